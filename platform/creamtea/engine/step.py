@@ -1,0 +1,85 @@
+"""What a step sees and what it returns: the contract between the engine and the workers.
+
+A step is a pure function of its parameters and inputs. It reads input files through
+`StepContext.input`, writes output files into `StepContext.output`, keeps what lets it resume in
+`StepContext.checkpoints`, tells how far it is by `StepContext.progress`, and returns small JSON values
+in a `StepResult`. It never touches the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True)
+class MetricRow:
+    """One number of the report. `value` None with a `note` says why there is none."""
+
+    name: str  # e.g. "bleu", "selected_size", "recall", "latency_p50"
+    value: float | None
+    low: float | None = None  # interval, 95 % unless `detail` says otherwise
+    high: float | None = None
+    subject: str = ""  # what inside the step is meant: "sentence", "idiom", a filter, a system's position
+    note: str = ""
+    detail: Mapping[str, Any] = field(default_factory=dict)  # signature, n, seed, hardware, ...
+
+
+@dataclass(frozen=True)
+class PointRow:
+    """One point of a curve: learning curves (x = update), recall against size (x = mean size)."""
+
+    series: str  # e.g. "train_loss", "dev_loss", "recall_sentence"
+    x: float
+    y: float
+    label: str = ""  # e.g. "k=200"
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """`files` in the output folder that the store copies into tables by their name:
+
+    - `segments.jsonl` (test_set): {"index", "source", "reference", "idioms"}
+    - `hypotheses.jsonl` (decode): {"index", "text", "score", "length", "selected_size"}
+    - `segment_scores.jsonl` (score): {"index", "value"}
+    """
+
+    metrics: list[MetricRow] = field(default_factory=list)
+    points: list[PointRow] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)  # small JSON for people: counts, device, threads
+
+
+class Checkpoints(Protocol):
+    """Files that outlive an attempt, so that the next one resumes; atomic, never seen half-written."""
+
+    def save(self, name: str, source: Path) -> None:
+        """Store the local file under `name`, replacing an older one in one move."""
+
+    def load(self, name: str) -> Path | None:
+        """A local copy of what was saved under `name`, or None."""
+
+
+class StepContext(Protocol):
+    params: dict[str, Any]
+    output: Path  # an empty local folder; every file in it becomes an artefact of the step
+    checkpoints: Checkpoints
+    cpus: int  # threads to use
+    gpus: float
+
+    def input(self, role: str) -> Path:
+        """The local, read-only folder with the output files of the one input step in this role."""
+
+    def inputs(self, role: str) -> list[Path]:
+        """The same for a role with several steps, in the plan's order; empty where the role is absent."""
+
+    def progress(self, done: float, total: float, message: str = "") -> None:
+        """Tell how far the step is; cheap to call often. Raises StepCancelled once the step is cancelled."""
+
+
+StepFunction = Callable[[StepContext], StepResult]
+
+
+class StepCancelled(BaseException):
+    """Raised inside a step by `progress` after a cancel; not an Exception, so that steps let it pass."""

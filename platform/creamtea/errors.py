@@ -1,0 +1,34 @@
+"""The errors that a user can cause or meet, each with one clear message.
+
+The command line prints `str(error)` and leaves with `error.exit_code`; it never shows a traceback for
+one of these. A message names the place (file, line, key, step) and the remedy.
+"""
+
+from __future__ import annotations
+
+
+class CreamteaError(Exception):
+    """Base of every error that is shown as one message. Exit code 1: something failed."""
+
+    exit_code = 1
+
+
+class InputError(CreamteaError):
+    """What the user gave is wrong: a study, a file, an option, an address. Exit code 2."""
+
+    exit_code = 2
+
+
+class StepError(CreamteaError):
+    """A step failed for a reason that trying again cannot change (bad data, a NaN loss)."""
+
+
+class StepUnavailable(CreamteaError):
+    """A step needs something that this installation lacks (a COMET model, say).
+
+    The study still ends; the report's cell shows this message. A later run tries again.
+    """
+
+
+class InfrastructureError(CreamteaError):
+    """A worker, node or disk failed under the step: worth trying again after a pause."""

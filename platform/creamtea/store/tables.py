@@ -1,0 +1,308 @@
+"""The tables: typed declarative models. A schema comes to be only through the migrations.
+
+Enumerations are strings with a CHECK, moments are UTC, every constraint has a name.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import JSON, CheckConstraint, DateTime, ForeignKey, MetaData, UniqueConstraint
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.engine import Dialect
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.types import TypeDecorator
+
+STEP_STATES = ("pending", "ready", "running", "succeeded", "failed", "cancelled")
+STUDY_STATES = ("queued", "running", "succeeded", "failed", "cancelled")
+ERROR_KINDS = ("deterministic", "infrastructure", "unavailable", "timeout", "upstream")
+ROLES = ("reader", "organiser", "rater")
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """An aware UTC datetime on every database (SQLite has no time zones)."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a naive datetime must not reach the database")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+Json = JSON().with_variant(JSONB(), "postgresql")
+
+
+def one_of(column: str, values: tuple[str, ...]) -> CheckConstraint:
+    return CheckConstraint(f"{column} IN ({', '.join(repr(v) for v in values)})", name=column)
+
+
+class Base(DeclarativeBase):
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = {datetime: UtcDateTime(), dict[str, Any]: Json, list[Any]: Json}  # noqa: RUF012
+
+
+# ---------------------------------------------------------------- the study engine
+
+
+class Controller(Base):
+    """At most one row: the process that claims steps. Its fence grows with every take-over."""
+
+    __tablename__ = "controller"
+    __table_args__ = (CheckConstraint("id = 1", name="single"),)
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    owner: Mapped[str]  # host:pid:start
+    address: Mapped[str] = mapped_column(default="")  # of its Ray cluster
+    fence: Mapped[int]
+    lease_until: Mapped[datetime]
+
+
+class StudyRow(Base):
+    """One submission of a study; the newest of a name is the one that people mean."""
+
+    __tablename__ = "study"
+    __table_args__ = (one_of("state", STUDY_STATES),)
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(index=True)
+    config_hash: Mapped[str]  # sha256 of the canonical expanded spec
+    spec: Mapped[dict[str, Any]]  # the expanded spec
+    state: Mapped[str]
+    priority: Mapped[int] = mapped_column(default=0)
+    code_version: Mapped[str]
+    created_at: Mapped[datetime]
+    finished_at: Mapped[datetime | None]
+
+
+class StepRow(Base):
+    """A content-addressed step; shared by every study that plans it."""
+
+    __tablename__ = "step"
+    __table_args__ = (one_of("state", STEP_STATES), one_of("error_kind", ERROR_KINDS))
+    key: Mapped[str] = mapped_column(primary_key=True)
+    kind: Mapped[str]
+    version: Mapped[int]
+    params: Mapped[dict[str, Any]]
+    state: Mapped[str] = mapped_column(index=True)
+    resources: Mapped[dict[str, Any]]
+    attempts: Mapped[int] = mapped_column(default=0)
+    fence: Mapped[int] = mapped_column(default=0)
+    owner: Mapped[str | None]  # the controller that runs it
+    lease_until: Mapped[datetime | None]
+    not_before: Mapped[datetime | None]  # back-off after an infrastructure failure
+    error_kind: Mapped[str | None]
+    error: Mapped[str | None]
+    facts: Mapped[dict[str, Any] | None]  # what the step told, with device, node, seconds
+    created_at: Mapped[datetime]
+    started_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+
+
+class StepInput(Base):
+    __tablename__ = "step_input"
+    step_key: Mapped[str] = mapped_column(ForeignKey("step.key", ondelete="CASCADE"), primary_key=True)
+    role: Mapped[str] = mapped_column(primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    input_key: Mapped[str] = mapped_column(ForeignKey("step.key"), index=True)
+
+
+class StudyStep(Base):
+    """A step's place in a study. `labels` say what it is there: {"system", "seed", "test_set", ...}."""
+
+    __tablename__ = "study_step"
+    study_id: Mapped[int] = mapped_column(ForeignKey("study.id", ondelete="CASCADE"), primary_key=True)
+    node: Mapped[str] = mapped_column(primary_key=True)  # e.g. "decode/softmax-beam4/1/test"
+    step_key: Mapped[str] = mapped_column(ForeignKey("step.key"), index=True)
+    position: Mapped[int]
+    labels: Mapped[dict[str, Any]]
+
+
+class StepFile(Base):
+    """An output file of a step; `digest` names the object in the artefact store."""
+
+    __tablename__ = "step_file"
+    step_key: Mapped[str] = mapped_column(ForeignKey("step.key", ondelete="CASCADE"), primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    digest: Mapped[str] = mapped_column(index=True)  # sha256
+    size: Mapped[int]
+
+
+class Event(Base):
+    """What happened to a step, for people: attempts, errors, retries, reuse."""
+
+    __tablename__ = "event"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    step_key: Mapped[str] = mapped_column(ForeignKey("step.key", ondelete="CASCADE"), index=True)
+    at: Mapped[datetime]
+    what: Mapped[str]
+    detail: Mapped[str] = mapped_column(default="")
+
+
+# ---------------------------------------------------------------- outputs and metrics
+
+
+class Segment(Base):
+    __tablename__ = "segment"
+    step_key: Mapped[str] = mapped_column(ForeignKey("step.key", ondelete="CASCADE"), primary_key=True)
+    index: Mapped[int] = mapped_column(primary_key=True)
+    source: Mapped[str]
+    reference: Mapped[str]
+    idioms: Mapped[list[Any]]  # [{"name", "source": [from, to], "target": [from, to]}]
+
+
+class Hypothesis(Base):
+    __tablename__ = "hypothesis"
+    step_key: Mapped[str] = mapped_column(ForeignKey("step.key", ondelete="CASCADE"), primary_key=True)
+    index: Mapped[int] = mapped_column(primary_key=True)
+    text: Mapped[str]
+    score: Mapped[float]  # sum of the log scores of its tokens, </s> included
+    length: Mapped[int]  # subwords, </s> not counted
+    selected_size: Mapped[int]
+
+
+class Metric(Base):
+    __tablename__ = "metric"
+    step_key: Mapped[str] = mapped_column(ForeignKey("step.key", ondelete="CASCADE"), primary_key=True)
+    name: Mapped[str] = mapped_column(primary_key=True)
+    subject: Mapped[str] = mapped_column(primary_key=True, default="")
+    value: Mapped[float | None]
+    low: Mapped[float | None]
+    high: Mapped[float | None]
+    note: Mapped[str] = mapped_column(default="")
+    detail: Mapped[dict[str, Any]]
+
+
+class SegmentScore(Base):
+    __tablename__ = "segment_score"
+    step_key: Mapped[str] = mapped_column(ForeignKey("step.key", ondelete="CASCADE"), primary_key=True)
+    index: Mapped[int] = mapped_column(primary_key=True)
+    value: Mapped[float]
+
+
+class Point(Base):
+    __tablename__ = "point"
+    step_key: Mapped[str] = mapped_column(ForeignKey("step.key", ondelete="CASCADE"), primary_key=True)
+    series: Mapped[str] = mapped_column(primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    x: Mapped[float]
+    y: Mapped[float]
+    label: Mapped[str] = mapped_column(default="")
+
+
+# ---------------------------------------------------------------- access and human evaluation
+
+
+class AccessToken(Base):
+    """A link's token, stored hashed: exchanged once for a session, expiring, scoped, revocable."""
+
+    __tablename__ = "access_token"
+    __table_args__ = (one_of("role", ROLES),)
+    id: Mapped[int] = mapped_column(primary_key=True)
+    digest: Mapped[str] = mapped_column(unique=True)  # sha256 of the secret
+    role: Mapped[str]
+    campaign_id: Mapped[int | None] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"), index=True)
+    rater_id: Mapped[int | None] = mapped_column(ForeignKey("rater.id", ondelete="CASCADE"), index=True)
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+    used_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+
+
+class WebSession(Base):
+    """What a browser's cookie stands for; the cookie's secret is stored hashed."""
+
+    __tablename__ = "web_session"
+    __table_args__ = (one_of("role", ROLES),)
+    id: Mapped[int] = mapped_column(primary_key=True)
+    digest: Mapped[str] = mapped_column(unique=True)
+    token_id: Mapped[int] = mapped_column(ForeignKey("access_token.id", ondelete="CASCADE"), index=True)
+    role: Mapped[str]
+    rater_id: Mapped[int | None] = mapped_column(ForeignKey("rater.id", ondelete="CASCADE"), index=True)
+    created_at: Mapped[datetime]
+    expires_at: Mapped[datetime]
+    revoked_at: Mapped[datetime | None]
+
+
+class Campaign(Base):
+    """A human evaluation of some systems of a study on one test set."""
+
+    __tablename__ = "campaign"
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(unique=True)
+    study_id: Mapped[int] = mapped_column(ForeignKey("study.id"), index=True)
+    test_set: Mapped[str]
+    protocol: Mapped[str]  # "contrastive-da"
+    systems: Mapped[list[Any]]  # names, in the study's order; never sent to a rater
+    ratings_per_item: Mapped[int]
+    seed: Mapped[int]
+    created_at: Mapped[datetime]
+
+
+class Item(Base):
+    """One source segment of a campaign. `outputs` maps a system's position in `Campaign.systems` to its
+    text; identical texts are shown once and share the score."""
+
+    __tablename__ = "item"
+    __table_args__ = (UniqueConstraint("campaign_id", "position"),)
+    id: Mapped[int] = mapped_column(primary_key=True)
+    campaign_id: Mapped[int] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"))
+    position: Mapped[int]
+    segment_index: Mapped[int]
+    source: Mapped[str]
+    outputs: Mapped[list[Any]]
+
+
+class Rater(Base):
+    __tablename__ = "rater"
+    __table_args__ = (UniqueConstraint("campaign_id", "pseudonym"),)
+    id: Mapped[int] = mapped_column(primary_key=True)
+    campaign_id: Mapped[int] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"))
+    pseudonym: Mapped[str]
+    created_at: Mapped[datetime]
+
+
+class Assignment(Base):
+    """An item leased to a rater; `order` is how the distinct outputs are shown (drawn once, stored)."""
+
+    __tablename__ = "assignment"
+    __table_args__ = (UniqueConstraint("rater_id", "item_id"),)
+    id: Mapped[int] = mapped_column(primary_key=True)
+    item_id: Mapped[int] = mapped_column(ForeignKey("item.id", ondelete="CASCADE"), index=True)
+    rater_id: Mapped[int] = mapped_column(ForeignKey("rater.id", ondelete="CASCADE"))
+    order: Mapped[list[Any]]  # positions in Campaign.systems, one list of equals per shown output
+    draft: Mapped[dict[str, Any] | None]
+    lease_until: Mapped[datetime]
+    created_at: Mapped[datetime]
+    submitted_at: Mapped[datetime | None]
+
+
+class Rating(Base):
+    """One score of one system by one rater for one item; `step` counts 0.2-steps above 1 (0 … 25)."""
+
+    __tablename__ = "rating"
+    __table_args__ = (
+        UniqueConstraint("assignment_id", "system", "revision"),
+        CheckConstraint("step BETWEEN 0 AND 25", name="step"),
+    )
+    id: Mapped[int] = mapped_column(primary_key=True)
+    assignment_id: Mapped[int] = mapped_column(ForeignKey("assignment.id", ondelete="CASCADE"), index=True)
+    system: Mapped[int]  # position in Campaign.systems
+    revision: Mapped[int]
+    step: Mapped[int]
+    created_at: Mapped[datetime]

@@ -1,0 +1,1 @@
+"""creamtea's web app: rating, reports, campaigns."""

@@ -1,0 +1,1 @@
+"""creamtea's data plane: what the steps of a study execute."""

@@ -1,0 +1,59 @@
+"""What training and search know of a model, and nothing more. Models never see the search.
+
+Shapes: B sentences, S source and T target positions, N decoder rows (B × beam), D width, V vocabulary,
+K selected vocabulary. Ids: pad 0, unk 1, bos 2, eos 3. A source row is subwords + eos, then pads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+
+
+@dataclass
+class Memory:
+    """The encoder's output."""
+
+    hidden: Tensor  # (B, S, D)
+    mask: Tensor  # (B, S) bool, True at real positions
+
+    def select(self, rows: Tensor) -> Memory:
+        return Memory(self.hidden[rows], self.mask[rows])
+
+
+class State(Protocol):
+    """A decoder's incremental state for N rows: key-value caches or recurrent cells."""
+
+    def reorder(self, rows: Tensor) -> None:
+        """Row n becomes a copy of the old row rows[n]; the number of rows may change."""
+
+
+class TranslationModel(Protocol):
+    vocabulary_size: int
+    output_weight: Tensor  # (V, D)
+    output_bias: Tensor  # (V,)
+
+    def encode(self, source: Tensor) -> Memory:
+        """source (B, S) ids."""
+
+    def decode(self, memory: Memory, target_in: Tensor) -> Tensor:
+        """Teacher-forced: target_in (B, T) = bos + subwords; returns hidden (B, T, D)."""
+
+    def start(self, memory: Memory, max_length: int) -> State:
+        """An empty state, one row for each of the B sentences (`reorder` makes beams of it)."""
+
+    def step(self, tokens: Tensor, state: State) -> Tensor:
+        """tokens (N,), the last of each row (bos at first); returns hidden (N, D), advances the state."""
+
+    def nvs_logits(self, memory: Memory) -> Tensor:
+        """(B, V) maximum over source positions of the NVS head's logits; ValueError without a head."""
+
+
+def output_logits(model: TranslationModel, hidden: Tensor) -> Tensor:
+    """Full-vocabulary logits of hidden (..., D): (..., V), fp32."""
+    return torch.nn.functional.linear(hidden, model.output_weight, model.output_bias).float()
