@@ -63,6 +63,7 @@ class Checkpoints(Protocol):
 
 class StepContext(Protocol):
     params: dict[str, Any]
+    locations: dict[str, str]  # a user's path as the parameters give it -> where it is on this machine
     output: Path  # an empty local folder; every file in it becomes an artefact of the step
     checkpoints: Checkpoints
     cpus: int  # threads to use
