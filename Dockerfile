@@ -1,0 +1,18 @@
+# One image for every role, so that Ray and Python are of the same patch everywhere.
+FROM python:3.11-slim
+WORKDIR /app
+COPY requirements requirements
+RUN pip install --no-cache-dir -r requirements/app.lock \
+ && python -m venv /opt/comet && /opt/comet/bin/pip install --no-cache-dir -r requirements/comet.lock
+COPY pyproject.toml README.md LICENSE ./
+COPY platform platform
+COPY workers workers
+COPY webapp webapp
+COPY migrations migrations
+COPY studies studies
+RUN pip install --no-cache-dir --no-deps . \
+ && useradd --uid 10001 --create-home creamtea \
+ && mkdir -p /artefacts /home/creamtea/data && chown -R creamtea /artefacts /home/creamtea
+ENV CREAMTEA_COMET_PYTHON=/opt/comet/bin/python
+USER creamtea
+CMD ["creamtea", "--help"]

@@ -1,0 +1,61 @@
+# The commands of the README. `make demo` and `make test` set up everything that they need.
+PYTHON ?= python3
+VENV := .venv
+COMET := .venv-comet
+BIN := $(VENV)/bin
+STUDY ?= studies/demo.yaml
+SERVE ?= 1
+PORT ?= 8501
+
+.PHONY: demo serve test lint format bench install install-comet browser locks clean
+
+demo: $(VENV)/installed  ## run the demo study on local Ray, print its report, then serve it (SERVE=0: do not)
+	$(BIN)/creamtea run $(STUDY)
+ifneq ($(SERVE),0)
+	$(BIN)/creamtea serve --port $(PORT)
+endif
+
+serve: $(VENV)/installed  ## serve the reports and rating pages; prints a link
+	$(BIN)/creamtea serve --port $(PORT)
+
+test: $(VENV)/installed $(COMET)/installed browser  ## the whole test suite
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/installed  ## style, types, and the arrows between the folders
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy platform/creamtea workers/creamtea_workers webapp/creamtea_webapp
+	$(BIN)/lint-imports
+
+format: $(VENV)/installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/installed  ## benchmarks; each prints a table and says what it ran on
+	for b in bench/*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
+
+install: $(VENV)/installed
+install-comet: $(COMET)/installed
+
+$(VENV)/installed: requirements/app.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -r requirements/app.lock
+	$(BIN)/python -m pip install --quiet --no-deps -e .
+	touch $@
+
+# COMET's pins clash with Streamlit's: an environment of its own, called as a subprocess.
+$(COMET)/installed: requirements/comet.lock
+	$(PYTHON) -m venv $(COMET)
+	$(COMET)/bin/python -m pip install --quiet -r requirements/comet.lock
+	touch $@
+
+browser:
+	@.ci/browser
+
+# Renew the pins from the ranges in pyproject.toml (in fresh environments, by hand).
+locks:
+	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu$$//' > requirements/app.lock
+	$(COMET)/bin/python -m pip freeze --all --exclude pip | sed 's/+cpu$$//' > requirements/comet.lock
+
+clean:
+	rm -rf $(VENV) $(COMET) creamtea-data
