@@ -70,6 +70,7 @@ class Controller(Base):
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     owner: Mapped[str]  # host:pid:start
     address: Mapped[str] = mapped_column(default="")  # of its Ray cluster
+    study_id: Mapped[int | None]  # the one study that it serves (`run`); None: every queued one
     fence: Mapped[int]
     lease_until: Mapped[datetime]
 
@@ -101,6 +102,7 @@ class StepRow(Base):
     params: Mapped[dict[str, Any]]
     state: Mapped[str] = mapped_column(index=True)
     resources: Mapped[dict[str, Any]]
+    locations: Mapped[dict[str, Any]]  # a user's path as params give it -> its absolute path; not in the key
     attempts: Mapped[int] = mapped_column(default=0)
     fence: Mapped[int] = mapped_column(default=0)
     owner: Mapped[str | None]  # the controller that runs it
