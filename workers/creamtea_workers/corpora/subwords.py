@@ -1,0 +1,120 @@
+"""Joint SentencePiece subwords: training, and the model that every later step reads text with.
+
+Ids: pad 0, unk 1, bos 2, eos 3. SentencePiece's own normalisation is off ("identity"), because the text
+is already NFC with single blanks (`text.normalise`). So `decode(encode(text)) == normalise(text)` for
+text of the training characters (but for U+2581, SentencePiece's mark of a blank), and every subword has
+exact character offsets.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import sentencepiece
+
+from creamtea.errors import StepError
+from creamtea.study.spec import Subwords
+from creamtea_workers.corpora.text import normalise, read_lines
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+_BLANK = "\u2581"  # SentencePiece writes blanks so; a piece that starts a word starts with it
+_LONGEST_LINE = 1 << 20  # bytes; SentencePiece silently leaves out longer ones (its default is 4192)
+
+
+class Offset(NamedTuple):
+    """A subword and the characters [start, end) that it covers; the blank before a word is not counted, so
+    a subword that is nothing else covers nothing (start == end)."""
+
+    id: int
+    start: int
+    end: int
+
+
+def train_subwords(files: Iterable[Path], spec: Subwords, out: Path) -> None:
+    """Train one model on the lines of all files, in their order, by one thread: the same text gives the
+    same model. StepError when the vocabulary does not fit the text."""
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=chain.from_iterable(read_lines(file) for file in files),
+            model_writer=model,
+            model_type=spec.kind,
+            vocab_size=spec.vocabulary,
+            character_coverage=spec.character_coverage,
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=False,
+            max_sentence_length=_LONGEST_LINE,
+            pad_id=PAD,
+            unk_id=UNK,
+            bos_id=BOS,
+            eos_id=EOS,
+            num_threads=1,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise StepError(_explain(str(error), spec)) from error
+    out.write_bytes(model.getvalue())
+
+
+def _explain(message: str, spec: Subwords) -> str:
+    """SentencePiece's message in the words of the study."""
+    here = f"subwords: vocabulary {spec.vocabulary}"
+    if largest := re.search(r"set it to a value <= (\d+)", message):
+        return (
+            f"{here} is more than this corpus can fill: the largest possible for {spec.kind} is {largest[1]}; "
+            f"set vocabulary to {largest[1]} or less, or train on more text"
+        )
+    if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
+        return (
+            f"{here} is less than the characters of this corpus: the smallest possible is {smallest[1]}; "
+            "raise vocabulary, or lower character_coverage (rare characters then become unknown)"
+        )
+    return f"{here} ({spec.kind}): SentencePiece failed: {message}"
+
+
+class SubwordModel:
+    """Text to ids and back. Ids come without bos and eos: who needs them adds them."""
+
+    def __init__(self, processor: sentencepiece.SentencePieceProcessor) -> None:
+        self._processor = processor
+        self.size: int = processor.get_piece_size()
+
+    @classmethod
+    def load(cls, path: Path) -> SubwordModel:
+        return cls(sentencepiece.SentencePieceProcessor(model_proto=path.read_bytes()))
+
+    def encode(self, text: str) -> list[int]:
+        ids: list[int] = self._processor.encode(normalise(text))
+        return ids
+
+    def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
+        return [self.encode(line) for line in lines]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids; pad, bos and eos are dropped, an unknown subword shows as ⁇."""
+        text: str = self._processor.decode([int(i) for i in ids if i not in (PAD, BOS, EOS)])
+        return " ".join(text.split())
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """The subwords as SentencePiece writes them, for people and logs."""
+        return [self._processor.id_to_piece(int(i)) for i in ids]
+
+    def offsets(self, text: str) -> list[Offset]:
+        """The subwords of normalised text with their characters. ValueError if `text` is not normalised:
+        offsets into another text would be meaningless."""
+        if text != normalise(text):
+            raise ValueError("offsets are only defined for normalised text")
+        pieces: list[str] = self._processor.encode(text, out_type=str)
+        if "".join(pieces) != (_BLANK + text.replace(" ", _BLANK) if text else ""):
+            raise ValueError(f"SentencePiece changed the text: {text!r} became {pieces}")
+        result, position = [], -1  # the mark before the first word stands before the text
+        for piece, id_ in zip(pieces, self._processor.encode(text), strict=True):
+            end = position + len(piece)
+            result.append(Offset(id_, position + piece.startswith(_BLANK), end))
+            position = end
+        return result

@@ -1,0 +1,99 @@
+"""Text of people as one clean line a sentence.
+
+What is read: plain or gzip files (told apart by their first bytes, not their names), strict UTF-8, lines
+ended by `\\n` and by nothing else (real corpora hold U+0085 and U+2028 inside lines, which
+`str.splitlines` takes for line ends). What is written: see `normalise`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import unicodedata
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from creamtea.errors import StepError
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def normalise(line: str) -> str:
+    """NFC, and white space made plain: every run of Unicode white space (tab, carriage return, no-break
+    and ideographic space, U+0085, U+2028 …) and NUL becomes one blank, outer ones go. Idempotent."""
+    return unicodedata.normalize("NFC", " ".join(line.replace("\0", " ").split()))
+
+
+def move_span(line: str, span: tuple[int, int]) -> tuple[int, int]:
+    """Where the characters [from, to) of `line` are in `normalise(line)`."""
+    start, end = span
+    # a letter after the prefix keeps the blank before the span, which `normalise` would strip
+    return len(normalise(line[:start] + "x")) - 1, len(normalise(line[:end]))
+
+
+@dataclass(frozen=True)
+class UserFile:
+    """A file of the user: `name` as the study gives it, `path` on this machine, `digest` when it was planned."""
+
+    name: str
+    path: Path
+    digest: str
+
+    @classmethod
+    def find(cls, name: str, locations: Mapping[str, str], params: Mapping[str, Any]) -> UserFile:
+        return cls(name=name, path=Path(locations[name]), digest=params["digests"][name])
+
+    def read(self) -> bytes:
+        """The file's content, unpacked. StepError when it cannot be read or is not what was planned."""
+        try:
+            data = self.path.read_bytes()
+        except OSError as error:
+            raise StepError(
+                f"{self.name} cannot be read ({error.strerror}): the data folder must be visible, under the "
+                "same path, to every machine that runs steps"
+            ) from error
+        if hashlib.sha256(data).hexdigest() != self.digest:
+            raise StepError(
+                f"{self.name} has changed since the study was planned: run the study again to plan with the new file"
+            )
+        if not data.startswith(_GZIP_MAGIC):
+            return data
+        try:
+            return gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise StepError(f"{self.name} is a damaged gzip file ({error}): copy it again") from error
+
+    def lines(self) -> list[str]:
+        """The lines as they are, without `\\n` and a byte order mark; StepError naming a line that is not UTF-8."""
+        rows = self.read().removeprefix(_BYTE_ORDER_MARK).split(b"\n")
+        if rows[-1] == b"":
+            rows.pop()  # what follows the last line end is no line
+        lines = []
+        for number, row in enumerate(rows, start=1):
+            try:
+                lines.append(row.decode("utf-8"))
+            except UnicodeDecodeError as error:
+                raise StepError(
+                    f"{self.name}, line {number}: not valid UTF-8 (byte {error.start + 1} of the line); "
+                    "convert the file to UTF-8"
+                ) from error
+        return lines
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def read_lines(path: Path) -> list[str]:
+    """Lines that `write_lines` wrote."""
+    return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    write_lines(path, (json.dumps(row, ensure_ascii=False) for row in rows))
