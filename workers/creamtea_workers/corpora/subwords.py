@@ -66,8 +66,8 @@ def _explain(message: str, spec: Subwords) -> str:
     here = f"subwords: vocabulary {spec.vocabulary}"
     if largest := re.search(r"set it to a value <= (\d+)", message):
         return (
-            f"{here} is more than this corpus can fill: the largest possible for {spec.kind} is {largest[1]}; "
-            f"set vocabulary to {largest[1]} or less, or train on more text"
+            f"{here} is more than this corpus can fill: the largest possible for {spec.kind} is "
+            f"{largest[1]}; set vocabulary to {largest[1]} or less, or train on more text"
         )
     if smallest := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return (
