@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import JSON, CheckConstraint, DateTime, ForeignKey, MetaData, UniqueConstraint
+from sqlalchemy import JSON, BigInteger, CheckConstraint, DateTime, ForeignKey, MetaData, UniqueConstraint
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
@@ -142,7 +142,7 @@ class StepFile(Base):
     step_key: Mapped[str] = mapped_column(ForeignKey("step.key", ondelete="CASCADE"), primary_key=True)
     name: Mapped[str] = mapped_column(primary_key=True)
     digest: Mapped[str] = mapped_column(index=True)  # sha256
-    size: Mapped[int]
+    size: Mapped[int] = mapped_column(BigInteger)  # bytes
 
 
 class Event(Base):
@@ -252,7 +252,7 @@ class Campaign(Base):
     protocol: Mapped[str]  # "contrastive-da"
     systems: Mapped[list[Any]]  # names, in the study's order; never sent to a rater
     ratings_per_item: Mapped[int]
-    seed: Mapped[int]
+    seed: Mapped[int] = mapped_column(BigInteger)
     created_at: Mapped[datetime]
 
 

@@ -1,0 +1,319 @@
+"""Artefacts: content-addressed files under one root, a local folder or any fsspec address.
+
+    objects/ab/<sha256>        an output file of a step, never changed
+    checkpoints/<key>/<name>   what a running step resumes from
+    progress/<key>.json        how far a running step is
+    tmp/                       what is being written
+
+Nothing is visible before it is whole: a file is written under tmp/, synced, and then moved in one step.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, cast
+
+from fsspec.core import url_to_fs
+from fsspec.implementations.local import LocalFileSystem
+
+from creamtea.engine.step import Checkpoints
+from creamtea.errors import InfrastructureError, InputError, StepError
+
+CHUNK = 1 << 20  # bytes
+STALE = 24 * 3600  # seconds after which a file in tmp/ is what a killed process left
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """An output file of a step: its name in the step's folder, its sha256, its size in bytes."""
+
+    name: str
+    digest: str
+    size: int
+
+
+class ArtefactStore:
+    """The artefacts under `root`. Holds no open file, so it can be pickled and used by many processes.
+
+    InputError for an address that fsspec does not know. Where the disk or the remote store fails, every
+    method raises InfrastructureError naming the place.
+    """
+
+    def __init__(self, root: str | Path) -> None:
+        try:
+            self._fs, base = url_to_fs(str(root))
+        except (ImportError, ValueError) as error:
+            raise InputError(f"cannot use {root} for artefacts: {error}; see CREAMTEA_ARTEFACTS") from None
+        self.local = isinstance(self._fs, LocalFileSystem)
+        # absolute, because a worker's process may stand in another folder
+        self.root = base if self.local else str(root)
+        self._base = base.rstrip("/")
+
+    def __reduce__(self) -> tuple[type[ArtefactStore], tuple[str]]:
+        return ArtefactStore, (self.root,)
+
+    def __repr__(self) -> str:
+        return f"ArtefactStore({self.root!r})"
+
+    # ------------------------------------------------------------ objects
+
+    def put_folder(self, folder: Path) -> list[StoredFile]:
+        """Store every file below `folder`, in the order of their names; StepError for what is no file."""
+        return [self._put_object(name, path) for name, path in sorted(_files_below(folder).items())]
+
+    def materialise(self, files: list[StoredFile], folder: Path) -> None:
+        """Put the files into the local `folder`: read-only links to a local root, else checked copies."""
+        for file in files:
+            target = folder / _checked(file.name)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path = self._object(file.digest)
+            with self._failures(path):
+                if self.local:
+                    self._link(file, Path(path), target)
+                else:
+                    self._download(file, path, target)
+
+    def exists(self, digest: str) -> bool:
+        with self._failures(self._object(digest)):
+            return bool(self._fs.isfile(self._object(digest)))
+
+    @contextmanager
+    def open(self, digest: str) -> Iterator[IO[bytes]]:
+        """The object for reading."""
+        path = self._object(digest)
+        with self._failures(path):
+            file = self._fs.open(path, "rb")
+        with file:
+            yield file
+
+    def read(self, digest: str) -> bytes:
+        with self.open(digest) as file:
+            return file.read()
+
+    def _put_object(self, name: str, path: Path) -> StoredFile:
+        digest, size = _digest(path)
+        target = self._object(digest)
+        with self._failures(target):
+            # an object of another size was damaged from outside: it is replaced
+            if not self._fs.isfile(target) or self._fs.size(target) != size:
+                self._publish(path, target, read_only=True)
+        return StoredFile(name, digest, size)
+
+    def _link(self, file: StoredFile, source: Path, target: Path) -> None:
+        size = source.stat().st_size
+        if size != file.size:
+            raise InfrastructureError(
+                f"artefact {source} ({file.name}) has {size} bytes instead of {file.size}: it was damaged; "
+                "delete it, and the next run makes it again"
+            )
+        try:
+            target.hardlink_to(source)
+        except FileExistsError:
+            raise
+        except OSError:  # another file system, or one without hard links
+            target.symlink_to(source)
+
+    def _download(self, file: StoredFile, source: str, target: Path) -> None:
+        partial = target.with_name(f"{target.name}.{uuid.uuid4().hex}")
+        try:
+            with self._fs.open(source, "rb") as remote, partial.open("wb") as copy:
+                digest = _copy(remote, copy)
+            if digest != file.digest:
+                raise InfrastructureError(
+                    f"artefact {source} ({file.name}) does not have the content that it is named after"
+                )
+            partial.replace(target)
+            target.chmod(0o444)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    # ------------------------------------------------------------ checkpoints and progress
+
+    def checkpoints(self, step_key: str) -> Checkpoints:
+        """What the step saves to resume from; for one process."""
+        return StoredCheckpoints(self, _checked(step_key))
+
+    def drop_checkpoints(self, step_key: str) -> None:
+        """Forget the step's checkpoints, if there are any."""
+        path = self._path("checkpoints", _checked(step_key))
+        with self._failures(path), suppress(FileNotFoundError):
+            self._fs.rm(path, recursive=True)
+
+    def write_progress(self, step_key: str, progress: dict[str, Any]) -> None:
+        """Replace the step's progress, a small JSON object."""
+        path = self._path("progress", f"{_checked(step_key)}.json")
+        temporary = self._temporary()
+        with self._failures(path):
+            self._fs.makedirs(self._fs._parent(temporary), exist_ok=True)
+            self._fs.pipe_file(temporary, json.dumps(progress, allow_nan=False).encode())
+            self._move(temporary, path)
+
+    def read_progress(self, step_key: str) -> dict[str, Any] | None:
+        """The step's last progress; None where there is none that can be read."""
+        try:
+            found = json.loads(self._fs.cat_file(self._path("progress", f"{_checked(step_key)}.json")))
+        except (OSError, ValueError):
+            return None
+        return found if isinstance(found, dict) else None
+
+    # ------------------------------------------------------------ the root
+
+    def check_writable(self) -> None:
+        """InputError unless files can be written under the root; clears what killed processes left."""
+        temporary = self._temporary()
+        try:
+            self._fs.makedirs(self._fs._parent(temporary), exist_ok=True)
+            self._fs.makedirs(self._path("objects"), exist_ok=True)
+            self._fs.pipe_file(temporary, b"creamtea")
+            self._fs.rm_file(temporary)
+        except Exception as error:  # every remote file system has errors of its own
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise InputError(
+                f"cannot write artefacts to {self.root}: {reason}; "
+                "name a folder or address that can be written in CREAMTEA_ARTEFACTS"
+            ) from None
+        if self.local:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        for path in Path(self._path("tmp")).iterdir():
+            with suppress(OSError):
+                if path.stat().st_mtime < time.time() - STALE:
+                    path.unlink()
+
+    def _object(self, digest: str) -> str:
+        return self._path("objects", digest[:2], _checked(digest))
+
+    def _path(self, *parts: str) -> str:
+        return "/".join((self._base, *parts))
+
+    def _temporary(self) -> str:
+        return self._path("tmp", uuid.uuid4().hex)
+
+    def _publish(self, source: Path, target: str, *, read_only: bool = False) -> None:
+        """Copy a local file to `target`, which shows the old content or all of the new one."""
+        temporary = self._temporary()
+        self._fs.makedirs(self._fs._parent(temporary), exist_ok=True)
+        try:
+            if self.local:
+                with source.open("rb") as original, Path(temporary).open("wb") as copy:
+                    shutil.copyfileobj(original, copy, CHUNK)
+                    copy.flush()
+                    os.fsync(copy.fileno())
+                if read_only:
+                    Path(temporary).chmod(0o444)
+            else:
+                self._fs.put_file(str(source), temporary)
+            self._move(temporary, target)
+        finally:
+            with suppress(OSError):
+                self._fs.rm_file(temporary)
+
+    def _move(self, temporary: str, target: str) -> None:
+        folder = self._fs._parent(target)
+        self._fs.makedirs(folder, exist_ok=True)
+        if not self.local:
+            self._fs.mv(temporary, target)
+            return
+        Path(temporary).replace(target)
+        descriptor = os.open(folder, os.O_RDONLY)  # the new name is durable once its folder is
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def _failures(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise InfrastructureError(
+                    f"no space left for {path}: free some on the disk of {self.root}, "
+                    "or name another root in CREAMTEA_ARTEFACTS"
+                ) from error
+            if isinstance(error, FileNotFoundError):
+                raise InfrastructureError(
+                    f"artefact {path} is missing: was it deleted, or is {self.root} not mounted here?"
+                ) from error
+            raise InfrastructureError(f"artefact store {self.root}: {path}: {error}") from error
+
+
+class StoredCheckpoints:
+    """The checkpoints of one step in a store; implements `creamtea.engine.step.Checkpoints`."""
+
+    def __init__(self, store: ArtefactStore, step_key: str) -> None:
+        self._store = store
+        self._key = step_key
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None  # goes when this object goes
+
+    def save(self, name: str, source: Path) -> None:
+        path = self._path(name)
+        with self._store._failures(path):
+            self._store._publish(source, path)
+
+    def load(self, name: str) -> Path | None:
+        path = self._path(name)
+        if self._scratch is None:
+            self._scratch = tempfile.TemporaryDirectory(prefix="creamtea-checkpoint-")
+        copy = Path(self._scratch.name) / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        with self._store._failures(path):
+            try:
+                self._store._fs.get_file(path, str(copy))
+            except FileNotFoundError:
+                return None
+        return copy
+
+    def _path(self, name: str) -> str:
+        return self._store._path("checkpoints", self._key, _checked(name))
+
+
+def _files_below(folder: Path) -> dict[str, Path]:
+    """Name with '/' → path, for every file below the folder; symbolic links to files count as files."""
+    found: dict[str, Path] = {}
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file():
+            found[_checked(name)] = path
+        elif path.is_symlink() or not path.is_dir():
+            raise StepError(f"the step's output {name!r} is neither a file nor a folder")
+    return found
+
+
+def _checked(name: str) -> str:
+    """The name, if it stays inside its folder and every file system and database can hold it."""
+    parts = PurePosixPath(name).parts
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise StepError(f"the file name {name!r} is not valid UTF-8") from None
+    if not parts or name.startswith("/") or ".." in parts or "/".join(parts) != name or "\0" in name:
+        raise StepError(f"the file name {name!r} is not a plain relative path")
+    return name
+
+
+def _digest(path: Path) -> tuple[str, int]:
+    """sha256 and size in bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
+
+
+def _copy(source: IO[bytes], target: IO[bytes]) -> str:
+    """Copy, and the sha256 of what was copied."""
+    digest = hashlib.sha256()
+    while chunk := cast(bytes, source.read(CHUNK)):
+        digest.update(chunk)
+        target.write(chunk)
+    return digest.hexdigest()

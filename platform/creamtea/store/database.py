@@ -1,0 +1,77 @@
+"""The database: sessions that read, transactions that write, and a clock that all processes share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from sqlalchemy import Engine, text
+from sqlalchemy.orm import Session
+
+from creamtea.store.engines import check_reachable, describe, make_engine, parse_url, readers, writers
+from creamtea.store.schema import check_revision, revision_of, upgrade
+
+
+class Database:
+    """One database by its address; threads may share an object, processes make their own.
+
+    Raises InputError for an address that cannot be understood; connects on first use.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = parse_url(url)
+        self.engine: Engine = make_engine(self.url)
+        self._readers = readers(self.engine)
+        self._writers = writers(self.engine)
+
+    def __repr__(self) -> str:
+        return f"Database({describe(self.url)})"
+
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        """A session that reads one snapshot of the database; writing through it is an error.
+
+        Open a new one to see what has happened since.
+        """
+        with Session(self._readers, expire_on_commit=False) as session:
+            yield session
+
+    @contextmanager
+    def transaction(self) -> Iterator[Session]:
+        """A session whose work is committed at the end of the block, or undone if the block raises.
+
+        SQLite: BEGIN IMMEDIATE, so writers queue up (up to ten seconds). PostgreSQL: READ COMMITTED.
+        What was loaded stays readable after the block.
+        """
+        with Session(self._writers, expire_on_commit=False) as session, session.begin():
+            yield session
+
+    def now(self, session: Session) -> datetime:
+        """The database's clock, in UTC; at least millisecond steps, moving within a transaction too."""
+        if self.engine.dialect.name == "sqlite":
+            moment = session.scalar(text("SELECT strftime('%Y-%m-%d %H:%M:%f', 'now')"))
+            return datetime.fromisoformat(str(moment)).replace(tzinfo=UTC)
+        moment = session.scalar(text("SELECT clock_timestamp()"))
+        assert isinstance(moment, datetime)
+        return moment.astimezone(UTC)
+
+    def close(self) -> None:
+        """Close the pooled connections."""
+        self.engine.dispose()
+
+
+def open_database(url: str, migrate: bool = True) -> Database:
+    """The database at `url`, reachable and with the schema that this code needs.
+
+    A fresh database is brought to the newest schema, unless `migrate` is False. InputError: a bad address,
+    nothing there, a schema that is older (says `creamtea db upgrade`) or newer than this code.
+    """
+    database = Database(url)
+    check_reachable(database.engine)
+    revision = revision_of(database.engine)
+    if revision is None and migrate:
+        upgrade(url)
+        revision = revision_of(database.engine)
+    check_revision(database.engine, revision)
+    return database

@@ -1,0 +1,139 @@
+"""From a database address to a configured SQLAlchemy engine.
+
+SQLite: the driver runs in autocommit and SQLAlchemy's own "begin" says what kind of transaction starts,
+because the sqlite3 module would otherwise begin late and lazily. PostgreSQL: psycopg 3.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.pool import NullPool
+
+from creamtea.errors import InputError
+
+ADDRESSES = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+BUSY_TIMEOUT = 10_000  # milliseconds that SQLite waits for another writer
+CONNECT_TIMEOUT = 10  # seconds that PostgreSQL gets to answer
+
+# JSON columns: NaN is an error on both databases (SQLite would store it, PostgreSQL refuse it)
+to_json = partial(json.dumps, ensure_ascii=False, allow_nan=False)
+
+
+def parse_url(url: str) -> URL:
+    """The address with its driver; InputError for one that creamtea cannot use."""
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        shown = re.sub(r"//([^:@/]*):.*@", r"//\1:***@", url)
+        raise InputError(f"not a database address: {shown!r}; write {ADDRESSES}") from None
+    if parsed.drivername == "postgres":
+        parsed = parsed.set(drivername="postgresql")
+    if parsed.drivername in ("postgresql", "postgresql+psycopg"):
+        if not parsed.database:
+            raise InputError(f"the database address {describe(parsed)} names no database; write {ADDRESSES}")
+        return parsed.set(drivername="postgresql+psycopg")
+    if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
+        if parsed.database in (None, "", ":memory:"):
+            raise InputError("SQLite in memory cannot be shared by threads; write sqlite:///FILE")
+        return parsed
+    raise InputError(f"creamtea cannot use a {parsed.drivername!r} database; write {ADDRESSES}")
+
+
+def describe(url: URL) -> str:
+    """The address for people: the file, or host, port and database; never user, password or options."""
+    if url.get_backend_name() == "sqlite":
+        return f"SQLite file {url.database}"
+    host = url.host or url.query.get("host") or "the local socket"
+    port = url.port or url.query.get("port") or 5432
+    return f"PostgreSQL {host}:{port}/{url.database or ''}"
+
+
+def make_engine(url: URL, *, migrating: bool = False) -> Engine:
+    """An engine; `migrating` leaves foreign keys off on SQLite, as table rebuilds need, and keeps no pool."""
+    pool: dict[str, Any] = {"poolclass": NullPool} if migrating else {"pool_pre_ping": True}
+    if url.get_backend_name() == "sqlite":
+        # isolation_level None is the driver's autocommit: it never begins on its own
+        arguments: dict[str, Any] = {"isolation_level": None}
+        engine = create_engine(url, json_serializer=to_json, connect_args=arguments, **pool)
+        event.listen(engine, "connect", partial(_configure_sqlite, foreign_keys=not migrating))
+        event.listen(engine, "begin", _begin_sqlite)
+        return engine
+    arguments = {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_TIMEOUT}
+    return create_engine(
+        url, json_serializer=to_json, connect_args=arguments, isolation_level="READ COMMITTED", **pool
+    )
+
+
+def _configure_sqlite(connection: sqlite3.Connection, record: object, *, foreign_keys: bool) -> None:
+    connection.execute(f"PRAGMA busy_timeout={BUSY_TIMEOUT}")
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=NORMAL")
+    connection.execute(f"PRAGMA foreign_keys={'ON' if foreign_keys else 'OFF'}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """BEGIN, as the engine's option `sqlite_begin` says: "read" (default, refuses writes) or "write".
+
+    A writer takes its lock at once: a transaction that reads first and then writes would fail with
+    "database is locked" whenever another wrote in between, and no time-out helps that.
+    """
+    write = connection.get_execution_options().get("sqlite_begin", "read") == "write"
+    connection.exec_driver_sql(f"PRAGMA query_only={'OFF' if write else 'ON'}")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN DEFERRED")
+
+
+def readers(engine: Engine) -> Engine:
+    """The same pool; every transaction reads one snapshot and cannot write."""
+    if engine.dialect.name == "sqlite":
+        return engine.execution_options(sqlite_begin="read")
+    return engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+
+def writers(engine: Engine) -> Engine:
+    """The same pool; every transaction may write."""
+    return engine.execution_options(sqlite_begin="write") if engine.dialect.name == "sqlite" else engine
+
+
+def check_reachable(engine: Engine) -> None:
+    """InputError, with place and remedy, where no connection can be made."""
+    url = engine.url
+    if url.get_backend_name() == "sqlite":
+        _check_file(Path(str(url.database)))
+    try:
+        with engine.connect() as connection:
+            connection.exec_driver_sql("SELECT 1 FROM sqlite_master" if _is_sqlite(url) else "SELECT 1")
+    except DBAPIError as error:
+        lines = [line.strip() for line in str(error.orig).splitlines() if line.strip()]
+        reason = lines[0] if lines else type(error.orig).__name__
+        remedy = (
+            "name another file in CREAMTEA_DATABASE_URL"
+            if _is_sqlite(url)
+            else "is the server up, and is CREAMTEA_DATABASE_URL right?"
+        )
+        raise InputError(f"cannot open {describe(url)}: {reason}; {remedy}") from None
+
+
+def _is_sqlite(url: URL) -> bool:
+    return url.get_backend_name() == "sqlite"
+
+
+def _check_file(path: Path) -> None:
+    folder = path.absolute().parent
+    remedy = "name a file in CREAMTEA_DATABASE_URL that can be written"
+    if not folder.is_dir():
+        raise InputError(
+            f"cannot open SQLite file {path}: there is no folder {folder}; create it, or {remedy}"
+        )
+    # WAL keeps two more files beside the database, so the folder itself must be writable
+    if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+        raise InputError(f"cannot write SQLite file {path} or its folder; {remedy}")

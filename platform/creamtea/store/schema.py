@@ -1,0 +1,131 @@
+"""The schema's revisions: where a database stands, and moving it up or down with Alembic.
+
+Every move is one transaction. On SQLite foreign keys are off meanwhile, because rebuilding a parent table
+would otherwise delete its children's rows, and all of them are checked before the commit.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from io import StringIO
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from sqlalchemy import Connection, Engine, inspect, text
+
+from creamtea.errors import CreamteaError, InputError
+from creamtea.store.engines import check_reachable, describe, make_engine, parse_url, writers
+
+# Any fixed number: it keeps two processes from migrating one PostgreSQL database at once.
+MIGRATION_LOCK = 7_013_201
+
+
+def migrations_folder() -> Path:
+    """`creamtea/store/migrations` in an installed wheel, `migrations` at the root of a checkout."""
+    here = Path(__file__).resolve()
+    for folder in (here.parent / "migrations", here.parents[3] / "migrations"):
+        if (folder / "env.py").is_file():
+            return folder
+    raise CreamteaError(f"the migrations are missing beside {here.parent}; install creamtea again")
+
+
+@cache
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_config())
+
+
+def _config(connection: Connection | None = None) -> Config:
+    config = Config(stdout=StringIO())
+    config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    return config
+
+
+def head() -> str:
+    """The revision that this code needs."""
+    return str(_scripts().get_current_head())
+
+
+def is_known(revision: str) -> bool:
+    return any(script.revision == revision for script in _scripts().walk_revisions())
+
+
+def current(url: str) -> str | None:
+    """The revision of the database; None for a fresh one. InputError where it cannot be opened."""
+    engine = make_engine(parse_url(url), migrating=True)
+    check_reachable(engine)
+    return revision_of(engine)
+
+
+def revision_of(engine: Engine) -> str | None:
+    """The revision of the database, "base" where every migration was undone, None for a fresh one."""
+    with engine.connect() as connection:
+        tables = inspect(connection).get_table_names()
+        if not tables:
+            return None
+        if "alembic_version" not in tables:
+            raise InputError(
+                f"{describe(engine.url)} holds tables that are not creamtea's ({', '.join(sorted(tables)[:3])}); "
+                "name an empty database in CREAMTEA_DATABASE_URL"
+            )
+        return connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or "base"
+
+
+def check_revision(engine: Engine, revision: str | None) -> None:
+    """InputError unless the database stands where this code needs it."""
+    place = describe(engine.url)
+    if revision == head():
+        return
+    if revision is None:
+        raise InputError(f"{place} is empty; run: creamtea db upgrade")
+    if revision != "base" and not is_known(revision):
+        raise InputError(
+            f"{place} has schema revision {revision}, which this creamtea does not know "
+            f"(it knows up to {head()}): the database is newer than this creamtea; install a newer creamtea"
+        )
+    raise InputError(
+        f"{place} has schema revision {revision}, this creamtea needs {head()}; run: creamtea db upgrade"
+    )
+
+
+def upgrade(url: str, revision: str = "head") -> None:
+    """Bring the database to `revision`, from whatever is below it."""
+    _move(url, revision, up=True)
+
+
+def downgrade(url: str, revision: str) -> None:
+    """Undo the migrations above `revision` ("base": all, "-1": the last); drops what they had added."""
+    _move(url, revision, up=False)
+
+
+def _move(url: str, revision: str, *, up: bool) -> None:
+    engine = make_engine(parse_url(url), migrating=True)
+    check_reachable(engine)
+    present = revision_of(engine)
+    if present not in (None, "base") and not is_known(str(present)):
+        check_revision(engine, present)
+    with writers(engine).begin() as connection:
+        sqlite = connection.dialect.name == "sqlite"
+        if not sqlite:
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
+        try:
+            (command.upgrade if up else command.downgrade)(_config(connection), revision)
+        except CommandError as error:
+            raise InputError(
+                f"cannot move {describe(engine.url)} to revision {revision!r}: {error}"
+            ) from None
+        if sqlite:
+            _check_foreign_keys(connection)
+
+
+def _check_foreign_keys(connection: Connection) -> None:
+    orphans = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+    if orphans:
+        table, rowid, parent, _ = orphans[0]
+        raise CreamteaError(
+            f"{describe(connection.engine.url)}: {len(orphans)} rows point at rows that do not exist (first: "
+            f"{table}, rowid {rowid}, to {parent}); nothing was changed; mend the rows and try again"
+        )
