@@ -1,0 +1,52 @@
+"""Build, save and load models: model.safetensors + model.json (what rebuilds the module)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from creamtea.errors import InputError
+from creamtea.study.spec import Architecture, Nvs
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from creamtea_workers.models.transformer import Transformer
+from creamtea_workers.objectives import build_objective
+from creamtea_workers.objectives.base import Objective
+
+ARCHITECTURES = {"transformer": Transformer}
+
+
+def build_model(params: Mapping[str, Any], vocabulary_size: int) -> Transformer:
+    """A fresh model of a train step's parameters; its random numbers come from torch's global generator."""
+    size = Architecture.model_validate(params["architecture"])
+    if size.width % size.heads or size.width % 2:
+        raise InputError(
+            f"architecture: width {size.width} must be even and a multiple of heads {size.heads}; change one of them"
+        )
+    nvs = None if params["nvs"] is None else Nvs.model_validate(params["nvs"])
+    model = ARCHITECTURES[size.kind](vocabulary_size, size, nvs)
+    objective = build_objective(params["objective"])
+    nn.init.constant_(model.output_bias, objective.initial_bias(vocabulary_size))
+    return model
+
+
+def save_model(folder: Path, model: Transformer, params: Mapping[str, Any]) -> None:
+    config = {key: params[key] for key in ("objective", "architecture", "nvs")}
+    config["vocabulary_size"] = model.vocabulary_size
+    state = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
+    save_file(state, folder / "model.safetensors")
+    (folder / "model.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def load_model(
+    folder: Path, device: str | torch.device = "cpu"
+) -> tuple[Transformer, Objective, dict[str, Any]]:
+    """What a train step left in `folder`, ready for inference: (model in eval mode, objective, model.json)."""
+    config = json.loads((folder / "model.json").read_text(encoding="utf-8"))
+    model = build_model(config, config["vocabulary_size"])
+    model.load_state_dict(load_file(folder / "model.safetensors"))
+    return model.to(device).eval(), build_objective(config["objective"]), config

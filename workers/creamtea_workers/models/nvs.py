@@ -1,0 +1,85 @@
+"""Neural vocabulary selection (Domhan, Hasler, Tran, Trenous, Byrne and Hieber 2022, section 3)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from creamtea_workers.models.interface import BOS, PAD, Memory
+
+CHUNK = 2**22  # logits (sentences × positions × vocabulary) that exist at one time
+
+
+class NvsHead(nn.Module):
+    """z = σ(maxpool(W H + b)), Eq. 3, as logits: the maximum of logits is the logit of the maximum.
+
+    Every source position votes, EOS included and padding excluded. Gradients stop before the encoder.
+    """
+
+    def __init__(self, vocabulary_size: int, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(vocabulary_size, width))
+        self.bias = nn.Parameter(torch.zeros(vocabulary_size))
+        nn.init.normal_(self.weight, std=width**-0.5)
+
+    def forward(self, memory: Memory) -> Tensor:
+        """(B, V) logits, fp32 (fp64 of fp64), differentiable in the head's own parameters only."""
+        return MaxVote.apply(memory.hidden.detach(), memory.mask, self.weight, self.bias)
+
+
+class MaxVote(torch.autograd.Function):
+    """max over positions s of (W h_s + b): logits are made a few sentences at a time, and only the winning
+    position is kept, so that memory holds B × V and not B × S × V.
+
+    Backward: ∂/∂W_v = Σ_b g_bv · h_{b, winner(b, v)}, an embedding bag over the encoder's rows.
+    """
+
+    @staticmethod
+    def forward(ctx, hidden, mask, weight, bias):  # type: ignore[no-untyped-def]
+        batch, length, width = hidden.shape
+        device = hidden.device.type
+        precise = torch.promote_types(hidden.dtype, torch.float32)
+        dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
+        rows, matrix = hidden.to(dtype), weight.to(dtype)
+        lowest = torch.zeros(mask.shape, dtype=dtype, device=hidden.device).masked_fill_(~mask, float("-inf"))
+        best = torch.empty(batch, weight.shape[0], dtype=precise, device=hidden.device)
+        winner = torch.empty(batch, weight.shape[0], dtype=torch.int64, device=hidden.device)
+        some = max(1, CHUNK // (length * weight.shape[0]))
+        for first in range(0, batch, some):
+            part = slice(first, first + some)
+            votes = F.linear(rows[part], matrix)  # (b, S, V)
+            votes += lowest[part, :, None]
+            top, at = votes.max(1)
+            best[part], winner[part] = top, at
+        ctx.save_for_backward(hidden, winner, weight)
+        return best + bias.to(precise)
+
+    @staticmethod
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        hidden, winner, weight = ctx.saved_tensors
+        batch, length, width = hidden.shape
+        rows = winner + torch.arange(batch, device=hidden.device)[:, None] * length  # (B, V) into B·S
+        table = hidden.reshape(-1, width).to(weight.dtype)
+        share = gradient.to(weight.dtype).t().contiguous()
+        grad_weight = F.embedding_bag(rows.t().contiguous(), table, mode="sum", per_sample_weights=share)
+        return None, None, grad_weight, gradient.sum(0).to(weight.dtype)
+
+
+def nvs_loss(logits: Tensor, target: Tensor, positive_weight: float) -> Tensor:
+    """Binary cross-entropy against the bag of target words, a mean over sentences (the paper's L_NVS,
+    whose minus sign the paper leaves out):
+
+        L = -1/Z Σ_v [λ_p y_v log σ(z_v) + (1 - y_v) log(1 - σ(z_v))],   Z = V + (λ_p - 1) n_p
+
+    y marks the unique target words as the decoder emits them: EOS among them, padding and BOS not.
+    n_p = Σ_v y_v is each sentence's own. logits (B, V), target (B, T) ids padded with PAD.
+    """
+    present = torch.zeros(logits.shape, dtype=torch.bool, device=logits.device)
+    present.scatter_(1, target, True)
+    present[:, PAD] = False
+    present[:, BOS] = False
+    weights = torch.ones_like(logits).masked_fill_(present, positive_weight)
+    losses = F.softplus(torch.where(present, -logits, logits)) * weights
+    size = logits.shape[1] + (positive_weight - 1) * present.sum(1)
+    return (losses.sum(1) / size).mean()

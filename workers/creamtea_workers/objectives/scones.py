@@ -1,0 +1,47 @@
+"""SCONES (Stahlberg and Kumar 2022): a binary classifier for each word of the vocabulary."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from creamtea_workers.objectives.linear import linear_loss
+
+
+@dataclass(frozen=True)
+class SconesObjective:
+    """Eqs. 6-8: L = -log σ(z_y) - α Σ_{w ≠ y} log(1 - σ(z_w)).
+
+    With 1 - σ(z) = σ(-z) this is softplus(-z_y) + α (Σ_w softplus(z_w) - softplus(z_y)), exact for every
+    logit; the listing in the paper's Appendix C takes the logarithm of a rounded, clipped difference
+    (-69.08 in place of -20.0 at z = 20, with no gradient).
+    """
+
+    alpha: float = 0.5
+
+    def loss(self, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
+        return linear_loss(self, hidden, weight, bias, targets)
+
+    def loss_and_gradient(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        gold = targets[:, None]
+        chosen = logits.gather(1, gold)
+        value = F.softplus(-chosen).sum() + self.alpha * negative_loss(logits, gold).sum()
+        gradient = logits.sigmoid_().mul_(self.alpha)
+        return value, gradient.scatter_(1, gold, -(-chosen).sigmoid())
+
+    def log_scores(self, logits: Tensor) -> Tensor:
+        return F.logsigmoid(logits.float())
+
+    def initial_bias(self, vocabulary_size: int) -> float:
+        """-log V: every word starts at about probability 1/V. At 0 the negative terms would sum to
+        α V log 2, three orders of magnitude above where training ends."""
+        return -math.log(vocabulary_size)
+
+
+def negative_loss(logits: Tensor, gold: Tensor) -> Tensor:
+    """Σ_{w ≠ y} softplus(z_w) of each row: (n,). The gold term is left out of the sum, not subtracted:
+    a large one would swallow the others' digits."""
+    return F.softplus(logits).scatter_(1, gold, 0.0).sum(1)
