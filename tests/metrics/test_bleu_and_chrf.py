@@ -1,0 +1,127 @@
+"""BLEU and chrF from summed statistics against sacreBLEU's own classes and command line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sacrebleu.metrics import BLEU, CHRF
+
+from creamtea.errors import StepUnavailable
+from creamtea.study.spec import Bleu, Chrf, Languages
+from creamtea_workers.metrics.bleu import BleuMetric, bleu_from_sums
+from creamtea_workers.metrics.chrf import ChrfMetric
+from creamtea_workers.metrics.texts import Texts
+
+GERMAN = Languages(source="en", target="de")
+WORDS = ["ein", "Hund", "läuft", "über", "die", "Straße", ",", "und", "sieht", "eine", "Katze", "."]
+
+
+def sentences(count: int, seed: int) -> list[str]:
+    random = Random(seed)
+    return [" ".join(random.choices(WORDS, k=random.randint(0, 14))) for _ in range(count)]
+
+
+def texts(hypotheses: list[str], references: list[str]) -> Texts:
+    return Texts(list(range(len(references))), [""] * len(references), hypotheses, references)
+
+
+text = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)
+pairs = st.lists(st.tuples(text, text), min_size=1, max_size=6)
+
+
+@given(pairs=pairs)
+@settings(deadline=None, max_examples=200)
+def test_corpus_bleu_equals_sacrebleu(pairs: list[tuple[str, str]]) -> None:
+    hypotheses, references = map(list, zip(*pairs, strict=True))
+    metric = BleuMetric(Bleu(kind="bleu"), GERMAN)
+    ours = metric.score(metric.statistics(texts(hypotheses, references)).sum(axis=0))
+    assert ours == pytest.approx(BLEU().corpus_score(hypotheses, [references]).score, abs=1e-9)
+
+
+@given(pairs=pairs)
+@settings(deadline=None, max_examples=100)
+def test_sentence_bleu_equals_sacrebleu_with_effective_order(pairs: list[tuple[str, str]]) -> None:
+    hypotheses, references = map(list, zip(*pairs, strict=True))
+    metric = BleuMetric(Bleu(kind="bleu"), GERMAN)
+    ours = metric.segment_scores(metric.statistics(texts(hypotheses, references)))
+    scorer = BLEU(effective_order=True)
+    theirs = [scorer.sentence_score(h, [r]).score for h, r in pairs]
+    assert ours == pytest.approx(theirs, abs=1e-9)
+
+
+@pytest.mark.parametrize("word_order", [0, 2])
+@given(pairs=pairs)
+@settings(deadline=None, max_examples=100)
+def test_chrf_equals_sacrebleu_on_corpora_and_sentences(
+    word_order: int, pairs: list[tuple[str, str]]
+) -> None:
+    hypotheses, references = map(list, zip(*pairs, strict=True))
+    metric = ChrfMetric(Chrf(kind="chrf", word_order=word_order))
+    statistics = metric.statistics(texts(hypotheses, references))
+    scorer = CHRF(word_order=word_order)
+    corpus = scorer.corpus_score(hypotheses, [references]).score
+    assert metric.score(statistics.sum(axis=0)) == pytest.approx(corpus, abs=1e-9)
+    theirs = [scorer.sentence_score(h, [r]).score for h, r in pairs]
+    assert metric.segment_scores(statistics) == pytest.approx(theirs, abs=1e-9)
+
+
+@pytest.mark.parametrize("tokenize", ["13a", "intl", "char", "none", "zh"])
+def test_values_and_signatures_are_those_of_sacrebleus_command_line(tokenize: str, tmp_path: Path) -> None:
+    hypotheses, references = sentences(40, 1), sentences(40, 2)
+    (tmp_path / "hyp").write_text("\n".join(hypotheses) + "\n", encoding="utf-8")
+    (tmp_path / "ref").write_text("\n".join(references) + "\n", encoding="utf-8")
+    command = [sys.executable, "-m", "sacrebleu", str(tmp_path / "ref"), "-i", str(tmp_path / "hyp")]
+    command += ["-m", "bleu", "chrf", "--tokenize", tokenize, "-w", "6", "--format", "json"]
+    printed = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
+
+    bleu = BleuMetric(Bleu.model_validate({"kind": "bleu", "tokenize": tokenize}), GERMAN)
+    chrf = ChrfMetric(Chrf(kind="chrf"))
+    for metric, theirs in zip((bleu, chrf), printed, strict=True):
+        value = metric.score(metric.statistics(texts(hypotheses, references)).sum(axis=0))
+        assert round(float(value), 6) == theirs["score"]
+        assert metric.signature() == theirs["signature"]
+
+
+def test_bleu_scores_many_resamples_at_once() -> None:
+    rows = np.random.default_rng(0).integers(0, 5, size=(7, 3, 1))
+    sums = np.concatenate(
+        [rows + 9, rows + 8, rows + 6, rows + 3, rows, rows, rows + 9, rows + 6, rows + 3, rows], -1
+    )
+    many = bleu_from_sums(sums.astype(float), effective_order=False)
+    assert many.shape == (7, 3)
+    for index in np.ndindex(7, 3):
+        lengths, matched, possible = sums[index][:2], sums[index][2:6], sums[index][6:]
+        one = BLEU.compute_bleu(list(matched), list(possible), *map(int, lengths), smooth_method="exp")
+        assert many[index] == pytest.approx(one.score, abs=1e-9)
+
+
+def test_a_tokenizer_that_is_not_installed_is_unavailable_with_its_remedy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(**_: object) -> None:
+        raise RuntimeError("Please install the MeCab package")
+
+    monkeypatch.setattr("creamtea_workers.metrics.bleu.BLEU", missing)
+    with pytest.raises(StepUnavailable, match=r"'ja-mecab' cannot be had .*install sacrebleu\[ja\]"):
+        BleuMetric(Bleu(kind="bleu", tokenize="ja-mecab"), Languages(source="en", target="ja"))
+
+
+@pytest.mark.parametrize(
+    ("target", "tokenize", "note"),
+    [
+        ("de", "13a", ""),
+        ("zh", "zh", ""),
+        ("zh", "13a", "tokenizer 13a does not split 'zh'; use zh or spm or char"),
+    ],
+)
+def test_a_tokenizer_that_cannot_split_the_language_is_noted(target: str, tokenize: str, note: str) -> None:
+    spec = Bleu.model_validate({"kind": "bleu", "tokenize": tokenize})
+    assert BleuMetric(spec, Languages(source="en", target=target)).note == note

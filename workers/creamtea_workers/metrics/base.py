@@ -1,0 +1,34 @@
+"""What a metric is to the steps that use it."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from creamtea_workers.metrics.texts import Texts
+
+Array = NDArray[np.float64]
+
+
+class Metric(Protocol):
+    """A corpus metric as a function of summed statistics of the segments.
+
+    That one shape serves the corpus value, the bootstrap and the paired test alike
+    (`creamtea.stats.bootstrap`). Scores are on the scale that the metric's authors print.
+    """
+
+    name: str  # the row's name in the report: "bleu", "chrf", "comet"
+
+    def statistics(self, texts: Texts) -> Array:
+        """(n, F) sufficient statistics of n segments."""
+
+    def score(self, sums: Array) -> Array:
+        """Corpus scores (...,) of summed statistics (..., F)."""
+
+    def segment_scores(self, statistics: Array) -> Array:
+        """(n,) scores of single segments from their statistics (n, F)."""
+
+    def signature(self) -> str:
+        """Every choice that the score depends on; known once `statistics` has run."""

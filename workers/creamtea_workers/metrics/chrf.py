@@ -1,0 +1,51 @@
+"""chrF and chrF++ (Popović 2015, 2017) as sacreBLEU computes them."""
+
+from __future__ import annotations
+
+import numpy as np
+from sacrebleu.metrics import CHRF
+
+from creamtea.study.spec import Chrf
+from creamtea_workers.metrics.base import Array
+from creamtea_workers.metrics.texts import Texts
+
+BETA = 2  # recall weighs beta² times as much as precision
+
+
+class ChrfMetric:
+    """Corpus chrF2; statistics (n, 3 · orders): hypothesis, reference and matched n-grams of an order."""
+
+    name = "chrf"
+    note = ""
+
+    def __init__(self, spec: Chrf) -> None:
+        self._scorer = CHRF(word_order=spec.word_order, beta=BETA)
+
+    def statistics(self, texts: Texts) -> Array:
+        rows = self._scorer._extract_corpus_statistics(texts.hypotheses, [texts.references])
+        return np.array(rows, dtype=np.float64)
+
+    def score(self, sums: Array) -> Array:
+        return chrf_from_sums(sums)
+
+    def segment_scores(self, statistics: Array) -> Array:
+        """Sentence chrF; orders that either side is too short for are left out (effective order)."""
+        return chrf_from_sums(statistics)
+
+    def signature(self) -> str:
+        return str(self._scorer.get_signature())
+
+
+def chrf_from_sums(sums: Array) -> Array:
+    """chrF (...,) in 0 … 100 of summed statistics (..., 3 · orders): the F-score of the precision and
+    the recall, each averaged over the orders that both sides have."""
+    sums = np.asarray(sums, dtype=np.float64)
+    counts = sums.reshape(*sums.shape[:-1], -1, 3)
+    hypothesis, reference, matched = counts[..., 0], counts[..., 1], counts[..., 2]
+    effective = (hypothesis > 0) & (reference > 0)
+    orders = np.maximum(effective.sum(axis=-1), 1)
+    precision = np.divide(matched, hypothesis, out=np.zeros_like(matched), where=effective).sum(-1) / orders
+    recall = np.divide(matched, reference, out=np.zeros_like(matched), where=effective).sum(-1) / orders
+    denominator = BETA**2 * precision + recall
+    product = (1 + BETA**2) * precision * recall
+    return 100.0 * np.divide(product, denominator, out=np.zeros_like(product), where=denominator > 0)

@@ -1,0 +1,156 @@
+"""Scores segments with COMET. Runs alone in COMET's own environment: imports nothing of creamtea.
+
+    python comet_script.py --model NAME_OR_CHECKPOINT --input FILE --output FILE [--batch-size N] [--gpus N]
+
+Input: JSON lines {"src", "mt", "ref"}. Output: one JSON number a line, in the input's order. Standard
+output carries JSON lines to the caller: {"message"}, {"done", "total"} in batches, and at the end one of
+{"result": {...}}, {"unavailable": reason} (exit code 3) or {"failed": reason} (exit code 1); all that
+the libraries print goes to standard error. Ends at once when standard input closes: the caller is gone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import os
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import Any
+
+
+class Unavailable(Exception):
+    """The model or a part of this environment cannot be had."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--input", type=Path, required=True)
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--batch-size", type=int, default=16)
+    parser.add_argument("--gpus", type=int, default=0)
+    args = parser.parse_args()
+
+    # keep standard output for messages; whatever the libraries print goes to standard error
+    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+
+    def send(message: dict[str, Any]) -> None:
+        channel.write(json.dumps(message) + "\n")
+        channel.flush()
+
+    threading.Thread(target=end_with_caller, daemon=True).start()
+    try:
+        send({"result": score(args.model, args.input, args.output, args.batch_size, args.gpus, send)})
+    except Unavailable as error:
+        send({"unavailable": str(error)})
+        return 3
+    except Exception as error:
+        traceback.print_exc()
+        send({"failed": one_line(error)})
+        return 1
+    return 0
+
+
+def end_with_caller() -> None:
+    """A killed caller (a cancelled task, say) must not leave a model in memory."""
+    sys.stdin.read()
+    os._exit(4)
+
+
+def score(
+    model_name: str, source: Path, target: Path, batch_size: int, gpus: int, send: Any
+) -> dict[str, Any]:
+    try:
+        import comet
+        import torch
+    except Exception as error:
+        raise Unavailable(f"this environment cannot import COMET ({one_line(error)})") from error
+    if gpus and not torch.cuda.is_available():
+        raise Unavailable("a GPU was reserved, but the torch of COMET's environment sees none")
+
+    send({"message": f"fetching {model_name}"})
+    checkpoint, revision = find_checkpoint(comet, model_name)
+    send({"message": "loading the model"})
+    try:
+        model = comet.load_from_checkpoint(str(checkpoint))
+    except OSError as error:  # its encoder's tokenizer and configuration come from the model hub
+        raise Unavailable(f"a part of {model_name} cannot be fetched: {one_line(error)}") from error
+
+    samples = [json.loads(line) for line in source.read_text(encoding="utf-8").split("\n") if line]
+    batches = math.ceil(len(samples) / batch_size)
+    done = 0
+
+    def count(*_: Any) -> None:
+        nonlocal done
+        done += 1
+        send({"done": done, "total": batches})
+
+    model.register_forward_hook(count)
+    # no loader processes: tokenising is cheap, and they would outlive a killed parent
+    output = model.predict(samples, batch_size=batch_size, gpus=gpus, num_workers=0, progress_bar=False)
+    target.write_text("".join(f"{json.dumps(float(value))}\n" for value in output.scores), encoding="utf-8")
+    return {
+        "system_score": float(output.system_score),
+        "revision": revision,
+        "class": type(model).__name__,
+        "references": bool(model.requires_references()),
+        "comet": installed_version("unbabel-comet"),
+        "torch": torch.__version__,
+        "device": torch.cuda.get_device_name() if gpus else "cpu",
+    }
+
+
+def find_checkpoint(comet: Any, model: str) -> tuple[Path, str]:
+    """The checkpoint of a local path or a model name, and what pins it: a digest or the hub's revision."""
+    path = Path(model)
+    if path.is_dir():
+        path = path / "checkpoints" / "model.ckpt"
+    if path.is_file():
+        digest = hashlib.sha256()
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+        return path, digest.hexdigest()[:12]
+    if looks_local(model):
+        raise Unavailable(f"there is no checkpoint at {path}")
+    try:
+        path = Path(comet.download_model(model))
+    except Exception as error:
+        raise Unavailable(f"the model {model!r} cannot be fetched: {first_cause(error)}") from error
+    if not path.is_file():
+        raise Unavailable(f"what the hub has as {model!r} holds no COMET checkpoint")
+    parts = path.parts  # of the hub's cache: .../snapshots/REVISION/checkpoints/model.ckpt
+    revision = parts[parts.index("snapshots") + 1] if "snapshots" in parts else path.parents[1].name
+    return path, revision[:12]
+
+
+def looks_local(model: str) -> bool:
+    """Names on the hub are OWNER/NAME or NAME."""
+    return model.startswith((".", "/", "~")) or model.endswith(".ckpt") or model.count("/") > 1
+
+
+def first_cause(error: BaseException) -> str:
+    """download_model hides the reason behind "not supported": follow the chain to where it began."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return one_line(error)
+
+
+def one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300]}" if text else type(error).__name__
+
+
+def installed_version(name: str) -> str:
+    from importlib.metadata import version
+
+    return version(name)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
