@@ -38,7 +38,7 @@ def move_span(line: str, span: tuple[int, int]) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class UserFile:
-    """A file of the user: `name` as the study gives it, `path` on this machine, and its sha256 at planning."""
+    """A file of the user: `name` as the study gives it, `path` on this machine, its sha256 at planning."""
 
     name: str
     path: Path
@@ -70,7 +70,7 @@ class UserFile:
             raise StepError(f"{self.name} is a damaged gzip file ({error}): copy it again") from error
 
     def lines(self) -> list[str]:
-        """The lines as they are, without `\\n` and a byte order mark. StepError names a line that is not UTF-8."""
+        """The lines as they are, without line ends. StepError names a line that is not UTF-8."""
         rows = self.read().removeprefix(_BYTE_ORDER_MARK).split(b"\n")
         if rows[-1] == b"":
             rows.pop()  # what follows the last line end is no line

@@ -1,0 +1,117 @@
+"""IBM model 3 as a generator of target sentences (Stahlberg and Kumar 2022, Appendix B; Brown et al. 1993).
+
+What the generative story leaves open is settled so:
+
+- *Temperature.* Every table is tempered, p^(1/γ) renormalised (Eq. 10): n, t, d as in the paper, and the
+  choice of NULL words, too, so that γ = 0 (the arg max, the first of equals) is fully deterministic.
+- *Fertility* has the support of its table: the largest φ listed is the cap.
+- *NULL words.* φ₀ is the number of successes in Σφ trials with probability p₁ (Brown et al., Eq. 31).
+- *Collisions.* Words are placed in the order of i and k, each by d restricted to the slots that are still
+  vacant and renormalised. So no probability is lost to impossible arrangements, and every draw is a sentence.
+- *m = 0.* The fertilities are drawn again: the sample is of the model given that the target is not empty.
+"""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_right
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from math import exp
+from typing import Generic, NamedTuple, TypeVar
+
+T = TypeVar("T", bound=Hashable)
+_DRAWS = 1000  # of fertilities, before a source is said to have no translation
+
+
+class Distribution(Generic[T]):
+    """A tempered categorical distribution over `weights` (> 0, any scale)."""
+
+    def __init__(self, weights: Mapping[T, float], gamma: float) -> None:
+        self.outcomes = tuple(weights)
+        self.probabilities = temper(tuple(weights.values()), gamma)
+        self._cumulative = list(accumulate(self.probabilities))
+
+    def draw(self, rng: random.Random) -> T:
+        place = bisect_right(self._cumulative, rng.random() * self._cumulative[-1])
+        return self.outcomes[min(place, len(self.outcomes) - 1)]
+
+
+def temper(weights: Sequence[float], gamma: float) -> tuple[float, ...]:
+    """w^(1/γ), renormalised; γ = 0 gives 1.0 to the first of the largest. Weights ≥ 0, one of them > 0."""
+    top = max(weights)
+    if gamma == 0:
+        first = weights.index(top)
+        return tuple(float(place == first) for place in range(len(weights)))
+    powers = [(weight / top) ** (1 / gamma) for weight in weights]  # the largest is 1: no overflow
+    total = sum(powers)
+    return tuple(power / total for power in powers)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The parameters of IBM-3, untempered."""
+
+    fertility: Mapping[str, Mapping[int, float]]  # n(φ|x)
+    lexical: Mapping[str, Mapping[str, float]]  # t(τ|x)
+    null_words: Mapping[str, float]  # t(τ|NULL)
+    p1: float  # probability of a NULL word after each other word
+    spread: float  # d(π|i, l, m) ∝ exp(-|π - c| / spread) around the diagonal, c = (i - 1/2) m/l + 1/2
+
+    def distortion(self, i: int, length: int, m: int) -> list[float]:
+        """d(·|i, l, m) for the positions 1 … m, up to a factor; i counts from 1."""
+        centre = (i - 0.5) * m / length + 0.5
+        return [exp(-abs(position - centre) / self.spread) for position in range(1, m + 1)]
+
+
+class Target(NamedTuple):
+    """A target word and the source position, from 1, that it came from; 0 is NULL."""
+
+    word: str
+    origin: int
+
+
+@dataclass
+class Ibm3:
+    """`tables` at temperature `gamma`, ready for sampling."""
+
+    tables: Tables
+    gamma: float
+    _n: dict[str, Distribution[int]] = field(init=False)
+    _t: dict[str, Distribution[str]] = field(init=False)
+    _null: Distribution[str] = field(init=False)
+    _p1: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._n = {x: Distribution(row, self.gamma) for x, row in self.tables.fertility.items()}
+        self._t = {x: Distribution(row, self.gamma) for x, row in self.tables.lexical.items()}
+        self._null = Distribution(self.tables.null_words, self.gamma)
+        self._p1 = temper((1 - self.tables.p1, self.tables.p1), self.gamma)[1]
+
+    def sample(self, source: Sequence[str], rng: random.Random) -> list[Target]:
+        """A target sentence of `source`. ValueError if every draw of the fertilities was zero."""
+        fertilities = self._fertilities(source, rng)  # step 1
+        spurious = sum(rng.random() < self._p1 for _ in range(sum(fertilities)))  # step 2
+        m = sum(fertilities) + spurious  # step 3
+        slots: list[Target | None] = [None] * m
+        for i, (word, fertility) in enumerate(zip(source, fertilities, strict=True), start=1):
+            for _ in range(fertility):  # steps 4 and 5
+                target = Target(self._t[word].draw(rng), i)
+                slots[self._place(slots, i, len(source), rng)] = target
+        for _ in range(spurious):  # steps 4 and 6: uniform over the vacant slots
+            vacant = [slot for slot, target in enumerate(slots) if target is None]
+            slots[vacant[int(rng.random() * len(vacant))]] = Target(self._null.draw(rng), 0)
+        return [target for target in slots if target is not None]  # step 7
+
+    def _fertilities(self, source: Sequence[str], rng: random.Random) -> list[int]:
+        for _ in range(_DRAWS):
+            fertilities = [self._n[word].draw(rng) for word in source]
+            if any(fertilities):
+                return fertilities
+        raise ValueError(f"no word of {list(source)} gets a translation at temperature {self.gamma}")
+
+    def _place(self, slots: Sequence[Target | None], i: int, length: int, rng: random.Random) -> int:
+        weights = self.tables.distortion(i, length, len(slots))
+        vacant = {slot: weights[slot] for slot, target in enumerate(slots) if target is None}
+        return Distribution(vacant, self.gamma).draw(rng)

@@ -1,0 +1,248 @@
+"""The synthetic language pair: English-like words, a small grammar, and the IBM-3 tables of an invented
+target language. Everything here is fixed: a corpus's seed chooses sentences, never the language.
+
+Idioms are what the pair is for. An idiom is a phrase of two to four ordinary words that has a translation
+of its own, in words that occur nowhere else. Its words are the most frequent of their classes, are
+ambiguous, and stand in several idioms each, but mostly they are used literally. So the row of each of them
+in a word-by-word lexicon is full of literal translations, and a short list misses the idiom's; who reads
+the context cannot be in doubt, as the phrase is never meant literally (`Grammar.sentence`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+from creamtea_workers.corpora.ibm3 import Distribution, Tables
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+# Each class from its most to its least frequent word (`_zipf`); the words of idioms come first.
+TRANSITIVE = _words(
+    """
+    kicked broke held burned crossed pulled dropped carried saw found took pushed painted cleaned opened
+    closed washed moved bought sold followed watched heard liked lost hid turned threw counted raised
+    covered shook
+    """
+)
+INTRANSITIVE = _words("sat walked slept stood laughed waited sang danced worked ran cried smiled")
+NOUNS = _words(
+    """
+    bucket ice candle bridge horse cat rope bread boat bone hat fire man woman child dog house door bird
+    tree book garden river farmer teacher king stone road table window letter box apple sailor doctor
+    baker queen soldier painter singer fish cow wolf bear duck goat sheep mouse chair wall roof gate
+    ship hill field bag cup bottle knife lamp song coat shoe ring clock egg cake soup
+    """
+)
+ADJECTIVES = _words(
+    """
+    cold black golden old empty bitter young big small red white green blue warm dry wet long short
+    heavy light quiet dark bright clean dirty wooden sweet happy sad kind
+    """
+)
+ADVERBS = _words(
+    """
+    quickly slowly quietly often never always soon again yesterday today carefully gladly suddenly early
+    """
+)
+PREPOSITIONS = _words("on under in over behind near with from before beside")
+CONJUNCTIONS = _words("and but while because when so")
+DETERMINERS = _words("the my this that every some his her")
+
+IdiomKind = Literal["verb", "noun", "place"]
+IDIOMS: dict[IdiomKind, tuple[str, ...]] = {
+    "verb": (
+        "kicked the bucket",
+        "kicked the bread",
+        "broke the ice",
+        "broke the bone",
+        "held the candle",
+        "held the horse",
+        "burned the bread",
+        "burned the bridge",
+        "burned the boat",
+        "crossed the ice",
+        "crossed the fire",
+        "pulled the rope",
+        "pulled the cat",
+        "dropped the hat",
+        "dropped the bone",
+        "carried the fire",
+        "carried the bucket",
+        "sat on the horse",
+        "walked over the ice",
+        "slept in the bucket",
+        "stood under the candle",
+    ),
+    "noun": (
+        "cold fire",
+        "cold horse",
+        "black cat",
+        "black horse",
+        "golden bridge",
+        "golden bone",
+        "old rope",
+        "old hat",
+        "empty boat",
+        "empty bucket",
+        "bitter bread",
+        "bitter candle",
+    ),
+    "place": (
+        "under the hat",
+        "under the bridge",
+        "on the rope",
+        "over the fire",
+        "in the boat",
+        "behind the ice",
+        "near the bone",
+    ),
+}
+PHRASES: tuple[str, ...] = tuple(phrase for phrases in IDIOMS.values() for phrase in phrases)
+IDIOM_WORDS = frozenset(word for phrase in PHRASES for word in phrase.split())
+
+SHORTEST, LONGEST = 4, 14  # words of a source sentence
+
+
+# ---------------------------------------------------------------- the grammar
+
+
+@dataclass(frozen=True)
+class Idiom:
+    phrase: str
+    kind: IdiomKind
+
+
+_IDIOMS = tuple(Idiom(phrase, kind) for kind, phrases in IDIOMS.items() for phrase in phrases)
+
+
+def _zipf(words: Sequence[str]) -> Distribution[str]:
+    return Distribution({word: 1 / (rank + 4) for rank, word in enumerate(words)}, gamma=1)
+
+
+class Grammar:
+    """Source sentences as lists of units: a unit is a word, or an idiom's whole phrase (with blanks)."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._classes = {id(words): _zipf(words) for words in _CLASSES}
+
+    def sentence(self, idiom_rate: float) -> list[str]:
+        """A sentence, with one idiom in `idiom_rate` of all; no idiom's phrase occurs by chance."""
+        idiom = _IDIOMS[int(self._rng.random() * len(_IDIOMS))] if self._happens(idiom_rate) else None
+        while True:
+            units = self._sentence(idiom)
+            words = " ".join(units).split()
+            if SHORTEST <= len(words) <= LONGEST and _phrases_in(words) == (idiom is not None):
+                return units
+
+    def _sentence(self, idiom: Idiom | None) -> list[str]:
+        opening = [self._word(ADVERBS)] if self._happens(0.1) else []
+        if not self._happens(0.3):
+            return opening + self._clause(idiom)
+        in_first = self._happens(0.5)
+        first, second = self._clause(idiom if in_first else None), self._clause(None if in_first else idiom)
+        return [*opening, *first, self._word(CONJUNCTIONS), *second]
+
+    def _clause(self, idiom: Idiom | None) -> list[str]:
+        kind = idiom.kind if idiom else None
+        phrase = idiom.phrase if idiom else ""
+        transitive = self._happens(0.7)
+        as_subject = kind == "noun" and (not transitive or self._happens(0.5))
+        units = self._noun_phrase(phrase if as_subject else None)
+        if kind == "verb":
+            units += [phrase]
+        elif transitive:
+            as_object = kind == "noun" and not as_subject
+            units += [self._word(TRANSITIVE), *self._noun_phrase(phrase if as_object else None)]
+        else:
+            units += [self._word(INTRANSITIVE)]
+        if kind == "place":
+            units += [phrase]
+        elif self._happens(0.3):
+            units += [self._word(PREPOSITIONS), *self._noun_phrase(None)]
+        return units + ([self._word(ADVERBS)] if self._happens(0.2) else [])
+
+    def _noun_phrase(self, idiom: str | None) -> list[str]:
+        determiner = self._word(DETERMINERS)
+        if idiom is not None:
+            return [determiner, idiom]
+        adjective = [self._word(ADJECTIVES)] if self._happens(0.4) else []
+        return [determiner, *adjective, self._word(NOUNS)]
+
+    def _word(self, words: Sequence[str]) -> str:
+        return self._classes[id(words)].draw(self._rng)
+
+    def _happens(self, probability: float) -> bool:
+        return self._rng.random() < probability
+
+
+_CLASSES = (
+    TRANSITIVE,
+    INTRANSITIVE,
+    NOUNS,
+    ADJECTIVES,
+    ADVERBS,
+    PREPOSITIONS,
+    CONJUNCTIONS,
+    DETERMINERS,
+)
+
+
+def _phrases_in(words: Sequence[str]) -> int:
+    """How many idioms' phrases occur in a sentence, meant or not."""
+    text = f" {' '.join(words)} "
+    return sum(text.count(f" {phrase} ") for phrase in PHRASES)
+
+
+# ---------------------------------------------------------------- the tables
+
+
+@cache
+def tables() -> Tables:
+    """n, t, d and the NULL words of the invented language."""
+    rng = random.Random("creamtea: the invented language")
+    invented = _invent(rng)
+    fertility: dict[str, dict[int, float]] = {}
+    lexical: dict[str, dict[str, float]] = {}
+    for words in _CLASSES:
+        for word in words:
+            fertility[word] = {1: 0.7, 0: 0.3} if words is DETERMINERS else {1: 0.85, 2: 0.1, 0: 0.05}
+            lexical[word] = {next(invented): 0.6**rank for rank in range(_ambiguity(word, words, rng))}
+    for phrase in PHRASES:  # one unit of the source, one of the target: its words stay together
+        fertility[phrase] = {1: 1.0}
+        lexical[phrase] = {" ".join(next(invented) for _ in range(2 + int(rng.random() * 2))): 1.0}
+    null_words = {next(invented): weight for weight in (0.6, 0.3, 0.1)}
+    return Tables(fertility, lexical, null_words, p1=0.15, spread=0.5)
+
+
+def _ambiguity(word: str, words: Sequence[str], rng: random.Random) -> int:
+    """How many translations a word has."""
+    if words in (DETERMINERS, CONJUNCTIONS):
+        return 2
+    if word in IDIOM_WORDS:
+        return 5
+    return (1, 1, 1, 2, 2, 3)[int(rng.random() * 6)]
+
+
+def _invent(rng: random.Random) -> Iterator[str]:
+    """Pronounceable words of two or three syllables, each once, and none of the source language."""
+    onsets, vowels = _words("b d f g k l m n p r s t v z sh tr kl"), "aeiou"
+    codas = ("", "", "", "n", "r", "l", "s")
+
+    def pick(choices: Sequence[str]) -> str:
+        return choices[int(rng.random() * len(choices))]
+
+    used = {word for words in _CLASSES for word in words}
+    while True:
+        syllables = 2 + (rng.random() < 0.4)
+        word = "".join(pick(onsets) + pick(vowels) for _ in range(syllables)) + pick(codas)
+        if word not in used:
+            used.add(word)
+            yield word

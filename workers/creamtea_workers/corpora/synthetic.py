@@ -1,0 +1,97 @@
+"""Synthetic pairs with annotated idioms: grammar → source sentence → IBM-3 → target sentence.
+
+Every split draws its source sentences from a stream of its own, named by seed and split, and its targets
+from another. So a test set can have a corpus's source sentences drawn again, without their targets, and
+leave them out: nothing in it was seen in training.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from creamtea.study.spec import SyntheticCorpus, SyntheticTestSet
+from creamtea_workers.corpora.ibm3 import Ibm3, Target
+from creamtea_workers.corpora.language import Grammar, tables
+
+Unit = str  # a word, or an idiom's phrase (the only units with blanks)
+
+
+class IdiomSpan(NamedTuple):
+    """An idiom and its characters [from, to) in source and target."""
+
+    name: str
+    source: tuple[int, int]
+    target: tuple[int, int]
+
+
+class SyntheticPair(NamedTuple):
+    source: str
+    target: str
+    idioms: list[IdiomSpan]
+
+
+def training_and_dev(
+    corpus: SyntheticCorpus, progress: Callable[[int, int], None] | None = None
+) -> tuple[list[SyntheticPair], list[SyntheticPair]]:
+    """The pairs of a corpus. Every source sentence is different; none of dev is in training."""
+    train_units, dev_units = _corpus_sources(corpus)
+    train = _translate(train_units, corpus.gamma, f"{corpus.seed} train", progress)
+    return train, _translate(dev_units, corpus.gamma, f"{corpus.seed} dev")
+
+
+def test_pairs(test_set: SyntheticTestSet, corpus: SyntheticCorpus) -> list[SyntheticPair]:
+    """Pairs of the corpus's language and temperature whose sources are in neither its training nor its
+    development set (nor twice in the test set)."""
+    seen = {" ".join(units) for split in _corpus_sources(corpus) for units in split}
+    units = list(islice(_unseen(f"{test_set.seed} test", test_set.idiom_rate, seen), test_set.lines))
+    return _translate(units, corpus.gamma, f"{test_set.seed} test")
+
+
+def _corpus_sources(corpus: SyntheticCorpus) -> tuple[list[list[Unit]], list[list[Unit]]]:
+    seen: set[str] = set()
+    train = list(islice(_unseen(f"{corpus.seed} train", corpus.idiom_rate, seen), corpus.train))
+    dev = list(islice(_unseen(f"{corpus.seed} dev", corpus.idiom_rate, seen), corpus.dev))
+    return train, dev
+
+
+def _unseen(stream: str, idiom_rate: float, seen: set[str]) -> Iterator[list[Unit]]:
+    """Source sentences that are not in `seen`, which grows by each."""
+    grammar = Grammar(random.Random(f"source {stream}"))
+    while True:
+        units = grammar.sentence(idiom_rate)
+        text = " ".join(units)
+        if text not in seen:
+            seen.add(text)
+            yield units
+
+
+def _translate(
+    sources: list[list[Unit]], gamma: float, stream: str, progress: Callable[[int, int], None] | None = None
+) -> list[SyntheticPair]:
+    model, rng = Ibm3(tables(), gamma), random.Random(f"target {stream}")
+    pairs = []
+    for done, units in enumerate(sources):
+        if progress is not None and done % 1000 == 0:
+            progress(done, len(sources))
+        pairs.append(_annotate(units, model.sample(units, rng)))
+    return pairs
+
+
+def _annotate(units: list[Unit], target: list[Target]) -> SyntheticPair:
+    """Join both sides by blanks and note the characters of each idiom and its translation."""
+    words = [word for word, _ in target]
+    origins = [origin for _, origin in target]
+    idioms = [
+        IdiomSpan(unit, _span(units, i), _span(words, origins.index(i + 1)))
+        for i, unit in enumerate(units)
+        if " " in unit
+    ]
+    return SyntheticPair(" ".join(units), " ".join(words), idioms)
+
+
+def _span(units: list[Unit], place: int) -> tuple[int, int]:
+    start = sum(len(unit) + 1 for unit in units[:place])
+    return start, start + len(units[place])
