@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
@@ -78,7 +78,7 @@ class ArtefactStore:
             target = folder / _checked(file.name)
             target.parent.mkdir(parents=True, exist_ok=True)
             path = self._object(file.digest)
-            with self._failures(path):
+            with self._failures(path, disk=str(folder)):
                 if self.local:
                     self._link(file, Path(path), target)
                 else:
@@ -155,7 +155,7 @@ class ArtefactStore:
         path = self._path("progress", f"{_checked(step_key)}.json")
         temporary = self._temporary()
         with self._failures(path):
-            self._fs.makedirs(self._fs._parent(temporary), exist_ok=True)
+            self._fs.makedirs(_parent(temporary), exist_ok=True)
             self._fs.pipe_file(temporary, json.dumps(progress, allow_nan=False).encode())
             self._move(temporary, path)
 
@@ -173,7 +173,7 @@ class ArtefactStore:
         """InputError unless files can be written under the root; clears what killed processes left."""
         temporary = self._temporary()
         try:
-            self._fs.makedirs(self._fs._parent(temporary), exist_ok=True)
+            self._fs.makedirs(_parent(temporary), exist_ok=True)
             self._fs.makedirs(self._path("objects"), exist_ok=True)
             self._fs.pipe_file(temporary, b"creamtea")
             self._fs.rm_file(temporary)
@@ -204,7 +204,7 @@ class ArtefactStore:
     def _publish(self, source: Path, target: str, *, read_only: bool = False) -> None:
         """Copy a local file to `target`, which shows the old content or all of the new one."""
         temporary = self._temporary()
-        self._fs.makedirs(self._fs._parent(temporary), exist_ok=True)
+        self._fs.makedirs(_parent(temporary), exist_ok=True)
         try:
             if self.local:
                 with source.open("rb") as original, Path(temporary).open("wb") as copy:
@@ -221,7 +221,7 @@ class ArtefactStore:
                 self._fs.rm_file(temporary)
 
     def _move(self, temporary: str, target: str) -> None:
-        folder = self._fs._parent(target)
+        folder = _parent(target)
         self._fs.makedirs(folder, exist_ok=True)
         if not self.local:
             self._fs.mv(temporary, target)
@@ -234,14 +234,15 @@ class ArtefactStore:
             os.close(descriptor)
 
     @contextmanager
-    def _failures(self, path: str) -> Iterator[None]:
+    def _failures(self, path: str, disk: str | None = None) -> Iterator[None]:
+        """Errors of the disk as InfrastructureError; `disk` is what is written to, if it is not the root."""
         try:
             yield
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                other = "" if disk else ", or name another root in CREAMTEA_ARTEFACTS"
                 raise InfrastructureError(
-                    f"no space left for {path}: free some on the disk of {self.root}, "
-                    "or name another root in CREAMTEA_ARTEFACTS"
+                    f"no space left for {path}: free some on the disk of {disk or self.root}{other}"
                 ) from error
             if isinstance(error, FileNotFoundError):
                 raise InfrastructureError(
@@ -269,7 +270,7 @@ class StoredCheckpoints:
             self._scratch = tempfile.TemporaryDirectory(prefix="creamtea-checkpoint-")
         copy = Path(self._scratch.name) / name
         copy.parent.mkdir(parents=True, exist_ok=True)
-        with self._store._failures(path):
+        with self._store._failures(path, disk=self._scratch.name):
             try:
                 self._store._fs.get_file(path, str(copy))
             except FileNotFoundError:
@@ -304,6 +305,10 @@ def _checked(name: str) -> str:
     return name
 
 
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]
+
+
 def _digest(path: Path) -> tuple[str, int]:
     """sha256 and size in bytes."""
     with path.open("rb") as file:
@@ -313,7 +318,7 @@ def _digest(path: Path) -> tuple[str, int]:
 def _copy(source: IO[bytes], target: IO[bytes]) -> str:
     """Copy, and the sha256 of what was copied."""
     digest = hashlib.sha256()
-    while chunk := cast(bytes, source.read(CHUNK)):
+    while chunk := source.read(CHUNK):
         digest.update(chunk)
         target.write(chunk)
     return digest.hexdigest()

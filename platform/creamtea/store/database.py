@@ -73,5 +73,5 @@ def open_database(url: str, migrate: bool = True) -> Database:
     if revision is None and migrate:
         upgrade(url)
         revision = revision_of(database.engine)
-    check_revision(database.engine, revision)
+    check_revision(database.url, revision)
     return database

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import sqlite3
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 
 from creamtea.errors import InputError
+from creamtea.settings import Settings
 
 ADDRESSES = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
 BUSY_TIMEOUT = 10_000  # milliseconds that SQLite waits for another writer
@@ -130,6 +132,9 @@ def _is_sqlite(url: URL) -> bool:
 def _check_file(path: Path) -> None:
     folder = path.absolute().parent
     remedy = "name a file in CREAMTEA_DATABASE_URL that can be written"
+    if folder == Settings.load().home:  # ours, so that the defaults need no set-up
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
     if not folder.is_dir():
         raise InputError(
             f"cannot open SQLite file {path}: there is no folder {folder}; create it, or {remedy}"

@@ -15,6 +15,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy.engine import URL
 
 from creamtea.errors import CreamteaError, InputError
 from creamtea.store.engines import check_reachable, describe, make_engine, parse_url, writers
@@ -68,15 +69,15 @@ def revision_of(engine: Engine) -> str | None:
             return None
         if "alembic_version" not in tables:
             raise InputError(
-                f"{describe(engine.url)} holds tables that are not creamtea's ({', '.join(sorted(tables)[:3])}); "
-                "name an empty database in CREAMTEA_DATABASE_URL"
+                f"{describe(engine.url)} holds tables that are not creamtea's "
+                f"({', '.join(sorted(tables)[:3])}); name an empty database in CREAMTEA_DATABASE_URL"
             )
         return connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or "base"
 
 
-def check_revision(engine: Engine, revision: str | None) -> None:
-    """InputError unless the database stands where this code needs it."""
-    place = describe(engine.url)
+def check_revision(url: URL, revision: str | None) -> None:
+    """InputError unless a database at this revision is what this code needs."""
+    place = describe(url)
     if revision == head():
         return
     if revision is None:
@@ -106,7 +107,7 @@ def _move(url: str, revision: str, *, up: bool) -> None:
     check_reachable(engine)
     present = revision_of(engine)
     if present not in (None, "base") and not is_known(str(present)):
-        check_revision(engine, present)
+        check_revision(engine.url, present)
     with writers(engine).begin() as connection:
         sqlite = connection.dialect.name == "sqlite"
         if not sqlite:
