@@ -1,0 +1,185 @@
+"""Who may see what: one-time links, the browser sessions they are exchanged for, and rights.
+
+A link carries a random 32-byte secret; the database keeps only its SHA-256. The secret is exchanged
+once, in one transaction and by the database's clock, for a browser session whose cookie is another such
+secret. Secrets are found by the index on their digest, so no comparison leaks how much of a guess was
+right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import Result, select, update
+from sqlalchemy.orm import Session
+
+from creamtea.errors import CreamteaError
+from creamtea.store.database import Database
+from creamtea.store.tables import AccessToken, Rater, WebSession
+
+LINK_LIFETIME = timedelta(days=14)
+SESSION_LIFETIME = timedelta(days=30)
+
+
+class AccessRefused(CreamteaError):
+    """A link or a session that opens nothing: unknown, used, expired or revoked.
+
+    One message for all of them: who holds a wrong secret learns nothing about it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this link opens nothing (used before, expired or withdrawn); ask for a new one: "
+            "`creamtea campaign link` for a rater, `creamtea link` for a reader"
+        )
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What a browser session stands for. A rater belongs to one campaign and may only rate in it."""
+
+    session_id: int
+    role: str  # one of tables.ROLES
+    rater_id: int | None = None
+    campaign_id: int | None = None
+
+    @property
+    def reads_reports(self) -> bool:
+        return self.role in ("reader", "organiser")
+
+    @property
+    def rates(self) -> bool:
+        return self.role == "rater" and self.rater_id is not None
+
+
+@dataclass(frozen=True)
+class OpenedSession:
+    secret: str  # for the cookie; stored nowhere
+    lifetime: timedelta
+    role: str
+
+
+def digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def create_link(
+    database: Database, role: str, *, rater_id: int | None = None, lifetime: timedelta = LINK_LIFETIME
+) -> str:
+    """Store a one-time token for a role and return its secret, which is shown once and kept nowhere.
+
+    A rater's token needs the rater, and only a rater's has one.
+    """
+    if (role == "rater") != (rater_id is not None):
+        raise ValueError("a rater's link needs a rater, and no other link has one")
+    secret = secrets.token_urlsafe(32)
+    with database.transaction() as session:
+        now = database.now(session)
+        campaign_id = session.scalar(select(Rater.campaign_id).where(Rater.id == rater_id))
+        session.add(
+            AccessToken(
+                digest=digest(secret),
+                role=role,
+                campaign_id=campaign_id,
+                rater_id=rater_id,
+                created_at=now,
+                expires_at=now + lifetime,
+            )
+        )
+    return secret
+
+
+def exchange(database: Database, secret: str, lifetime: timedelta = SESSION_LIFETIME) -> OpenedSession:
+    """Open a browser session for a link's secret, once. Raises AccessRefused for any other secret.
+
+    The conditional update is the gate: of two exchanges at the same moment one finds the row unused.
+    """
+    session_secret = secrets.token_urlsafe(32)
+    with database.transaction() as session:
+        now = database.now(session)
+        taken = session.execute(
+            update(AccessToken)
+            .where(
+                AccessToken.digest == digest(secret),
+                AccessToken.used_at.is_(None),
+                AccessToken.revoked_at.is_(None),
+                AccessToken.expires_at > now,
+            )
+            .values(used_at=now)
+            .returning(AccessToken.id, AccessToken.role, AccessToken.rater_id)
+        ).one_or_none()
+        if taken is None:
+            raise AccessRefused
+        session.add(
+            WebSession(
+                digest=digest(session_secret),
+                token_id=taken.id,
+                role=taken.role,
+                rater_id=taken.rater_id,
+                created_at=now,
+                expires_at=now + lifetime,
+            )
+        )
+    return OpenedSession(session_secret, lifetime, taken.role)
+
+
+def identify(database: Database, session_secret: str | None) -> Identity | None:
+    """Who holds this session secret, or None: unknown, expired, or it or its link revoked."""
+    if not session_secret:
+        return None
+    with database.session() as session:
+        row = _open_sessions(database, session, session_secret).one_or_none()
+    return None if row is None else Identity(row.id, row.role, row.rater_id, row.campaign_id)
+
+
+def opened_by(database: Database, session_secret: str, link_secret: str) -> bool:
+    """Whether this session is open and came from this link: a person who opens their link again."""
+    with database.session() as session:
+        row = _open_sessions(database, session, session_secret).one_or_none()
+        return row is not None and row.link_digest == digest(link_secret)
+
+
+def _open_sessions(database: Database, session: Session, session_secret: str) -> Result[Any]:
+    now = database.now(session)
+    return session.execute(
+        select(
+            WebSession.id,
+            WebSession.role,
+            WebSession.rater_id,
+            AccessToken.campaign_id,
+            AccessToken.digest.label("link_digest"),
+        )
+        .join(AccessToken, AccessToken.id == WebSession.token_id)
+        .where(
+            WebSession.digest == digest(session_secret),
+            WebSession.revoked_at.is_(None),
+            WebSession.expires_at > now,
+            AccessToken.revoked_at.is_(None),
+        )
+    )
+
+
+def revoke_session(database: Database, session_id: int) -> None:
+    """End one browser session (signing out)."""
+    with database.transaction() as session:
+        session.execute(
+            update(WebSession)
+            .where(WebSession.id == session_id, WebSession.revoked_at.is_(None))
+            .values(revoked_at=database.now(session))
+        )
+
+
+def revoke_rater(database: Database, rater_id: int) -> int:
+    """Withdraw every link of a rater, and with them the sessions they opened; how many links."""
+    with database.transaction() as session:
+        revoked = session.execute(
+            update(AccessToken)
+            .where(AccessToken.rater_id == rater_id, AccessToken.revoked_at.is_(None))
+            .values(revoked_at=database.now(session))
+            .returning(AccessToken.id)
+        )
+        return len(revoked.all())
