@@ -15,6 +15,7 @@ class StepKind:
     name: str
     version: int
     what: str  # shown in progress and status
+    exclusive: bool = False  # started only when nothing else runs, and nothing starts beside it
 
     @property
     def entrypoint(self) -> str:
@@ -33,6 +34,6 @@ STEP_KINDS: dict[str, StepKind] = {
         StepKind("score", 1, "score with a metric"),
         StepKind("compare", 1, "compare with the baseline"),
         StepKind("recall", 1, "recall of the selected vocabulary"),
-        StepKind("latency", 1, "measure latency"),
+        StepKind("latency", 1, "measure latency", exclusive=True),
     )
 }

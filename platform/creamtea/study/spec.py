@@ -14,10 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._=,+-]*$", max_length=120)]
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 Positive = Annotated[int, Field(ge=1)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 
 class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, protected_namespaces=())
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, protected_namespaces=(), allow_inf_nan=False
+    )
 
 
 # ---------------------------------------------------------------- corpora and test sets
@@ -52,7 +55,7 @@ class SyntheticCorpus(Strict):
     kind: Literal["synthetic"]
     train: Annotated[int, Field(ge=10)] = 12000
     dev: Positive = 300
-    seed: int = 1
+    seed: Seed = 1
     gamma: Annotated[float, Field(ge=0.0)] = 0.5  # sampling temperature; 0 is deterministic, 1 the model
     idiom_rate: Share = 0.25  # share of sentences with an idiom
 
@@ -77,7 +80,7 @@ class SyntheticTestSet(Strict):
     kind: Literal["synthetic"]
     corpus: Name
     lines: Positive = 300
-    seed: int = 2
+    seed: Seed = 2
     idiom_rate: Share = 0.5
 
 
@@ -160,7 +163,7 @@ class Variant(Strict):
     architecture: Architecture = Architecture()
     nvs: Nvs | None = None
     training: Training = Training()
-    seeds: Annotated[list[int], Field(min_length=1)] = [1]
+    seeds: Annotated[list[Seed], Field(min_length=1)] = [1]
 
 
 # ---------------------------------------------------------------- systems
@@ -246,7 +249,7 @@ class Significance(Strict):
     """Paired bootstrap against the baseline (Koehn 2004), as in sacreBLEU."""
 
     samples: Annotated[int, Field(ge=100)] = 1000
-    seed: int = 12345
+    seed: Seed = 12345
 
 
 class Recall(Strict):

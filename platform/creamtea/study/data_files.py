@@ -1,0 +1,62 @@
+"""The user's files of a study under --data: digests and places, and every mistake in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from creamtea.study.files import TextFacts, UnreadableFile, scan
+from creamtea.study.mistakes import KeyPath, Mistake, shown
+
+
+@dataclass
+class DataFiles:
+    """`root` None: nothing is read, nothing is found wrong, there are no digests."""
+
+    root: Path | None
+    mistakes: list[Mistake] = field(default_factory=list)
+    _facts: dict[str, TextFacts | None] = field(default_factory=dict)
+
+    def aligned(self, files: Sequence[tuple[KeyPath, str]]) -> None:
+        """Check files whose lines belong together: (place in the study, path) each, the first leads."""
+        facts = [self._scan(key, path) for key, path in files]
+        for (key, path), found in zip(files[1:], facts[1:], strict=True):
+            first = facts[0]
+            if first is not None and found is not None and first.lines != found.lines:
+                message = f"{first.lines:,} lines in {files[0][1]} and {found.lines:,} in {path}"
+                allowed = "equal counts: line n of one file belongs to line n of the other; align them again"
+                self.mistakes.append(Mistake(key, message, allowed))
+
+    def digests(self, paths: Sequence[str]) -> dict[str, str]:
+        known = {path: self._facts.get(path) for path in paths}
+        return {path: facts.digest for path, facts in known.items() if facts is not None}
+
+    def locations(self, paths: Sequence[str]) -> dict[str, str]:
+        if self.root is None:
+            return {}
+        return {path: str((self.root / path).absolute()) for path in paths}
+
+    def _scan(self, key: KeyPath, path: str) -> TextFacts | None:
+        if self.root is None:
+            return None
+        if path not in self._facts:
+            self._facts[path] = self._check(key, path, self.root / path)
+        return self._facts[path]
+
+    def _check(self, key: KeyPath, path: str, place: Path) -> TextFacts | None:
+        """The facts of a good file; a mistake and None for a bad one."""
+        allowed = "a text file, plain or gzip; paths are taken relative to --data"
+        try:
+            facts = scan(place)
+        except UnreadableFile as error:
+            self.mistakes.append(Mistake(key, f"{shown(path)}: {error} at {place}", allowed))
+            return None
+        if facts.invalid_line is not None:
+            found = f"{shown(path)}: line {facts.invalid_line:,} is not UTF-8"
+            self.mistakes.append(Mistake(key, found, "UTF-8 text; convert the file (iconv -t UTF-8)"))
+            return None
+        if facts.blank:
+            self.mistakes.append(Mistake(key, f"{shown(path)}: a file without text", "at least one sentence"))
+            return None
+        return facts

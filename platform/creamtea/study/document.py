@@ -1,0 +1,264 @@
+"""A YAML study file as plain values, each with the place it came from.
+
+YAML's core schema (1.2): only `true` and `false` are booleans, so that `no` can be a language, and `1e-5`
+is a number. Aliases and merge keys (`<<`) work, within a bound on what they expand to; tags that name
+types do not. Nothing but text, numbers, booleans, nulls, lists and blocks can come out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from creamtea.errors import InputError
+from creamtea.study.mistakes import KeyPath, Mistake, Place, StudyErrors, dotted, shown
+
+MAX_BYTES = 1_000_000
+MAX_VALUES = 50_000  # after aliases are expanded
+TAG = "tag:yaml.org,2002:"
+
+
+@dataclass
+class Document:
+    """`places` holds the place of every value of `data`, by its path."""
+
+    name: str
+    data: dict[str, Any]
+    places: dict[KeyPath, Place] = field(default_factory=dict)
+    mistakes: list[Mistake] = field(default_factory=list)
+
+    def place(self, path: KeyPath) -> Place:
+        """Of the value, or of the innermost block around it that the file has."""
+        while path and path not in self.places:
+            path = path[:-1]
+        return self.places.get(path, Place(1, f"{self.name}:1"))
+
+
+class BrokenYaml(Exception):
+    """What the parser refused: (line or None, problem)."""
+
+
+class CoreLoader(yaml.SafeLoader):
+    """SafeLoader's parser with the resolvers of YAML's core schema."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
+
+
+for _tag, _pattern, _first in (
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("bool", r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    ("int", r"[-+]?[0-9]+", list("-+0123456789")),
+    ("float", r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", list("-+.0123456789")),
+    ("float", r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)", list("-+.")),
+    ("merge", r"<<", ["<"]),
+):
+    CoreLoader.add_implicit_resolver(TAG + _tag, re.compile(rf"^(?:{_pattern})$"), _first)
+
+
+def read_document(path: Path) -> Document:
+    """Read and parse; InputError for what cannot be read, StudyErrors for what is not YAML.
+
+    Mistakes that leave the rest readable (a key written twice) are collected in `Document.mistakes`.
+    """
+    name = str(path)
+
+    def at(node: yaml.Node) -> Place:
+        line = node.start_mark.line + 1
+        return Place(line, f"{name}:{line}")
+
+    try:
+        root = _compose(_text(path))
+    except BrokenYaml as error:
+        line, problem = error.args
+        mistake = Mistake((), problem, "valid YAML", place=Place(line, f"{name}:{line}"))
+        raise StudyErrors([mistake.line(())], name) from None
+    if not isinstance(root, yaml.MappingNode):
+        mistake = Mistake(
+            (),
+            "an empty file" if root is None else _node_name(root),
+            "a block of keys (name, languages, corpora, …)",
+            place=Place(1, f"{name}:1"),
+        )
+        raise StudyErrors([mistake.line(())], name)
+    builder = _Builder(at, name)
+    return Document(name, builder.build(root, ()), builder.places, builder.mistakes)
+
+
+def apply_override(document: Document, text: str, order: int) -> None:
+    """Set one `key=value` in the document: a dotted path into the file, a value in YAML.
+
+    A path that the file lacks is made; whether it may exist is for the validation to say. `order` counts
+    the overrides, so that their mistakes are listed in the order of the command line.
+    """
+    place = Place(10**9 + order, f"--set {text}")
+    key, equals, written = text.partition("=")
+    parts = key.split(".")
+    if not equals or not all(parts):
+        allowed = "key=value with a dotted key (variants.softmax.training.max_epochs=2)"
+        document.mistakes.append(Mistake((), json_or_nothing(text), allowed, place=place))
+        return
+    path: KeyPath = ()
+    parent: Any = document.data
+    while True:
+        step, parts = _next_step(parent, parts)
+        if step is None:
+            is_list = isinstance(parent, list)
+            allowed = f"an entry from 0 to {len(parent) - 1}" if is_list else "a block of keys"
+            found = f"entry {parts[0]}" if is_list else shown(parent)
+            document.mistakes.append(Mistake(path, found, allowed, place=place))
+            return
+        path = (*path, step)
+        if not parts:
+            break
+        if isinstance(parent, dict) and parent.get(step) is None:
+            parent[step] = {}
+            document.places[path] = place
+        parent = parent[step]
+    try:
+        root = _compose(written)
+    except BrokenYaml as error:
+        document.mistakes.append(Mistake(path, error.args[1], "a value in YAML", place=place))
+        return
+    for known in [known for known in document.places if known[: len(path)] == path]:
+        del document.places[known]
+    builder = _Builder(lambda node: place, document.name)
+    parent[step] = None if root is None else builder.build(root, path)
+    document.places |= {path: place, **builder.places}
+    document.mistakes += builder.mistakes
+
+
+def json_or_nothing(text: str) -> str:
+    return shown(text) if text else "nothing"
+
+
+def _next_step(parent: Any, parts: list[str]) -> tuple[str | int | None, list[str]]:
+    """The key or index of `parent` that `parts` starts with, and the parts left; names may hold dots."""
+    if isinstance(parent, list):
+        inside = parts[0].isdecimal() and int(parts[0]) < len(parent)
+        return (int(parts[0]), parts[1:]) if inside else (None, parts)
+    if not isinstance(parent, dict):
+        return None, parts
+    for length in range(len(parts), 0, -1):
+        if (name := ".".join(parts[:length])) in parent:
+            return name, parts[length:]
+    return parts[0], parts[1:]
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; give the path of a study (.yaml)") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    if len(content) > MAX_BYTES:
+        raise InputError(f"{path}: larger than {MAX_BYTES:,} bytes, which no study is")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{path}:{line}: not UTF-8 text; save the file as UTF-8") from None
+
+
+def _compose(text: str) -> yaml.Node | None:
+    try:
+        return yaml.compose(text, Loader=CoreLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = error.problem or "what is no YAML"
+        if "'\\t'" in problem:
+            problem = "a tab where YAML wants spaces"
+        raise BrokenYaml(1 if mark is None else mark.line + 1, problem) from None
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        raise BrokenYaml(line, f"the control character {chr(error.character)!r}") from None
+    except RecursionError:
+        raise BrokenYaml(1, "blocks nested too deeply") from None
+
+
+def _node_name(node: yaml.Node) -> str:
+    return {"mapping": "a block of keys", "sequence": "a list"}.get(node.id, "a single value")
+
+
+class _Builder:
+    """Turns nodes into values; notes the place of each and every mistake on the way."""
+
+    def __init__(self, at: Callable[[yaml.Node], Place], name: str) -> None:
+        self.at, self.name = at, name
+        self.places: dict[KeyPath, Place] = {}
+        self.mistakes: list[Mistake] = []
+        self._values = 0
+        self._open: set[int] = set()  # the nodes being built, to find one that holds itself
+
+    def build(self, node: yaml.Node, path: KeyPath) -> Any:
+        self._values += 1
+        if self._values > MAX_VALUES:
+            raise InputError(f"{self.name}: its aliases expand to more than {MAX_VALUES:,} values")
+        self.places.setdefault(path, self.at(node))
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, path)
+        if id(node) in self._open:
+            self._mistake(node, path, "an alias inside of what it stands for", "an alias of something else")
+            return None
+        self._open.add(id(node))
+        try:
+            if isinstance(node, yaml.MappingNode):
+                return self._mapping(node, path)
+            return [self.build(entry, (*path, index)) for index, entry in enumerate(node.value)]
+        finally:
+            self._open.discard(id(node))
+
+    def _mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        merged: list[yaml.Node] = []
+        for key_node, value_node in node.value:
+            if key_node.tag == TAG + "merge":
+                merged += value_node.value if isinstance(value_node, yaml.SequenceNode) else [value_node]
+            elif key_node.tag != TAG + "str":
+                self._mistake(key_node, path, f"the key {_written(key_node)}", "text as a key (quote it)")
+            elif (key := key_node.value) in result:
+                first = self.places[(*path, key)].order
+                found = f"the key a second time (first in line {first})"
+                self._mistake(key_node, (*path, key), found, "each key once")
+            else:
+                self.places[(*path, key)] = self.at(key_node)
+                result[key] = self.build(value_node, (*path, key))
+        for source in merged:
+            if isinstance(source, yaml.MappingNode):
+                result = {**self.build(source, path), **result}
+            else:
+                self._mistake(source, path, f"<< with {_node_name(source)}", "<< with a block of keys")
+        return result
+
+    def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:
+        text: str = node.value
+        match node.tag.removeprefix(TAG):
+            case "str":
+                return text
+            case "null":
+                return None
+            case "bool" if text.lower() in ("true", "false"):
+                return text.lower() == "true"
+            case "int" if re.fullmatch(r"[-+]?[0-9]{1,30}", text):
+                return int(text)
+            case "float" if re.fullmatch(r"[-+.0-9eEinfaINFA]+", text):
+                return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+        allowed = "text, a number, true, false, null, a list or a block of keys"
+        self._mistake(node, path, _written(node), allowed)
+        return None
+
+    def _mistake(self, node: yaml.Node, path: KeyPath, found: str, allowed: str) -> None:
+        self.mistakes.append(Mistake(path, found, allowed, place=self.at(node)))
+
+
+def _written(node: yaml.Node) -> str:
+    if not isinstance(node, yaml.ScalarNode):
+        return _node_name(node)
+    tag = "" if node.tag.startswith(TAG) else f"{node.tag} "
+    return f"{tag}{node.value[:40]}"

@@ -1,0 +1,184 @@
+"""Grids: a list where a variant or a system has a single value stands for each of its values.
+
+    variants:
+      scones:
+        objective: {kind: scones, alpha: [0.2, 0.5]}      # scones+alpha=0.2 and scones+alpha=0.5
+    systems:
+      scones-beam:
+        variant: scones                                   # both of them, times the two widths
+        search: {kind: beam, width: [4, 8]}               # scones-beam+alpha=0.2+width=4, …
+
+Several lists make the cartesian product, in the order of the file, the last list varying fastest. All of
+this happens on the raw document, before validation; `origin` leads from a value of the expanded document
+back to the one that the user wrote.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from creamtea.study.mistakes import KeyPath, Mistake, shown
+
+GRID_KEYS = {
+    "variants": ("objective", "architecture", "nvs", "training"),
+    "systems": ("selection", "search", "precision"),
+}
+MAX_MEMBERS = 1000
+
+
+@dataclass(frozen=True)
+class Axis:
+    path: KeyPath  # inside the variant or system: ("objective", "alpha")
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One value of an axis."""
+
+    path: KeyPath
+    index: int
+    value: Any
+
+
+@dataclass
+class Expansion:
+    """`groups["variants"]["scones"]` lists the members of a grid; what is no grid is not in it."""
+
+    data: dict[str, Any]
+    groups: dict[str, dict[str, list[str]]] = field(default_factory=lambda: {"variants": {}, "systems": {}})
+    moved: dict[KeyPath, KeyPath] = field(default_factory=dict)
+    mistakes: list[Mistake] = field(default_factory=list)
+
+    def origin(self, path: KeyPath) -> KeyPath:
+        """Where the value at `path` of the expanded document stands in the document as written."""
+        for length in range(len(path), 0, -1):
+            if path[:length] in self.moved:
+                return self.moved[path[:length]] + path[length:]
+        return path
+
+
+def expand(data: dict[str, Any]) -> Expansion:
+    """Expand the grids of a raw document. What is malformed is left for the validation to report."""
+    result = Expansion(dict(data))
+    choices_of: dict[str, tuple[Choice, ...]] = {}  # of the members of the variants' grids
+    for section in ("variants", "systems"):
+        written = data.get(section)
+        if not isinstance(written, dict):
+            continue
+        expanded: dict[str, Any] = {}
+        for name, entry in written.items():
+            for member, choices, value in _members(result, section, name, entry, choices_of):
+                if member in expanded or (member != name and member in written):
+                    result.mistakes.append(
+                        Mistake(
+                            (section, name), f"a grid with {member}, which is there already", "each name once"
+                        )
+                    )
+                expanded[member] = value
+                if member != name:
+                    result.groups[section].setdefault(name, []).append(member)
+                    result.moved[(section, member)] = (section, name)
+                for choice in choices:
+                    moved = (section, name, *choice.path, choice.index)
+                    result.moved[(section, member, *choice.path)] = moved
+                if section == "variants":
+                    choices_of[member] = tuple(choices)
+        result.data[section] = expanded
+    _expand_latency(result)
+    return result
+
+
+def _members(
+    result: Expansion, section: str, name: str, entry: Any, choices_of: dict[str, tuple[Choice, ...]]
+) -> Iterator[tuple[str, list[Choice], Any]]:
+    """(name, own choices, value) of each member of a grid; of the entry itself where it is none."""
+    if not isinstance(entry, dict):
+        yield name, [], entry
+        return
+    axes = []
+    for axis in _axes(entry, GRID_KEYS[section]):
+        if mistake := _axis_mistake((section, name), axis):
+            result.mistakes.append(mistake)
+            axis = Axis(axis.path, axis.values[:1])  # go on with one value, to report the rest
+        axes.append(axis)
+    variant = entry.get("variant") if section == "systems" else None
+    variants = result.groups["variants"].get(variant, [variant]) if isinstance(variant, str) else [variant]
+    count = len(variants) * math.prod(len(axis.values) for axis in axes)
+    if count > MAX_MEMBERS:
+        found = f"a grid of {count:,}"
+        result.mistakes.append(Mistake((section, name), found, f"at most {MAX_MEMBERS:,} members"))
+        axes, variants = [Axis(axis.path, axis.values[:1]) for axis in axes], variants[:1]
+    for chosen_variant in variants:
+        inherited = choices_of.get(chosen_variant, ()) if len(variants) > 1 else ()
+        for indices in itertools.product(*(range(len(axis.values)) for axis in axes)):
+            own = [
+                Choice(axis.path, i, axis.values[i] if axis.values else None)
+                for axis, i in zip(axes, indices, strict=True)
+            ]
+            value = entry if variant is None else {**entry, "variant": chosen_variant}
+            for choice in own:
+                value = _with(value, choice.path, choice.value)
+            yield name + _label([*inherited, *own]), own, value
+
+
+def _axes(value: Any, keys: Sequence[str], path: KeyPath = ()) -> Iterator[Axis]:
+    for key in keys:
+        inner = value.get(key)
+        if isinstance(inner, list):
+            yield Axis((*path, key), tuple(inner))
+        elif isinstance(inner, dict):
+            yield from _axes(inner, [key for key in inner], (*path, key))
+
+
+def _axis_mistake(entry: KeyPath, axis: Axis) -> Mistake | None:
+    path = (*entry, *axis.path)
+    if not axis.values:
+        return Mistake(path, "an empty list", "one value, or a list of values")
+    for index, value in enumerate(axis.values):
+        if isinstance(value, (dict, list)):
+            return Mistake(path, f"{shown(value)} in a grid", "single values; write one entry for each block")
+        if any(value == other and type(value) is type(other) for other in axis.values[:index]):
+            return Mistake(path, f"{shown(value)} twice in a grid", "each value once")
+    return None
+
+
+def _with(entry: dict[str, Any], path: KeyPath, value: Any) -> dict[str, Any]:
+    """A copy of the entry with one value replaced; what the copies share is never changed."""
+    head, rest = path[0], path[1:]
+    assert isinstance(head, str)
+    return {**entry, head: _with(entry[head], rest, value) if rest else value}
+
+
+def _label(choices: Sequence[Choice]) -> str:
+    """`+alpha=0.2+width=4`; two axes of one name are told apart by their blocks (`+search.width=4`)."""
+    names = Counter(choice.path[-1] for choice in choices)
+    label = ""
+    for choice in choices:
+        name = str(choice.path[-1])
+        if names[name] > 1:
+            name = ".".join(str(part) for part in choice.path)
+        value = "none" if choice.value is None else str(choice.value)
+        value = value.lower() if isinstance(choice.value, bool) else value
+        label += f"+{name}={re.sub(r'[^A-Za-z0-9._-]', '_', value)[:40]}"
+    return label
+
+
+def _expand_latency(result: Expansion) -> None:
+    """`latency.systems` may name a grid: all of its members are timed."""
+    latency = result.data.get("latency")
+    if not isinstance(latency, dict) or not isinstance(latency.get("systems"), list):
+        return
+    names: list[Any] = []
+    for index, name in enumerate(latency["systems"]):
+        members = result.groups["systems"].get(name, [name]) if isinstance(name, str) else [name]
+        for member in members:
+            result.moved[("latency", "systems", len(names))] = ("latency", "systems", index)
+            names.append(member)
+    result.data["latency"] = {**latency, "systems": names}

@@ -1,0 +1,66 @@
+"""From a study file to a checked study, or to every mistake in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from creamtea.study.checks import check
+from creamtea.study.document import Document, apply_override, read_document
+from creamtea.study.grid import Expansion, expand
+from creamtea.study.keys import digest
+from creamtea.study.mistakes import KeyPath, Mistake, Place, StudyErrors, mistakes_of_pydantic
+from creamtea.study.spec import Study
+
+
+@dataclass(frozen=True)
+class LoadedStudy:
+    study: Study
+    spec: dict[str, Any]  # the study as plain JSON values: grids expanded, defaults filled in
+    path: Path
+    config_hash: str  # sha256 of the canonical spec
+    document: Document
+    expansion: Expansion
+
+    def errors(self, mistakes: Sequence[Mistake]) -> StudyErrors:
+        """Mistakes found later (missing files, say), with their places in the file."""
+        return _errors(self.document, self.expansion, mistakes)
+
+
+def load_study(path: Path, overrides: Sequence[str] = ()) -> LoadedStudy:
+    """Read, override (`key=value` each), expand the grids, validate.
+
+    Raises StudyErrors with every mistake, or InputError where the file cannot be read at all.
+    """
+    document = read_document(path)
+    for order, text in enumerate(overrides):
+        apply_override(document, text, order)
+    expansion = expand(document.data)
+    mistakes = [*document.mistakes, *expansion.mistakes, *check(expansion.data, expansion.groups)]
+    try:
+        study = Study.model_validate(expansion.data)
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+        mistakes += mistakes_of_pydantic(found, Study, expansion.data)
+        raise _errors(document, expansion, mistakes) from None
+    if mistakes:
+        raise _errors(document, expansion, mistakes)
+    spec = study.model_dump(mode="json")
+    return LoadedStudy(study, spec, path, digest(spec), document, expansion)
+
+
+def _errors(document: Document, expansion: Expansion, mistakes: Sequence[Mistake]) -> StudyErrors:
+    """In the order of the file; what the members of a grid share is said once."""
+
+    def place(mistake: Mistake) -> Place:
+        return mistake.place or document.place(expansion.origin(mistake.path))
+
+    def line(mistake: Mistake) -> str:
+        path: KeyPath = expansion.origin(mistake.path)
+        return mistake.line(path, place(mistake))
+
+    return StudyErrors([line(mistake) for mistake in sorted(mistakes, key=place)], document.name)

@@ -1,0 +1,201 @@
+"""Mistakes in a study: what each says, and the error that shows all of them at once."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import types
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from creamtea.errors import InputError
+
+KeyPath = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, order=True)
+class Place:
+    order: int  # the line; past all lines for an override
+    text: str  # "studies/x.yaml:12" or "--set key=value"
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """Something at `path` of the expanded study that is not as it must be."""
+
+    path: KeyPath
+    found: str
+    allowed: str
+    place: Place | None = None  # where the path's own place would not do
+
+    def line(self, path: KeyPath, place: Place | None = None) -> str:
+        """As shown; `path` and `place` are those of the file that the user wrote."""
+        where = self.place or place
+        key = f"{dotted(path)}: " if path else ""
+        return f"{where.text + ': ' if where else ''}{key}found {self.found}, allowed {self.allowed}"
+
+
+class StudyErrors(InputError):
+    """Every mistake of a study: a line each, then their number."""
+
+    def __init__(self, lines: Sequence[str], name: str) -> None:
+        self.lines = list(dict.fromkeys(lines))
+        count = f"{len(self.lines)} mistake{'s' if len(self.lines) > 1 else ''}"
+        super().__init__("\n".join([*self.lines, f"{count} in {name}"]))
+
+
+# ---------------------------------------------------------------- wording
+
+
+def dotted(path: KeyPath) -> str:
+    """("metrics", 0, "kind") as metrics[0].kind."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it: as in the file, in short."""
+    match value:
+        case None:
+            return "nothing"
+        case dict():
+            return "a block of keys"
+        case list():
+            return f"a list of {len(value)}"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+def one_of(names: Iterable[str], wrong: object = None, what: str = "") -> str:
+    """ "one of a, b, c (did you mean b?)", with the guess where `wrong` is close to a name."""
+    names = list(names)
+    if not names:
+        return f"{what or 'nothing'} (there is none)" if what else "nothing"
+    listed = ", ".join(names[:20]) + (f", … ({len(names)} in all)" if len(names) > 20 else "")
+    prefix = f"{what}: " if what else "one of " if len(names) > 1 else ""
+    guess = difflib.get_close_matches(wrong, names, n=1) if isinstance(wrong, str) else []
+    return f"{prefix}{listed}" + (f" (did you mean {guess[0]}?)" if guess else "")
+
+
+NAME_RULE = "a name of letters, digits and . _ = , + - (letter or digit first, 120 at most)"
+PATTERNS = {
+    r"^[A-Za-z0-9][A-Za-z0-9._=,+-]*$": NAME_RULE,
+    r"^[a-z]{2,3}$": "a language code of two or three small letters (en, de)",
+}
+ALLOWED = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "list_type": "a list",
+    "dict_type": "a block of keys",
+    "model_type": "a block of keys",
+    "model_attributes_type": "a block of keys with a kind",
+    "greater_than": "more than {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "less_than": "less than {lt:g}",
+    "less_than_equal": "at most {le:g}",
+    "string_too_long": NAME_RULE,
+}
+
+
+def mistakes_of_pydantic(
+    errors: Sequence[ErrorDetails], model: type[BaseModel], data: Any
+) -> Iterator[Mistake]:
+    """Pydantic's errors in the words of a study."""
+    for error in errors:
+        path, rest = _path(error["loc"], data)
+        kind, context, value = error["type"], error.get("ctx", {}), error["input"]
+        if rest == ("[key]",):  # a name that a dict's keys refuse
+            value = path[-1]
+        found, allowed = shown(value), ALLOWED.get(kind, "").format(**context)
+        if kind == "extra_forbidden":
+            found = "an unknown key"
+            allowed = one_of(allowed_keys(model, error["loc"][:-1]), path[-1])
+        elif kind == "missing":
+            path, found = (*path, *rest[-1:]), "nothing"
+            allowed = "a value for this key"
+        elif kind == "union_tag_not_found":
+            path, found = (*path, "kind"), "nothing"
+            allowed = one_of(_kinds(model, error["loc"]))
+        elif kind == "union_tag_invalid":
+            path, found = (*path, "kind"), shown(context["tag"])
+            allowed = one_of(_kinds(model, error["loc"]), context["tag"])
+        elif kind == "literal_error":
+            allowed = one_of(_literals(model, error["loc"]), value)
+        elif kind == "string_pattern_mismatch":
+            allowed = PATTERNS[context["pattern"]]
+        elif kind == "too_short":
+            allowed = f"at least {context['min_length']} entry"
+        yield Mistake(path, found, allowed or error["msg"])
+
+
+def _path(loc: KeyPath, data: Any) -> tuple[KeyPath, KeyPath]:
+    """The part of pydantic's location that is in the data (the kinds of unions are not), and the rest."""
+    path: KeyPath = ()
+    for position, part in enumerate(loc):
+        inside = part in data if isinstance(data, dict) else isinstance(data, list) and isinstance(part, int)
+        if inside:
+            path, data = (*path, part), data[part]
+        elif not (isinstance(data, dict) and data.get("kind") == part):
+            return path, tuple(loc[position:])
+    return path, ()
+
+
+# ---------------------------------------------------------------- the spec's types, along a location
+
+
+def allowed_keys(model: type[BaseModel], loc: KeyPath) -> list[str]:
+    kind = _type_at(model, loc)
+    return list(kind.model_fields) if isinstance(kind, type) and issubclass(kind, BaseModel) else []
+
+
+def _kinds(model: type[BaseModel], loc: KeyPath) -> list[str]:
+    return list(_members(_type_at(model, loc)))
+
+
+def _literals(model: type[BaseModel], loc: KeyPath) -> list[str]:
+    return [str(value) for value in get_args(_type_at(model, loc))]
+
+
+def _type_at(kind: Any, loc: KeyPath) -> Any:
+    """The type that stands at a location of pydantic's: field names, dict keys, list indices, kinds."""
+    kind = _plain(kind)
+    for part in loc:
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            kind = kind.model_fields[str(part)].annotation
+        elif get_origin(kind) in (dict, Mapping, list):
+            kind = get_args(kind)[-1]
+        else:
+            kind = _members(kind)[str(part)]
+        kind = _plain(kind)
+    return kind
+
+
+def _plain(kind: Any) -> Any:
+    """Without Annotated and `| None`."""
+    while True:
+        if get_origin(kind) is Annotated:
+            kind = get_args(kind)[0]
+        elif get_origin(kind) in (Union, types.UnionType) and type(None) in get_args(kind):
+            (kind,) = [member for member in get_args(kind) if member is not type(None)]
+        else:
+            return kind
+
+
+def _members(union: Any) -> dict[str, type[BaseModel]]:
+    """The models of a union by kind."""
+    members = {}
+    for member in get_args(union):
+        kind = member.model_fields["kind"].annotation
+        assert get_origin(kind) is Literal
+        members[get_args(kind)[0]] = member
+    return members
