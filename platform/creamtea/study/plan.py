@@ -29,6 +29,7 @@ from creamtea.study.mistakes import KeyPath, Mistake, StudyErrors
 from creamtea.study.spec import (
     FilesCorpus,
     FilesTestSet,
+    Metric,
     StepResources,
     Study,
     SyntheticCorpus,
@@ -106,6 +107,7 @@ class _Planner:
         self.align: dict[tuple[str, str], str] = {}  # corpus, subwords
         self.train: dict[tuple[str, int], str] = {}  # variant, seed
         self.decode: dict[tuple[str, int, str], str] = {}  # system, seed, test set
+        self.score: dict[tuple[str, int, str, str], str] = {}  # system, seed, test set, metric
         self._keys: set[str] = set()
 
     def plan(self) -> None:
@@ -260,7 +262,7 @@ class _Planner:
         self.decode[name, seed, test_set] = decode
         for metric in self.study.metrics:
             metric_label = metric_name(metric)
-            self._add(
+            self.score[name, seed, test_set, metric_label] = self._add(
                 f"score/{place}/{metric_label}",
                 {"metric": _dump(metric), "languages": self.languages},
                 {"test_set": [self.test_set[test_set]], "decode": [decode]},
@@ -273,15 +275,17 @@ class _Planner:
     # ------------------------------------------------------------ across systems
 
     def _plan_compare(self, name: str, test_set: str) -> None:
-        """Against the baseline, by the metrics with a paired bootstrap."""
+        """Against the baseline, by a paired bootstrap. COMET's reads the segment scores that its score
+        steps left, so that no neural metric runs twice."""
         baseline = self.study.baseline
 
-        def decodes(system: str) -> list[str]:
-            return [self.decode[system, seed, test_set] for seed in self._seeds(system)]
+        def outputs(system: str, metric: Metric) -> list[str]:
+            seeds = self._seeds(system)
+            if metric.kind == "comet":
+                return [self.score[system, seed, test_set, metric_name(metric)] for seed in seeds]
+            return [self.decode[system, seed, test_set] for seed in seeds]
 
         for metric in self.study.metrics:
-            if metric.kind == "comet":
-                continue
             self._add(
                 f"compare/{name}/{test_set}/{metric_name(metric)}",
                 {
@@ -291,8 +295,8 @@ class _Planner:
                 },
                 {
                     "test_set": [self.test_set[test_set]],
-                    "baseline": decodes(baseline),
-                    "system": decodes(name),
+                    "baseline": outputs(baseline, metric),
+                    "system": outputs(name, metric),
                 },
                 {
                     "system": name,
@@ -309,7 +313,7 @@ class _Planner:
         assert latency is not None
         names = latency.systems or list(self.study.systems)
         models: list[str] = []  # distinct trainings, in the order of their first system
-        systems = []
+        systems: list[dict[str, Any]] = []
         for name in names:
             system = self.study.systems[name]
             model = self.train[system.variant, self._seeds(name)[0]]
