@@ -1,0 +1,71 @@
+"""The alignment lexicon: the most probable target subwords of each source subword (Domhan et al. 2022, § 2).
+
+Selecting out of context, word by word, is the method that neural vocabulary selection is compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from creamtea_workers.corpora.subwords import EOS
+from creamtea_workers.selection.aligner import TranslationTable
+
+LEAST_PROBABILITY = 1e-9  # entries below carry no mass and are not stored
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """Rows of target subwords, the most probable first (equals by id), one after the other."""
+
+    starts: NDArray[np.int64]  # (V + 1,): the row of source id s is [starts[s], starts[s + 1])
+    targets: NDArray[np.int32]
+    probabilities: NDArray[np.float32]
+
+    @classmethod
+    def build(cls, table: TranslationTable, max_k: int) -> Lexicon:
+        """The `max_k` most probable targets of every source subword; NULL has no row."""
+        stored = (table.source < table.vocabulary_size) & (table.probability >= LEAST_PROBABILITY)
+        source, target, probability = table.source[stored], table.target[stored], table.probability[stored]
+        order = np.lexsort((target, -probability, source))
+        ends = np.cumsum(np.bincount(source, minlength=table.vocabulary_size))
+        rank = np.arange(len(order)) - np.concatenate([[0], ends])[source[order]]
+        order = order[rank < max_k]
+        sizes = np.bincount(source[order], minlength=table.vocabulary_size)
+        return cls(
+            starts=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            targets=target[order].astype(np.int32),
+            probabilities=probability[order].astype(np.float32),
+        )
+
+    @classmethod
+    def load(cls, path: Path) -> Lexicon:
+        with np.load(path, allow_pickle=False) as arrays:
+            return cls(arrays["starts"], arrays["targets"], arrays["probabilities"])
+
+    def save(self, path: Path) -> None:
+        np.savez_compressed(path, starts=self.starts, targets=self.targets, probabilities=self.probabilities)
+
+    @property
+    def entries(self) -> int:
+        return len(self.targets)
+
+    def select(self, source_ids: Iterable[int], k: int) -> NDArray[np.int64]:
+        """The allowed target ids of a sentence, sorted, each once: the first `k` of each source subword's
+        row, and EOS, without which no translation could end.
+
+        A row with fewer than k entries gives all of them (so a k above the lexicon's `max_k` is as
+        `max_k`). A source subword that training never saw, and the special ids, give nothing. Pad and bos
+        are never in it, unk only where training text had it. ValueError if k < 1.
+        """
+        if k < 1:
+            raise ValueError(f"k must be 1 or more, not {k}")
+        rows = [self.targets[start : min(start + k, end)] for start, end in self._rows(source_ids)]
+        return np.unique(np.concatenate([np.array([EOS], dtype=np.int64), *rows]))
+
+    def _rows(self, source_ids: Iterable[int]) -> list[tuple[int, int]]:
+        return [(int(self.starts[id_]), int(self.starts[id_ + 1])) for id_ in set(source_ids)]
