@@ -6,7 +6,8 @@ malformed: what they cannot read they pass over, since the validation reports it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -34,66 +35,64 @@ def metric_name(metric: Metric) -> str:
 def check(data: dict[str, Any], groups: Groups) -> list[Mistake]:
     """All the mistakes between parts. `groups` are the grids' members (`creamtea.study.grid`)."""
     return [
-        *_check_variants(data),
-        *_check_systems(data),
+        *_check_variants(data, groups),
+        *_check_systems(data, groups),
         *_check_test_sets(data),
         *_check_baseline(data, groups),
         *_check_metrics(data),
-        *_check_latency(data),
+        *_check_latency(data, groups),
         *_check_resources(data),
     ]
 
 
-def _check_variants(data: dict[str, Any]) -> Iterator[Mistake]:
+def _check_variants(data: dict[str, Any], groups: Groups) -> Iterator[Mistake]:
     for name, variant in _blocks(data, "variants"):
-        yield from _known(data, ("variants", name), variant, "corpus", "corpora")
-        yield from _known(data, ("variants", name), variant, "subwords", "subwords")
+        yield from _known(data, groups, ("variants", name), variant, "corpus", "corpora")
+        yield from _known(data, groups, ("variants", name), variant, "subwords", "subwords")
         architecture = _parsed(Architecture, variant.get("architecture", {}))
         if architecture and architecture.width % architecture.heads:
             found = f"{architecture.heads} heads for width {architecture.width}"
             allowed = "a number of heads that divides the width"
-            yield Mistake(("variants", name, "architecture"), found, allowed)
+            yield Mistake(("variants", name, "architecture", "heads"), found, allowed)
         yield from _repeated(variant.get("seeds"), ("variants", name, "seeds"))
 
 
-def _check_systems(data: dict[str, Any]) -> Iterator[Mistake]:
-    variants = dict(_blocks(data, "variants"))
+def _check_systems(data: dict[str, Any], groups: Groups) -> Iterator[Mistake]:
     alignment = _parsed(Alignment, data.get("alignment", {}))
+    largest = alignment.max_k if alignment else sys.maxsize
     has_lexicon = False
     for name, system in _blocks(data, "systems"):
-        yield from _known(data, ("systems", name), system, "variant", "variants")
+        yield from _known(data, groups, ("systems", name), system, "variant", "variants")
         selection = system.get("selection")
-        variant = variants.get(system.get("variant")) if isinstance(system.get("variant"), str) else None
-        if not isinstance(selection, dict):
-            continue
-        if selection.get("kind") == "nvs" and variant is not None and variant.get("nvs") is None:
-            found = f"nvs with variant {system['variant']}, which has no NVS head"
-            allowed = f"full or lexicon, or an `nvs: {{}}` block in variant {system['variant']}"
+        kind = selection.get("kind") if isinstance(selection, dict) else None
+        variant = _named(data, "variants", system.get("variant"))
+        if kind == "nvs" and variant is not None and variant.get("nvs") is None:
+            found = "nvs, but the variant has no NVS head"
+            allowed = "full or lexicon, or a block `nvs: {}` in the variant"
             yield Mistake(("systems", name, "selection", "kind"), found, allowed)
         lexicon = _parsed(LexiconSelection, selection)
         has_lexicon = has_lexicon or lexicon is not None
-        if lexicon and alignment and lexicon.k > alignment.max_k:
-            allowed = f"at most alignment.max_k = {alignment.max_k}"
-            yield Mistake(("systems", name, "selection", "k"), str(lexicon.k), allowed)
+        if lexicon and lexicon.k > largest:
+            yield Mistake(
+                ("systems", name, "selection", "k"), str(lexicon.k), f"at most alignment.max_k = {largest}"
+            )
     recall = _parsed(Recall, data.get("recall", {}))
-    if has_lexicon and recall and alignment and recall.k and max(recall.k) > alignment.max_k:
-        path = ("recall", "k") if "k" in data.get("recall", {}) else ("alignment", "max_k")
-        found = f"alignment.max_k = {alignment.max_k} and recall.k up to {max(recall.k)}"
-        yield Mistake(path, found, "a sweep of at most alignment.max_k")
+    if has_lexicon and recall and max(recall.k, default=0) > largest:
+        found = f"{largest}, and recall.k up to {max(recall.k)}"
+        yield Mistake(
+            ("alignment", "max_k"), found, "at least the largest k of the sweep (list less in recall.k)"
+        )
 
 
 def _check_test_sets(data: dict[str, Any]) -> Iterator[Mistake]:
-    corpora = dict(_blocks(data, "corpora"))
-    synthetic = [name for name, corpus in corpora.items() if corpus.get("kind") == "synthetic"]
+    synthetic = [name for name, corpus in _blocks(data, "corpora") if corpus.get("kind") == "synthetic"]
     for name, test_set in _blocks(data, "test_sets"):
         corpus = test_set.get("corpus")
         if test_set.get("kind") != "synthetic" or not isinstance(corpus, str) or corpus in synthetic:
             continue
-        if isinstance(corpora.get(corpus, {}).get("kind", "synthetic"), str):
-            found = f"{shown(corpus)}, a corpus of files" if corpus in corpora else shown(corpus)
-            yield Mistake(
-                ("test_sets", name, "corpus"), found, one_of(synthetic, corpus, "a synthetic corpus")
-            )
+        is_files = (_named(data, "corpora", corpus) or {}).get("kind") == "files"
+        found = f"{shown(corpus)}, a corpus of files" if is_files else shown(corpus)
+        yield Mistake(("test_sets", name, "corpus"), found, one_of(synthetic, corpus, "a synthetic corpus"))
 
 
 def _check_baseline(data: dict[str, Any], groups: Groups) -> Iterator[Mistake]:
@@ -120,35 +119,29 @@ def _check_metrics(data: dict[str, Any]) -> Iterator[Mistake]:
         seen.setdefault(name, index)
 
 
-def _check_latency(data: dict[str, Any]) -> Iterator[Mistake]:
-    latency = data.get("latency")
-    if not isinstance(latency, dict):
+def _check_latency(data: dict[str, Any], groups: Groups) -> Iterator[Mistake]:
+    latency, systems = data.get("latency"), data.get("systems")
+    if not isinstance(latency, dict) or not isinstance(systems, dict):
         return
-    yield from _known(data, ("latency",), latency, "test_set", "test_sets")
-    systems, variants = dict(_blocks(data, "systems")), dict(_blocks(data, "variants"))
-    named = latency.get("systems")
-    if named is None:
-        named, path = list(systems), ("latency",)
-    else:
-        path = ("latency", "systems")
-        named = named if isinstance(named, list) else []
-        yield from _repeated(named, path)
-        for index, name in enumerate(named):
-            if (
-                isinstance(name, str)
-                and isinstance(data.get("systems"), dict)
-                and name not in data["systems"]
-            ):
-                yield Mistake((*path, index), shown(name), one_of(systems, name, "a system"))
-        if latency.get("systems") == []:
-            yield Mistake(path, "an empty list", "systems, or no such key for all of them")
+    yield from _known(data, groups, ("latency",), latency, "test_set", "test_sets")
+    path: tuple[str, ...] = ("latency",)
+    names = list(systems)
+    if isinstance(latency.get("systems"), list):
+        path, names = ("latency", "systems"), latency["systems"]
+        yield from _repeated(names, path)
+        for index, name in enumerate(names):
+            if isinstance(name, str) and name not in systems:
+                yield Mistake(
+                    (*path, index),
+                    shown(name),
+                    one_of(_written_names(systems, groups["systems"]), name, "a system"),
+                )
+        if not names:
+            yield Mistake(path, "an empty list", "names of systems, or no list for all of them")
     texts = set()
-    for name in named:
-        system = systems.get(name) if isinstance(name, str) else None
-        variant = (
-            variants.get(system["variant"]) if system and isinstance(system.get("variant"), str) else None
-        )
-        if variant:
+    for name in names:
+        system = _named(data, "systems", name) or {}
+        if variant := _named(data, "variants", system.get("variant")):
             texts.add(f"{variant.get('corpus')} × {variant.get('subwords')}")
     if len(texts) > 1:
         found = f"systems over {len(texts)} subword models ({', '.join(sorted(texts))})"
@@ -171,15 +164,24 @@ def _blocks(data: dict[str, Any], section: str) -> Iterator[tuple[str, dict[str,
             yield name, entry
 
 
+def _named(data: dict[str, Any], section: str, name: Any) -> dict[str, Any] | None:
+    return dict(_blocks(data, section)).get(name) if isinstance(name, str) else None
+
+
 def _parsed(kind: type[T] | Any, value: Any) -> T | None:
     try:
-        return TypeAdapter(kind).validate_python(value)  # type: ignore[no-any-return]
+        return TypeAdapter(kind).validate_python(value)
     except ValidationError:
         return None
 
 
 def _known(
-    data: dict[str, Any], path: tuple[str, ...], entry: dict[str, Any], key: str, section: str
+    data: dict[str, Any],
+    groups: Groups,
+    path: tuple[str, ...],
+    entry: dict[str, Any],
+    key: str,
+    section: str,
 ) -> Iterator[Mistake]:
     """A mistake where `entry[key]` names nothing in the section."""
     value, names = entry.get(key), data.get(section)
@@ -190,7 +192,17 @@ def _known(
             "variants": "a variant",
             "test_sets": "a test set",
         }
-        yield Mistake((*path, key), shown(value), one_of(names, value, what[section]))
+        yield Mistake(
+            (*path, key),
+            shown(value),
+            one_of(_written_names(names, groups.get(section, {})), value, what[section]),
+        )
+
+
+def _written_names(names: Iterable[str], grids: dict[str, list[str]]) -> list[str]:
+    """The names as in the file: a grid by its own name, not by those of its members."""
+    grid_of = {member: grid for grid, members in grids.items() for member in members}
+    return list(dict.fromkeys(grid_of.get(name, name) for name in names))
 
 
 def _repeated(values: Any, path: tuple[str, ...]) -> Iterator[Mistake]:

@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from creamtea.errors import InputError
-from creamtea.study.mistakes import KeyPath, Mistake, Place, StudyErrors, dotted, shown
+from creamtea.study.mistakes import KeyPath, Mistake, Place, StudyErrors, shown
 
 MAX_BYTES = 1_000_000
 MAX_VALUES = 50_000  # after aliases are expanded
@@ -100,7 +100,7 @@ def apply_override(document: Document, text: str, order: int) -> None:
     parts = key.split(".")
     if not equals or not all(parts):
         allowed = "key=value with a dotted key (variants.softmax.training.max_epochs=2)"
-        document.mistakes.append(Mistake((), json_or_nothing(text), allowed, place=place))
+        document.mistakes.append(Mistake((), shown(text), allowed, place=place))
         return
     path: KeyPath = ()
     parent: Any = document.data
@@ -130,10 +130,6 @@ def apply_override(document: Document, text: str, order: int) -> None:
     parent[step] = None if root is None else builder.build(root, path)
     document.places |= {path: place, **builder.places}
     document.mistakes += builder.mistakes
-
-
-def json_or_nothing(text: str) -> str:
-    return shown(text) if text else "nothing"
 
 
 def _next_step(parent: Any, parts: list[str]) -> tuple[str | int | None, list[str]]:
@@ -183,7 +179,9 @@ def _compose(text: str) -> yaml.Node | None:
 
 
 def _node_name(node: yaml.Node) -> str:
-    return {"mapping": "a block of keys", "sequence": "a list"}.get(node.id, "a single value")
+    if isinstance(node, yaml.CollectionNode):
+        return "a block of keys" if isinstance(node, yaml.MappingNode) else "a list"
+    return "a single value"
 
 
 class _Builder:
@@ -204,7 +202,9 @@ class _Builder:
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
         if id(node) in self._open:
-            self._mistake(node, path, "an alias inside of what it stands for", "an alias of something else")
+            self._mistake(
+                node, path, "an alias inside of what it stands for", "an alias of something else", True
+            )
             return None
         self._open.add(id(node))
         try:
@@ -250,11 +250,13 @@ class _Builder:
             case "float" if re.fullmatch(r"[-+.0-9eEinfaINFA]+", text):
                 return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
         allowed = "text, a number, true, false, null, a list or a block of keys"
-        self._mistake(node, path, _written(node), allowed)
+        self._mistake(node, path, _written(node), allowed, settled=True)
         return None
 
-    def _mistake(self, node: yaml.Node, path: KeyPath, found: str, allowed: str) -> None:
-        self.mistakes.append(Mistake(path, found, allowed, place=self.at(node)))
+    def _mistake(
+        self, node: yaml.Node, path: KeyPath, found: str, allowed: str, settled: bool = False
+    ) -> None:
+        self.mistakes.append(Mistake(path, found, allowed, self.at(node), settled))
 
 
 def _written(node: yaml.Node) -> str:

@@ -103,25 +103,23 @@ def _members(
         yield name, [], entry
         return
     axes = []
-    for axis in _axes(entry, GRID_KEYS[section]):
+    for axis in _axes(entry, [key for key in entry if key in GRID_KEYS[section]]):
         if mistake := _axis_mistake((section, name), axis):
             result.mistakes.append(mistake)
-            axis = Axis(axis.path, axis.values[:1])  # go on with one value, to report the rest
+            axis = Axis(axis.path, axis.values[:1] or (None,))  # go on with one value, to report the rest
         axes.append(axis)
     variant = entry.get("variant") if section == "systems" else None
-    variants = result.groups["variants"].get(variant, [variant]) if isinstance(variant, str) else [variant]
+    grid = result.groups["variants"].get(variant) if isinstance(variant, str) else None
+    variants: list[Any] = [variant] if grid is None else list(grid)
     count = len(variants) * math.prod(len(axis.values) for axis in axes)
     if count > MAX_MEMBERS:
         found = f"a grid of {count:,}"
         result.mistakes.append(Mistake((section, name), found, f"at most {MAX_MEMBERS:,} members"))
         axes, variants = [Axis(axis.path, axis.values[:1]) for axis in axes], variants[:1]
     for chosen_variant in variants:
-        inherited = choices_of.get(chosen_variant, ()) if len(variants) > 1 else ()
+        inherited = choices_of.get(chosen_variant, ()) if grid else ()
         for indices in itertools.product(*(range(len(axis.values)) for axis in axes)):
-            own = [
-                Choice(axis.path, i, axis.values[i] if axis.values else None)
-                for axis, i in zip(axes, indices, strict=True)
-            ]
+            own = [Choice(axis.path, i, axis.values[i]) for axis, i in zip(axes, indices, strict=True)]
             value = entry if variant is None else {**entry, "variant": chosen_variant}
             for choice in own:
                 value = _with(value, choice.path, choice.value)
@@ -134,18 +132,19 @@ def _axes(value: Any, keys: Sequence[str], path: KeyPath = ()) -> Iterator[Axis]
         if isinstance(inner, list):
             yield Axis((*path, key), tuple(inner))
         elif isinstance(inner, dict):
-            yield from _axes(inner, [key for key in inner], (*path, key))
+            yield from _axes(inner, list(inner), (*path, key))
 
 
 def _axis_mistake(entry: KeyPath, axis: Axis) -> Mistake | None:
     path = (*entry, *axis.path)
     if not axis.values:
-        return Mistake(path, "an empty list", "one value, or a list of values")
+        return Mistake(path, "an empty list", "one value, or a list of values", settled=True)
     for index, value in enumerate(axis.values):
         if isinstance(value, (dict, list)):
-            return Mistake(path, f"{shown(value)} in a grid", "single values; write one entry for each block")
+            allowed = "single values in a list; write one entry for each block"
+            return Mistake(path, f"{shown(value)} in a list", allowed, settled=True)
         if any(value == other and type(value) is type(other) for other in axis.values[:index]):
-            return Mistake(path, f"{shown(value)} twice in a grid", "each value once")
+            return Mistake(path, f"{shown(value)} twice in a list", "each value once")
     return None
 
 

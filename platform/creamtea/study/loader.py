@@ -40,14 +40,19 @@ def load_study(path: Path, overrides: Sequence[str] = ()) -> LoadedStudy:
     for order, text in enumerate(overrides):
         apply_override(document, text, order)
     expansion = expand(document.data)
-    mistakes = [*document.mistakes, *expansion.mistakes, *check(expansion.data, expansion.groups)]
+    mistakes = [*document.mistakes, *expansion.mistakes]
+    settled = {mistake.path for mistake in mistakes if mistake.settled}
+    later = check(expansion.data, expansion.groups)
+    study = None
     try:
         study = Study.model_validate(expansion.data)
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        mistakes += mistakes_of_pydantic(found, Study, expansion.data)
-        raise _errors(document, expansion, mistakes) from None
-    if mistakes:
+        later += mistakes_of_pydantic(error.errors(include_url=False), Study, expansion.data)
+    for mistake in later:
+        written = expansion.origin(mistake.path)
+        if not any(written[:length] in settled for length in range(len(written) + 1)):
+            mistakes.append(mistake)
+    if study is None or mistakes:
         raise _errors(document, expansion, mistakes)
     spec = study.model_dump(mode="json")
     return LoadedStudy(study, spec, path, digest(spec), document, expansion)

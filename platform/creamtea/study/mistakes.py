@@ -31,6 +31,7 @@ class Mistake:
     found: str
     allowed: str
     place: Place | None = None  # where the path's own place would not do
+    settled: bool = False  # what later checks say of this value would only repeat it
 
     def line(self, path: KeyPath, place: Place | None = None) -> str:
         """As shown; `path` and `place` are those of the file that the user wrote."""
