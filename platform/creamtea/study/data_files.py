@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from creamtea.errors import InputError
 from creamtea.study.files import TextFacts, UnreadableFile, scan
 from creamtea.study.mistakes import KeyPath, Mistake, shown
 
@@ -20,6 +21,10 @@ class DataFiles:
 
     def aligned(self, files: Sequence[tuple[KeyPath, str]]) -> None:
         """Check files whose lines belong together: (place in the study, path) each, the first leads."""
+        if self.root is not None and not self.root.is_dir():
+            raise InputError(
+                f"--data {self.root}: no such folder; give the folder that holds the study's files"
+            )
         facts = [self._scan(key, path) for key, path in files]
         for (key, path), found in zip(files[1:], facts[1:], strict=True):
             first = facts[0]

@@ -6,66 +6,94 @@ import codecs
 import gzip
 import hashlib
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, cast
 
 BLOCK = 1 << 20  # bytes
 GZIP_MAGIC = b"\x1f\x8b"
 
 
 class UnreadableFile(Exception):
-    """Says what is wrong with the file and what to do."""
+    """Says what is there instead of a readable file."""
 
 
 @dataclass(frozen=True)
 class TextFacts:
-    """Of the text, that is after decompression: so a text and its gzip have one digest."""
-
-    digest: str  # sha256
-    lines: int  # split on \n only; a last line without \n counts
+    digest: str  # sha256 of the file as it lies there, packed or not
+    lines: int  # of the unpacked text, split on \n only; a last line without \n counts
     blank: bool  # nothing but white space
     invalid_line: int | None  # the first line (from 1) that is not UTF-8
 
 
+class _HashingReader:
+    """Passes on what it reads, and hashes it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.sha256 = hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        block = self._file.read(size)
+        self.sha256.update(block)
+        return block
+
+
 def scan(path: Path) -> TextFacts:
     """Read a plain or gzip file once, in constant memory. Raises UnreadableFile."""
-    sha256 = hashlib.sha256()
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    newlines, size, last, blank = 0, 0, b"\n", True
-    invalid_line: int | None = None
-    decoded_newlines = 0  # up to what the decoder has not yet decided
+    lines = _LineCounter()
     try:
-        with path.open("rb") as raw:
-            zipped = raw.read(2) == GZIP_MAGIC
-            raw.seek(0)
-            with gzip.open(raw) if zipped else raw as file:
-                while block := file.read(BLOCK):
-                    sha256.update(block)
-                    newlines += block.count(b"\n")
-                    size += len(block)
-                    last = block[-1:]
-                    blank = blank and not block.strip()
-                    if invalid_line is None:
-                        invalid_line = _first_invalid_line(decoder, block, decoded_newlines)
-                    decoded_newlines = newlines
+        with path.open("rb") as file:
+            is_gzip = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+            file.seek(0)
+            reader = _HashingReader(file)
+            for block in _blocks(reader, is_gzip):
+                lines.add(block)
     except FileNotFoundError:
         raise UnreadableFile("no such file") from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UnreadableFile(f"a broken gzip file ({error})") from None
+        raise UnreadableFile(f"a damaged gzip file ({error})") from None
     except OSError as error:
         raise UnreadableFile(f"a file that cannot be read ({error.strerror})") from None
-    lines = newlines + (last != b"\n")
-    if invalid_line is None and decoder.getstate()[0]:  # ends within a character
-        invalid_line = lines
-    return TextFacts(sha256.hexdigest(), lines, blank, invalid_line)
+    return lines.facts(reader.sha256.hexdigest())
 
 
-def _first_invalid_line(decoder: codecs.IncrementalDecoder, block: bytes, newlines: int) -> int | None:
-    """Feed a block; the line of its first invalid byte, after `newlines` earlier ones."""
-    held = decoder.getstate()[0]  # the head of a character that began in the block before
-    assert isinstance(held, bytes)
-    try:
-        decoder.decode(block)
-    except UnicodeDecodeError as error:
-        return newlines + (held + block).count(b"\n", 0, error.start) + 1
-    return None
+def _blocks(reader: _HashingReader, is_gzip: bool) -> Iterator[bytes]:
+    if not is_gzip:
+        while block := reader.read(BLOCK):
+            yield block
+        return
+    with gzip.GzipFile(fileobj=cast(IO[bytes], reader), mode="rb") as unpacked:
+        while block := unpacked.read(BLOCK):
+            yield block
+
+
+class _LineCounter:
+    """Takes a text in blocks; a character may begin in one block and end in the next."""
+
+    def __init__(self) -> None:
+        self._newlines = 0
+        self._last = b"\n"
+        self._blank = True
+        self._invalid_line: int | None = None
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+
+    def add(self, block: bytes) -> None:
+        if self._invalid_line is None:
+            self._decode(block)
+        self._newlines += block.count(b"\n")
+        self._last = block[-1:]
+        self._blank = self._blank and not block.strip()
+
+    def _decode(self, block: bytes) -> None:
+        held = cast(bytes, self._decoder.getstate()[0])  # the head of a character; it holds no \n
+        try:
+            self._decoder.decode(block)
+        except UnicodeDecodeError as error:
+            self._invalid_line = self._newlines + (held + block).count(b"\n", 0, error.start) + 1
+
+    def facts(self, digest: str) -> TextFacts:
+        lines = self._newlines + (self._last != b"\n")
+        ends_inside = self._invalid_line is None and bool(self._decoder.getstate()[0])
+        return TextFacts(digest, lines, self._blank, lines if ends_inside else self._invalid_line)

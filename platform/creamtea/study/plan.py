@@ -48,11 +48,6 @@ class PlannedStep:
     exclusive: bool  # starts only when nothing else runs, and nothing starts beside it
     locations: dict[str, str]  # a user's path as in the parameters -> where it is on this machine
 
-    def row_resources(self) -> dict[str, Any]:
-        """What `StepRow.resources` holds: all about running the step that its key must not know."""
-        resources = self.resources.model_dump(mode="json")
-        return {**resources, "exclusive": self.exclusive, "locations": self.locations}
-
 
 @dataclass(frozen=True)
 class PlannedNode:

@@ -34,7 +34,7 @@ class TextPair(Strict):
 
 
 class Filters(Strict):
-    """Filters of training and development text; a test set is never filtered."""
+    """Filters of training text. A development set loses only pairs with an empty side; a test set nothing."""
 
     max_words: Positive = 200  # on either side, split on white space
     max_ratio: Annotated[float, Field(ge=1.0)] = 4.0  # longer side over shorter side, in words

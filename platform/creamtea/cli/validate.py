@@ -1,0 +1,81 @@
+"""`creamtea validate`: everything that is wrong with a study, or what it would run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from creamtea.errors import InputError
+from creamtea.study.loader import load_study
+from creamtea.study.mistakes import StudyErrors
+from creamtea.study.plan import plan
+from creamtea.study.summary import describe
+
+EXAMPLES = """Examples:
+
+`creamtea validate studies/demo.yaml`
+
+`creamtea validate studies/multi30k-quick.yaml --data DIR`
+
+`creamtea validate studies/demo.yaml --set variants.softmax.training.max_epochs=2 --json`
+"""
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=EXAMPLES)(validate)
+
+
+def validate(
+    study: Annotated[Path, typer.Argument(metavar="STUDY.yaml", help="The study to check.")],
+    data: Annotated[Path, typer.Option(metavar="DIR", help="Where the study's files lie.")] = Path(),
+    override: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Replace a value of the study. Repeatable."),
+    ] = None,
+    no_files: Annotated[bool, typer.Option("--no-files", help="Check the study only, no file.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check a study and its files, and show what it would run.
+
+    Prints every mistake with its place, what was found and what is allowed, and leaves with exit code 2.
+    """
+    try:
+        loaded = load_study(study, override or [])
+        planned = plan(loaded.study, None if no_files else data, loaded.errors)
+    except InputError as error:
+        if not as_json:
+            raise
+        lines = error.lines if isinstance(error, StudyErrors) else [str(error)]
+        typer.echo(json.dumps({"valid": False, "mistakes": lines}, ensure_ascii=False))
+        raise typer.Exit(error.exit_code) from None
+    summary = describe(loaded.study, planned)
+    if as_json:
+        facts = {"valid": True, "files_checked": not no_files, "config_hash": loaded.config_hash}
+        typer.echo(json.dumps({**facts, **summary}, ensure_ascii=False))
+    else:
+        _show(summary, study, no_files)
+
+
+def _show(summary: dict[str, Any], path: Path, no_files: bool) -> None:
+    console = Console(highlight=False)
+    variants = Table("variant", "objective", "NVS head", "corpus", "subwords", "seeds", title="Variants")
+    for variant in summary["variants"]:
+        seeds = ", ".join(map(str, variant["seeds"]))
+        head = "yes" if variant["nvs"] else "no"
+        variants.add_row(
+            variant["name"], variant["objective"], head, variant["corpus"], variant["subwords"], seeds
+        )
+    systems = Table("system", "variant", "selection", "search", "precision", title="Systems")
+    for system in summary["systems"]:
+        name = f"{system['name']} (baseline)" if system["baseline"] else system["name"]
+        systems.add_row(name, system["variant"], system["selection"], system["search"], system["precision"])
+    console.print(variants, systems)
+    steps = summary["steps"]
+    console.print("Steps: " + ", ".join(f"{count} {kind}" for kind, count in steps.items()))
+    files = "its files were not checked (--no-files)" if no_files else "its files are in order"
+    console.print(f"{path} is valid; {files}. {sum(steps.values())} steps.", soft_wrap=True, markup=False)
