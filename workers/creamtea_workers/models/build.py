@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from creamtea.errors import InputError
-from creamtea.study.spec import Architecture, Nvs
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from creamtea.errors import InputError
+from creamtea.study.spec import Architecture, Nvs
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.objectives.base import Objective
@@ -25,7 +25,8 @@ def build_model(params: Mapping[str, Any], vocabulary_size: int) -> Transformer:
     size = Architecture.model_validate(params["architecture"])
     if size.width % size.heads or size.width % 2:
         raise InputError(
-            f"architecture: width {size.width} must be even and a multiple of heads {size.heads}; change one of them"
+            f"architecture: width {size.width} must be even and a multiple of heads {size.heads}; "
+            "change one of them"
         )
     nvs = None if params["nvs"] is None else Nvs.model_validate(params["nvs"])
     model = ARCHITECTURES[size.kind](vocabulary_size, size, nvs)
@@ -45,7 +46,7 @@ def save_model(folder: Path, model: Transformer, params: Mapping[str, Any]) -> N
 def load_model(
     folder: Path, device: str | torch.device = "cpu"
 ) -> tuple[Transformer, Objective, dict[str, Any]]:
-    """What a train step left in `folder`, ready for inference: (model in eval mode, objective, model.json)."""
+    """What a train step left in `folder`: (the model in eval mode, its objective, model.json)."""
     config = json.loads((folder / "model.json").read_text(encoding="utf-8"))
     model = build_model(config, config["vocabulary_size"])
     model.load_state_dict(load_file(folder / "model.safetensors"))

@@ -35,8 +35,14 @@ class State(Protocol):
 
 class TranslationModel(Protocol):
     vocabulary_size: int
-    output_weight: Tensor  # (V, D)
-    output_bias: Tensor  # (V,)
+
+    @property
+    def output_weight(self) -> Tensor:
+        """(V, D)"""
+
+    @property
+    def output_bias(self) -> Tensor:
+        """(V,)"""
 
     def encode(self, source: Tensor) -> Memory:
         """source (B, S) ids."""

@@ -78,13 +78,19 @@ class SelfAttention(nn.Module):
         self.qkv = nn.Linear(width, 3 * width)
         self.out = nn.Linear(width, width)
 
-    def project(self, x: Tensor) -> tuple[Tensor, ...]:
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """x (B, T, D) → queries, keys, values (B, H, T, E)."""
-        return split_heads(self.qkv(x), 3, self.heads)
+        query, key, value = split_heads(self.qkv(x), 3, self.heads)
+        return query, key, value
 
     def forward(self, x: Tensor, mask: Tensor | None = None, causal: bool = False) -> Tensor:
         """`mask` (B, 1, 1, T) is True where a key may be attended."""
-        query, key, value = self.project(x)
+        return self.attend(*self.project(x), mask, causal)
+
+    def attend(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, causal: bool = False
+    ) -> Tensor:
+        """Queries, keys, values (B, H, ·, E) → (B, T, D)."""
         return self.out(join_heads(F.scaled_dot_product_attention(query, key, value, mask, is_causal=causal)))
 
 
@@ -96,9 +102,10 @@ class CrossAttention(nn.Module):
         self.kv = nn.Linear(width, 2 * width)
         self.out = nn.Linear(width, width)
 
-    def project(self, memory: Tensor) -> tuple[Tensor, ...]:
+    def project(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """memory (B, S, D) → keys, values (B, H, S, E)."""
-        return split_heads(self.kv(memory), 2, self.heads)
+        key, value = split_heads(self.kv(memory), 2, self.heads)
+        return key, value
 
     def forward(self, x: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
         (query,) = split_heads(self.query(x), 1, self.heads)

@@ -37,7 +37,7 @@ class MaxVote(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, hidden, mask, weight, bias):  # type: ignore[no-untyped-def]
-        batch, length, width = hidden.shape
+        batch, length, _ = hidden.shape
         device = hidden.device.type
         precise = torch.promote_types(hidden.dtype, torch.float32)
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype

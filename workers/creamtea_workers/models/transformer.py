@@ -8,21 +8,20 @@ has no dropout on CPUs).
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import torch
-from creamtea.study.spec import Architecture, Nvs
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from creamtea_workers.models.interface import PAD, Memory
+from creamtea.study.spec import Architecture, Nvs
+from creamtea_workers.models.interface import PAD, Memory, State
 from creamtea_workers.models.layers import (
     CrossAttention,
     Dropout,
     FeedForward,
     PositionTable,
     SelfAttention,
-    join_heads,
-    split_heads,
 )
 from creamtea_workers.models.nvs import NvsHead
 
@@ -57,6 +56,15 @@ class DecoderLayer(nn.Module):
         x = x + self.dropout(self.attention(self.attention_norm(x), causal=True))
         x = x + self.dropout(self.cross(self.cross_norm(x), *self.cross.project(memory), mask))
         return x + self.dropout(self.feed(self.feed_norm(x)))
+
+    def step(self, x: Tensor, state: TransformerState, layer: int) -> Tensor:
+        """One position: x (N, 1, D) is this layer's input, its keys and values join the state."""
+        query, key, value = self.attention.project(self.attention_norm(x))
+        keys, values = state.append(layer, key, value)
+        x = x + self.attention.attend(query, keys, values)
+        keys, values = state.cross[layer].unbind(0)
+        x = x + self.cross(self.cross_norm(x), keys, values, state.mask)
+        return x + self.feed(self.feed_norm(x))
 
 
 class TransformerState:
@@ -118,11 +126,12 @@ class Transformer(nn.Module):
         self.encoder_norm = nn.LayerNorm(size.width)
         self.decoder = nn.ModuleList(DecoderLayer(size) for _ in range(size.decoder_layers))
         self.decoder_norm = nn.LayerNorm(size.width)
-        self.nvs = None if nvs is None else NvsHead(vocabulary_size, size.width)
+        self.nvs: NvsHead | None = None if nvs is None else NvsHead(vocabulary_size, size.width)
         self.initialise()
 
     def initialise(self) -> None:
-        """Xavier for the linear layers; embeddings of variance 1/D, so that tied logits start near N(0, 1)."""
+        """Xavier for the linear layers; embeddings of variance 1/D, so that tied logits start like
+        N(0, 1)."""
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
@@ -154,23 +163,20 @@ class Transformer(nn.Module):
         return self.decoder_norm(x)
 
     def start(self, memory: Memory, max_length: int) -> TransformerState:
-        cross = [torch.stack(layer.cross.project(memory.hidden)) for layer in self.decoder]
+        cross = [torch.stack(layer.cross.project(memory.hidden)) for layer in self.decoder_layers()]
         return TransformerState(torch.stack(cross), key_mask(memory.mask), max_length)
 
-    def step(self, tokens: Tensor, state: TransformerState) -> Tensor:
+    def step(self, tokens: Tensor, state: State) -> Tensor:
+        assert isinstance(state, TransformerState)
         state.make_room()
         x = self.embed(tokens[:, None], state.length)  # (N, 1, D)
-        for index, layer in enumerate(self.decoder):
-            query, key, value = layer.attention.project(layer.attention_norm(x))
-            keys, values = state.append(index, key, value)
-            context = F.scaled_dot_product_attention(query, keys, values)
-            x = x + layer.attention.out(join_heads(context))
-            (query,) = split_heads(layer.cross.query(layer.cross_norm(x)), 1, layer.cross.heads)
-            context = F.scaled_dot_product_attention(query, *state.cross[index].unbind(0), state.mask)
-            x = x + layer.cross.out(join_heads(context))
-            x = x + layer.feed(layer.feed_norm(x))
+        for index, layer in enumerate(self.decoder_layers()):
+            x = layer.step(x, state, index)
         state.length += 1
         return self.decoder_norm(x)[:, 0]
+
+    def decoder_layers(self) -> list[DecoderLayer]:
+        return cast(list[DecoderLayer], list(self.decoder))
 
     def nvs_logits(self, memory: Memory) -> Tensor:
         if self.nvs is None:

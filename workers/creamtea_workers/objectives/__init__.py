@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from creamtea.study.spec import Entmax, Objective, Scones, Softmax
 from pydantic import TypeAdapter
 
+from creamtea.study.spec import Entmax, Objective, Scones, Softmax
 from creamtea_workers.objectives import base
 from creamtea_workers.objectives.entmax import EntmaxObjective
 from creamtea_workers.objectives.scones import SconesObjective

@@ -1,0 +1,89 @@
+"""Step `train`: train a variant with one seed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from creamtea.engine.step import MetricRow, PointRow, StepContext, StepResult
+from creamtea.errors import StepError
+from creamtea.study.spec import Training
+from creamtea_workers.corpora.batches import Pairs
+from creamtea_workers.corpora.subwords import SubwordModel
+from creamtea_workers.corpora.text import read_lines
+from creamtea_workers.models.build import save_model
+from creamtea_workers.training.evaluate import BLEU_SENTENCES, Development
+from creamtea_workers.training.trainer import Outcome, Trainer
+
+
+def run(context: StepContext) -> StepResult:
+    torch.set_num_threads(context.cpus)
+    device = torch.device("cuda" if context.gpus > 0 and torch.cuda.is_available() else "cpu")
+    make_deterministic()
+    corpus = context.input("corpus")
+    subwords = SubwordModel.load(context.input("subwords") / "subwords.model")
+    pairs = training_pairs(corpus, subwords, Training.model_validate(context.params["training"]))
+    development = development_set(corpus, subwords)
+    trainer = Trainer(context.params, pairs, development, device, context.checkpoints, context.progress)
+    outcome = trainer.run()
+    save_model(context.output, outcome.model, context.params)
+    return StepResult(metrics(outcome, pairs), curves(outcome), facts(outcome, device))
+
+
+def make_deterministic() -> None:
+    """Deterministic kernels where there are any; without filling every new tensor, which is for debugging."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+
+
+def training_pairs(corpus: Path, subwords: SubwordModel, training: Training) -> Pairs:
+    sources, targets = (
+        subwords.encode_lines(read_lines(corpus / f"train.{side}")) for side in ("src", "tgt")
+    )
+    # eos takes one of a batch's tokens
+    longest = min(training.max_tokens, training.batch_tokens - 1)
+    pairs = Pairs(sources, targets, longest)
+    if len(pairs) == 0:
+        raise StepError(
+            f"every training pair is longer than {longest} subwords: raise training.max_tokens "
+            f"(now {training.max_tokens}) or training.batch_tokens (now {training.batch_tokens})"
+        )
+    return pairs
+
+
+def development_set(corpus: Path, subwords: SubwordModel) -> Development:
+    sources, targets = (read_lines(corpus / f"dev.{side}") for side in ("src", "tgt"))
+    pairs = Pairs(subwords.encode_lines(sources), subwords.encode_lines(targets))
+    return Development(pairs, targets[:BLEU_SENTENCES], subwords)
+
+
+def metrics(outcome: Outcome, pairs: Pairs) -> list[MetricRow]:
+    at = outcome.position
+    bleu = {"sentences": BLEU_SENTENCES, "search": "greedy", "tokenize": "13a"}
+    return [
+        MetricRow("dev_loss", outcome.evaluation.loss),
+        MetricRow("dev_bleu", outcome.evaluation.bleu, detail=bleu),
+        MetricRow("updates", at.update),
+        MetricRow("tokens_per_second", at.tokens / max(at.seconds, 1e-9)),
+        MetricRow("parameters", sum(weight.numel() for weight in outcome.model.parameters())),
+        MetricRow("left_out", pairs.left_out),
+    ]
+
+
+def curves(outcome: Outcome) -> list[PointRow]:
+    return [PointRow(series, update, value) for series, update, value in outcome.position.points]
+
+
+def facts(outcome: Outcome, device: torch.device) -> dict[str, Any]:
+    at = outcome.position
+    return {
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        "threads": torch.get_num_threads(),
+        "stopped": outcome.stopped,
+        "averaged_updates": sorted(best.update for best in at.best),
+        "training_seconds": round(at.seconds, 1),
+    }

@@ -1,0 +1,1 @@
+"""Training of one variant with one seed."""

@@ -1,0 +1,39 @@
+"""The best models of a training by development loss, and their average."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from creamtea.engine.step import Checkpoints
+from creamtea_workers.training.checkpoint import Best, load, save
+
+State = dict[str, Tensor]
+
+
+def keep_best(
+    checkpoints: Checkpoints, best: list[Best], many: int, candidate: tuple[float, int], model: State
+) -> list[Best]:
+    """The new list of at most `many`, best first, after a model with (loss, update).
+
+    There is one slot more than models: the new one goes where the list of the last checkpoint keeps
+    nothing, so that an attempt that resumes from that checkpoint finds all that it names.
+    """
+    loss, update = candidate
+    if len(best) == many and loss >= best[-1].loss:
+        return best
+    slot = min(set(range(many + 1)) - {one.slot for one in best})
+    save(checkpoints, slot_name(slot), model)
+    return sorted([*best, Best(loss, update, slot)], key=lambda one: (one.loss, one.update))[:many]
+
+
+def average_best(checkpoints: Checkpoints, best: list[Best]) -> State:
+    """The mean of the models' parameters."""
+    total: State = {}
+    for one in best:
+        for name, value in load(checkpoints, slot_name(one.slot)).items():
+            total[name] = total[name] + value if name in total else value
+    return {name: value / len(best) for name, value in total.items()}
+
+
+def slot_name(slot: int) -> str:
+    return f"best-{slot}.pt"

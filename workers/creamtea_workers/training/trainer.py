@@ -1,0 +1,204 @@
+"""The training loop: updates, validations, checkpoints, early stopping, averaging."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from creamtea.engine.step import Checkpoints
+from creamtea.errors import StepError
+from creamtea.study.spec import Training
+from creamtea_workers.corpora.batches import Batch, Pairs, plan_epoch
+from creamtea_workers.models.build import build_model
+from creamtea_workers.models.nvs import nvs_loss
+from creamtea_workers.models.transformer import Transformer
+from creamtea_workers.objectives import build_objective
+from creamtea_workers.training.best import average_best, keep_best
+from creamtea_workers.training.checkpoint import Position, load_position, save_position
+from creamtea_workers.training.evaluate import Development, Evaluation, evaluate
+from creamtea_workers.training.optimiser import learning_rate, make_optimiser
+
+REPORT_EVERY = 20  # updates between looks at the loss, a wait for a GPU each
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The averaged model and how it does on the development set."""
+
+    model: Transformer
+    evaluation: Evaluation
+    position: Position
+    stopped: str  # why the training ended
+
+
+class Trainer:
+    """One training of (params, pairs); resumes from what `checkpoints` holds.
+
+    `params` are the train step's: objective, architecture, nvs, training, seed. An interrupted training
+    that resumes on a CPU with the same number of threads ends with the same weights, bit by bit.
+    """
+
+    def __init__(
+        self,
+        params: Mapping[str, Any],
+        pairs: Pairs,
+        development: Development,
+        device: torch.device,
+        checkpoints: Checkpoints,
+        progress: Callable[[float, float, str], None],
+    ) -> None:
+        self.training = Training.model_validate(params["training"])
+        self.positive_weight = None if params["nvs"] is None else float(params["nvs"]["positive_weight"])
+        self.seed = int(params["seed"])
+        self.pairs, self.development, self.device = pairs, development, device
+        self.checkpoints, self.progress = checkpoints, progress
+        torch.manual_seed(self.seed)
+        self.objective = build_objective(params["objective"])
+        self.model = build_model(params, development.subwords.size).to(device)
+        self.optimiser = make_optimiser(self.model)
+        self.at = Position()
+        self.plan: list[NDArray[Any]] = []
+        self.planned = -1  # the epoch that `plan` is of
+        self.losses: list[Tensor] = []  # (2,): loss, sum of translation losses; since the last look
+        self.said = ""
+
+    def run(self) -> Outcome:
+        self.resume()
+        self.total = self.expected_updates()
+        clock = time.monotonic()
+        while not self.stopped():
+            if self.at.position == len(self.plan_of(self.at.epoch)):
+                self.at.epoch, self.at.position = self.at.epoch + 1, 0
+                if self.training.validate_every is None:
+                    clock = self.validate(clock)
+                continue
+            self.update(self.pairs.batch(self.plan[self.at.position]).to(self.device))
+            if self.training.validate_every and self.at.update % self.training.validate_every == 0:
+                clock = self.validate(clock)
+            elif self.at.update % self.training.checkpoint_every == 0:
+                clock = self.checkpoint(clock)
+        if self.at.validated != self.at.update:
+            self.validate(clock)
+        self.model.load_state_dict(average_best(self.checkpoints, self.at.best))
+        evaluation = evaluate(self.model.eval(), self.objective, self.development, self.device)
+        return Outcome(self.model, evaluation, self.at, self.stopped())
+
+    def resume(self) -> None:
+        saved = load_position(self.checkpoints)
+        if saved is not None:
+            self.at, model, optimiser = saved
+            self.model.load_state_dict(model)
+            self.optimiser.load_state_dict(optimiser)
+
+    def expected_updates(self) -> int:
+        epochs = self.training.max_epochs
+        updates = self.training.max_updates
+        return updates if epochs is None else min(updates, epochs * len(self.plan_of(0)))
+
+    def plan_of(self, epoch: int) -> list[NDArray[Any]]:
+        if self.planned != epoch:
+            self.plan = plan_epoch(self.pairs, self.training.batch_tokens, self.seed, epoch)
+            self.planned = epoch
+        return self.plan
+
+    def stopped(self) -> str:
+        """Why the training is over; empty while it goes on."""
+        if self.at.update >= self.training.max_updates:
+            return "max_updates"
+        if self.training.max_epochs is not None and self.at.epoch >= self.training.max_epochs:
+            return "max_epochs"
+        return "patience" if self.at.waited >= self.training.patience else ""
+
+    def update(self, batch: Batch) -> None:
+        self.model.train()
+        self.at.update += 1
+        self.at.position += 1
+        for group in self.optimiser.param_groups:
+            group["lr"] = learning_rate(self.at.update, self.training)
+        bf16 = self.training.autocast == "bf16"
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=bf16):
+            loss, translation = self.losses_of(batch)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.training.clip)
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        self.at.tokens += batch.target_tokens
+        self.at.loss_tokens += batch.target_tokens
+        self.losses.append(torch.stack((loss.detach(), translation.detach())))
+        if len(self.losses) >= REPORT_EVERY:
+            self.look()
+
+    def losses_of(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The loss of a batch (mean translation loss of a token + mean NVS loss of a sentence), and the sum
+        of the translation losses."""
+        memory = self.model.encode(batch.source)
+        hidden, targets = batch.real(self.model.decode(memory, batch.target_in))
+        translation = self.objective.loss(hidden, self.model.output_weight, self.model.output_bias, targets)
+        loss = translation / len(targets)
+        if self.positive_weight is not None:
+            loss = loss + nvs_loss(self.model.nvs_logits(memory), batch.target, self.positive_weight)
+        return loss, translation
+
+    def look(self) -> None:
+        """Read the losses since the last look. StepError at the first that is not finite."""
+        if not self.losses:
+            return
+        rows = torch.stack(self.losses).cpu()
+        self.losses.clear()
+        bad = (~rows.isfinite().all(1)).nonzero()
+        if len(bad):
+            update = self.at.update - len(rows) + 1 + int(bad[0])
+            raise StepError(
+                f"the training loss is {rows[int(bad[0]), 0].item()} at update {update}: lower "
+                "training.learning_rate or training.clip, or lengthen training.warmup"
+            )
+        self.at.loss_sum += rows[:, 1].double().sum().item()
+        self.progress(self.at.update, self.total, f"epoch {self.at.epoch + 1}{self.said}")
+
+    def validate(self, clock: float) -> float:
+        self.look()
+        self.at.seconds += time.monotonic() - clock
+        result = evaluate(self.model, self.objective, self.development, self.device)
+        if not math.isfinite(result.loss):
+            raise StepError(
+                f"the development loss is {result.loss} after update {self.at.update}: lower "
+                "training.learning_rate or training.clip, or lengthen training.warmup"
+            )
+        self.at.waited = 0 if not self.at.best or result.loss < self.at.best[0].loss else self.at.waited + 1
+        self.at.best = keep_best(
+            self.checkpoints,
+            self.at.best,
+            self.training.average,
+            (result.loss, self.at.update),
+            self.model.state_dict(),
+        )
+        self.at.validated = self.at.update
+        self.record(result)
+        self.said = f", dev BLEU {result.bleu:.1f}"
+        self.progress(self.at.update, self.total, f"epoch {self.at.epoch + 1}{self.said}")
+        return self.checkpoint(time.monotonic())
+
+    def record(self, result: Evaluation) -> None:
+        values = {
+            "train_loss": self.at.loss_sum / max(1, self.at.loss_tokens),
+            "dev_loss": result.loss,
+            "dev_perplexity": result.perplexity,
+            "dev_bleu": result.bleu,
+            "learning_rate": learning_rate(self.at.update, self.training),
+        }
+        self.at.loss_sum, self.at.loss_tokens = 0.0, 0
+        self.at.points += [(name, self.at.update, y) for name, y in values.items() if math.isfinite(y)]
+
+    def checkpoint(self, clock: float) -> float:
+        """Save everything; returns the clock from which the next updates are timed."""
+        self.look()
+        self.at.seconds += time.monotonic() - clock
+        save_position(self.checkpoints, self.at, self.model.state_dict(), self.optimiser.state_dict())
+        return time.monotonic()
