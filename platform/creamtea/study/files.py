@@ -87,7 +87,7 @@ class _LineCounter:
         self._blank = self._blank and not block.strip()
 
     def _decode(self, block: bytes) -> None:
-        held = cast(bytes, self._decoder.getstate()[0])  # the head of a character; it holds no \n
+        held = self._decoder.getstate()[0]  # the head of a character; it holds no \n
         try:
             self._decoder.decode(block)
         except UnicodeDecodeError as error:
