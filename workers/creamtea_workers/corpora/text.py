@@ -38,7 +38,8 @@ def move_span(line: str, span: tuple[int, int]) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class UserFile:
-    """A file of the user: `name` as the study gives it, `path` on this machine, its sha256 at planning."""
+    """A file of the user: `name` as the study gives it, `path` on this machine, and the sha256 of its unpacked
+    content when the study was planned."""
 
     name: str
     path: Path
@@ -52,6 +53,10 @@ class UserFile:
         """The file's content, unpacked. StepError when it cannot be read or is not what was planned."""
         try:
             data = self.path.read_bytes()
+            if data.startswith(_GZIP_MAGIC):
+                data = gzip.decompress(data)
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            raise StepError(f"{self.name} is a damaged gzip file ({error}): copy it again") from error
         except OSError as error:
             raise StepError(
                 f"{self.name} cannot be read ({error.strerror}): the data folder must be visible, under the "
@@ -62,12 +67,7 @@ class UserFile:
                 f"{self.name} has changed since the study was planned: run the study again, "
                 "so that it is planned with the new file"
             )
-        if not data.startswith(_GZIP_MAGIC):
-            return data
-        try:
-            return gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise StepError(f"{self.name} is a damaged gzip file ({error}): copy it again") from error
+        return data
 
     def lines(self) -> list[str]:
         """The lines as they are, without line ends. StepError names a line that is not UTF-8."""
