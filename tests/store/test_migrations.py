@@ -1,0 +1,275 @@
+"""The migrations, up and down with rows in every table, on both databases."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import JSON, Integer, MetaData, Table, inspect, select, text
+from sqlalchemy.types import Double
+
+from creamtea.errors import CreamteaError, InputError
+from creamtea.store import schema
+from creamtea.store.database import Database, open_database
+from creamtea.store.tables import Base, UtcDateTime
+
+# Columns whose CHECK constraint allows few values.
+CHOICES = {
+    "controller.id": 1,
+    "study.state": "running",
+    "step.state": "failed",
+    "step.error_kind": "timeout",
+    "access_token.role": "rater",
+    "web_session.role": "rater",
+    "rating.step": 25,
+}
+Rows = dict[str, list[tuple[Any, ...]]]
+
+
+def fill(database: Database) -> None:
+    """Two rows in every table (one where only one may be), every column set, children under parents."""
+    with database.transaction() as session:
+        for table in Base.metadata.sorted_tables:
+            for number in (1,) if table.name == "controller" else (1, 2):
+                session.execute(table.insert().values(**row_of(table, number)))
+
+
+def row_of(table: Table, number: int) -> dict[str, Any]:
+    def value(name: str, type_: Any) -> Any:
+        column = table.columns[name]
+        if f"{table.name}.{name}" in CHOICES:
+            return CHOICES[f"{table.name}.{name}"]
+        if column.foreign_keys:
+            parent = next(iter(column.foreign_keys)).column
+            return value_of(parent.type, number)
+        return value_of(type_, number)
+
+    return {column.name: value(column.name, column.type) for column in table.columns}
+
+
+def value_of(type_: Any, number: int) -> Any:
+    if isinstance(type_, UtcDateTime):
+        return datetime(2026, 1, number, 12, 30, 15, 250_000, tzinfo=UTC)
+    if isinstance(type_, JSON):
+        return {"größe": [number, None, 0.5]}
+    if isinstance(type_, Integer):
+        return number
+    if isinstance(type_, Double):
+        return number + 0.1
+    return f"Zeile {number} – ∂"
+
+
+def dump(database: Database) -> Rows:
+    """Every row of every table that exists and that the models know."""
+    with database.engine.connect() as connection:
+        present = set(inspect(connection).get_table_names())
+        return {
+            table.name: [
+                tuple(row) for row in connection.execute(select(table).order_by(*table.primary_key.columns))
+            ]
+            for table in Base.metadata.sorted_tables
+            if table.name in present
+        }
+
+
+@pytest.fixture
+def extended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A copy of the migrations that a test can add a revision to."""
+    folder = tmp_path / "migrations"
+    shutil.copytree(schema.migrations_folder(), folder, ignore=shutil.ignore_patterns("__pycache__"))
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "migrations_folder", lambda: folder)
+        schema._scripts.cache_clear()
+        yield folder
+    schema._scripts.cache_clear()
+
+
+def add_revision(folder: Path, upgrade: str) -> None:
+    (folder / "versions" / "9999_next.py").write_text(
+        "from alembic import op\nimport sqlalchemy as sa\n"
+        f"revision = '9999'\ndown_revision = {schema.head()!r}\n"
+        f"def upgrade():\n{upgrade}\n"
+        "def downgrade():\n    pass\n"
+    )
+    schema._scripts.cache_clear()
+
+
+# ---------------------------------------------------------------- models = migrations
+
+
+def described(database: Database) -> dict[str, Any]:
+    """Columns, keys, constraints and indices with their names, in a form that can be compared."""
+    inspector = inspect(database.engine)
+    tables = sorted(set(inspector.get_table_names()) - {"alembic_version"})
+
+    def ordered(items: Any) -> list[str]:
+        return sorted(repr(sorted(item.items(), key=lambda pair: pair[0])) for item in items)
+
+    return {
+        table: {
+            "columns": [
+                (c["name"], repr(c["type"]), c["nullable"], c["default"])
+                for c in inspector.get_columns(table)
+            ],
+            "primary key": ordered([inspector.get_pk_constraint(table)]),
+            "foreign keys": ordered(inspector.get_foreign_keys(table)),
+            "unique": ordered(inspector.get_unique_constraints(table)),
+            "checks": ordered(inspector.get_check_constraints(table)),
+            "indices": ordered(inspector.get_indexes(table)),
+        }
+        for table in tables
+    }
+
+
+def test_the_migrations_make_the_models_tables(empty_url: str) -> None:
+    database = open_database(empty_url)
+    migrated = described(database)
+    Base.metadata.drop_all(database.engine.execution_options(sqlite_begin="write"))
+    Base.metadata.create_all(database.engine.execution_options(sqlite_begin="write"))
+    assert migrated == described(database)
+    assert set(migrated) == set(Base.metadata.tables)
+
+
+def test_every_constraint_has_a_name(empty_url: str) -> None:
+    """A later migration can only drop what it can name."""
+    database = open_database(empty_url)
+    inspector = inspect(database.engine)
+    for table in Base.metadata.tables:
+        constraints = [
+            inspector.get_pk_constraint(table),
+            *inspector.get_foreign_keys(table),
+            *inspector.get_unique_constraints(table),
+            *inspector.get_check_constraints(table),
+        ]
+        ours = tuple(f"{prefix}_{table}" for prefix in ("pk", "fk", "uq", "ck"))
+        assert [c["name"] for c in constraints if not str(c["name"]).startswith(ours)] == []
+
+
+def test_there_is_one_head() -> None:
+    assert len(schema._scripts().get_heads()) == 1
+
+
+# ---------------------------------------------------------------- up, down, up
+
+
+def test_rows_survive_a_revision_down_and_up(empty_url: str) -> None:
+    database = open_database(empty_url)
+    fill(database)
+    full = dump(database)
+    assert all(full.values())
+    schema.downgrade(empty_url, "-1")
+    lower = dump(database)
+    assert lower == {table: full[table] for table in lower}
+    assert set(full) - set(lower) == {
+        "access_token",
+        "web_session",
+        "campaign",
+        "item",
+        "rater",
+        "assignment",
+        "rating",
+    }
+    schema.upgrade(empty_url)
+    assert dump(database) == {table: full[table] if table in lower else [] for table in full}
+    assert schema.current(empty_url) == schema.head()
+
+
+def test_every_revision_can_be_undone_and_done_again(empty_url: str) -> None:
+    database = open_database(empty_url)
+    fill(database)
+    revisions = [script.revision for script in schema._scripts().walk_revisions()]
+    for revision in [*revisions[1:], "base"]:
+        schema.downgrade(empty_url, revision)
+        assert schema.current(empty_url) == revision
+    assert dump(database) == {}
+    for revision in reversed(revisions):
+        schema.upgrade(empty_url, revision)
+        assert schema.current(empty_url) == revision
+    fill(database)
+
+
+# ---------------------------------------------------------------- older, newer, broken
+
+
+def test_an_older_database_asks_for_the_upgrade(empty_url: str) -> None:
+    open_database(empty_url)
+    schema.downgrade(empty_url, "0001")
+    with pytest.raises(InputError) as error:
+        open_database(empty_url)
+    place = repr(Database(empty_url)).removeprefix("Database(").removesuffix(")")
+    assert str(error.value) == (
+        f"{place} has schema revision 0001, this creamtea needs {schema.head()}; run: creamtea db upgrade"
+    )
+
+
+@pytest.mark.parametrize("action", [open_database, schema.upgrade, lambda url: schema.downgrade(url, "base")])
+def test_a_newer_database_is_left_alone(empty_url: str, action: Any) -> None:
+    database = open_database(empty_url)
+    with database.transaction() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(InputError) as error:
+        action(empty_url)
+    place = repr(database).removeprefix("Database(").removesuffix(")")
+    assert str(error.value) == (
+        f"{place} has schema revision 9999, which this creamtea does not know (it knows up to "
+        f"{schema.head()}): the database is newer than this creamtea; install a newer creamtea"
+    )
+    assert set(dump(database)) == set(Base.metadata.tables)
+
+
+def test_an_unknown_revision_is_refused(empty_url: str) -> None:
+    open_database(empty_url)
+    with pytest.raises(InputError, match=r"cannot move .* to revision 'abc': .*abc"):
+        schema.downgrade(empty_url, "abc")
+
+
+def test_rebuilding_a_parent_table_keeps_its_children(empty_url: str, extended: Path) -> None:
+    """SQLite rebuilds `step` here; with foreign keys on, dropping the old table would empty its children."""
+    database = open_database(empty_url)
+    fill(database)
+    before = dump(database)
+    add_revision(
+        extended,
+        "    with op.batch_alter_table('step') as batch:\n"
+        "        batch.add_column(sa.Column('remark', sa.String(), nullable=True))\n"
+        "        batch.alter_column('kind', type_=sa.Text())",
+    )
+    schema.upgrade(empty_url)
+    assert dump(database) == before
+    assert "remark" in {column["name"] for column in inspect(database.engine).get_columns("step")}
+
+
+def test_a_failed_migration_changes_nothing(empty_url: str, extended: Path) -> None:
+    database = open_database(empty_url)
+    present = schema.head()
+    add_revision(extended, "    op.create_table('t', sa.Column('a', sa.Integer()))\n    raise RuntimeError")
+    with pytest.raises(RuntimeError):
+        schema.upgrade(empty_url)
+    assert "t" not in inspect(database.engine).get_table_names()
+    assert schema.current(empty_url) == present
+
+
+def test_a_migration_that_leaves_orphans_is_undone(sqlite_url: str, extended: Path) -> None:
+    database = open_database(sqlite_url)
+    fill(database)
+    before = dump(database)
+    add_revision(extended, "    op.execute('DELETE FROM study')")
+    with pytest.raises(CreamteaError, match="4 rows point at rows that do not exist"):
+        schema.upgrade(sqlite_url)
+    assert dump(database) == before
+
+
+def test_a_foreign_key_names_its_parent(database: Database) -> None:
+    """Foreign keys are on again in ordinary use: deleting a step takes its rows with it."""
+    fill(database)
+    with database.transaction() as session:
+        for table in ("study_step", "step_input"):
+            session.execute(text(f"DELETE FROM {table}"))
+        session.execute(text("DELETE FROM step"))
+    after = dump(database)
+    assert after["metric"] == []
+    assert after["segment"] == []
