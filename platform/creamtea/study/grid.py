@@ -47,12 +47,22 @@ class Choice:
     value: Any
 
 
+@dataclass(frozen=True)
+class Member:
+    """One combination of a grid; an entry without lists is the only member of its grid, by its own name."""
+
+    name: str
+    value: Any
+    choices: tuple[Choice, ...]  # of its own lists, not of its variant's
+
+
 @dataclass
 class Expansion:
     """`groups["variants"]["scones"]` lists the members of a grid; what is no grid is not in it."""
 
     data: dict[str, Any]
     groups: dict[str, dict[str, list[str]]] = field(default_factory=lambda: {"variants": {}, "systems": {}})
+    choices: dict[str, tuple[Choice, ...]] = field(default_factory=dict)  # by variant
     moved: dict[KeyPath, KeyPath] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
 
@@ -67,47 +77,37 @@ class Expansion:
 def expand(data: dict[str, Any]) -> Expansion:
     """Expand the grids of a raw document. What is malformed is left for the validation to report."""
     result = Expansion(dict(data))
-    choices_of: dict[str, tuple[Choice, ...]] = {}  # of the members of the variants' grids
-    for section in ("variants", "systems"):
-        written = data.get(section)
-        if not isinstance(written, dict):
-            continue
-        expanded: dict[str, Any] = {}
-        for name, entry in written.items():
-            for member, choices, value in _members(result, section, name, entry, choices_of):
-                if member in expanded or (member != name and member in written):
-                    result.mistakes.append(
-                        Mistake(
-                            (section, name), f"a grid with {member}, which is there already", "each name once"
-                        )
-                    )
-                expanded[member] = value
-                if member != name:
-                    result.groups[section].setdefault(name, []).append(member)
-                    result.moved[(section, member)] = (section, name)
-                for choice in choices:
-                    moved = (section, name, *choice.path, choice.index)
-                    result.moved[(section, member, *choice.path)] = moved
-                if section == "variants":
-                    choices_of[member] = tuple(choices)
-        result.data[section] = expanded
+    for section in GRID_KEYS:
+        if isinstance(data.get(section), dict):
+            result.data[section] = {}
+            for name, entry in data[section].items():
+                for member in _members(result, section, name, entry):
+                    _add(result, section, name, member)
     _expand_latency(result)
     return result
 
 
-def _members(
-    result: Expansion, section: str, name: str, entry: Any, choices_of: dict[str, tuple[Choice, ...]]
-) -> Iterator[tuple[str, list[Choice], Any]]:
-    """(name, own choices, value) of each member of a grid; of the entry itself where it is none."""
+def _add(result: Expansion, section: str, written: str, member: Member) -> None:
+    """Put a member of the entry `written` into the expanded document."""
+    if member.name in result.data[section]:
+        found = f"{written}, which makes a second {member.name}"
+        result.mistakes.append(Mistake((section, written), found, "each name once"))
+    result.data[section][member.name] = member.value
+    if member.name != written:
+        result.groups[section].setdefault(written, []).append(member.name)
+        result.moved[(section, member.name)] = (section, written)
+    for choice in member.choices:
+        moved = (section, written, *choice.path, choice.index)
+        result.moved[(section, member.name, *choice.path)] = moved
+    if section == "variants":
+        result.choices[member.name] = member.choices
+
+
+def _members(result: Expansion, section: str, name: str, entry: Any) -> Iterator[Member]:
     if not isinstance(entry, dict):
-        yield name, [], entry
+        yield Member(name, entry, ())
         return
-    axes = []
-    for axis in _axes(entry, [key for key in entry if key in GRID_KEYS[section]]):
-        if mistake := _axis_mistake((section, name), axis):
-            result.mistakes.append(mistake)
-            axis = Axis(axis.path, axis.values[:1] or (None,))  # go on with one value, to report the rest
-        axes.append(axis)
+    axes = _checked_axes(result, section, name, entry)
     variant = entry.get("variant") if section == "systems" else None
     grid = result.groups["variants"].get(variant) if isinstance(variant, str) else None
     variants: list[Any] = [variant] if grid is None else list(grid)
@@ -116,14 +116,25 @@ def _members(
         found = f"a grid of {count:,}"
         result.mistakes.append(Mistake((section, name), found, f"at most {MAX_MEMBERS:,} members"))
         axes, variants = [Axis(axis.path, axis.values[:1]) for axis in axes], variants[:1]
-    for chosen_variant in variants:
-        inherited = choices_of.get(chosen_variant, ()) if grid else ()
+    for chosen in variants:
+        inherited = () if grid is None else result.choices[chosen]
         for indices in itertools.product(*(range(len(axis.values)) for axis in axes)):
-            own = [Choice(axis.path, i, axis.values[i]) for axis, i in zip(axes, indices, strict=True)]
-            value = entry if variant is None else {**entry, "variant": chosen_variant}
+            own = tuple(Choice(axis.path, i, axis.values[i]) for axis, i in zip(axes, indices, strict=True))
+            value = entry if grid is None else {**entry, "variant": chosen}
             for choice in own:
                 value = _with(value, choice.path, choice.value)
-            yield name + _label([*inherited, *own]), own, value
+            yield Member(name + _label([*inherited, *own]), value, own)
+
+
+def _checked_axes(result: Expansion, section: str, name: str, entry: dict[str, Any]) -> list[Axis]:
+    """The lists of an entry; a bad one is cut to a single value, so that the rest can be checked."""
+    axes = []
+    for axis in _axes(entry, [key for key in entry if key in GRID_KEYS[section]]):
+        if mistake := _axis_mistake((section, name), axis):
+            result.mistakes.append(mistake)
+            axis = Axis(axis.path, axis.values[:1] or (None,))
+        axes.append(axis)
+    return axes
 
 
 def _axes(value: Any, keys: Sequence[str], path: KeyPath = ()) -> Iterator[Axis]:
