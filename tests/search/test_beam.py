@@ -1,0 +1,149 @@
+"""Beam search against enumeration and against a textbook beam in plain Python."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from toy_models import OBJECTIVES, Slow, TableModel, memory_of
+
+from creamtea_workers.models.interface import EOS
+from creamtea_workers.search import BeamSearch, GreedySearch, Hypothesis, output_layer
+from creamtea_workers.search.beam import top_candidates
+
+FULL = list(range(5))
+VOCABULARIES = [[0, 1, 2, 3, 4], [3, 4], [1, 3], [0, 2, 3, 4], [3]]  # one a sentence; EOS is 3
+
+
+def decode(
+    search: BeamSearch | GreedySearch,
+    model: TableModel,
+    objective: str,
+    numbers: list[int],
+    limits: list[int],
+    vocabularies: list[list[int]] | None = None,
+) -> list[Hypothesis]:
+    selection = None if vocabularies is None else [torch.tensor(v) for v in vocabularies]
+    return search(
+        model, OBJECTIVES[objective], memory_of(model, numbers), output_layer(model, selection), limits
+    )
+
+
+def with_end(hypothesis: Hypothesis) -> tuple[int, ...]:
+    return (*hypothesis.tokens, *[EOS] * hypothesis.finished)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("vocabularies", [None, VOCABULARIES], ids=["full", "selected"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_wide_beam_is_exact(objective: str, vocabularies: list[list[int]] | None, seed: int) -> None:
+    model = TableModel(5, seed)
+    numbers = [7, 8, 9, 10, 11]
+    found = decode(BeamSearch(width=90), model, objective, numbers, [4] * 5, vocabularies)
+    for number, vocabulary, hypothesis in zip(numbers, vocabularies or [FULL] * 5, found, strict=True):
+        score, tokens = max(Slow(model, OBJECTIVES[objective], number, vocabulary).enumerate(4))
+        if score == -math.inf:  # entmax never gives </s> any mass here
+            assert not hypothesis.finished
+            continue
+        assert with_end(hypothesis) == tokens
+        assert hypothesis.score == pytest.approx(score, abs=1e-5)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("power", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("width", [1, 2, 3, 7])
+def test_a_narrow_beam_is_the_textbooks(objective: str, power: float, width: int) -> None:
+    model = TableModel(5, seed=width, end=-1.0)
+    numbers, limits = list(range(20, 25)), [6, 3, 9, 1, 7]
+    search = BeamSearch(width=width, length_normalization=power)
+    found = decode(search, model, objective, numbers, limits, VOCABULARIES)
+    for number, limit, vocabulary, hypothesis in zip(numbers, limits, VOCABULARIES, found, strict=True):
+        score, tokens = Slow(model, OBJECTIVES[objective], number, vocabulary).beam(width, limit, power)
+        assert with_end(hypothesis) == tokens
+        assert hypothesis.finished == (tokens[-1] == EOS)
+        assert hypothesis.score == pytest.approx(score, abs=1e-5)
+
+
+@given(seed=st.integers(0, 10_000), objective=st.sampled_from(sorted(OBJECTIVES)), end=st.floats(-3.0, 2.0))
+@settings(max_examples=40, deadline=None)
+def test_a_beam_of_one_is_greedy(seed: int, objective: str, end: float) -> None:
+    model = TableModel(6, seed, end=end)
+    numbers, limits = [3, 4, 5], [5, 8, 2]
+    beam = decode(BeamSearch(width=1), model, objective, numbers, limits)
+    greedy = decode(GreedySearch(), model, objective, numbers, limits)
+    assert [h.tokens for h in beam] == [h.tokens for h in greedy]
+    assert [h.finished for h in beam] == [h.finished for h in greedy]
+    assert [h.score for h in beam] == pytest.approx([h.score for h in greedy], abs=1e-5)
+
+
+def test_a_sentence_stops_as_soon_as_nothing_can_win() -> None:
+    model = TableModel(5, seed=1, end=30.0)  # </s> has all the mass: one step decides
+    (hypothesis,) = decode(BeamSearch(width=3), model, "softmax", [1], [50])
+    assert hypothesis.tokens == []
+    assert hypothesis.finished
+    assert model.rows_stepped == [3]
+
+
+def test_a_sentence_that_is_done_leaves_the_batch() -> None:
+    model = TableModel(5, seed=1, end=-30.0)
+    decode(BeamSearch(width=3), model, "softmax", [1, 2, 3], [2, 5, 2])
+    assert model.rows_stepped == [9, 9, 3, 3, 3]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_hypothesis_cut_at_the_limit_is_not_finished(objective: str) -> None:
+    model = TableModel(5, seed=2, end=-50.0)
+    (hypothesis,) = decode(BeamSearch(width=4), model, objective, [1], [6])
+    assert not hypothesis.finished
+    assert len(hypothesis.tokens) == 6
+    assert EOS not in hypothesis.tokens
+
+
+def test_without_normalisation_a_short_hypothesis_may_win_and_with_it_does_not() -> None:
+    class Ladder(TableModel):
+        """Empty: -3. Otherwise six words of -0.51 each, then </s>: -3.6 in all, -0.51 a token."""
+
+        def vector(self, sentence: int, prefix: tuple[int, ...]) -> torch.Tensor:
+            end = {0: 0.05, 6: 0.6}.get(len(prefix), 1e-6)
+            word = 1.0 if len(prefix) == 6 else 0.6
+            rest = 1.0 - end - 0.6 if len(prefix) != 6 else 0.4
+            return torch.tensor([1e-9, 1e-9, 1e-9, end, word if len(prefix) != 6 else 1e-9, rest]).log()
+
+    def best(power: float) -> list[int]:
+        model = Ladder(6, seed=0)
+        return decode(BeamSearch(8, power), model, "softmax", [1], [12])[0].tokens
+
+    assert best(0.0) == []
+    assert best(1.0) == [4] * 6
+
+
+def test_equal_candidates_come_by_hypothesis_then_id() -> None:
+    model = TableModel(5, seed=0, spread=0.0)  # every token is as likely as any other
+    (beam,) = decode(BeamSearch(width=3), model, "softmax", [1], [3])
+    (greedy,) = decode(GreedySearch(), model, "softmax", [1], [3])
+    assert beam.tokens == greedy.tokens == [0, 0, 0]
+
+
+@given(
+    rows=st.integers(1, 4).flatmap(
+        lambda n: st.lists(
+            st.lists(st.sampled_from([-math.inf, -3.0, -2.0, -1.0, 0.0]), min_size=12, max_size=12),
+            min_size=n,
+            max_size=n,
+        )
+    ),
+    width=st.integers(1, 12),
+)
+@settings(max_examples=150, deadline=None)
+def test_top_candidates_against_a_stable_sort(rows: list[list[float]], width: int) -> None:
+    ranks = torch.tensor(rows)
+    values, indices = top_candidates(ranks, width)
+    for row, some, at in zip(rows, values.tolist(), indices.tolist(), strict=True):
+        expected = sorted(range(12), key=lambda i: (-row[i], i))[:width]
+        assert some == [row[i] for i in expected]
+        finite = sum(v > -math.inf for v in some)  # which empty candidates fill the rest is of no concern
+        assert at[:finite] == expected[:finite]
+        assert len(set(at)) == width

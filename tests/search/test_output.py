@@ -1,0 +1,83 @@
+"""The two ways of computing selected logits against slicing sentence by sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from toy_models import OBJECTIVES, TableModel
+
+from creamtea_workers.models.interface import EOS
+from creamtea_workers.search.output import (
+    GatheredLogits,
+    GatheredWeights,
+    OutputLayer,
+    _pad,
+    end_positions,
+    output_layer,
+)
+
+V, D, ROWS = 40, 8, 3
+SIZES = [1, 7, 40, 12]
+
+
+def wide_model() -> TableModel:
+    torch.manual_seed(0)
+    model = TableModel(V, seed=0)
+    model.output_weight, model.output_bias = torch.randn(V, D), torch.randn(V)
+    return model
+
+
+def selection() -> list[torch.Tensor]:
+    draw = np.random.default_rng(2)
+    rows = [np.union1d([EOS], draw.choice(V, size=n - 1, replace=False)) if n > 1 else [EOS] for n in SIZES]
+    return [torch.tensor(np.asarray(row, dtype=np.int64)) for row in rows]
+
+
+def layers() -> dict[str, OutputLayer]:
+    model, padded = wide_model(), _pad(selection(), V)
+    return {
+        "weights": GatheredWeights.of(model, *padded),
+        "logits": GatheredLogits(model.output_weight, model.output_bias, *padded),
+    }
+
+
+@pytest.mark.parametrize("kind", ["weights", "logits"])
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("kept", [[0, 1, 2, 3], [3, 1]], ids=["all", "some"])
+def test_log_scores_are_those_of_the_slice(kind: str, objective: str, kept: list[int]) -> None:
+    model, chosen = wide_model(), selection()
+    hidden = torch.randn(len(SIZES), ROWS, D)
+    layer = layers()[kind].keep(torch.tensor(kept))
+    logits = layer.logits(hidden[kept])
+    scores = layer.log_scores(OBJECTIVES[objective], logits)
+    for row, sentence in enumerate(kept):
+        ids = chosen[sentence]
+        expected = hidden[sentence] @ model.output_weight[ids].T + model.output_bias[ids]
+        torch.testing.assert_close(logits[row, :, : len(ids)], expected)
+        expected = OBJECTIVES[objective].log_scores(expected)
+        torch.testing.assert_close(scores[row, :, : len(ids)], expected, atol=1e-5, rtol=1e-5)
+        assert (scores[row, :, len(ids) :] == -torch.inf).all()
+        assert torch.isfinite(logits[row]).all()
+
+
+@pytest.mark.parametrize("kind", ["weights", "logits"])
+def test_positions_find_each_id_and_refuse_the_others(kind: str) -> None:
+    layer = layers()[kind]
+    every = torch.arange(V).expand(len(SIZES), V)
+    positions, allowed = layer.positions(every)
+    for sentence, ids in enumerate(selection()):
+        assert every[sentence][allowed[sentence]].tolist() == ids.tolist()
+        assert layer.ids(positions)[sentence][allowed[sentence]].tolist() == ids.tolist()
+
+
+def test_the_end_is_found_among_each_sentences_ids() -> None:
+    ends = end_positions(layers()["weights"], len(SIZES), torch.device("cpu"))
+    assert [int(ids[end]) for ids, end in zip(selection(), ends.squeeze(1), strict=True)] == [EOS] * 4
+
+
+def test_a_large_selection_is_computed_from_full_logits() -> None:
+    small = [torch.tensor([3, 5])] * 20
+    large = [torch.arange(V)] * 20
+    assert isinstance(output_layer(wide_model(), small), GatheredWeights)
+    assert isinstance(output_layer(wide_model(), large), GatheredLogits)

@@ -1,0 +1,140 @@
+"""A random Transformer: no output depends on its batch, and every score is the scorer's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from toy_models import OBJECTIVES
+
+from creamtea.study.spec import (
+    Beam,
+    FullVocabulary,
+    Greedy,
+    LexiconSelection,
+    NvsSelection,
+    Search,
+    Selection,
+)
+from creamtea_workers.models.build import build_model
+from creamtea_workers.models.interface import EOS
+from creamtea_workers.models.transformer import Transformer
+from creamtea_workers.search import Hypothesis, build_search
+from creamtea_workers.search.translator import Translator
+from creamtea_workers.selection import build_selector
+from creamtea_workers.selection.lexicon import Lexicon
+
+VOCABULARY = 1500
+TINY = {"encoder_layers": 2, "decoder_layers": 2, "width": 32, "heads": 4, "feed_forward": 64}
+PARAMS = {"architecture": TINY, "nvs": {}, "objective": {"kind": "softmax"}}
+SELECTIONS = {
+    "full": FullVocabulary(),
+    "lexicon": LexiconSelection(kind="lexicon", k=9),
+    "nvs": NvsSelection(kind="nvs", threshold=0.9),
+    "nvs_large": NvsSelection(kind="nvs", threshold=0.2),  # takes the path that gathers logits
+}
+SEARCHES: dict[str, Search] = {"greedy": Greedy(), "beam": Beam(kind="beam", width=4)}
+
+
+@pytest.fixture(scope="module")
+def model() -> Transformer:
+    torch.manual_seed(3)
+    model = build_model(PARAMS, VOCABULARY).eval()
+    with torch.no_grad():  # peaked enough that hypotheses finish at many lengths
+        model.embedding.weight.mul_(6.0)
+        model.scale /= 6.0
+        model.output_bias.normal_()
+        model.output_bias[EOS] = 8.0
+    return model
+
+
+@pytest.fixture(scope="module")
+def lexicon(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("lexicon") / "lexicon.npz"
+    targets = np.random.default_rng(1).integers(4, VOCABULARY, size=VOCABULARY * 10)
+    starts = np.arange(0, VOCABULARY * 10 + 1, 10)
+    Lexicon(starts, targets.astype(np.int32), np.full(len(targets), 0.1, dtype=np.float32)).save(path)
+    return path
+
+
+def translator(
+    model: Transformer, objective: str, selection: Selection, search: Search, lexicon: Path
+) -> Translator:
+    selector = build_selector(selection, model, lexicon)
+    return Translator(model, OBJECTIVES[objective], selector, build_search(search))
+
+
+def sources() -> list[list[int]]:
+    draw = np.random.default_rng(5)
+    lengths = [0, *draw.integers(1, 14, size=31)]
+    return [draw.integers(4, VOCABULARY, size=n).tolist() for n in lengths]
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_batches_of_1_and_32_agree_and_scores_are_the_scorers(
+    model: Transformer, lexicon: Path, objective: str, selection: str, search: str
+) -> None:
+    system = translator(model, objective, SELECTIONS[selection], SEARCHES[search], lexicon)
+    batch = system.translate(sources())
+    alone = [system.translate([source])[0] for source in sources()]
+    assert [t.hypothesis.tokens for t in batch] == [t.hypothesis.tokens for t in alone]
+    assert [t.hypothesis.finished for t in batch] == [t.hypothesis.finished for t in alone]
+    assert [t.selected_size for t in batch] == [t.selected_size for t in alone]
+    scores = [t.hypothesis.score for t in batch]
+    assert scores == pytest.approx([t.hypothesis.score for t in alone], abs=1e-4)
+
+    hypotheses = [t.hypothesis for t in batch]
+    assert system.score(sources(), hypotheses) == pytest.approx(scores, abs=1e-4)
+    assert len({len(h.tokens) for h in hypotheses}) > 3  # the test is of sentences of different lengths
+    if selection != "full":
+        assert len({t.selected_size for t in batch}) > 3
+
+
+def test_outputs_stay_within_the_sentences_own_vocabulary(model: Transformer, lexicon: Path) -> None:
+    system = translator(model, "scones", SELECTIONS["lexicon"], SEARCHES["beam"], lexicon)
+    table = Lexicon.load(lexicon)
+    for source, translation in zip(sources(), system.translate(sources()), strict=True):
+        allowed = table.select(source, 9).tolist()
+        assert set(translation.hypothesis.tokens) <= set(allowed)
+        assert translation.selected_size == len(allowed)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_token_outside_the_vocabulary_scores_minus_infinity(
+    model: Transformer, lexicon: Path, objective: str
+) -> None:
+    system = translator(model, objective, SELECTIONS["lexicon"], SEARCHES["greedy"], lexicon)
+    lines = sources()[5:8]
+    outside = [
+        max(set(range(4, VOCABULARY)) - set(Lexicon.load(lexicon).select(s, 9).tolist())) for s in lines
+    ]
+    hypotheses = [Hypothesis([token], 0.0, finished=True) for token in outside]
+    assert system.score(lines, hypotheses) == [-float("inf")] * 3
+
+
+@pytest.mark.parametrize("objective", ["softmax", "scones"])
+def test_softmax_renormalises_over_the_selection_and_scones_does_not(
+    model: Transformer, lexicon: Path, objective: str
+) -> None:
+    full = translator(model, objective, SELECTIONS["full"], SEARCHES["greedy"], lexicon)
+    some = translator(model, objective, SELECTIONS["lexicon"], SEARCHES["greedy"], lexicon)
+    hypotheses = [t.hypothesis for t in some.translate(sources()[1:9])]
+    restricted = [h.score for h in hypotheses]
+    unrestricted = full.score(sources()[1:9], hypotheses)
+    if objective == "scones":
+        assert restricted == pytest.approx(unrestricted, abs=1e-4)
+    else:
+        assert all(r > u + 0.1 for r, u in zip(restricted, unrestricted, strict=True))
+
+
+def test_bf16_weights_decode_and_score_from_fp32_logits(model: Transformer, lexicon: Path) -> None:
+    half = build_model(PARAMS, VOCABULARY).eval().to(torch.bfloat16)
+    system = translator(half, "softmax", SELECTIONS["nvs"], SEARCHES["beam"], lexicon)
+    found = system.translate(sources()[:6])
+    again = system.translate(sources()[:6])
+    assert [t.hypothesis for t in found] == [t.hypothesis for t in again]
+    assert all(t.hypothesis.score <= 0.0 for t in found)

@@ -1,0 +1,131 @@
+"""Models small enough to enumerate, behind the interface of `creamtea_workers.models.interface`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from creamtea_workers.models.interface import EOS, Memory
+from creamtea_workers.objectives import build_objective
+from creamtea_workers.objectives.base import Objective
+
+OBJECTIVES = {
+    "softmax": build_objective({"kind": "softmax"}),
+    "scones": build_objective({"kind": "scones", "alpha": 0.5}),
+    "entmax": build_objective({"kind": "entmax"}),
+}
+
+
+class TableState:
+    def __init__(self, sentences: list[int]) -> None:
+        self.prefixes: list[tuple[int, tuple[int, ...]]] = [(s, ()) for s in sentences]
+        self.begun = False
+
+    def reorder(self, rows: Tensor) -> None:
+        self.prefixes = [self.prefixes[n] for n in rows.tolist()]
+
+
+class TableModel:
+    """Logits drawn anew for every (sentence, prefix): nothing generalises, so that one wrong parent, one
+    lost row or one token of another sentence changes every later number. A sentence is known by its first
+    source subword. The hidden vector is the logits (D = V), the output weight the identity."""
+
+    def __init__(self, vocabulary_size: int, seed: int, spread: float = 2.0, end: float = 0.0) -> None:
+        self.vocabulary_size = vocabulary_size
+        self.output_weight = torch.eye(vocabulary_size)
+        self.output_bias = torch.zeros(vocabulary_size)
+        self.output_bias[EOS] = end
+        self.seed, self.spread = seed, spread
+        self.rows_stepped: list[int] = []  # rows of each step
+
+    def vector(self, sentence: int, prefix: tuple[int, ...]) -> Tensor:
+        draw = np.random.default_rng([self.seed, sentence, *prefix]).normal(size=self.vocabulary_size)
+        return torch.tensor(draw * self.spread, dtype=torch.float32)
+
+    def logits(self, sentence: int, prefix: tuple[int, ...]) -> Tensor:
+        return self.vector(sentence, prefix) + self.output_bias
+
+    def encode(self, source: Tensor) -> Memory:
+        hidden = source[:, :, None].float().expand(-1, -1, self.vocabulary_size)
+        return Memory(hidden, source != 0)
+
+    def decode(self, memory: Memory, target_in: Tensor) -> Tensor:
+        rows = zip(sentences(memory), target_in.tolist(), strict=True)
+        return torch.stack(
+            [torch.stack([self.vector(s, tuple(row[1 : t + 1])) for t in range(len(row))]) for s, row in rows]
+        )
+
+    def start(self, memory: Memory, max_length: int) -> TableState:
+        return TableState(sentences(memory))
+
+    def step(self, tokens: Tensor, state: TableState) -> Tensor:
+        if state.begun:  # the first token is bos
+            pairs = zip(state.prefixes, tokens.tolist(), strict=True)
+            state.prefixes = [(sentence, (*prefix, token)) for (sentence, prefix), token in pairs]
+        state.begun = True
+        self.rows_stepped.append(len(state.prefixes))
+        return torch.stack([self.vector(*prefix) for prefix in state.prefixes])
+
+    def nvs_logits(self, memory: Memory) -> Tensor:
+        raise ValueError("no NVS head")
+
+
+def sentences(memory: Memory) -> list[int]:
+    return memory.hidden[:, 0, 0].long().tolist()
+
+
+def memory_of(model: TableModel, numbers: Sequence[int]) -> Memory:
+    return model.encode(torch.tensor([[n, EOS] for n in numbers]))
+
+
+@dataclass(frozen=True)
+class Slow:
+    """The oracle's view of one sentence: plain Python, one prefix at a time."""
+
+    model: TableModel
+    objective: Objective
+    sentence: int
+    allowed: Sequence[int]
+
+    def log_scores(self, prefix: tuple[int, ...]) -> dict[int, float]:
+        logits = self.model.logits(self.sentence, prefix)[list(self.allowed)]
+        return dict(zip(self.allowed, self.objective.log_scores(logits).tolist(), strict=True))
+
+    def enumerate(self, limit: int) -> Iterator[tuple[float, tuple[int, ...]]]:
+        """(score, tokens with </s>) of every finished hypothesis of at most `limit` tokens."""
+        words = [w for w in self.allowed if w != EOS]
+        for length in range(limit):
+            for body in itertools.product(words, repeat=length):
+                tokens = (*body, EOS)
+                yield sum(self.log_scores(tokens[:t])[w] for t, w in enumerate(tokens)), tokens
+
+    def greedy(self, limit: int) -> tuple[int, ...]:
+        tokens: tuple[int, ...] = ()
+        while len(tokens) < limit and EOS not in tokens:
+            logits = self.model.logits(self.sentence, tokens)
+            tokens += (max(self.allowed, key=lambda w: float(logits[w])),)
+        return tokens
+
+    def beam(self, width: int, limit: int, power: float) -> tuple[float, tuple[int, ...]]:
+        """The textbook: no early stop. The best finished hypothesis ever in the beam, else the best one."""
+
+        def rank(item: tuple[float, tuple[int, ...]]) -> float:
+            return item[0] / max(1, len(item[1])) ** power
+
+        beam: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
+        finished: list[tuple[float, tuple[int, ...]]] = []
+        for _ in range(limit):
+            candidates = []
+            for score, tokens in beam:
+                if tokens[-1:] == (EOS,):
+                    candidates.append((score, tokens))
+                    continue
+                candidates += [(score + s, (*tokens, w)) for w, s in self.log_scores(tokens).items()]
+            beam = sorted(candidates, key=rank, reverse=True)[:width]
+            finished += [item for item in beam if item[1][-1] == EOS and item[0] > -torch.inf]
+        return max(finished, key=rank) if finished else beam[0]

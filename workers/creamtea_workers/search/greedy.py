@@ -1,0 +1,67 @@
+"""Greedy search: the most likely token at every step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from creamtea_workers.models.interface import BOS, EOS, Memory, TranslationModel
+from creamtea_workers.objectives.base import Objective
+from creamtea_workers.search.hypothesis import Hypothesis
+from creamtea_workers.search.output import OutputLayer
+
+
+@dataclass(frozen=True)
+class GreedySearch:
+    """The arg max of the logits; of equal ones the lowest id.
+
+    Every objective is monotone in the logits, so that the decision needs no activation (SCONES,
+    footnote 7); the hypotheses are the same with `with_scores` and without.
+    """
+
+    max_length_ratio: float = 2.0
+    width: int = 1  # rows a sentence
+
+    def __call__(
+        self,
+        model: TranslationModel,
+        objective: Objective,
+        memory: Memory,
+        output: OutputLayer,
+        limits: Sequence[int],
+        with_scores: bool = True,
+    ) -> list[Hypothesis]:
+        """One hypothesis a sentence of `memory`; `limits`: the most tokens of each, </s> included."""
+        tokens: list[list[int]] = [[] for _ in limits]
+        totals = [0.0 if with_scores else math.nan] * len(limits)
+        rows = list(range(len(limits)))  # the sentence of each row that is still running
+        device = memory.hidden.device
+        state = model.start(memory, max(limits))
+        last = torch.full((len(limits),), BOS, device=device)
+        while rows:
+            logits = output.logits(model.step(last, state).unsqueeze(1))  # (n, 1, K)
+            positions = logits.argmax(-1)  # (n, 1); the first, thus lowest, of equal ones
+            last = output.ids(positions).squeeze(1)
+            if with_scores:
+                scores = output.log_scores(objective, logits).gather(2, positions.unsqueeze(2))
+                for row, score in zip(rows, scores.flatten().tolist(), strict=True):
+                    totals[row] += score
+            for row, token in zip(rows, last.tolist(), strict=True):
+                tokens[row].append(token)
+            live = [
+                n for n, row in enumerate(rows) if tokens[row][-1] != EOS and len(tokens[row]) < limits[row]
+            ]
+            if 0 < len(live) < len(rows):
+                kept = torch.tensor(live, device=device)
+                last, output = last[kept], output.keep(kept)
+                state.reorder(kept)
+            rows = [rows[n] for n in live]
+        return [_hypothesis(*pair) for pair in zip(tokens, totals, strict=True)]
+
+
+def _hypothesis(tokens: list[int], score: float) -> Hypothesis:
+    finished = tokens[-1] == EOS
+    return Hypothesis(tokens[:-1] if finished else tokens, score, finished)

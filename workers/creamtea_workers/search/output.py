@@ -1,0 +1,169 @@
+"""The output layer of a batch in which every sentence has its own vocabulary.
+
+Toolkits commonly take the union of a batch's selected vocabularies, so that an output depends on its
+batch mates. Here no token outside a sentence's own selection is ever scored for it.
+
+Shapes: B sentences, R rows a sentence (beam slots, or target positions), D width, V vocabulary, K the
+largest selection of the batch. Rows of a sentence with fewer than K ids are padded at the end: the
+padding has the logit `PADDED`, finite so that no objective meets an infinity (entmax sorts and sums its
+logits), and the log-score -inf. `PADDED` lies so low that every objective gives it exactly no mass: a
+score is the same with padding and without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from creamtea_workers.models.interface import EOS, TranslationModel
+from creamtea_workers.objectives.base import Objective
+
+PADDED = -1e4
+
+# Weight rows are gathered per sentence while that takes at most this many times the full weight. Beyond,
+# full logits are computed and gathered instead: one matrix product reads the weight once for all rows.
+_GATHER_WEIGHTS_BELOW = 4
+
+
+class OutputLayer(Protocol):
+    """Positions index a sentence's own sorted ids: 0 … K-1."""
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """hidden (B, R, D) -> (B, R, K), fp32."""
+
+    def log_scores(self, objective: Objective, logits: Tensor) -> Tensor:
+        """logits (B, R, K) -> log-scores (B, R, K) over each sentence's own vocabulary, ≤ 0."""
+
+    def ids(self, positions: Tensor) -> Tensor:
+        """positions (B, R) -> vocabulary ids (B, R)."""
+
+    def positions(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """ids (B, R) -> positions (B, R), and (B, R) bool: whether the id may be used at all."""
+
+    def keep(self, sentences: Tensor) -> OutputLayer:
+        """The layer of these sentences (positions in the batch) only."""
+
+
+def output_layer(model: TranslationModel, selection: Sequence[Tensor] | None) -> OutputLayer:
+    """`selection`: one sorted id tensor (EOS included) a sentence, None for the full vocabulary."""
+    if selection is None:
+        return FullOutput(model.output_weight, model.output_bias)
+    ids, real = _pad(selection, model.vocabulary_size)
+    if ids.numel() <= _GATHER_WEIGHTS_BELOW * model.vocabulary_size:
+        return GatheredWeights.of(model, ids, real)
+    return GatheredLogits(model.output_weight, model.output_bias, ids, real)
+
+
+def _pad(selection: Sequence[Tensor], vocabulary_size: int) -> tuple[Tensor, Tensor | None]:
+    """ids (B, K), still sorted: padded with the last id, and (B, K) bool, True at the real ones (None where
+    nothing is padded, which saves the masking)."""
+    sizes = [len(ids) for ids in selection]
+    if len(set(sizes)) == 1:
+        return torch.stack(list(selection)), None
+    ids = torch.nn.utils.rnn.pad_sequence(
+        list(selection), batch_first=True, padding_value=vocabulary_size - 1
+    )
+    real = torch.arange(ids.shape[1], device=ids.device) < torch.tensor(sizes, device=ids.device).unsqueeze(1)
+    return ids, real
+
+
+class FullOutput:
+    """Every sentence may use the whole vocabulary: K = V, positions are ids."""
+
+    def __init__(self, weight: Tensor, bias: Tensor) -> None:
+        self._weight = weight  # (V, D)
+        self._bias = bias  # (V,)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        return functional.linear(hidden, self._weight, self._bias).float()
+
+    def log_scores(self, objective: Objective, logits: Tensor) -> Tensor:
+        return objective.log_scores(logits)
+
+    def ids(self, positions: Tensor) -> Tensor:
+        return positions
+
+    def positions(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        return ids, torch.ones_like(ids, dtype=torch.bool)
+
+    def keep(self, sentences: Tensor) -> FullOutput:
+        return self
+
+
+class _Selected:
+    """What both ways of computing selected logits share: the ids of each sentence."""
+
+    def __init__(self, ids: Tensor, real: Tensor | None) -> None:
+        self._ids = ids  # (B, K), sorted
+        self._real = real  # (B, K) bool, or None: no padding
+
+    def log_scores(self, objective: Objective, logits: Tensor) -> Tensor:
+        scores = objective.log_scores(logits)
+        if self._real is None:
+            return scores
+        return scores.masked_fill(~self._real.unsqueeze(1), -torch.inf)
+
+    def ids(self, positions: Tensor) -> Tensor:
+        return self._ids.gather(1, positions)
+
+    def positions(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        # the padding repeats the last id at the end: the leftmost match is the real one, if there is one
+        found = torch.searchsorted(self._ids, ids.contiguous()).clamp(max=self._ids.shape[1] - 1)
+        allowed = self._ids.gather(1, found) == ids
+        if self._real is not None:
+            allowed &= self._real.gather(1, found)
+        return found, allowed
+
+
+class GatheredWeights(_Selected):
+    """Weight rows gathered per sentence, once, before the first step: what makes selection fast."""
+
+    def __init__(self, ids: Tensor, real: Tensor | None, weight: Tensor, bias: Tensor) -> None:
+        super().__init__(ids, real)
+        self._weight = weight  # (B, D, K), a view of (B, K, D)
+        self._bias = bias  # (B, 1, K)
+
+    @classmethod
+    def of(cls, model: TranslationModel, ids: Tensor, real: Tensor | None) -> GatheredWeights:
+        weight = model.output_weight[ids]  # (B, K, D)
+        bias = model.output_bias[ids]  # (B, K)
+        if real is not None:
+            weight.masked_fill_(~real.unsqueeze(2), 0.0)
+            bias.masked_fill_(~real, PADDED)
+        return cls(ids, real, weight.transpose(1, 2), bias.unsqueeze(1))
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        return torch.baddbmm(self._bias, hidden, self._weight).float()
+
+    def keep(self, sentences: Tensor) -> GatheredWeights:
+        real = None if self._real is None else self._real[sentences]
+        weight = self._weight.transpose(1, 2)[sentences].transpose(1, 2)
+        return GatheredWeights(self._ids[sentences], real, weight, self._bias[sentences])
+
+
+class GatheredLogits(_Selected):
+    """Full logits, of which each sentence keeps its own: for selections too large to gather weights."""
+
+    def __init__(self, weight: Tensor, bias: Tensor, ids: Tensor, real: Tensor | None) -> None:
+        super().__init__(ids, real)
+        self._weight = weight  # (V, D)
+        self._bias = bias  # (V,)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        full = functional.linear(hidden, self._weight, self._bias)  # (B, R, V)
+        index = self._ids.unsqueeze(1).expand(-1, hidden.shape[1], -1)
+        logits = full.gather(2, index).float()
+        return logits if self._real is None else logits.masked_fill_(~self._real.unsqueeze(1), PADDED)
+
+    def keep(self, sentences: Tensor) -> GatheredLogits:
+        real = None if self._real is None else self._real[sentences]
+        return GatheredLogits(self._weight, self._bias, self._ids[sentences], real)
+
+
+def end_positions(output: OutputLayer, sentences: int, device: torch.device) -> Tensor:
+    """Where </s> stands among each sentence's ids: (B, 1)."""
+    return output.positions(torch.full((sentences, 1), EOS, device=device))[0]
