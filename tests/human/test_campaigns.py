@@ -52,7 +52,7 @@ def test_the_seed_decides_the_order_and_the_limit_cuts_it(study_database: Databa
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"study": "tea"}, "no study 'tea' in this database; known: jam"),
+        ({"study": "tea"}, "no study 'tea'; known studies: jam"),
         ({"test_set": "dev"}, "study 'jam' has no test set 'dev'; it has test"),
         (
             {"systems": ["plain", "nvs"]},

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
 from creamtea.store.database import Database
+from creamtea.store.queries import find_study
 from creamtea.store.tables import (
     Assignment,
     Campaign,
@@ -68,7 +69,7 @@ def create_campaign(
     with database.transaction() as session:
         if session.scalar(select(Campaign.id).where(Campaign.name == name)) is not None:
             raise InputError(f"campaign {name!r} exists already: choose another name")
-        study_row = newest_study(session, study)
+        study_row = find_study(session, study)
         _check_names(study_row, test_set, systems)
         decodes = [_decode_step(session, study_row, system, test_set) for system in systems]
         items = _differing_items(session, decodes)
@@ -110,15 +111,6 @@ def _check_request(systems: list[str], limit: int | None, ratings_per_item: int)
         raise InputError(f"--items must be at least 1, not {limit}")
     if ratings_per_item < 1:
         raise InputError(f"--ratings must be at least 1, not {ratings_per_item}")
-
-
-def newest_study(session: Session, name: str) -> StudyRow:
-    """The newest submission of a study; InputError with the known names where there is none."""
-    row = session.scalar(select(StudyRow).where(StudyRow.name == name).order_by(StudyRow.id.desc()).limit(1))
-    if row is None:
-        known = sorted(session.scalars(select(StudyRow.name).distinct()))
-        raise InputError(f"no study {name!r} in this database; known: {', '.join(known) or 'none yet'}")
-    return row
 
 
 def _check_names(study: StudyRow, test_set: str, systems: list[str]) -> None:

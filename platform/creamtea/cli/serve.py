@@ -1,0 +1,110 @@
+"""`creamtea serve` and `creamtea link`: the web app, and links into it for readers."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import sys
+import webbrowser
+from typing import Annotated, Any
+
+import typer
+
+from creamtea.errors import InputError
+from creamtea.human import access
+from creamtea.human.campaigns import summaries
+from creamtea.settings import Settings
+from creamtea.store.database import open_database
+
+PORT = 8501
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+Address = Annotated[
+    str, typer.Option("--url", metavar="URL", help="Where people reach the server, for the printed link.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog="Examples: `creamtea serve` · `creamtea serve --port 0 --no-browser`")(serve)
+    app.command(epilog="Example: `creamtea link --role reader`")(link)
+
+
+def serve(
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes any free one.")
+    ] = PORT,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; 0.0.0.0 is all of this machine's.")
+    ] = LOOPBACK[0],
+    url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where people reach the server, for the printed links.")
+    ] = None,
+    browser: Annotated[bool, typer.Option(help="Open the link in a browser.")] = True,
+) -> None:
+    """Serve the web app: studies, reports and rating. Prints a link that works once.
+
+    Nothing is shown without a link. Stop with Ctrl-C.
+    """
+    server = _webapp()
+
+    def ready(bound_port: int) -> None:
+        shown = url or f"http://{f'[{host}]' if ':' in host else host}:{bound_port}"
+        organiser_link = _link("organiser", shown)
+        _greet(organiser_link, shown, host)
+        if browser and sys.stdout.isatty():
+            webbrowser.open(organiser_link)
+
+    with contextlib.suppress(KeyboardInterrupt):
+        server.serve(host, port, ready)
+    typer.echo("stopped")
+
+
+def link(
+    role: Annotated[
+        str, typer.Option(metavar="reader|organiser", help="What the link is to open.")
+    ] = "reader",
+    url: Address = f"http://{LOOPBACK[0]}:{PORT}",
+) -> None:
+    """Print a link for one more person or browser. It works once, within 14 days.
+
+    A rater's link comes from `creamtea campaign link`.
+    """
+    if role not in ("reader", "organiser"):
+        raise InputError(f"--role must be reader or organiser, not {role!r}")
+    typer.echo(_link(role, url))
+
+
+def link_to(url: str, secret: str) -> str:
+    """The address that opens the app with this secret, which stays behind the `#` and so in the browser."""
+    return f"{url.rstrip('/')}/enter#{secret}"
+
+
+def _link(role: str, url: str) -> str:
+    database = open_database(Settings.load().database_url)
+    return link_to(url, access.create_link(database, role))
+
+
+def _greet(organiser_link: str, url: str, host: str) -> None:
+    typer.echo(f"creamtea is served at {url}; open this link, it works once:\n\n    {organiser_link}\n")
+    if host not in LOOPBACK:
+        typer.echo(
+            f"Other machines can reach {host}. Put HTTPS in front of it: over plain HTTP others on the "
+            "network can read what is shown.\n",
+            err=True,
+        )
+    campaigns = summaries(open_database(Settings.load().database_url))
+    if campaigns:
+        typer.echo(
+            f"A link for a rater: creamtea campaign link {campaigns[-1].name} --rater NAME --url {url}\n"
+        )
+    sys.stdout.flush()
+
+
+def _webapp() -> Any:
+    """The web app's server; the platform knows it by name only."""
+    try:
+        return importlib.import_module("creamtea_webapp.server")
+    except ModuleNotFoundError as missing:
+        raise InputError(
+            f"the web app needs {missing.name}, which is not installed: pip install 'creamtea[webapp]'"
+        ) from None

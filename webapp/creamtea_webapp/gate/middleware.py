@@ -1,0 +1,105 @@
+"""The ASGI middleware in front of Streamlit: a valid session cookie or a plain 401, on every route.
+
+It also sets the security headers of every answer. What a session may see is decided again by each page
+(`creamtea_webapp.session`): the gate only tells people with a session from people without.
+"""
+
+from __future__ import annotations
+
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+
+from anyio.to_thread import run_sync
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import HTMLResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from creamtea.human import access
+from creamtea_webapp import session
+
+HERE = Path(__file__).parent
+REFUSED = (HERE / "refused.html").read_text(encoding="utf-8")
+
+# The entrance, and the health check of load balancers and containers, which says only "ok".
+OPEN_PATHS = frozenset({"/enter", "/enter.js", "/gate.css", "/_stcore/health"})
+
+# Streamlit styles by inline rules, and mounts components by modules from blob: addresses.
+CONTENT_SECURITY_POLICY = "; ".join(
+    (
+        "default-src 'self'",
+        "script-src 'self' blob:",
+        "style-src 'self' 'unsafe-inline'",
+        "img-src 'self' data: blob:",
+        "font-src 'self' data:",
+        "worker-src 'self' blob:",
+        "object-src 'none'",
+        "base-uri 'none'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+    )
+)
+HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+class Gate:
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)  # the lifespan
+            return
+        send = _with_headers(scope, send)
+        if scope["path"] in OPEN_PATHS or await run_sync(_has_session, scope):
+            await self.app(scope, receive, send)
+        else:
+            await _refuse(scope, receive, send)
+
+
+def cookie_of(scope: Scope) -> str | None:
+    """The session secret of a request, from its cookies."""
+    for header in Headers(scope=scope).getlist("cookie"):
+        try:
+            cookies = SimpleCookie(header)
+        except CookieError:
+            continue
+        if session.cookie_name() in cookies:
+            return cookies[session.cookie_name()].value
+    return None
+
+
+def _has_session(scope: Scope) -> bool:
+    return access.identify(session.database(), cookie_of(scope)) is not None
+
+
+async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:
+    """A 401 page; for a WebSocket the same as the answer to its handshake."""
+    if scope["type"] == "http":
+        await HTMLResponse(REFUSED, status_code=401)(scope, receive, send)
+    elif "websocket.http.response" in scope.get("extensions", {}):
+        await send({"type": "websocket.http.response.start", "status": 401, "headers": []})
+        await send({"type": "websocket.http.response.body", "body": b""})
+    else:
+        await send({"type": "websocket.close", "code": 1008})
+
+
+def _with_headers(scope: Scope, send: Send) -> Send:
+    # Streamlit's own assets have a hash in their name and hold nothing of a study.
+    asset = scope["path"].startswith("/static/")
+
+    async def send_with_headers(message: Message) -> None:
+        if message["type"] in ("http.response.start", "websocket.http.response.start"):
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers[name] = value
+            good_asset = asset and message["status"] == 200
+            headers["Cache-Control"] = "private, max-age=31536000, immutable" if good_asset else "no-store"
+        await send(message)
+
+    return send_with_headers

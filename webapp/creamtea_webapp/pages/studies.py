@@ -1,0 +1,5 @@
+from creamtea_webapp import session
+
+
+def page() -> None:
+    session.require_reader()

@@ -1,0 +1,86 @@
+"""The web server: Streamlit's ASGI app behind the gate."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+from starlette.middleware import Middleware
+from streamlit.starlette import App
+
+from creamtea.errors import InputError
+from creamtea_webapp import session
+from creamtea_webapp.gate.entrance import routes
+from creamtea_webapp.gate.middleware import Gate
+from creamtea_webapp.theme import THEME
+
+SCRIPT = Path(__file__).parent / "script" / "creamtea.py"
+
+
+def serve(host: str, port: int, ready: Callable[[int], None]) -> None:
+    """Serve until interrupted; `ready` is called with the port once it is bound (port 0: any free one).
+
+    Raises InputError where the address cannot be bound, before anything starts.
+    """
+    check_address(host, port)
+    session.database()
+
+    @asynccontextmanager
+    async def lifespan(app: App) -> AsyncIterator[None]:
+        ready(int(st.get_option("server.port")))
+        yield
+
+    app = App(SCRIPT, routes=routes(), middleware=[Middleware(Gate)], lifespan=lifespan)
+    app.run(config=_config(host, port))
+
+
+def _config(host: str, port: int) -> dict[str, Any]:
+    return {
+        "server.address": host,
+        "server.port": port,
+        "server.headless": True,
+        "server.fileWatcherType": "none",
+        "server.enableStaticServing": False,
+        "server.enableAgentApi": False,
+        "server.maxUploadSize": 1,
+        "browser.gatherUsageStats": False,
+        "client.toolbarMode": "minimal",
+        "client.showErrorDetails": "none",  # a traceback could tell a rater the names of systems
+        "logger.hideWelcomeMessage": True,
+        **THEME,
+    }
+
+
+def check_address(host: str, port: int) -> None:
+    """InputError, with the remedy, where a server cannot listen on this host and port."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except (socket.gaierror, OverflowError):
+        raise InputError(
+            f"cannot listen on {host}:{port}: no such host or port; see --host and --port"
+        ) from None
+    with socket.socket(family, kind, protocol) as probe:
+        if os.name != "nt":  # a port in TIME_WAIT is free
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(address)
+            probe.listen(1)
+        except OSError as error:
+            raise InputError(_why_not(host, port, error)) from None
+
+
+def _why_not(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return (
+            f"port {port} on {host} is in use, perhaps by another `creamtea serve`: "
+            f"stop that one or choose another port, e.g. --port {port + 1} (--port 0 takes any free one)"
+        )
+    if error.errno == errno.EACCES:
+        return f"port {port} needs rights that you do not have: choose one above 1023, e.g. --port 8501"
+    return f"cannot listen on {host}:{port}: {error.strerror}; see --host and --port"

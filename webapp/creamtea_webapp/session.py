@@ -1,0 +1,54 @@
+"""Who is looking: the database of this server process and the identity behind a browser's cookie.
+
+Every page asks here before it reads anything; a hidden page is no authorisation.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NoReturn
+
+import streamlit as st
+
+from creamtea.human import access
+from creamtea.human.access import Identity
+from creamtea.settings import Settings
+from creamtea.store.database import Database, open_database
+
+
+@cache
+def database() -> Database:
+    """The database of the environment (CREAMTEA_DATABASE_URL), opened once a process."""
+    return open_database(Settings.load().database_url)
+
+
+def cookie_name() -> str:
+    """One name a port: browsers share the cookies of a host between its ports."""
+    return f"creamtea-{st.get_option('server.port')}"
+
+
+def identity() -> Identity | None:
+    """Who runs this script: looked up at every run, so that revoking takes effect at the next one."""
+    return access.identify(database(), st.context.cookies.get(cookie_name()))
+
+
+def require_reader() -> Identity:
+    """The identity, if it may read reports; stops the script with a sentence otherwise."""
+    who = identity()
+    if who is None or not who.reads_reports:
+        refuse()
+    return who
+
+
+def require_rater() -> tuple[Identity, int]:
+    """The identity and its rater, if it may rate; stops the script with a sentence otherwise."""
+    who = identity()
+    if who is None or who.rater_id is None or not who.rates:
+        refuse()
+    return who, who.rater_id
+
+
+def refuse() -> NoReturn:
+    st.error("Your link does not open this page, or it was withdrawn. Ask for a new one.")
+    st.stop()
+    raise PermissionError("no right to this page")  # st.stop does nothing outside a running script
