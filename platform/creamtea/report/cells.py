@@ -1,0 +1,137 @@
+"""From steps and their metrics to the cells of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from creamtea.report.model import SIGNIFICANT, Cell, Delta
+from creamtea.stats.correction import holm
+from creamtea.stats.summary import summarise
+from creamtea.store.queries import MetricValue, Node
+
+# which state a cell without a value takes from several seeds: the one that most needs looking at
+_GRAVITY = ("failed", "unavailable", "cancelled", "running", "pending", "absent")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A node with the metrics that its step has left."""
+
+    node: Node
+    metrics: Sequence[MetricValue]
+
+    def find(self, name: str, subject: str = "") -> MetricValue | None:
+        for metric in self.metrics:
+            if metric.name == name and metric.subject == subject:
+                return metric
+        return None
+
+
+Read = Callable[[Measured], MetricValue | None]
+
+
+def absent(note: str) -> Cell:
+    return Cell("absent", note)
+
+
+def state_of(node: Node) -> tuple[str, str]:
+    """The cell state of a node's step, and why it has no value."""
+    if node.state == "succeeded":
+        return "ok", ""
+    if node.state == "failed":
+        state = "unavailable" if node.error_kind == "unavailable" else "failed"
+        return state, node.error or f"{node.name} failed without a message"
+    if node.state == "cancelled":
+        return "cancelled", f"{node.name} was cancelled"
+    if node.state == "running":
+        return "running", f"{node.name} is running"
+    return "pending", f"{node.name} has not run yet"
+
+
+def read_cell(measured: Sequence[Measured], read: Read, missing: str) -> Cell:
+    """One cell from the nodes of a system's seeds; `missing` says why there would be no node at all."""
+    if not measured:
+        return absent(missing)
+    values: list[MetricValue] = []
+    troubles: list[tuple[str, str, str]] = []  # state, note, seed
+    for one in measured:
+        state, note = state_of(one.node)
+        metric = read(one) if state == "ok" else None
+        if metric is not None and metric.value is not None:
+            values.append(metric)
+            continue
+        if state == "ok":
+            state, note = "unavailable", metric.note if metric else f"{one.node.name} did not measure this"
+        troubles.append((state, note, str(one.node.labels.get("seed", ""))))
+    if not values:
+        state = min((state for state, _, _ in troubles), key=_GRAVITY.index)
+        return Cell(state, _join(troubles, named=len(measured) > 1))
+    cell = _mean(values)
+    if troubles:
+        return replace(
+            cell,
+            state="partial",
+            note=f"{len(values)} of {len(measured)} seeds; {_join(troubles, named=True)}",
+        )
+    return cell
+
+
+def _mean(metrics: Sequence[MetricValue]) -> Cell:
+    summary = summarise([metric.value for metric in metrics if metric.value is not None])
+    lows = [metric.low for metric in metrics if metric.low is not None]
+    highs = [metric.high for metric in metrics if metric.high is not None]
+    bounded = len(lows) == len(highs) == len(metrics)
+    return Cell(
+        "ok",
+        "; ".join(dict.fromkeys(metric.note for metric in metrics if metric.note)),
+        value=summary.mean,
+        low=fmean(lows) if bounded else None,
+        high=fmean(highs) if bounded else None,
+        deviation=summary.deviation,
+        seeds=summary.count,
+    )
+
+
+def _join(troubles: Sequence[tuple[str, str, str]], named: bool) -> str:
+    """The distinct reasons, each with the seeds that it concerns if there are several."""
+    seeds: dict[str, list[str]] = {}
+    for _, note, seed in troubles:
+        seeds.setdefault(note, []).append(seed)
+    if not named:
+        return "; ".join(seeds)
+    return "; ".join(f"seed{'s' * (len(of) > 1)} {', '.join(of)}: {note}" for note, of in seeds.items())
+
+
+def read_delta(measured: Measured | None) -> Delta:
+    """The comparison with the baseline, not yet corrected."""
+    if measured is None:
+        return Delta("absent", "the plan has no comparison for this metric")
+    state, note = state_of(measured.node)
+    if state != "ok":
+        return Delta(state, note)
+    found = [metric for metric in measured.metrics if metric.name == "delta"]
+    if not found or found[0].value is None:
+        return Delta("unavailable", found[0].note if found else f"{measured.node.name} gave no difference")
+    row = found[0]
+    return Delta(
+        "ok",
+        value=row.value,
+        low=row.low,
+        high=row.high,
+        p_value=row.detail["p_two_sided"],
+        p_sacrebleu=row.detail["p_value"],
+    )
+
+
+def correct(deltas: Sequence[Delta]) -> list[Delta]:
+    """Holm's correction over the comparisons of one metric on one test set that have a p-value."""
+    adjusted = iter(holm([delta.p_value for delta in deltas if delta.p_value is not None]))
+    corrected = []
+    for delta in deltas:
+        if delta.p_value is not None:
+            p = next(adjusted)
+            delta = replace(delta, p_corrected=p, significant=p < SIGNIFICANT)
+        corrected.append(delta)
+    return corrected

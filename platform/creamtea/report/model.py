@@ -1,0 +1,180 @@
+"""What a report is: frozen values that the terminal, the web app and JSON all show.
+
+Nothing here is ever empty without saying why: a `Cell` has a value, or a state other than "ok" and a note.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+SIGNIFICANT = 0.05  # family-wise, after Holm's correction
+
+# "ok": all there. "partial": a mean over some of the seeds. The rest have no value, and `note` says why.
+CELL_STATES = (
+    "ok",
+    "partial",
+    "pending",
+    "running",
+    "failed",
+    "unavailable",
+    "cancelled",
+    "absent",  # not part of the study, or nothing to measure
+)
+
+
+@dataclass(frozen=True)
+class Delta:
+    """A system's difference from the baseline on one metric (paired bootstrap over segments)."""
+
+    state: str
+    note: str = ""
+    value: float | None = None
+    low: float | None = None  # 95 %
+    high: float | None = None
+    p_value: float | None = None  # two-sided
+    p_corrected: float | None = None  # Holm over the systems of this test set and metric
+    p_sacrebleu: float | None = None  # as sacreBLEU prints it
+    significant: bool = False
+
+
+@dataclass(frozen=True)
+class Cell:
+    state: str
+    note: str = ""
+    value: float | None = None  # mean over seeds
+    low: float | None = None  # 95 % interval; of several seeds the mean of their bounds
+    high: float | None = None
+    deviation: float | None = None  # sample standard deviation over seeds
+    seeds: int = 0  # that the value is made of
+    percent: float | None = None  # of the baseline (latency)
+    delta: Delta | None = None
+
+
+@dataclass(frozen=True)
+class Column:
+    key: str
+    title: str
+    digits: int
+    better: str = ""  # "higher", "lower" or "" for neither
+    scale: float = 1.0  # shares are shown times 100
+    unit: str = ""  # of the shown number: "%", "ms"
+    signature: str = ""  # of a metric
+
+
+@dataclass(frozen=True)
+class Row:
+    system: str
+    variant: str
+    baseline: bool
+    description: str  # objective, selection and search in a few words
+    cells: dict[str, Cell]  # by column key
+
+
+@dataclass(frozen=True)
+class TestSetTable:
+    __test__ = False  # no test class, whatever pytest thinks of the name
+    test_set: str
+    segments: int | None  # None until the test set has been prepared
+    idioms: int | None
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class CorpusSummary:
+    name: str
+    state: str
+    note: str
+    pairs: dict[str, int]  # train_read, train_kept, dev_read, dev_kept
+    dropped: dict[str, int]  # by filter
+
+
+@dataclass(frozen=True)
+class Training:
+    """One training run: a variant with a seed."""
+
+    variant: str
+    seed: int
+    cells: dict[str, Cell]  # dev_loss, dev_bleu, updates, seconds, tokens_per_second, parameters, left_out
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    x: float
+    y: float
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A series of points. `group` is the variant and seed of a learning curve, the selection of a recall
+    curve; `test_set` is empty for learning curves."""
+
+    series: str
+    group: str
+    test_set: str
+    points: tuple[CurvePoint, ...]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A step that failed, is unavailable or was cancelled, and where it stands in the study."""
+
+    nodes: tuple[str, ...]
+    kind: str
+    state: str
+    reason: str
+    attempts: int
+
+
+@dataclass(frozen=True)
+class Provenance:
+    config_hash: str
+    code_version: str
+    seeds: dict[str, tuple[int, ...]]  # by variant
+    hardware: tuple[str, ...]  # what the steps told
+    signatures: dict[str, str]  # by metric and test set: "bleu on test"
+
+
+@dataclass(frozen=True)
+class Report:
+    id: int
+    study: str
+    description: str
+    state: str
+    created_at: datetime
+    finished_at: datetime | None
+    baseline: str
+    significance: str  # how differences were tested, in a sentence
+    steps: dict[str, int]  # by state
+    tables: tuple[TestSetTable, ...]
+    corpora: tuple[CorpusSummary, ...]
+    training: tuple[Training, ...]
+    learning: tuple[Curve, ...]
+    recall: tuple[Curve, ...]
+    latency_note: str  # how latency was measured, or why there is none
+    provenance: Provenance
+    failures: tuple[Failure, ...]
+
+    def table(self, test_set: str) -> TestSetTable:
+        """KeyError where the study has no such test set."""
+        for table in self.tables:
+            if table.test_set == test_set:
+                return table
+        raise KeyError(test_set)
+
+
+def to_dict(value: Any) -> Any:
+    """A report or a part of it as plain JSON values; moments in ISO 8601."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: to_dict(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, dict):
+        return {str(key): to_dict(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [to_dict(item) for item in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return value

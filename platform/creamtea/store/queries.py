@@ -1,0 +1,346 @@
+"""Read queries of the report and the web app: small, typed, and bounded in what they fetch.
+
+Each takes a session and returns frozen values, so that nothing of the database outlives its session.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, String, and_, cast, false, func, or_, select
+from sqlalchemy.orm import Session, aliased
+
+from creamtea.errors import InputError
+from creamtea.store.tables import (
+    Hypothesis,
+    Metric,
+    Point,
+    Segment,
+    SegmentScore,
+    StepRow,
+    StudyRow,
+    StudyStep,
+)
+
+KEYS_A_QUERY = 500  # SQLite binds a limited number of values
+
+
+# ---------------------------------------------------------------- studies
+
+
+@dataclass(frozen=True)
+class StudySummary:
+    id: int
+    name: str
+    state: str
+    config_hash: str
+    code_version: str
+    created_at: datetime
+    finished_at: datetime | None
+    steps: dict[str, int]  # steps by state; a step that several nodes share counts once
+
+    @property
+    def total(self) -> int:
+        return sum(self.steps.values())
+
+    @property
+    def done(self) -> int:
+        """Steps that have ended, whichever way."""
+        return sum(count for state, count in self.steps.items() if state in ENDED)
+
+
+ENDED = ("succeeded", "failed", "cancelled")
+
+
+def list_studies(session: Session, name: str | None = None, limit: int = 200) -> list[StudySummary]:
+    """Submissions, newest first."""
+    query = select(StudyRow).order_by(StudyRow.id.desc()).limit(limit)
+    if name is not None:
+        query = query.where(StudyRow.name == name)
+    studies = session.scalars(query).all()
+    counts: dict[int, dict[str, int]] = defaultdict(dict)
+    steps = (
+        select(StudyStep.study_id, StepRow.state, func.count(StepRow.key.distinct()))
+        .join(StepRow, StepRow.key == StudyStep.step_key)
+        .where(StudyStep.study_id.in_([study.id for study in studies]))
+        .group_by(StudyStep.study_id, StepRow.state)
+    )
+    for study_id, state, count in session.execute(steps):
+        counts[study_id][state] = count
+    return [_summary(study, counts[study.id]) for study in studies]
+
+
+def _summary(study: StudyRow, steps: dict[str, int]) -> StudySummary:
+    return StudySummary(
+        id=study.id,
+        name=study.name,
+        state=study.state,
+        config_hash=study.config_hash,
+        code_version=study.code_version,
+        created_at=study.created_at,
+        finished_at=study.finished_at,
+        steps=steps,
+    )
+
+
+def find_study(session: Session, study: str | int) -> StudyRow:
+    """The submission with this number, or the newest of this name.
+
+    Raises InputError naming the known studies.
+    """
+    query = select(StudyRow).order_by(StudyRow.id.desc()).limit(1)
+    by_number = isinstance(study, int)
+    found = session.scalar(query.where(StudyRow.id == study if by_number else StudyRow.name == study))
+    if found is not None:
+        return found
+    names = session.scalars(
+        select(StudyRow.name).group_by(StudyRow.name).order_by(func.max(StudyRow.id).desc()).limit(11)
+    ).all()
+    if not names:
+        known = "the database has no study yet; `creamtea run STUDY.yaml` makes one"
+    else:
+        known = f"known studies: {', '.join(names[:10])}{', …' if len(names) > 10 else ''}"
+    raise InputError(f"no study {'with number ' if by_number else ''}{study!r}; {known}")
+
+
+# ---------------------------------------------------------------- a study's steps
+
+
+@dataclass(frozen=True)
+class Node:
+    """A place in a study with the step that fills it."""
+
+    name: str
+    labels: dict[str, Any]
+    key: str
+    kind: str
+    state: str
+    params: dict[str, Any]
+    attempts: int
+    error_kind: str | None
+    error: str | None
+    facts: dict[str, Any]
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+def study_nodes(session: Session, study_id: int, kind: str | None = None) -> list[Node]:
+    """A study's nodes in the plan's order."""
+    query = (
+        select(StudyStep, StepRow)
+        .join(StepRow, StepRow.key == StudyStep.step_key)
+        .where(StudyStep.study_id == study_id)
+        .order_by(StudyStep.position, StudyStep.node)
+    )
+    if kind is not None:
+        query = query.where(StepRow.kind == kind)
+    return [
+        Node(
+            name=place.node,
+            labels=place.labels,
+            key=step.key,
+            kind=step.kind,
+            state=step.state,
+            params=step.params,
+            attempts=step.attempts,
+            error_kind=step.error_kind,
+            error=step.error,
+            facts=step.facts or {},
+            started_at=step.started_at,
+            finished_at=step.finished_at,
+        )
+        for place, step in session.execute(query)
+    ]
+
+
+@dataclass(frozen=True)
+class MetricValue:
+    name: str
+    subject: str
+    value: float | None
+    low: float | None
+    high: float | None
+    note: str
+    detail: dict[str, Any]
+
+
+def metrics_of(session: Session, keys: Collection[str]) -> dict[str, list[MetricValue]]:
+    """The metrics of steps by step key; a step without metrics is absent."""
+    found: dict[str, list[MetricValue]] = defaultdict(list)
+    for some in _batches(keys):
+        query = select(Metric).where(Metric.step_key.in_(some)).order_by(Metric.name, Metric.subject)
+        for row in session.scalars(query):
+            found[row.step_key].append(
+                MetricValue(row.name, row.subject, row.value, row.low, row.high, row.note, row.detail)
+            )
+    return dict(found)
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    x: float
+    y: float
+    label: str
+
+
+def points_of(session: Session, keys: Collection[str]) -> dict[str, dict[str, list[CurvePoint]]]:
+    """The points of steps: step key → series → points in their order."""
+    found: dict[str, dict[str, list[CurvePoint]]] = defaultdict(lambda: defaultdict(list))
+    for some in _batches(keys):
+        query = select(Point).where(Point.step_key.in_(some)).order_by(Point.series, Point.position)
+        for row in session.scalars(query):
+            found[row.step_key][row.series].append(CurvePoint(row.x, row.y, row.label))
+    return {key: dict(series) for key, series in found.items()}
+
+
+def _batches(keys: Collection[str]) -> list[list[str]]:
+    unique = sorted(set(keys))
+    return [unique[start : start + KEYS_A_QUERY] for start in range(0, len(unique), KEYS_A_QUERY)]
+
+
+# ---------------------------------------------------------------- hypotheses side by side
+
+
+@dataclass(frozen=True)
+class Output:
+    text: str
+    score: float
+    length: int
+    selected_size: int
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """One segment with an output of each decode, None where a decode has none (yet)."""
+
+    index: int
+    source: str
+    reference: str
+    idioms: list[Any]
+    outputs: tuple[Output | None, ...]
+    scores: tuple[float | None, ...]  # of `scores`' steps, in their order
+
+
+@dataclass(frozen=True)
+class SegmentFilter:
+    """Which segments to show; the conditions are all met."""
+
+    contains: str = ""  # in the source, the reference or an output; case is ignored (ASCII on SQLite)
+    different: bool = False  # only where two of the outputs differ
+    idioms: bool = False  # only with an annotated idiom
+    empty: bool = False  # only where an output is empty
+
+
+@dataclass(frozen=True)
+class Page:
+    rows: list[SideBySide]
+    total: int  # segments that the filter lets through
+    offset: int
+
+
+def side_by_side(
+    session: Session,
+    test_set: str,
+    decodes: Sequence[str],
+    scores: Sequence[str] = (),
+    chosen: SegmentFilter | None = None,
+    offset: int = 0,
+    limit: int = 20,
+) -> Page:
+    """A page of a test set's segments in their order, with what each decode made of them.
+
+    `test_set`, `decodes` and `scores` are step keys. Only the page's texts are fetched; without a filter
+    the database reads the segment's primary key alone to find the page.
+    """
+    matching = _matching(test_set, decodes, chosen or SegmentFilter())
+    total = session.scalar(select(func.count()).select_from(matching.subquery())) or 0
+    column = matching.selected_columns[0]
+    indices = list(session.scalars(matching.order_by(column).offset(offset).limit(limit)))
+    segments = session.scalars(
+        select(Segment)
+        .where(Segment.step_key == test_set, Segment.index.in_(indices))
+        .order_by(Segment.index)
+    ).all()
+    outputs = {
+        (row.step_key, row.index): Output(row.text, row.score, row.length, row.selected_size)
+        for row in session.scalars(
+            select(Hypothesis).where(Hypothesis.step_key.in_(decodes), Hypothesis.index.in_(indices))
+        )
+    }
+    values = {
+        (row.step_key, row.index): row.value
+        for row in session.scalars(
+            select(SegmentScore).where(SegmentScore.step_key.in_(scores), SegmentScore.index.in_(indices))
+        )
+    }
+    rows = [
+        SideBySide(
+            index=segment.index,
+            source=segment.source,
+            reference=segment.reference,
+            idioms=segment.idioms,
+            outputs=tuple(outputs.get((key, segment.index)) for key in decodes),
+            scores=tuple(values.get((key, segment.index)) for key in scores),
+        )
+        for segment in segments
+    ]
+    return Page(rows, total, offset)
+
+
+def _matching(test_set: str, decodes: Sequence[str], chosen: SegmentFilter) -> Select[int]:
+    """The indices of the segments that the filter lets through. Outputs are joined only if it asks."""
+    query = select(Segment.index).where(Segment.step_key == test_set)
+    outputs = [aliased(Hypothesis) for _ in dict.fromkeys(decodes)]
+    if chosen.contains or chosen.different or chosen.empty:
+        for output, key in zip(outputs, dict.fromkeys(decodes), strict=True):
+            query = query.outerjoin(output, and_(output.step_key == key, output.index == Segment.index))
+    if chosen.contains:
+        texts: list[Any] = [Segment.source, Segment.reference, *(output.text for output in outputs)]
+        query = query.where(or_(*(text.icontains(chosen.contains, autoescape=True) for text in texts)))
+    if chosen.different:
+        query = query.where(_any(outputs[0].text != output.text for output in outputs[1:]))
+    if chosen.empty:
+        query = query.where(_any(output.text == "" for output in outputs))
+    if chosen.idioms:
+        query = query.where(_has_idioms())
+    return query
+
+
+def _any(conditions: Iterable[ColumnElement[bool]]) -> ColumnElement[bool]:
+    """False for no conditions."""
+    return or_(false(), *conditions)
+
+
+def _has_idioms() -> ColumnElement[bool]:
+    return cast(Segment.idioms, String) != "[]"
+
+
+# ---------------------------------------------------------------- corpora
+
+
+@dataclass(frozen=True)
+class CorpusCounts:
+    """What the filters of a corpus did. Empty until its step has run."""
+
+    name: str
+    state: str
+    pairs: dict[str, int]  # train_read, train_kept, dev_read, dev_kept
+    dropped: dict[str, int]  # by filter: empty, too_long, ratio, duplicate
+
+
+def corpus_counts(session: Session, study_id: int) -> list[CorpusCounts]:
+    nodes = study_nodes(session, study_id, kind="corpus")
+    metrics = metrics_of(session, [node.key for node in nodes])
+    counts = []
+    for node in nodes:
+        found: dict[str, dict[str, int]] = {"pairs": {}, "dropped": {}}
+        for metric in metrics.get(node.key, []):
+            if metric.name in found and metric.value is not None:
+                found[metric.name][metric.subject] = int(metric.value)
+        name = str(node.labels.get("corpus", node.name))
+        counts.append(CorpusCounts(name, node.state, found["pairs"], found["dropped"]))
+    return counts

@@ -1,0 +1,234 @@
+"""A study as its plan makes it, with figures filled in by hand instead of run."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from creamtea.store.database import Database, open_database
+from creamtea.store.tables import (
+    Hypothesis,
+    Metric,
+    Point,
+    Segment,
+    SegmentScore,
+    StepInput,
+    StepRow,
+    StudyRow,
+    StudyStep,
+)
+from creamtea.study.plan import PlannedNode, plan
+from creamtea.study.spec import Study
+
+NOW = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
+SPEC: dict[str, Any] = {
+    "name": "teatime",
+    "description": "Jam or cream first?",
+    "languages": {"source": "en", "target": "de"},
+    "corpora": {"toy": {"kind": "synthetic"}},
+    "subwords": {"bpe": {}},
+    "variants": {
+        "softmax": {"corpus": "toy", "subwords": "bpe", "objective": {"kind": "softmax"}, "nvs": {}},
+        "scones": {
+            "corpus": "toy",
+            "subwords": "bpe",
+            "objective": {"kind": "scones", "alpha": 0.5},
+            "seeds": [1, 2, 3],
+        },
+    },
+    "systems": {
+        "softmax-greedy": {"variant": "softmax"},
+        "softmax-lexicon": {"variant": "softmax", "selection": {"kind": "lexicon", "k": 20}},
+        "softmax-nvs": {"variant": "softmax", "selection": {"kind": "nvs", "threshold": 0.5}},
+        "scones-greedy": {"variant": "scones", "precision": "bf16"},
+    },
+    "test_sets": {"test": {"kind": "synthetic", "corpus": "toy", "lines": 4}},
+    "baseline": "softmax-greedy",
+    "metrics": [{"kind": "bleu"}, {"kind": "chrf"}, {"kind": "comet"}],
+    "latency": {"test_set": "test", "systems": ["softmax-greedy", "softmax-lexicon", "softmax-nvs"]},
+}
+SYSTEMS = tuple(SPEC["systems"])
+BLEU_SIGNATURE = "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
+
+
+def bleu(system: str, seed: int) -> float:
+    return 30.0 + SYSTEMS.index(system) + 0.5 * seed
+
+
+def row(name: str, value: float | None, subject: str = "", **more: Any) -> dict[str, Any]:
+    return {"name": name, "subject": subject, "value": value, "detail": {}, **more}
+
+
+def metrics_of(node: PlannedNode) -> list[dict[str, Any]]:
+    """What each kind of step would have measured."""
+    labels = node.labels
+    match node.node.split("/")[0]:
+        case "corpus":
+            pairs = {"train_read": 12000, "train_kept": 11950, "dev_read": 300, "dev_kept": 300}
+            dropped = {"empty": 0, "too_long": 10, "ratio": 0, "duplicate": 40}
+            return [
+                *(row("pairs", count, subject) for subject, count in pairs.items()),
+                *(row("dropped", count, subject) for subject, count in dropped.items()),
+            ]
+        case "test_set":
+            return [row("segments", 4), row("idioms", 2)]
+        case "train":
+            values = {"dev_loss": 1.25, "dev_bleu": 31.0, "updates": 2000, "tokens_per_second": 6300.5}
+            return [row(name, value) for name, value in (values | {"parameters": 1.9e6, "left_out": 0}).items()]
+        case "decode":
+            size = {"softmax-lexicon": 210.5, "softmax-nvs": 150.25}.get(labels["system"], 4000.0)
+            return [row("selected_size", size), row("empty", 0.25), row("truncated", 0.0)]
+        case "score" if labels["metric"] == "bleu":
+            value = bleu(labels["system"], labels["seed"])
+            detail = {"signature": BLEU_SIGNATURE}
+            return [
+                row("bleu", value, low=value - 1.5, high=value + 1.75, detail=detail),
+                row("length_ratio", 0.987),
+            ]
+        case "score" if labels["metric"] == "chrf":
+            return [row("chrf", 55.0, low=54.0, high=56.0, detail={"signature": "nc:6"})]
+        case "score":
+            return [row("comet", 0.8125, low=0.8, high=0.825, detail={"signature": "model:tiny"})]
+        case "compare":
+            p = {"softmax-lexicon": 0.2, "softmax-nvs": 0.01, "scones-greedy": 0.02}[labels["system"]]
+            detail = {"p_two_sided": p, "p_value": p / 2, "signature": BLEU_SIGNATURE}
+            delta = -1.0 if labels["system"] == "softmax-lexicon" else 2.0
+            return [
+                row("delta", delta, labels["metric"], low=delta - 1, high=delta + 1, detail=detail),
+            ]
+        case "recall":
+            idiom = {"softmax-lexicon": 0.6, "softmax-nvs": 0.9}[labels["system"]]
+            return [row("recall", idiom, "idiom"), row("recall", 0.95, "sentence")]
+        case "latency":
+            return [
+                row(name, 10.0 * (3 - position) + extra, str(position), detail={"hardware": "a CPU"})
+                for position in range(3)
+                for name, extra in (("latency_p50", 0.0), ("latency_p90", 6.0), ("latency_p99", 9.0))
+            ]
+    return []
+
+
+def points_of(node: PlannedNode) -> list[dict[str, Any]]:
+    match node.node.split("/")[0]:
+        case "train":
+            return [
+                {"series": series, "position": step, "x": 100.0 * (step + 1), "y": start / (step + 1)}
+                for series, start in (("train_loss", 5.0), ("dev_loss", 4.0), ("dev_bleu", 10.0))
+                for step in range(3)
+            ]
+        case "recall":
+            names = ("k=1", "k=20") if node.labels["system"] == "softmax-lexicon" else ("threshold=0.9",)
+            return [
+                {"series": series, "position": at, "x": 50.0 * (at + 1), "y": 0.5 + 0.1 * at, "label": name}
+                for series in ("recall_sentence", "recall_idiom")
+                for at, name in enumerate(names)
+            ]
+    return []
+
+
+Change = dict[str, Any]  # columns of StepRow, and "metrics" to replace the step's
+Fill = Callable[..., int]
+
+
+def fill_study(
+    database: Database, spec: dict[str, Any] | None = None, changes: dict[str, Change] | None = None, **study: Any
+) -> int:
+    """Write a planned study; `changes` are given by node name or its beginning. Returns its number."""
+    parsed = Study.model_validate(spec or SPEC)
+    planned = plan(parsed, None)
+    by_key = {node.key: node for node in reversed(planned.nodes)}
+    with database.transaction() as session:
+        values = {"state": "succeeded", "code_version": "0.1", "config_hash": "c0ffee" * 10, **study}
+        number = StudyRow(
+            name=parsed.name, spec=parsed.model_dump(mode="json"), created_at=NOW, finished_at=NOW, **values
+        )
+        session.add(number)
+        known = set(session.scalars(StepRow.__table__.select().with_only_columns(StepRow.key)))
+        for step in planned.steps:
+            if step.key in known:
+                continue
+            node = by_key[step.key]
+            change: Change = {}
+            for place, wanted in (changes or {}).items():
+                if node.node.startswith(place):
+                    change |= wanted
+            metrics = change.pop("metrics", metrics_of(node))
+            facts = {"device": "cpu", "threads": 2, "training_seconds": 318.25} if step.kind == "train" else {}
+            columns = {"state": "succeeded", "attempts": 1, "facts": facts, "finished_at": NOW, **change}
+            session.add(
+                StepRow(
+                    key=step.key,
+                    kind=step.kind,
+                    version=step.version,
+                    params=step.params,
+                    resources={},
+                    locations={},
+                    created_at=NOW,
+                    **columns,
+                )
+            )
+            session.flush()
+            if columns["state"] == "succeeded":
+                session.add_all(Metric(step_key=step.key, **metric) for metric in metrics)
+                session.add_all(Point(step_key=step.key, **point) for point in points_of(node))
+                session.add_all(texts_of(step.key, node))
+        for step in planned.steps:
+            if step.key not in known:
+                session.add_all(
+                    StepInput(step_key=step.key, role=role, position=position, input_key=key)
+                    for role, keys in step.inputs.items()
+                    for position, key in enumerate(keys)
+                )
+        session.flush()
+        session.add_all(
+            StudyStep(
+                study_id=number.id, node=node.node, step_key=node.key, position=position, labels=node.labels
+            )
+            for position, node in enumerate(planned.nodes)
+        )
+        return number.id
+
+
+SOURCES = ["a cup of tea", "over the moon", "jam first", "cream FIRST"]
+REFERENCES = ["eine Tasse Tee", "überglücklich", "Marmelade zuerst", "Rahm zuerst"]
+
+
+def texts_of(key: str, node: PlannedNode) -> list[Any]:
+    kind, system = node.node.split("/")[0], node.labels.get("system", "")
+    if kind == "test_set":
+        idiom = [{"name": "moon", "source": [0, 13], "target": [0, 13]}]
+        return [
+            Segment(step_key=key, index=i, source=s, reference=r, idioms=idiom if "moon" in s else [])
+            for i, (s, r) in enumerate(zip(SOURCES, REFERENCES, strict=True))
+        ]
+    if kind == "decode":
+        texts = list(REFERENCES)
+        texts[1] = "über dem Mond" if system == "softmax-lexicon" else texts[1]
+        texts[3] = "" if system == "scones-greedy" else texts[3]
+        return [
+            Hypothesis(step_key=key, index=i, text=t, score=-1.0 - i, length=len(t.split()), selected_size=9)
+            for i, t in enumerate(texts)
+        ]
+    if kind == "score":
+        return [SegmentScore(step_key=key, index=i, value=10.0 * i) for i in range(4)]
+    return []
+
+
+@pytest.fixture
+def fill() -> Fill:
+    return fill_study
+
+
+@pytest.fixture
+def filled(sqlite_template: Path, tmp_path: Path) -> Iterator[Database]:
+    """An SQLite database, empty but for its tables; `fill(filled, …)` writes studies."""
+    path = tmp_path / "filled.db"
+    shutil.copyfile(sqlite_template, path)
+    opened = open_database(f"sqlite:///{path}")
+    yield opened
+    opened.close()
