@@ -148,8 +148,8 @@ def _latency_note(spec: Study, material: Material) -> str:
     latency = spec.latency
     note = (
         f"Latency: milliseconds a sentence, batch 1, {_threads(latency.threads)}, {latency.sentences} "
-        f"sentences of {latency.test_set} × {latency.repetitions} repetitions, systems interleaved, the first seed of "
-        f"each; % of {spec.baseline}"
+        f"sentences of {latency.test_set} × {latency.repetitions} repetitions, systems "
+        f"interleaved, the first seed of each; % of {spec.baseline}"
     )
     for one in material.of("latency"):
         state, reason = state_of(one.node)

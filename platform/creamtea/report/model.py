@@ -62,6 +62,7 @@ class Column:
     scale: float = 1.0  # shares are shown times 100
     unit: str = ""  # of the shown number: "%", "ms"
     signature: str = ""  # of a metric
+    note: str = ""  # what is measured
 
 
 @dataclass(frozen=True)

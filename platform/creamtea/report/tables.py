@@ -12,14 +12,17 @@ from creamtea.store.queries import MetricValue
 from creamtea.study.checks import metric_name
 from creamtea.study.spec import Metric, Study
 
-RECALL_IDIOM = Column("recall_idiom", "idiom recall", 1, "higher", 100.0, "%")
-RECALL_SENTENCE = Column("recall_sentence", "recall", 1, "higher", 100.0, "%")
-SELECTED = Column("selected_size", "selected", 0, "lower")
-LENGTH = Column("length_ratio", "length", 3)
-EMPTY = Column("empty", "empty", 1, "lower", 100.0, "%")
+_RECALL = "share of the unique reference subwords{} that the selected vocabulary holds; 100 for a full one"
+RECALL_IDIOM = Column(
+    "recall_idiom", "idiom recall", 1, "higher", 100.0, "%", note=_RECALL.format(" of the idioms")
+)
+RECALL_SENTENCE = Column("recall_sentence", "recall", 1, "higher", 100.0, "%", note=_RECALL.format(""))
+SELECTED = Column("selected_size", "selected", 0, "lower", note="mean size of the vocabulary of a sentence")
+LENGTH = Column("length_ratio", "length", 3, note="hypothesis over reference tokens, as BLEU counts them")
+EMPTY = Column("empty", "empty", 1, "lower", 100.0, "%", note="share of empty outputs")
 LATENCY = (
-    Column("latency_p50", "p50", 1, "lower", 1.0, "ms"),
-    Column("latency_p90", "p90", 1, "lower", 1.0, "ms"),
+    Column("latency_p50", "p50", 1, "lower", 1.0, "ms", note="median latency of a sentence"),
+    Column("latency_p90", "p90", 1, "lower", 1.0, "ms", note="latency that 90 % of the sentences stay under"),
 )
 TRAINING = ("updates", "dev_loss", "dev_bleu", "seconds", "tokens_per_second", "parameters", "left_out")
 
@@ -128,7 +131,7 @@ def _output_cells(material: Material, system: str, test_set: str) -> dict[str, C
 
 def _recall(material: Material, system: str, test_set: str, scope: str) -> Cell:
     if material.spec.systems[system].selection.kind == "full":
-        return Cell("ok", "by definition: the full vocabulary leaves nothing out", value=1.0, seeds=1)
+        return Cell("ok", value=1.0, seeds=1)  # by definition: nothing is left out
     measured = material.of("recall", system=system, test_set=test_set)
     return read_cell(measured, lambda one: one.find("recall", scope), "the plan has no recall step for this")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
 
 from rich import box
 from rich.console import Console
@@ -31,7 +32,7 @@ def render(report: Report, console: Console, test_set: str | None = None) -> Non
     Text of the study (names, messages) is never read as rich's markup. KeyError for an unknown test set.
     """
     notes = text.Footnotes()
-    _heading(report, console)
+    _print_heading(report, console)
     tables = report.tables if test_set is None else (report.table(test_set),)
     for table in tables:
         _print_table(table, console, notes)
@@ -39,7 +40,7 @@ def render(report: Report, console: Console, test_set: str | None = None) -> Non
     _print_notes(report, tables, console, notes)
 
 
-def _heading(report: Report, console: Console) -> None:
+def _print_heading(report: Report, console: Console) -> None:
     steps = ", ".join(f"{count} {state}" for state, count in sorted(report.steps.items()))
     title = Text(report.study, style="bold")
     style = {"succeeded": "green", "failed": "bold red"}.get(report.state, "yellow")
@@ -59,19 +60,16 @@ def _print_table(table: TestSetTable, console: Console, notes: text.Footnotes) -
         counts.append(f"{table.idioms:,} idioms")
     console.print()
     console.print(Text.assemble((table.test_set, "bold"), (f"  {', '.join(counts)}", "dim")))
-    systems = [_system(row) for row in table.rows]
     columns = [
-        (column, [_cell(row, row.cells[column.key], column, notes) for row in table.rows])
+        (_heading(column), [_cell(row.cells[column.key], column, notes) for row in table.rows])
         for column in table.columns
     ]
-    for group in _fitting(columns, systems, console):
-        grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, leading=1)
-        grid.add_column("system", overflow="fold", min_width=12)
-        for column, _ in group:
-            grid.add_column(text.heading(column), justify="right", no_wrap=True)
-        for index, system in enumerate(systems):
-            grid.add_row(system, *(cells[index] for _, cells in group))
-        console.print(grid)
+    _print_grid(console, "system", [_system(row) for row in table.rows], columns, leading=1)
+
+
+def _heading(column: Column) -> Text:
+    """Titles of several words below each other: the numbers are narrow."""
+    return Text("\n".join([*column.title.split(" ", 1), *([column.unit] if column.unit else [])]))
 
 
 def _system(row: Row) -> Text:
@@ -82,19 +80,21 @@ def _system(row: Row) -> Text:
     return name
 
 
-def _cell(row: Row, cell: Cell, column: Column, notes: text.Footnotes) -> Text:
-    """Value, interval and difference from the baseline below each other."""
-    shown = Text(justify="right")
-    shown.append(text.value(cell, column) + notes.mark(cell.note), STATE_STYLES.get(cell.state, ""))
+def _cell(cell: Cell, column: Column, notes: text.Footnotes) -> Text:
+    """Value, deviation, interval and difference from the baseline below each other."""
+    style = STATE_STYLES.get(cell.state, "")
+    lines = [Text(text.value(cell, column) + notes.mark(cell.note), style)]
+    if spread := text.deviation(cell, column):
+        lines.append(Text(spread, "dim"))
     if bounds := text.interval(cell.low, cell.high, column):
-        shown.append(f"\n{bounds}", "dim")
+        lines.append(Text(bounds, "dim"))
     if relative := text.percent(cell):
-        shown.append(f"\n{relative}", "dim")
+        lines.append(Text(relative, "dim"))
     # a difference that has no value because its score has none would say the same twice
     if cell.delta is not None and (cell.value is not None or cell.delta.value is not None):
-        style = _delta_style(cell.delta, column)
-        shown.append(f"\n{text.difference(cell.delta, column)}{notes.mark(cell.delta.note)}", style)
-    return shown
+        difference = text.difference(cell.delta, column) + notes.mark(cell.delta.note)
+        lines.append(Text(difference, _delta_style(cell.delta, column)))
+    return Text("\n").join(lines)
 
 
 def _delta_style(delta: Delta, column: Column) -> str:
@@ -105,22 +105,48 @@ def _delta_style(delta: Delta, column: Column) -> str:
     return "green" if (delta.value > 0) == (column.better == "higher") else "red"
 
 
-Columns = Sequence[tuple[Column, list[Text]]]
+# ---------------------------------------------------------------- grids that fit
 
 
-def _fitting(columns: Columns, systems: list[Text], console: Console) -> Iterable[Columns]:
-    """The columns in groups that fit the console's width beside the systems' names."""
-    name = min(max(_width(system, console) for system in systems), max(14, console.width // 4))
-    group: list[tuple[Column, list[Text]]] = []
-    used = name
-    for column, cells in columns:
-        width = 2 + max(len(text.heading(column)), *(_width(cell, console) for cell in cells))
-        if group and used + width > console.width:
-            yield group
-            group, used = [], name
-        group.append((column, cells))
+Columns = Sequence[tuple[Text, Sequence[Text]]]  # heading, cells
+
+
+def _print_grid(
+    console: Console, title: str, names: Sequence[Text], columns: Columns, leading: int = 0
+) -> None:
+    """One table with the rows' names at its left, or several below each other on a narrow console."""
+    widest = max((_width(name, console) for name in names), default=0)
+    name_width = max(min(widest, console.width // 6), 16)
+    for group in _fitting(columns, console, name_width):
+        grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, leading=leading, padding=(0, 0, 0, 1))
+        grid.add_column(title, width=name_width, overflow="fold")
+        for heading, _ in group:
+            grid.add_column(heading, justify="right", no_wrap=True)
+        for index, name in enumerate(names):
+            grid.add_row(name, *(cells[index] for _, cells in group))
+        console.print(grid)
+
+
+def _fitting(columns: Columns, console: Console, name_width: int) -> list[Columns]:
+    """The columns in as few groups as fit beside the rows' names, about equally wide."""
+    widths = [2 + max(_width(cell, console) for cell in (heading, *cells)) for heading, cells in columns]
+    space = console.width - name_width - 3  # the box's edges, and the padding before the names
+    fewest = len(_breaks(widths, space))
+    while len(_breaks(widths, space - 1)) == fewest and space > max(widths, default=0):
+        space -= 1
+    starts = _breaks(widths, space)
+    return [columns[start:end] for start, end in pairwise([*starts, len(columns)])]
+
+
+def _breaks(widths: Sequence[int], space: int) -> list[int]:
+    """Where groups begin, each filled while there is space for one more."""
+    starts, used = [0], 0
+    for index, width in enumerate(widths):
+        if used and used + width > space:
+            starts.append(index)
+            used = 0
         used += width
-    yield group
+    return starts
 
 
 def _width(cell: Text, console: Console) -> int:
@@ -131,18 +157,11 @@ def _width(cell: Text, console: Console) -> int:
 
 
 def _print_training(training: Sequence[Training], console: Console, notes: text.Footnotes) -> None:
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    grid.add_column("training", overflow="fold", min_width=12)
-    for column in TRAINING_COLUMNS:
-        grid.add_column(column.title, justify="right")
-    for run in training:
-        cells = [run.cells[column.key] for column in TRAINING_COLUMNS]
-        shown = [
-            Text(text.value(cell, column) + notes.mark(cell.note), STATE_STYLES.get(cell.state, ""))
-            for cell, column in zip(cells, TRAINING_COLUMNS, strict=True)
-        ]
-        grid.add_row(Text(f"{run.variant}, seed {run.seed}"), *shown)
-    console.print(grid)
+    columns = [
+        (Text(column.title), [_cell(run.cells[column.key], column, notes) for run in training])
+        for column in TRAINING_COLUMNS
+    ]
+    _print_grid(console, "training", [Text(f"{run.variant}, seed {run.seed}") for run in training], columns)
 
 
 def _print_notes(
@@ -151,7 +170,12 @@ def _print_notes(
     for note, count in notes.notes.items():
         console.print(Text(f"({count}) {note}", style="yellow"))
     lines = [report.significance, report.latency_note]
-    lines += sorted({f"{c.title}: {c.signature}" for table in tables for c in table.columns if c.signature})
+    lines += dict.fromkeys(
+        f"{column.title}: {column.signature or column.note}"
+        for table in tables
+        for column in table.columns
+        if column.signature or column.note
+    )
     lines += [corpus_line(corpus) for corpus in report.corpora]
     lines += list(report.provenance.hardware)
     lines.append(
@@ -170,7 +194,7 @@ def _print_notes(
 
 
 def corpus_line(corpus: CorpusSummary) -> str:
-    """ "corpus train: kept 28,950 of 29,000 training pairs (dropped: 40 duplicate, 10 ratio); dev …"."""
+    """As "corpus en-de: kept 28,950 of 29,000 training pairs and … (dropped: 40 duplicate, 10 ratio)"."""
     if not corpus.pairs:
         return (
             f"corpus {corpus.name}: {text.STATE_WORDS.get(corpus.state, corpus.state)} {corpus.note}".rstrip()

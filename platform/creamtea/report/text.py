@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 from creamtea.report.model import Cell, Column, Delta
 
 STATE_WORDS = {
-    "pending": "not run yet",
+    "pending": "pending",
     "running": "running",
     "failed": "failed",
     "unavailable": "unavailable",
     "cancelled": "cancelled",
-    "absent": "none",
+    "absent": "none",  # its note says why there is nothing to measure
 }
 
 
@@ -20,37 +22,41 @@ def number(value: float, column: Column) -> str:
 
 
 def value(cell: Cell, column: Column) -> str:
-    """ "34.2", "34.2 ± 0.3" for several seeds, or what became of it: "unavailable"."""
-    if cell.value is None:
-        return STATE_WORDS[cell.state]
-    shown = number(cell.value, column)
-    if cell.deviation is not None:
-        shown += f" ± {number(cell.deviation, column)}"
-    return shown
+    """The number alone, or what became of it: "unavailable"."""
+    return STATE_WORDS[cell.state] if cell.value is None else number(cell.value, column)
+
+
+def deviation(cell: Cell, column: Column) -> str:
+    """As in "± 0.3" over several seeds, or nothing."""
+    return "" if cell.deviation is None else f"± {number(cell.deviation, column)}"
 
 
 def interval(low: float | None, high: float | None, column: Column) -> str:
-    """ "[32.9, 35.6]", or nothing where there is none."""
+    """As "[32.9, 35.6]", or nothing where there is none."""
     if low is None or high is None:
         return ""
     return f"[{number(low, column)}, {number(high, column)}]"
 
 
 def difference(delta: Delta, column: Column) -> str:
-    """ "+1.2* (p 0.003)", or what became of the comparison."""
+    """As "+1.2* p=0.003", or what became of the comparison."""
     if delta.value is None or delta.p_corrected is None:
         return f"Δ {STATE_WORDS[delta.state]}"
     sign = "+" if delta.value > 0 else "−" if delta.value < 0 else "±"
     mark = "*" if delta.significant else ""
-    return f"{sign}{number(abs(delta.value), column)}{mark} ({p_value(delta.p_corrected)})"
+    return f"{sign}{number(abs(delta.value), column)}{mark} {p_value(delta.p_corrected)}"
 
 
 def p_value(p: float) -> str:
-    return "p <0.001" if p < 0.001 else f"p {p:.3f}" if p < 0.1 else f"p {p:.2f}"
+    """Never "p=0.050" for a p below 0.05: rounded down."""
+    if p < 0.001:
+        return "p<0.001"
+    digits = 3 if p < 0.1 else 2
+    return f"p={math.floor(p * 10**digits) / 10**digits:.{digits}f}"
 
 
 def percent(cell: Cell) -> str:
-    """ "43 %" of the baseline, or nothing."""
+    """As "43 %" of the baseline, or nothing."""
     return "" if cell.percent is None else f"{cell.percent:.0f} %"
 
 
@@ -70,7 +76,7 @@ class Footnotes:
         self.notes: dict[str, int] = {}
 
     def mark(self, note: str) -> str:
-        """ " (2)" for a note, nothing for none."""
+        """As " (2)" for a note, nothing for none."""
         if not note:
             return ""
         return f" ({self.notes.setdefault(one_line(note), len(self.notes) + 1)})"

@@ -1,0 +1,76 @@
+"""`creamtea report`: a study's comparison, in the terminal, as JSON or as Markdown."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from creamtea.cli.workplace import AsJson, opened_database
+from creamtea.errors import InputError
+from creamtea.report.build import build_report
+from creamtea.report.markdown import to_markdown
+from creamtea.report.model import Report, to_dict
+from creamtea.report.terminal import render
+from creamtea.store.database import Database
+
+EXAMPLES = (
+    "Examples: `creamtea report demo` · `creamtea report demo --test-set test --markdown` · "
+    "`creamtea report 12 --json > report.json`"
+)
+
+
+def register(app: typer.Typer) -> None:
+    app.command("report", epilog=EXAMPLES)(report)
+
+
+def report(
+    study: Annotated[
+        str, typer.Argument(metavar="NAME", help="The study's name (its newest submission), or its number.")
+    ],
+    test_set: Annotated[
+        str | None, typer.Option("--test-set", metavar="NAME", help="Only this test set's table.")
+    ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show a study's systems side by side: quality with intervals and significance against the baseline,
+    recall and size of the selected vocabulary, latency, training, and what failed and why.
+
+    Works while the study runs: cells that are not there yet say so. `--json` prints the whole report with
+    the curves.
+    """
+    if markdown and as_json:
+        raise InputError("--markdown and --json are two formats: give one of them")
+    with opened_database() as database:
+        built = _build(database, study)
+    names = [table.test_set for table in built.tables]
+    if test_set is not None and test_set not in names:
+        raise InputError(
+            f"--test-set {test_set}: study {built.study!r} has no such test set; it has {', '.join(names)}"
+        )
+    if as_json:
+        typer.echo(json.dumps(_chosen(built, test_set), ensure_ascii=False, allow_nan=False, indent=1))
+    elif markdown:
+        typer.echo(to_markdown(built, test_set), nl=False)
+    else:
+        render(built, Console(), test_set)
+
+
+def _build(database: Database, study: str) -> Report:
+    """By name first: a name may consist of digits."""
+    try:
+        return build_report(database, study)
+    except InputError:
+        if not study.isdecimal():
+            raise
+        return build_report(database, int(study))
+
+
+def _chosen(built: Report, test_set: str | None) -> dict[str, object]:
+    values: dict[str, object] = to_dict(built)
+    if test_set is not None:
+        values["tables"] = [to_dict(built.table(test_set))]
+    return values
