@@ -76,7 +76,7 @@ def read_document(path: Path) -> Document:
     except BrokenYaml as error:
         line, problem = error.args
         mistake = Mistake((), problem, "valid YAML", place=Place(line, f"{name}:{line}"))
-        raise StudyErrors([mistake.line(())], name) from None
+        raise StudyErrors([mistake.line()], name) from None
     if not isinstance(root, yaml.MappingNode):
         mistake = Mistake(
             (),
@@ -84,7 +84,7 @@ def read_document(path: Path) -> Document:
             "a block of keys (name, languages, corpora, …)",
             place=Place(1, f"{name}:1"),
         )
-        raise StudyErrors([mistake.line(())], name)
+        raise StudyErrors([mistake.line()], name)
     builder = _Builder(at, name)
     return Document(name, builder.build(root, ()), builder.places, builder.mistakes)
 
@@ -262,5 +262,7 @@ class _Builder:
 def _written(node: yaml.Node) -> str:
     if not isinstance(node, yaml.ScalarNode):
         return _node_name(node)
-    tag = "" if node.tag.startswith(TAG) else f"{node.tag} "
-    return f"{tag}{node.value[:40]}"
+    kind = node.tag.removeprefix(TAG)
+    if kind in ("str", "null", "bool", "int", "float"):
+        return node.value[:40]
+    return f"{node.tag.replace(TAG, '!!')} {node.value[:40]}".strip()

@@ -64,7 +64,7 @@ class Expansion:
     groups: dict[str, dict[str, list[str]]] = field(default_factory=lambda: {"variants": {}, "systems": {}})
     choices: dict[str, tuple[Choice, ...]] = field(default_factory=dict)  # by variant
     moved: dict[KeyPath, KeyPath] = field(default_factory=dict)
-    mistakes: list[Mistake] = field(default_factory=list)
+    mistakes: list[Mistake] = field(default_factory=list)  # paths of the document as written
 
     def origin(self, path: KeyPath) -> KeyPath:
         """Where the value at `path` of the expanded document stands in the document as written."""
@@ -92,6 +92,7 @@ def _add(result: Expansion, section: str, written: str, member: Member) -> None:
     if member.name in result.data[section]:
         found = f"{written}, which makes a second {member.name}"
         result.mistakes.append(Mistake((section, written), found, "each name once"))
+        return
     result.data[section][member.name] = member.value
     if member.name != written:
         result.groups[section].setdefault(written, []).append(member.name)
@@ -107,7 +108,13 @@ def _members(result: Expansion, section: str, name: str, entry: Any) -> Iterator
     if not isinstance(entry, dict):
         yield Member(name, entry, ())
         return
-    axes = _checked_axes(result, section, name, entry)
+    axes: list[Axis] = []
+    for axis in _axes(entry, [key for key in entry if key in GRID_KEYS[section]]):
+        if mistake := _axis_mistake((section, name), axis):
+            result.mistakes.append(mistake)
+            entry = _with(entry, axis.path, next(iter(axis.values), None))  # so that the rest can be checked
+        else:
+            axes.append(axis)
     variant = entry.get("variant") if section == "systems" else None
     grid = result.groups["variants"].get(variant) if isinstance(variant, str) else None
     variants: list[Any] = [variant] if grid is None else list(grid)
@@ -124,17 +131,6 @@ def _members(result: Expansion, section: str, name: str, entry: Any) -> Iterator
             for choice in own:
                 value = _with(value, choice.path, choice.value)
             yield Member(name + _label([*inherited, *own]), value, own)
-
-
-def _checked_axes(result: Expansion, section: str, name: str, entry: dict[str, Any]) -> list[Axis]:
-    """The lists of an entry; a bad one is cut to a single value, so that the rest can be checked."""
-    axes = []
-    for axis in _axes(entry, [key for key in entry if key in GRID_KEYS[section]]):
-        if mistake := _axis_mistake((section, name), axis):
-            result.mistakes.append(mistake)
-            axis = Axis(axis.path, axis.values[:1] or (None,))
-        axes.append(axis)
-    return axes
 
 
 def _axes(value: Any, keys: Sequence[str], path: KeyPath = ()) -> Iterator[Axis]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from creamtea.study.checks import check
 from creamtea.study.document import Document, apply_override, read_document
 from creamtea.study.grid import Expansion, expand
 from creamtea.study.keys import digest
-from creamtea.study.mistakes import KeyPath, Mistake, Place, StudyErrors, mistakes_of_pydantic
+from creamtea.study.mistakes import Mistake, Place, StudyErrors, mistakes_of_pydantic
 from creamtea.study.spec import Study
 
 
@@ -28,7 +28,7 @@ class LoadedStudy:
 
     def errors(self, mistakes: Sequence[Mistake]) -> StudyErrors:
         """Mistakes found later (missing files, say), with their places in the file."""
-        return _errors(self.document, self.expansion, mistakes)
+        return _errors(self.document, _as_written(self.expansion, mistakes))
 
 
 def load_study(path: Path, overrides: Sequence[str] = ()) -> LoadedStudy:
@@ -41,31 +41,32 @@ def load_study(path: Path, overrides: Sequence[str] = ()) -> LoadedStudy:
         apply_override(document, text, order)
     expansion = expand(document.data)
     mistakes = [*document.mistakes, *expansion.mistakes]
-    settled = {mistake.path for mistake in mistakes if mistake.settled}
     later = check(expansion.data, expansion.groups)
     study = None
     try:
         study = Study.model_validate(expansion.data)
     except ValidationError as error:
         later += mistakes_of_pydantic(error.errors(include_url=False), Study, expansion.data)
-    for mistake in later:
-        written = expansion.origin(mistake.path)
-        if not any(written[:length] in settled for length in range(len(written) + 1)):
+    settled = {mistake.path for mistake in mistakes if mistake.settled}
+    for mistake in _as_written(expansion, later):
+        if not any(mistake.path[:length] in settled for length in range(len(mistake.path) + 1)):
             mistakes.append(mistake)
     if study is None or mistakes:
-        raise _errors(document, expansion, mistakes)
+        raise _errors(document, mistakes)
     spec = study.model_dump(mode="json")
     return LoadedStudy(study, spec, path, digest(spec), document, expansion)
 
 
-def _errors(document: Document, expansion: Expansion, mistakes: Sequence[Mistake]) -> StudyErrors:
+def _as_written(expansion: Expansion, mistakes: Sequence[Mistake]) -> list[Mistake]:
+    """With the paths of the file instead of those of the expanded study."""
+    return [replace(mistake, path=expansion.origin(mistake.path)) for mistake in mistakes]
+
+
+def _errors(document: Document, mistakes: Sequence[Mistake]) -> StudyErrors:
     """In the order of the file; what the members of a grid share is said once."""
 
     def place(mistake: Mistake) -> Place:
-        return mistake.place or document.place(expansion.origin(mistake.path))
+        return mistake.place or document.place(mistake.path)
 
-    def line(mistake: Mistake) -> str:
-        path: KeyPath = expansion.origin(mistake.path)
-        return mistake.line(path, place(mistake))
-
-    return StudyErrors([line(mistake) for mistake in sorted(mistakes, key=place)], document.name)
+    lines = [mistake.line(place(mistake)) for mistake in sorted(mistakes, key=place)]
+    return StudyErrors(lines, document.name)

@@ -33,11 +33,12 @@ class Mistake:
     place: Place | None = None  # where the path's own place would not do
     settled: bool = False  # what later checks say of this value would only repeat it
 
-    def line(self, path: KeyPath, place: Place | None = None) -> str:
-        """As shown; `path` and `place` are those of the file that the user wrote."""
+    def line(self, place: Place | None = None) -> str:
+        """As shown; a place of its own goes before `place`."""
         where = self.place or place
-        key = f"{dotted(path)}: " if path else ""
-        return f"{where.text + ': ' if where else ''}{key}found {self.found}, allowed {self.allowed}"
+        prefix = f"{where.text}: " if where else ""
+        key = f"{dotted(self.path)}: " if self.path else ""
+        return f"{prefix}{key}found {self.found}, allowed {self.allowed}"
 
 
 class StudyErrors(InputError):

@@ -81,7 +81,7 @@ def plan(study: Study, data: Path | None, errors: ErrorMaker | None = None) -> P
     planner = _Planner(study, DataFiles(data))
     planner.plan()
     if mistakes := planner.files.mistakes:
-        raise errors(mistakes) if errors else StudyErrors([m.line(m.path) for m in mistakes], study.name)
+        raise errors(mistakes) if errors else StudyErrors([m.line() for m in mistakes], study.name)
     return planner.result
 
 

@@ -1,0 +1,86 @@
+"""A small valid study as text, and a way to write variations of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SMALL = """\
+name: small
+languages: {source: en, target: de}
+corpora:
+  grammar: {kind: synthetic}
+subwords:
+  joint: {kind: bpe, vocabulary: 100}
+variants:
+  softmax:
+    corpus: grammar
+    subwords: joint
+    objective: {kind: softmax}
+    nvs: {}
+  scones:
+    corpus: grammar
+    subwords: joint
+    objective: {kind: scones, alpha: 0.5}
+systems:
+  greedy: {variant: softmax}
+  lexicon: {variant: softmax, selection: {kind: lexicon, k: 5}}
+  nvs: {variant: softmax, selection: {kind: nvs}}
+  scones: {variant: scones}
+baseline: greedy
+test_sets:
+  test: {kind: synthetic, corpus: grammar}
+"""
+
+FILES = """\
+name: files
+languages: {source: en, target: de}
+corpora:
+  text:
+    kind: files
+    train:
+      - {source: train.en, target: train.de}
+    dev: {source: dev.en, target: dev.de}
+subwords:
+  joint: {kind: bpe, vocabulary: 100}
+variants:
+  softmax: {corpus: text, subwords: joint, objective: {kind: softmax}}
+systems:
+  greedy: {variant: softmax}
+baseline: greedy
+test_sets:
+  test: {kind: files, source: test.en, target: test.de}
+"""
+
+Write = Callable[..., Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Writes `study.yaml` into the (new) current folder, each `old` replaced by its `new`."""
+    monkeypatch.chdir(tmp_path)
+
+    def write_study(*replacements: tuple[str, str], text: str = SMALL) -> Path:
+        for old, new in replacements:
+            assert text.count(old) == 1, f"{old!r} occurs {text.count(old)} times"
+            text = text.replace(old, new)
+        path = Path("study.yaml")
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write_study
+
+
+@pytest.fixture
+def write_files(write: Write) -> Write:
+    """The same for a study over files, with good files of three lines each beside it."""
+    for name in ("train", "dev", "test"):
+        for side in ("en", "de"):
+            Path(f"{name}.{side}").write_text("one\ntwo\nthree\n", encoding="utf-8")
+
+    def write_study(*replacements: tuple[str, str]) -> Path:
+        return write(*replacements, text=FILES)
+
+    return write_study
