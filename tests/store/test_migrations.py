@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import JSON, Integer, MetaData, Table, inspect, select, text
+from sqlalchemy import JSON, Integer, Table, inspect, select, text
 from sqlalchemy.types import Double
 
 from creamtea.errors import CreamteaError, InputError

@@ -40,7 +40,10 @@ def upgrade(
     _show_move(url, before, as_json)
 
 
-@commands.command(epilog="Examples: `creamtea db downgrade -- -1` · `creamtea db downgrade 0001`")
+@commands.command(
+    epilog="Examples: `creamtea db downgrade -1` · `creamtea db downgrade 0001`",
+    context_settings={"ignore_unknown_options": True},  # or -1 would be taken for an option
+)
 def downgrade(
     revision: Annotated[
         str, typer.Argument(help="Revision to go back to: its name, -1 for one back, base for none.")

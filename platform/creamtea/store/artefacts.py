@@ -141,7 +141,7 @@ class ArtefactStore:
     # ------------------------------------------------------------ checkpoints and progress
 
     def checkpoints(self, step_key: str) -> Checkpoints:
-        """What the step saves to resume from; for one process."""
+        """What the step saves to resume from; what is loaded lives as long as the returned object."""
         return StoredCheckpoints(self, _checked(step_key))
 
     def drop_checkpoints(self, step_key: str) -> None:

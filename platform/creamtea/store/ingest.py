@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, NoReturn
 
 from sqlalchemy import delete, insert
@@ -89,8 +89,8 @@ def _document(value: Any) -> Any:
         return value
     if isinstance(value, str):
         return _text(value)
-    if isinstance(value, int):
-        return value
+    if isinstance(value, Integral):  # NumPy's numbers too
+        return int(value)
     if isinstance(value, Real):
         return _number(value)
     if isinstance(value, Mapping):

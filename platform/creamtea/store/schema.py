@@ -6,6 +6,7 @@ would otherwise delete its children's rows, and all of them are checked before t
 
 from __future__ import annotations
 
+import threading
 from functools import cache
 from io import StringIO
 from pathlib import Path
@@ -22,6 +23,7 @@ from creamtea.store.engines import check_reachable, describe, make_engine, parse
 
 # Any fixed number: it keeps two processes from migrating one PostgreSQL database at once.
 MIGRATION_LOCK = 7_013_201
+_moving = threading.Lock()  # Alembic keeps what it works on in the module: one migration a process
 
 
 def migrations_folder() -> Path:
@@ -108,7 +110,7 @@ def _move(url: str, revision: str, *, up: bool) -> None:
     present = revision_of(engine)
     if present not in (None, "base") and not is_known(str(present)):
         check_revision(engine.url, present)
-    with writers(engine).begin() as connection:
+    with _moving, writers(engine).begin() as connection:
         sqlite = connection.dialect.name == "sqlite"
         if not sqlite:
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})

@@ -1,0 +1,350 @@
+"""The artefact store: whole files or none, on a local folder and on a remote file system."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import pickle
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from creamtea.errors import InfrastructureError, InputError, StepError
+from creamtea.store.artefacts import ArtefactStore, StoredFile
+
+PART = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=12).filter(
+    lambda part: part not in (".", "..") and len(part.encode()) < 60
+)
+NAME = st.lists(PART, min_size=1, max_size=3).map("/".join)
+
+
+def write(folder: Path, files: dict[str, bytes]) -> Path:
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {p.relative_to(folder).as_posix(): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+def no_name_is_a_folder(files: dict[str, bytes]) -> bool:
+    return not any(other.startswith(f"{name}/") for name in files for other in files)
+
+
+@pytest.fixture(params=["local", "memory"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> ArtefactStore:
+    return ArtefactStore(
+        str(tmp_path / "root") if request.param == "local" else f"memory://{uuid.uuid4().hex}"
+    )
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> ArtefactStore:
+    return ArtefactStore(tmp_path / "root")
+
+
+def object_path(store: ArtefactStore, digest: str) -> Path:
+    return Path(store.root) / "objects" / digest[:2] / digest
+
+
+# ---------------------------------------------------------------- put and materialise
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.dictionaries(NAME, st.binary(max_size=50), max_size=5).filter(no_name_is_a_folder), st.booleans())
+def test_a_folder_comes_back_as_it_was(files: dict[str, bytes], remote: bool) -> None:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        store = ArtefactStore(f"memory://{uuid.uuid4().hex}" if remote else folder / "root")
+        stored = store.put_folder(write(folder / "out", files) if files else folder)
+        assert [file.name for file in stored] == sorted(files)
+        for file in stored:
+            assert file.digest == hashlib.sha256(files[file.name]).hexdigest()
+            assert file.size == len(files[file.name])
+            assert store.exists(file.digest)
+            assert store.read(file.digest) == files[file.name]
+        store.materialise(stored, folder / "in")
+        assert contents(folder / "in") == files
+
+
+def test_an_absent_object_does_not_exist(store: ArtefactStore) -> None:
+    assert not store.exists("0" * 64)
+    with pytest.raises(InfrastructureError, match=f"artefact .*{'0' * 64} is missing: was it deleted"):
+        store.read("0" * 64)
+
+
+def test_equal_contents_are_one_object(local: ArtefactStore, tmp_path: Path) -> None:
+    stored = local.put_folder(write(tmp_path / "out", {"a": b"same", "b/c": b"same", "d": b"other"}))
+    assert [file.digest == stored[0].digest for file in stored] == [True, True, False]
+    assert len(contents(Path(local.root) / "objects")) == 2
+
+
+def test_an_object_that_exists_is_not_written_again(local: ArtefactStore, tmp_path: Path) -> None:
+    folder = write(tmp_path / "out", {"a": b"1"})
+    (stored,) = local.put_folder(folder)
+    before = object_path(local, stored.digest).stat()
+    local.put_folder(folder)
+    after = object_path(local, stored.digest).stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_local_inputs_are_read_only_links(local: ArtefactStore, tmp_path: Path) -> None:
+    (stored,) = local.put_folder(write(tmp_path / "out", {"a": b"1"}))
+    local.materialise([stored], tmp_path / "in")
+    found = (tmp_path / "in" / "a").stat()
+    assert found.st_ino == object_path(local, stored.digest).stat().st_ino
+    assert found.st_mode & 0o222 == 0
+
+
+def test_without_hard_links_inputs_are_symbolic_links(
+    local: ArtefactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path, target: Path) -> None:
+        raise OSError(errno.EXDEV, "Invalid cross-device link")
+
+    (stored,) = local.put_folder(write(tmp_path / "out", {"a": b"1"}))
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    local.materialise([stored], tmp_path / "in")
+    assert (tmp_path / "in" / "a").is_symlink()
+    assert (tmp_path / "in" / "a").read_bytes() == b"1"
+
+
+@pytest.mark.parametrize("name", ["../a", "/a", "a/../../b", "a//b", "./a", "", "a\0b", "a/"])
+def test_a_name_cannot_leave_its_folder(local: ArtefactStore, tmp_path: Path, name: str) -> None:
+    with pytest.raises(StepError, match="is not a plain relative path"):
+        local.materialise([StoredFile(name, "0" * 64, 1)], tmp_path / "in")
+
+
+@pytest.mark.parametrize(
+    "make", [lambda path: os.mkfifo(path), lambda path: path.symlink_to("nowhere")], ids=["pipe", "dangling"]
+)
+def test_what_is_no_file_is_an_error(
+    local: ArtefactStore, tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    (tmp_path / "out").mkdir()
+    make(tmp_path / "out" / "odd")
+    with pytest.raises(StepError) as error:
+        local.put_folder(tmp_path / "out")
+    assert str(error.value) == "the step's output 'odd' is neither a file nor a folder"
+
+
+def test_a_file_name_that_is_not_utf8_is_an_error(local: ArtefactStore, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    Path(os.fsdecode(os.fsencode(tmp_path / "out") + b"/\xff")).write_bytes(b"")
+    with pytest.raises(StepError, match="is not valid UTF-8"):
+        local.put_folder(tmp_path / "out")
+
+
+# ---------------------------------------------------------------- damage
+
+
+def test_a_damaged_download_is_refused(tmp_path: Path) -> None:
+    store = ArtefactStore(f"memory://{uuid.uuid4().hex}")
+    (stored,) = store.put_folder(write(tmp_path / "out", {"a": b"right"}))
+    store._fs.pipe_file(store._object(stored.digest), b"wrong")
+    with pytest.raises(InfrastructureError, match="does not have the content that it is named after"):
+        store.materialise([stored], tmp_path / "in")
+    assert contents(tmp_path / "in") == {}
+
+
+def test_a_damaged_object_is_refused_and_then_replaced(local: ArtefactStore, tmp_path: Path) -> None:
+    (stored,) = local.put_folder(write(tmp_path / "out", {"a": b"whole"}))
+    damaged = object_path(local, stored.digest)
+    damaged.unlink()
+    damaged.write_bytes(b"wh")
+    with pytest.raises(InfrastructureError, match=r"\(a\) has 2 bytes instead of 5"):
+        local.materialise([stored], tmp_path / "in")
+    local.put_folder(tmp_path / "out")
+    local.materialise([stored], tmp_path / "in")
+    assert contents(tmp_path / "in") == {"a": b"whole"}
+
+
+def in_child(work: Callable[[], object]) -> int:
+    """The exit code of a forked process that does the work; a second Python would take too long."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_crash_before_the_rename_leaves_no_object(
+    local: ArtefactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write(tmp_path / "out", {"a": b"content"})
+
+    def die(temporary: str, target: str) -> None:
+        os._exit(9)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(local, "_move", die)
+        assert in_child(lambda: local.put_folder(folder)) == 9
+    digest = hashlib.sha256(b"content").hexdigest()
+    (left,) = (Path(local.root) / "tmp").iterdir()
+    assert left.read_bytes() == b"content"
+    assert not local.exists(digest)
+
+    local.put_folder(folder)
+    assert local.read(digest) == b"content"
+    local.check_writable()
+    assert left.exists()  # it might be another process's
+    os.utime(left, (time.time() - 2 * 86400,) * 2)
+    local.check_writable()
+    assert not left.exists()
+
+
+def test_processes_may_put_the_same_object_at_once(local: ArtefactStore, tmp_path: Path) -> None:
+    content = os.urandom(100_000)
+    folder = write(tmp_path / "out", {f"{i}": content + bytes([i]) for i in range(20)})
+    children = []
+    for _ in range(3):
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if len(local.put_folder(folder)) == 20 else 1)
+        children.append(child)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0, 0]
+    local.materialise(local.put_folder(folder), tmp_path / "in")
+    assert contents(tmp_path / "in") == contents(folder)
+    assert contents(Path(local.root) / "tmp") == {}
+
+
+# ---------------------------------------------------------------- the root
+
+
+def test_a_root_that_cannot_be_written_is_refused() -> None:
+    with pytest.raises(InputError) as error:
+        ArtefactStore("/proc/creamtea").check_writable()
+    assert str(error.value) == (
+        "cannot write artefacts to /proc/creamtea: No such file or directory; "
+        "name a folder or address that can be written in CREAMTEA_ARTEFACTS"
+    )
+
+
+def test_a_root_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "root").write_text("")
+    with pytest.raises(
+        InputError, match=r"cannot write artefacts to .*/root: Not a directory; name a folder"
+    ):
+        ArtefactStore(tmp_path / "root").check_writable()
+
+
+def test_an_unknown_address_is_refused() -> None:
+    with pytest.raises(InputError, match=r"cannot use ftpx://host/x for artefacts: .*ftpx"):
+        ArtefactStore("ftpx://host/x")
+
+
+def test_a_writable_root_is_made(store: ArtefactStore) -> None:
+    store.check_writable()
+    assert store._fs.isdir(store._path("objects"))
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_names_the_remedy(
+    local: ArtefactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(code, os.strerror(code))
+
+    folder = write(tmp_path / "out", {"a": b"1"})
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InfrastructureError) as error:
+        local.put_folder(folder)
+    path = object_path(local, hashlib.sha256(b"1").hexdigest())
+    assert str(error.value) == (
+        f"no space left for {path}: free some on the disk of {local.root}, "
+        "or name another root in CREAMTEA_ARTEFACTS"
+    )
+    assert contents(Path(local.root) / "tmp") == {}
+
+
+def test_a_store_can_be_pickled(
+    store: ArtefactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (stored,) = store.put_folder(write(tmp_path / "out", {"a": b"1"}))
+    monkeypatch.chdir(tmp_path)
+    assert pickle.loads(pickle.dumps(store)).read(stored.digest) == b"1"
+
+
+def test_a_relative_root_is_fixed_when_the_store_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert ArtefactStore("root").root == str(tmp_path / "root")
+
+
+# ---------------------------------------------------------------- checkpoints and progress
+
+
+def loaded_bytes(store: ArtefactStore) -> bytes:
+    """What the next attempt would load."""
+    checkpoints = store.checkpoints("key")
+    path = checkpoints.load("state.pt")
+    assert path is not None
+    return path.read_bytes()
+
+
+def test_a_checkpoint_is_replaced_and_dropped(store: ArtefactStore, tmp_path: Path) -> None:
+    checkpoints = store.checkpoints("key")
+    assert checkpoints.load("state.pt") is None
+    source = tmp_path / "state"
+    loaded = []
+    for content in (b"first", b"second"):
+        source.write_bytes(content)
+        checkpoints.save("state.pt", source)
+        loaded.append(loaded_bytes(store))
+    assert loaded == [b"first", b"second"]
+    assert store.checkpoints("other").load("state.pt") is None
+    store.drop_checkpoints("key")
+    assert store.checkpoints("key").load("state.pt") is None
+    store.drop_checkpoints("key")  # nothing left: no error
+
+
+def test_a_loaded_checkpoint_is_a_copy(store: ArtefactStore, tmp_path: Path) -> None:
+    checkpoints = store.checkpoints("key")
+    source = tmp_path / "state"
+    source.write_bytes(b"first")
+    checkpoints.save("state.pt", source)
+    path = checkpoints.load("state.pt")
+    assert path is not None
+    source.write_bytes(b"second")
+    checkpoints.save("state.pt", source)
+    assert path.read_bytes() == b"first"
+
+
+def test_a_crash_while_saving_keeps_the_old_checkpoint(
+    local: ArtefactStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "state"
+    source.write_bytes(b"first")
+    local.checkpoints("key").save("state.pt", source)
+    source.write_bytes(b"second")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: os._exit(9))
+        assert in_child(lambda: local.checkpoints("key").save("state.pt", source)) == 9
+    assert loaded_bytes(local) == b"first"
+
+
+def test_progress_is_read_as_written(store: ArtefactStore) -> None:
+    assert store.read_progress("key") is None
+    store.write_progress("key", {"done": 1.0, "message": "süß"})
+    store.write_progress("key", {"done": 2.0, "message": "süß"})
+    assert store.read_progress("key") == {"done": 2.0, "message": "süß"}
+
+
+@pytest.mark.parametrize("content", [b"", b'{"done": 1', b"\xff", b"[1]"])
+def test_progress_that_cannot_be_read_is_none(store: ArtefactStore, content: bytes) -> None:
+    store.write_progress("key", {})
+    store._fs.pipe_file(store._path("progress", "key.json"), content)
+    assert store.read_progress("key") is None

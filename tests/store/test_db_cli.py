@@ -1,0 +1,77 @@
+"""`creamtea db`, as a user calls it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from sqlalchemy import text
+from typer.testing import CliRunner
+
+from creamtea.cli import db
+from creamtea.errors import InputError
+from creamtea.store.database import open_database
+from creamtea.store.schema import head
+
+app = typer.Typer()
+db.register(app)
+app.command(hidden=True)(lambda: None)  # typer would otherwise call the one group the whole program
+
+
+def call(*arguments: str) -> str:
+    """What the command prints; the error that it raises."""
+    result = CliRunner().invoke(app, ["db", *arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How the database that the environment names is shown."""
+    monkeypatch.setenv("CREAMTEA_DATABASE_URL", f"sqlite:///{tmp_path}/a.db")
+    return f"SQLite file {tmp_path}/a.db"
+
+
+def test_up_down_and_where_it_stands(place: str) -> None:
+    assert call("current") == f"{place}: no tables yet; this creamtea needs revision {head()}\n"
+    assert call("upgrade") == f"{place}: no tables yet → revision {head()}\n"
+    assert call("upgrade") == f"{place}: revision {head()} already\n"
+    assert call("check") == f"{place}: revision {head()}, as this creamtea needs it\n"
+    assert call("downgrade", "0001") == f"{place}: revision {head()} → revision 0001\n"
+    assert call("downgrade", "-1") == f"{place}: revision 0001 → revision base\n"
+    assert call("current") == f"{place}: revision base; this creamtea needs revision {head()}\n"
+    assert call("upgrade", "0001") == f"{place}: revision base → revision 0001\n"
+
+
+def test_the_same_as_json(place: str) -> None:
+    shown = {"database": place}
+    assert json.loads(call("current", "--json")) == shown | {"revision": None, "needed": head()}
+    assert json.loads(call("upgrade", "--json")) == shown | {"before": None, "revision": head()}
+    assert json.loads(call("check", "--json")) == shown | {"revision": head(), "usable": True}
+    assert json.loads(call("downgrade", "base", "--json")) == shown | {"before": head(), "revision": "base"}
+
+
+def test_another_database_can_be_named(place: str, tmp_path: Path) -> None:
+    printed = call("upgrade", "--database", f"sqlite:///{tmp_path}/b.db")
+    assert printed == f"SQLite file {tmp_path}/b.db: no tables yet → revision {head()}\n"
+    assert not (tmp_path / "a.db").exists()
+
+
+def test_check_says_what_to_do(place: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is empty; run: creamtea db upgrade"):
+        call("check")
+    call("upgrade", "0001")
+    with pytest.raises(InputError, match="has schema revision 0001, .*; run: creamtea db upgrade"):
+        call("check")
+    call("upgrade")
+    with open_database(f"sqlite:///{tmp_path}/a.db").transaction() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = 'next'"))
+    with pytest.raises(InputError, match="the database is newer than this creamtea"):
+        call("check")
+
+
+@pytest.mark.parametrize("command", ["upgrade", "downgrade", "current", "check"])
+def test_help_shows_an_example(command: str) -> None:
+    assert f"creamtea db {command}" in call(command, "--help").replace("\n", " ")

@@ -1,0 +1,311 @@
+"""From a step's result and files to rows, and what is refused on the way."""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sqlalchemy import func, select
+
+from creamtea.engine.step import MetricRow, PointRow, StepResult
+from creamtea.errors import StepError
+from creamtea.store.artefacts import ArtefactStore, StoredFile
+from creamtea.store.database import Database, open_database
+from creamtea.store.ingest import BATCH, ingest
+from creamtea.store.tables import (
+    Base,
+    Hypothesis,
+    Metric,
+    Point,
+    Segment,
+    SegmentScore,
+    StepFile,
+    StepRow,
+)
+
+SEGMENT = {
+    "index": 0,
+    "source": "Ein Hund",
+    "reference": "A dog",
+    "idioms": [{"name": "i", "source": [0, 3]}],
+}
+HYPOTHESIS = {"index": 0, "text": "A dog", "score": -1.5, "length": 2, "selected_size": 40}
+SCORE = {"index": 0, "value": 0.25}
+Files = dict[str, list[dict[str, Any]]]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ArtefactStore:
+    return ArtefactStore(tmp_path / "root")
+
+
+def put(store: ArtefactStore, folder: Path, files: dict[str, bytes]) -> list[StoredFile]:
+    folder.mkdir(exist_ok=True)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return store.put_folder(folder)
+
+
+def lines(*rows: dict[str, Any]) -> bytes:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+
+
+def add_step(database: Database) -> None:
+    with database.transaction() as session:
+        session.add(
+            StepRow(
+                key="k",
+                kind="decode",
+                version=1,
+                params={},
+                locations={},
+                state="running",
+                resources={},
+                created_at=datetime(2026, 3, 1, tzinfo=UTC),
+            )
+        )
+
+
+def rows_of(database: Database, table: type[Base]) -> list[dict[str, Any]]:
+    """The table's rows without the step's key, in the order of the primary key."""
+    with database.session() as session:
+        found = session.execute(select(table.__table__).order_by(*table.__mapper__.primary_key)).mappings()
+        return [{name: value for name, value in row.items() if name != "step_key"} for row in found]
+
+
+def test_everything_becomes_rows(database: Database, store: ArtefactStore, tmp_path: Path) -> None:
+    add_step(database)
+    files = put(
+        store,
+        tmp_path / "out",
+        {
+            "segments.jsonl": lines(SEGMENT, {**SEGMENT, "index": 3, "source": "größer 😀", "idioms": []}),
+            "hypotheses.jsonl": lines(HYPOTHESIS),
+            "segment_scores.jsonl": lines(SCORE, {"index": 1, "value": 1}),
+            "model.bin": b"\xff\x00",
+        },
+    )
+    result = StepResult(
+        metrics=[
+            MetricRow("bleu", 31.5, 30.0, 33.0, detail={"signature": "x", "n": 2}),
+            MetricRow("comet", None, note="the model cannot be had", subject="test"),
+        ],
+        points=[PointRow("loss", 1, 2.0), PointRow("other", 0, 0), PointRow("loss", 2, 1.0, "k=1")],
+    )
+    with database.transaction() as session:
+        ingest(session, "k", result, files, store)
+    assert rows_of(database, Segment) == [
+        SEGMENT,
+        {**SEGMENT, "index": 3, "source": "größer 😀", "idioms": []},
+    ]
+    assert rows_of(database, Hypothesis) == [HYPOTHESIS]
+    assert rows_of(database, SegmentScore) == [SCORE, {"index": 1, "value": 1.0}]
+    assert rows_of(database, StepFile) == [
+        {"name": file.name, "digest": file.digest, "size": file.size} for file in files
+    ]
+    assert rows_of(database, Metric) == [
+        {
+            "name": "bleu",
+            "subject": "",
+            "value": 31.5,
+            "low": 30.0,
+            "high": 33.0,
+            "note": "",
+            "detail": {"signature": "x", "n": 2},
+        },
+        {
+            "name": "comet",
+            "subject": "test",
+            "value": None,
+            "low": None,
+            "high": None,
+            "note": "the model cannot be had",
+            "detail": {},
+        },
+    ]
+    assert rows_of(database, Point) == [
+        {"series": "loss", "position": 0, "x": 1.0, "y": 2.0, "label": ""},
+        {"series": "loss", "position": 1, "x": 2.0, "y": 1.0, "label": "k=1"},
+        {"series": "other", "position": 0, "x": 0.0, "y": 0.0, "label": ""},
+    ]
+
+
+def test_a_second_call_replaces_the_first(database: Database, store: ArtefactStore, tmp_path: Path) -> None:
+    add_step(database)
+    first = put(store, tmp_path / "1", {"hypotheses.jsonl": lines(HYPOTHESIS, {**HYPOTHESIS, "index": 1})})
+    second = put(store, tmp_path / "2", {"hypotheses.jsonl": lines({**HYPOTHESIS, "text": "later"})})
+    for files, value in ((first, 1.0), (second, 2.0), (second, 2.0)):
+        with database.transaction() as session:
+            result = StepResult([MetricRow("m", value)], [PointRow("s", 0, value)])
+            ingest(session, "k", result, files, store)
+    assert [row["text"] for row in rows_of(database, Hypothesis)] == ["later"]
+    assert [row["value"] for row in rows_of(database, Metric)] == [2.0]
+    assert [row["y"] for row in rows_of(database, Point)] == [2.0]
+    assert [row["digest"] for row in rows_of(database, StepFile)] == [second[0].digest]
+
+
+def test_more_rows_than_a_batch(database: Database, store: ArtefactStore, tmp_path: Path) -> None:
+    add_step(database)
+    scores = [{"index": index, "value": index / 2} for index in range(2 * BATCH + 1)]
+    files = put(store, tmp_path / "out", {"segment_scores.jsonl": lines(*scores)})
+    with database.transaction() as session:
+        ingest(session, "k", StepResult(), files, store)
+    with database.session() as session:
+        assert session.scalar(select(func.count()).select_from(SegmentScore)) == len(scores)
+        assert session.scalar(select(func.sum(SegmentScore.value))) == sum(s["value"] for s in scores)
+
+
+def test_an_error_leaves_the_rows_as_they_were(
+    database: Database, store: ArtefactStore, tmp_path: Path
+) -> None:
+    add_step(database)
+    good = put(store, tmp_path / "1", {"segment_scores.jsonl": lines(SCORE)})
+    bad = put(store, tmp_path / "2", {"segment_scores.jsonl": lines(SCORE, SCORE)})
+    with database.transaction() as session:
+        ingest(session, "k", StepResult(), good, store)
+    with pytest.raises(StepError), database.transaction() as session:
+        ingest(session, "k", StepResult(), bad, store)
+    assert rows_of(database, SegmentScore) == [SCORE]
+
+
+def fail(url: str, store: ArtefactStore, result: StepResult, files: list[StoredFile]) -> str:
+    """The message of the StepError."""
+    database = open_database(url)
+    add_step(database)
+    with pytest.raises(StepError) as error, database.transaction() as session:
+        ingest(session, "k", result, files, store)
+    database.close()
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "hypotheses.jsonl",
+            lines(HYPOTHESIS, {**HYPOTHESIS, "index": 1, "colour": 1}),
+            "hypotheses.jsonl, line 2: unknown key 'colour'; the keys are "
+            "index, text, score, length, selected_size",
+        ),
+        (
+            "segment_scores.jsonl",
+            lines({"index": 0}),
+            "segment_scores.jsonl, line 1: missing key 'value'; the keys are index, value",
+        ),
+        (
+            "segment_scores.jsonl",
+            b'{"index": 0, "value": NaN}\n',
+            "segment_scores.jsonl, line 1: not JSON: NaN is not a JSON number",
+        ),
+        (
+            "segment_scores.jsonl",
+            b'{"index": 0, "value": 1e999}\n',
+            "segment_scores.jsonl, line 1: value is not finite: inf",
+        ),
+        (
+            "segment_scores.jsonl",
+            b'{"index": 0, "value": 1' + b"0" * 400 + b"}\n",
+            "segment_scores.jsonl, line 1: value is too large: 1" + "0" * 79,
+        ),
+        (
+            "segment_scores.jsonl",
+            lines(SCORE) + b"\n",
+            "segment_scores.jsonl, line 2: not JSON: Expecting value: line 2 column 1 (char 1)",
+        ),
+        ("segment_scores.jsonl", b"[]\n", "segment_scores.jsonl, line 1: not a JSON object"),
+        ("segment_scores.jsonl", b"\xff\n", "segment_scores.jsonl, line 1: not valid UTF-8"),
+        (
+            "segment_scores.jsonl",
+            lines(SCORE, SCORE),
+            "segment_scores.jsonl, line 2: index 0 after 0; the indices must rise",
+        ),
+        (
+            "hypotheses.jsonl",
+            lines({**HYPOTHESIS, "length": 2.0}),
+            "hypotheses.jsonl, line 1: length is not a whole number: 2.0",
+        ),
+        (
+            "hypotheses.jsonl",
+            lines({**HYPOTHESIS, "length": -1}),
+            "hypotheses.jsonl, line 1: length is not between 0 and 2147483647: -1",
+        ),
+        (
+            "hypotheses.jsonl",
+            lines({**HYPOTHESIS, "text": None}),
+            "hypotheses.jsonl, line 1: text is not text: None",
+        ),
+        (
+            "hypotheses.jsonl",
+            lines({**HYPOTHESIS, "text": "a\0b"}),
+            "hypotheses.jsonl, line 1: text holds a NUL character: 'a\\x00b'",
+        ),
+        (
+            "segments.jsonl",
+            b'{"index": 0, "source": "\\ud800", "reference": "", "idioms": []}\n',
+            "segments.jsonl, line 1: source holds half of a surrogate pair: '\\ud800'",
+        ),
+        (
+            "segments.jsonl",
+            lines({**SEGMENT, "idioms": {}}),
+            "segments.jsonl, line 1: idioms is not a list: {}",
+        ),
+        (
+            "segments.jsonl",
+            lines({**SEGMENT, "idioms": [{"name": "a\0"}]}),
+            "segments.jsonl, line 1: idioms holds a NUL character: [{'name': 'a\\x00'}]",
+        ),
+    ],
+)
+def test_a_bad_line_is_named(
+    sqlite_url: str, store: ArtefactStore, tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    files = put(store, tmp_path / "out", {name: content})
+    assert fail(sqlite_url, store, StepResult(), files) == message
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (StepResult([MetricRow("bleu", math.nan)]), "metric 'bleu': value is not finite: nan"),
+        (
+            StepResult([MetricRow("bleu", 1.0, low=-math.inf, subject="dev")]),
+            "metric 'bleu' of 'dev': low is not finite: -inf",
+        ),
+        (StepResult([MetricRow("bleu", None)]), "metric 'bleu' has neither a value nor a note that says why"),
+        (StepResult([MetricRow("bleu", 1.0), MetricRow("bleu", 2.0)]), "metric 'bleu' is given twice"),
+        (
+            StepResult([MetricRow("bleu", 1.0, detail={"p_values": [0.5, math.nan]})]),
+            "metric 'bleu': detail is not finite: {'p_values': [0.5, nan]}",
+        ),
+        (
+            StepResult([MetricRow("bleu", 1.0, detail={"path": Path("a")})]),
+            "metric 'bleu': detail holds a PosixPath, which JSON does not have: {'path': PosixPath('a')}",
+        ),
+        (
+            StepResult(points=[PointRow("loss", 1, 2.0), PointRow("loss", 2, math.nan)]),
+            "point 1 of 'loss': y is not finite: nan",
+        ),
+        (StepResult(facts={"seconds": math.inf}), "fact 'seconds' is not finite: inf"),
+    ],
+)
+def test_a_bad_number_is_named(
+    sqlite_url: str, store: ArtefactStore, result: StepResult, message: str
+) -> None:
+    assert fail(sqlite_url, store, result, []) == message
+
+
+def test_numpy_numbers_are_numbers(database: Database, store: ArtefactStore) -> None:
+    add_step(database)
+    metric = MetricRow(
+        "m", np.float64(0.5), low=np.float32(0.25), detail={"n": np.int64(3), "mean": np.float64(0.25)}
+    )  # type: ignore[arg-type]
+    with database.transaction() as session:
+        ingest(session, "k", StepResult([metric]), [], store)
+    (row,) = rows_of(database, Metric)
+    assert (row["value"], row["low"]) == (0.5, 0.25)
+    assert json.dumps(row["detail"], sort_keys=True) == '{"mean": 0.25, "n": 3}'
