@@ -63,7 +63,7 @@ def test_check_says_what_to_do(place: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is empty; run: creamtea db upgrade"):
         call("check")
     call("upgrade", "0001")
-    with pytest.raises(InputError, match="has schema revision 0001, .*; run: creamtea db upgrade"):
+    with pytest.raises(InputError, match=r"has schema revision 0001, .*; run: creamtea db upgrade"):
         call("check")
     call("upgrade")
     with open_database(f"sqlite:///{tmp_path}/a.db").transaction() as session:
