@@ -2,8 +2,7 @@
 
 Ids: pad 0, unk 1, bos 2, eos 3. SentencePiece's own normalisation is off ("identity"), because the text
 is already NFC with single blanks (`text.normalise`). So `decode(encode(text)) == normalise(text)` for
-text of the training characters (but for U+2581, SentencePiece's mark of a blank), and every subword has
-exact character offsets.
+text of the training characters, and every subword has exact character offsets.
 """
 
 from __future__ import annotations

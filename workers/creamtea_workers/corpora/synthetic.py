@@ -42,7 +42,7 @@ def training_and_dev(
     return train, _translate(dev_units, corpus.gamma, f"{corpus.seed} dev")
 
 
-def test_pairs(test_set: SyntheticTestSet, corpus: SyntheticCorpus) -> list[SyntheticPair]:
+def unseen_pairs(test_set: SyntheticTestSet, corpus: SyntheticCorpus) -> list[SyntheticPair]:
     """Pairs of the corpus's language and temperature whose sources are in neither its training nor its
     development set (nor twice in the test set)."""
     seen = {" ".join(units) for split in _corpus_sources(corpus) for units in split}

@@ -21,12 +21,14 @@ from creamtea.errors import StepError
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_ALSO_WHITE = str.maketrans("\0\u2581", "  ")
 
 
 def normalise(line: str) -> str:
     """NFC, and white space made plain: every run of Unicode white space (tab, carriage return, no-break
-    and ideographic space, U+0085, U+2028 …) and NUL becomes one blank, outer ones go. Idempotent."""
-    return unicodedata.normalize("NFC", " ".join(line.replace("\0", " ").split()))
+    and ideographic space, U+0085, U+2028 …) becomes one blank, outer ones go. NUL (which PostgreSQL cannot
+    store) and U+2581 (with which SentencePiece marks blanks) count as white space. Idempotent."""
+    return unicodedata.normalize("NFC", " ".join(line.translate(_ALSO_WHITE).split()))
 
 
 def move_span(line: str, span: tuple[int, int]) -> tuple[int, int]:
@@ -38,8 +40,8 @@ def move_span(line: str, span: tuple[int, int]) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class UserFile:
-    """A file of the user: `name` as the study gives it, `path` on this machine, and the sha256 of its unpacked
-    content when the study was planned."""
+    """A file of the user: `name` as the study gives it, `path` on this machine, and the sha256 that its
+    unpacked content had when the study was planned."""
 
     name: str
     path: Path

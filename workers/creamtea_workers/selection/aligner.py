@@ -232,8 +232,10 @@ def _best_tension(expected: _Expected, tension: float) -> float:
             gradient -= float(weights @ mean)
             curvature -= float(weights @ ((prior * feature**2).sum(axis=1) - mean**2))
         low, high = (tension, high) if gradient > 0 else (low, tension)
-        step = tension - gradient / curvature if curvature < 0 else low
-        before, tension = tension, step if low < step < high else (low + high) / 2
+        if curvature >= 0:
+            break  # every source is one subword long: λ says nothing
+        step = tension - gradient / curvature
+        before, tension = tension, step if low <= step <= high else (low + high) / 2
         if abs(tension - before) < 1e-6:
             break
     return tension

@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 from creamtea.engine.step import MetricRow, StepContext, StepResult
 from creamtea.study.spec import SyntheticCorpus, SyntheticTestSet, TestSet
 from creamtea_workers.corpora.files import Files, Segment, read_test_set
-from creamtea_workers.corpora.synthetic import test_pairs
+from creamtea_workers.corpora.synthetic import unseen_pairs
 from creamtea_workers.corpora.text import write_jsonl
 
 _TEST_SET: TypeAdapter[TestSet] = TypeAdapter(TestSet)
@@ -19,7 +19,7 @@ def run(context: StepContext) -> StepResult:
         corpus = SyntheticCorpus.model_validate(context.params["corpus"])
         segments = [
             Segment(pair.source, pair.target, [idiom._asdict() for idiom in pair.idioms])
-            for pair in test_pairs(spec, corpus)
+            for pair in unseen_pairs(spec, corpus)
         ]
     else:
         segments = read_test_set(spec, Files(context.params, context.locations))

@@ -1,0 +1,185 @@
+"""The steps corpus, test_set, subwords and align: files, metrics, and that one fits the next."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from creamtea.engine.step import StepResult
+from creamtea.errors import StepError
+from creamtea_workers.corpora.subwords import SubwordModel
+from creamtea_workers.selection.lexicon import Lexicon
+from creamtea_workers.steps import align, corpus, subwords, test_set
+
+LANGUAGES = {"source": "en", "target": "de"}
+SYNTHETIC = {"kind": "synthetic", "train": 300, "dev": 20}
+
+
+class NoCheckpoints:
+    def save(self, name: str, source: Path) -> None:
+        raise AssertionError("these steps are short and save nothing")
+
+    def load(self, name: str) -> Path | None:
+        return None
+
+
+@dataclass
+class Context:
+    """A StepContext without an engine."""
+
+    params: dict[str, Any]
+    output: Path
+    folders: dict[str, Path] = field(default_factory=dict)
+    locations: dict[str, str] = field(default_factory=dict)
+    checkpoints: NoCheckpoints = field(default_factory=NoCheckpoints)
+    cpus: int = 1
+    gpus: float = 0.0
+    reports: list[tuple[float, float]] = field(default_factory=list)
+
+    def input(self, role: str) -> Path:
+        return self.folders[role]
+
+    def inputs(self, role: str) -> list[Path]:
+        return [self.folders[role]]
+
+    def progress(self, done: float, total: float, message: str = "") -> None:
+        self.reports.append((done, total))
+
+
+Run = Callable[..., tuple[StepResult, Context]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    def run_step(module: Any, name: str, **more: Any) -> tuple[StepResult, Context]:
+        context = Context(output=tmp_path / name, **more)
+        context.output.mkdir()
+        return module.run(context), context
+
+    return run_step
+
+
+def numbers(result: StepResult) -> dict[str, float | None]:
+    return {f"{row.name} {row.subject}".strip(): row.value for row in result.metrics}
+
+
+def run_corpus(run: Run) -> tuple[StepResult, Context]:
+    return run(corpus, "corpus", params={"corpus": SYNTHETIC, "languages": LANGUAGES, "digests": {}})
+
+
+def test_a_synthetic_corpus_is_written_and_counted(run: Run) -> None:
+    result, context = run_corpus(run)
+    lines = {path.name: path.read_text().count("\n") for path in context.output.iterdir()}
+    assert lines == {"train.src": 300, "train.tgt": 300, "dev.src": 20, "dev.tgt": 20}
+    assert numbers(result) == {
+        "pairs train_read": 300,
+        "pairs train_kept": 300,
+        "pairs dev_read": 20,
+        "pairs dev_kept": 20,
+        "dropped empty": 0,
+        "dropped too_long": 0,
+        "dropped ratio": 0,
+        "dropped duplicate": 0,
+    }
+    assert context.reports[-1] == (1, 1)
+
+
+def user_files(tmp_path: Path, **texts: str) -> dict[str, dict[str, str]]:
+    """`params` and `locations` for files that a study names as their keys."""
+    for name, text in texts.items():
+        (tmp_path / name).write_bytes(text.encode())
+    return {
+        "digests": {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()},
+        "locations": {name: str(tmp_path / name) for name in texts},
+    }
+
+
+def test_a_corpus_of_files_is_read_where_it_lies(run: Run, tmp_path: Path) -> None:
+    found = user_files(tmp_path, en="a\n\nb\n", de="x\ny\nz\n")
+    pair = {"source": "en", "target": "de"}
+    spec = {"kind": "files", "train": [pair], "dev": pair}
+    result, context = run(
+        corpus,
+        "corpus",
+        params={"corpus": spec, "languages": LANGUAGES, "digests": found["digests"]},
+        locations=found["locations"],
+    )
+    assert (context.output / "train.tgt").read_text() == "x\nz\n"
+    assert numbers(result)["dropped empty"] == 1
+    assert numbers(result)["pairs dev_read"] == 3
+    assert numbers(result)["pairs dev_kept"] == 2
+
+
+def test_a_file_that_changed_after_planning_fails_the_step(run: Run, tmp_path: Path) -> None:
+    found = user_files(tmp_path, en="a\n", de="x\n")
+    (tmp_path / "de").write_text("y\n")
+    spec = {"kind": "files", "source": "en", "target": "de"}
+    with pytest.raises(StepError, match="de has changed since the study was planned"):
+        run(
+            test_set,
+            "test",
+            params={"test_set": spec, "corpus": None, "languages": LANGUAGES, "digests": found["digests"]},
+            locations=found["locations"],
+        )
+
+
+def read_segments(context: Context) -> list[dict[str, Any]]:
+    text = (context.output / "segments.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.split("\n")[:-1]]
+
+
+def test_a_synthetic_test_set_is_annotated(run: Run) -> None:
+    spec = {"kind": "synthetic", "corpus": "c", "lines": 40}
+    params = {"test_set": spec, "corpus": SYNTHETIC, "languages": LANGUAGES, "digests": {}}
+    result, context = run(test_set, "test", params=params)
+    segments = read_segments(context)
+    assert [segment["index"] for segment in segments] == list(range(40))
+    idioms = [(segment, idiom) for segment in segments for idiom in segment["idioms"]]
+    assert numbers(result) == {"segments": 40, "idioms": len(idioms)}
+    assert len(idioms) > 5
+    for segment, idiom in idioms:
+        assert set(idiom) == {"name", "source", "target"}
+        assert segment["source"][slice(*idiom["source"])] == idiom["name"]
+        assert len(segment["reference"][slice(*idiom["target"])].split()) in (2, 3)
+
+
+def test_a_test_set_of_files_keeps_an_empty_line(run: Run, tmp_path: Path) -> None:
+    found = user_files(tmp_path, en="a\n\nc\n", de="x\n\nz\n")
+    spec = {"kind": "files", "source": "en", "target": "de"}
+    result, context = run(
+        test_set,
+        "test",
+        params={"test_set": spec, "corpus": None, "languages": LANGUAGES, "digests": found["digests"]},
+        locations=found["locations"],
+    )
+    assert numbers(result) == {"segments": 3, "idioms": 0}
+    assert read_segments(context)[1] == {"index": 1, "source": "", "reference": "", "idioms": []}
+
+
+def test_subwords_and_lexicon_are_made_of_the_corpus(run: Run) -> None:
+    folders = {"corpus": run_corpus(run)[1].output}
+    made, context = run(subwords, "subwords", params={"subwords": {"vocabulary": 200}}, folders=folders)
+    assert numbers(made) == {"vocabulary_size": 200}
+    folders["subwords"] = context.output
+    params = {"alignment": {"iterations": 3, "max_k": 7}}
+    aligned, context = run(align, "align", params=params, folders=folders)
+    lexicon = Lexicon.load(context.output / "lexicon.npz")
+    assert numbers(aligned) == {"lexicon_entries": lexicon.entries}
+    assert [(point.series, point.x) for point in aligned.points] == [
+        ("log_likelihood", iteration) for iteration in (1, 2, 3)
+    ]
+    source = (folders["corpus"] / "train.src").read_text().split("\n")[0]
+    ids = SubwordModel.load(folders["subwords"] / "subwords.model").encode(source)
+    assert 1 < len(lexicon.select(ids, 7)) <= 7 * len(set(ids)) + 1
+
+
+def test_a_vocabulary_the_corpus_cannot_fill_fails_the_step(run: Run) -> None:
+    folders = {"corpus": run_corpus(run)[1].output}
+    with pytest.raises(StepError, match="more than this corpus can fill"):
+        run(subwords, "subwords", params={"subwords": {"vocabulary": 30000}}, folders=folders)

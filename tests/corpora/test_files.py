@@ -1,0 +1,186 @@
+"""The user's pairs: alignment, filters and their counts, annotated test sets."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from creamtea.errors import StepError
+from creamtea.study.spec import FilesCorpus, FilesTestSet, Filters, TextPair
+from creamtea_workers.corpora.files import Files, Pair, drop_reason, filter_pairs, read_corpus, read_test_set
+
+
+class Folder:
+    """Text files as a study would name them, with their digests."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.digests: dict[str, str] = {}
+        self.locations: dict[str, str] = {}
+
+    def write(self, name: str, text: str) -> str:
+        path = self.path / name
+        path.write_text(text, encoding="utf-8", newline="\n")
+        self.digests[name] = hashlib.sha256(path.read_bytes()).hexdigest()
+        self.locations[name] = str(path)
+        return name
+
+    @property
+    def files(self) -> Files:
+        return Files({"digests": self.digests}, self.locations)
+
+    def pair(self, name: str, source: str, target: str) -> TextPair:
+        return TextPair(source=self.write(f"{name}.en", source), target=self.write(f"{name}.de", target))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path)
+
+
+# ---------------------------------------------------------------- training and development text
+
+
+def corpus_of(folder: Folder, train: tuple[str, str], dev: tuple[str, str], filters: Filters) -> FilesCorpus:
+    return FilesCorpus(
+        kind="files",
+        train=[folder.pair("train", *train)],
+        dev=folder.pair("dev", *dev),
+        filters=filters,
+    )
+
+
+def test_every_pair_is_kept_or_counted_once(folder: Folder) -> None:
+    pairs = [
+        ("a b", "x y"),  # kept
+        ("c\u0085d", "z"),  # kept: U+0085 ends no line
+        ("", "x"),  # empty
+        ("\u00a0\t", "x"),  # empty: nothing but white space
+        ("a\u00a0b", "x y"),  # duplicate of the first, once white space is plain
+        ("a a a a a a a a a", "x"),  # too long, and of a bad ratio: counted as too long
+        ("a a a a a a", "x"),  # ratio
+        ("a a a a a", "x"),  # kept: too short for the ratio to be asked
+        ("u\u0308", "x"),  # kept
+        ("ü", "x"),  # duplicate, once letters are composed
+    ]
+    source, target = ("\n".join(side) + "\n" for side in zip(*pairs, strict=True))
+    filters = Filters(max_words=8, max_ratio=4.0, ratio_from=6)
+    corpus = read_corpus(corpus_of(folder, (source, target), ("a\n", "x\n"), filters), folder.files)
+    assert corpus.train == [("a b", "x y"), ("c d", "z"), ("a a a a a", "x"), ("ü", "x")]
+    assert corpus.train_read == 10
+    assert corpus.dropped == {"empty": 2, "duplicate": 2, "too_long": 1, "ratio": 1}
+
+
+def test_a_ratio_at_the_limit_passes() -> None:
+    filters = Filters(max_ratio=4.0, ratio_from=6)
+    assert drop_reason(Pair("a " * 8, "x x"), filters) is None
+    assert drop_reason(Pair("x x", "a " * 9), filters) == "ratio"
+
+
+def test_duplicates_stay_where_the_filter_is_off() -> None:
+    pairs = [Pair("a", "x"), Pair("a", "x")]
+    assert filter_pairs(pairs, Filters(duplicates=False)) == (pairs, {})
+
+
+def test_one_source_with_two_translations_is_no_duplicate() -> None:
+    pairs = [Pair("a", "x"), Pair("a", "y")]
+    assert filter_pairs(pairs, Filters()) == (pairs, {})
+
+
+def test_a_development_set_loses_only_empty_pairs(folder: Folder) -> None:
+    dev = ("a\na\n\na a a a a a a\n", "x\nx\nx\nx\n")
+    corpus = read_corpus(corpus_of(folder, ("a\n", "x\n"), dev, Filters(max_words=3)), folder.files)
+    assert corpus.dev == [("a", "x"), ("a", "x"), ("a a a a a a a", "x")]
+    assert corpus.dev_read == 4
+    assert not corpus.dropped
+
+
+def test_several_training_files_are_one_corpus(folder: Folder) -> None:
+    spec = FilesCorpus(
+        kind="files",
+        train=[folder.pair("one", "a\nb\n", "x\ny\n"), folder.pair("two", "b\nc\n", "y\nz\n")],
+        dev=folder.pair("dev", "a\n", "x\n"),
+    )
+    corpus = read_corpus(spec, folder.files)
+    assert corpus.train == [("a", "x"), ("b", "y"), ("c", "z")]
+
+
+def test_misaligned_files_are_named_with_their_lengths(folder: Folder) -> None:
+    spec = corpus_of(folder, ("a\nb\n", "x\n"), ("a\n", "x\n"), Filters())
+    with pytest.raises(StepError, match=r"train\.en has 2 lines, train\.de has 1 lines"):
+        read_corpus(spec, folder.files)
+
+
+def test_a_corpus_with_nothing_left_says_what_was_dropped(folder: Folder) -> None:
+    spec = corpus_of(folder, ("a\n\n", "\nx\n"), ("a\n", "x\n"), Filters())
+    with pytest.raises(
+        StepError, match=r"no training pair is left of the 2 in train\.en \(dropped: empty 2\)"
+    ):
+        read_corpus(spec, folder.files)
+
+
+def test_an_empty_development_set_is_refused(folder: Folder) -> None:
+    spec = corpus_of(folder, ("a\n", "x\n"), ("", ""), Filters())
+    with pytest.raises(StepError, match=r"no development pair is left of the 0 in dev\.en"):
+        read_corpus(spec, folder.files)
+
+
+# ---------------------------------------------------------------- test sets
+
+
+def make_test_set(folder: Folder, source: str, target: str, **more: Any) -> FilesTestSet:
+    pair = folder.pair("test", source, target)
+    return FilesTestSet(kind="files", source=pair.source, target=pair.target, **more)
+
+
+def test_an_empty_line_of_a_test_set_keeps_its_index(folder: Folder) -> None:
+    segments = read_test_set(make_test_set(folder, "a\n\na\n", "x\ny\nx\n"), folder.files)
+    assert segments == [("a", "x", []), ("", "y", []), ("a", "x", [])]
+
+
+def test_a_limit_takes_the_first_lines(folder: Folder) -> None:
+    segments = read_test_set(make_test_set(folder, "a\nb\nc\n", "x\ny\nz\n", limit=2), folder.files)
+    assert [segment.source for segment in segments] == ["a", "b"]
+
+
+def test_a_test_set_without_lines_is_refused(folder: Folder) -> None:
+    with pytest.raises(StepError, match=r"test\.en has no line"):
+        read_test_set(make_test_set(folder, "", ""), folder.files)
+
+
+def test_idioms_move_with_the_normalised_text(folder: Folder) -> None:
+    source, target = "he  broke\u00a0the ice", " er brach das Eis\r"
+    note = {"name": "break the ice", "source": [4, 17], "target": [4, 17]}
+    idioms = folder.write("idioms.jsonl", json.dumps([note]) + "\n")
+    (segment,) = read_test_set(make_test_set(folder, source, target, idioms=idioms), folder.files)
+    (idiom,) = segment.idioms
+    assert segment.source[slice(*idiom["source"])] == "broke the ice"
+    assert segment.reference[slice(*idiom["target"])] == "brach das Eis"
+
+
+def idiom_error(folder: Folder, lines: str) -> str:
+    idioms = folder.write("idioms.jsonl", lines)
+    with pytest.raises(StepError) as caught:
+        read_test_set(make_test_set(folder, "ab\nc\n", "x\ny\n", idioms=idioms), folder.files)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "lines, message",
+    [
+        ("[]\n", "test.en has 2 lines, idioms.jsonl has 1 lines"),
+        ("[]\nno json\n", "idioms.jsonl, line 2: "),
+        ('[{"name": "i", "source": [0, 2]}]\n[]\n', "idioms.jsonl, line 1: [0]['target'] Field required"),
+        (
+            '[{"name": "i", "source": [0, 3], "target": [0, 1]}]\n[]\n',
+            "idioms.jsonl, line 1: source [0, 3] is no span of text in a line of 2 characters",
+        ),
+        ('[{"name": "i", "source": [1, 1], "target": [0, 1]}]\n[]\n', "source [1, 1] is no span of text"),
+    ],
+)
+def test_annotation_that_does_not_fit_is_named(folder: Folder, lines: str, message: str) -> None:
+    assert message in idiom_error(folder, lines)

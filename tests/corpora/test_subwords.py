@@ -1,0 +1,101 @@
+"""Subwords: round trips, offsets, ids, and what a vocabulary can be."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from creamtea.errors import StepError
+from creamtea.study.spec import Subwords
+from creamtea_workers.corpora.subwords import BOS, EOS, PAD, UNK, SubwordModel, train_subwords
+from creamtea_workers.corpora.text import normalise, write_lines
+
+LETTERS = "abcdefgü,."
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rng = random.Random(1)
+    words = ["".join(rng.choice(LETTERS) for _ in range(rng.randint(1, 7))) for _ in range(150)]
+    path = tmp_path_factory.mktemp("text") / "train"
+    write_lines(path, (" ".join(rng.choices(words, k=6)) for _ in range(300)))
+    return path
+
+
+@pytest.fixture(scope="module", params=["bpe", "unigram"])
+def model(request: pytest.FixtureRequest, text: Path) -> SubwordModel:
+    path = text.with_name(request.param)
+    train_subwords([text], Subwords(kind=request.param, vocabulary=100), path)
+    return SubwordModel.load(path)
+
+
+@settings(deadline=None)
+@given(line=st.text(alphabet=LETTERS + " \u00a0\t"))
+def test_decoding_gives_the_normalised_text_back(model: SubwordModel, line: str) -> None:
+    assert model.decode(model.encode(line)) == normalise(line)
+
+
+@settings(deadline=None)
+@given(line=st.text(alphabet=LETTERS + " ßx\u2581").map(normalise))
+def test_offsets_cut_the_text_into_its_subwords(model: SubwordModel, line: str) -> None:
+    offsets = model.offsets(line)
+    assert [offset.id for offset in offsets] == model.encode(line)
+    assert "".join(line[start:end] for _, start, end in offsets) == line.replace(" ", "")
+    for id_, start, end in offsets:
+        if id_ != UNK:
+            assert model.pieces([id_])[0].removeprefix("\u2581") == line[start:end]
+
+
+def test_offsets_need_normalised_text(model: SubwordModel) -> None:
+    with pytest.raises(ValueError, match="normalised"):
+        model.offsets("a  b")
+
+
+def test_special_ids_are_fixed_and_not_decoded(model: SubwordModel) -> None:
+    assert model.pieces([PAD, UNK, BOS, EOS]) == ["<pad>", "<unk>", "<s>", "</s>"]
+    ids = model.encode("abc de")
+    assert model.decode([BOS, *ids, EOS, PAD, PAD]) == "abc de"
+    assert not {PAD, BOS, EOS} & set(model.encode("<pad> <s> </s>"))
+
+
+def test_unknown_characters_are_shown(model: SubwordModel) -> None:
+    assert model.decode(model.encode("a ß")) == "a ⁇"
+
+
+def test_the_empty_line_has_no_subwords(model: SubwordModel) -> None:
+    assert (model.encode(""), model.offsets(""), model.decode([])) == ([], [], "")
+
+
+def test_size_is_what_was_asked(model: SubwordModel) -> None:
+    assert model.size == 100
+
+
+def test_the_same_text_gives_the_same_model(text: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        train_subwords([text, text], Subwords(vocabulary=80), tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_vocabulary_that_is_too_large_names_the_largest(text: Path, tmp_path: Path, kind: str) -> None:
+    with pytest.raises(StepError, match=r"vocabulary 20000 is more than.*possible for \w+ is \d+;") as caught:
+        train_subwords([text], Subwords.model_validate({"kind": kind, "vocabulary": 20000}), tmp_path / "m")
+    largest = int(str(caught.value).split(" is ")[-1].split(";")[0])
+    train_subwords([text], Subwords.model_validate({"kind": kind, "vocabulary": largest}), tmp_path / "m")
+    assert SubwordModel.load(tmp_path / "m").size == largest
+
+
+def test_a_vocabulary_smaller_than_the_alphabet_names_the_smallest(tmp_path: Path) -> None:
+    write_lines(tmp_path / "text", ["abcdefghijklmnopqrstuvwxyz"])
+    with pytest.raises(StepError, match=r"vocabulary 16 is less than the characters.*possible is 31"):
+        train_subwords([tmp_path / "text"], Subwords(vocabulary=16), tmp_path / "m")
+
+
+def test_the_ids_are_those_of_the_models() -> None:
+    from creamtea_workers.models import interface
+
+    assert (PAD, UNK, BOS, EOS) == (interface.PAD, interface.UNK, interface.BOS, interface.EOS)

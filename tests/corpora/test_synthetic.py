@@ -1,0 +1,122 @@
+"""The synthetic corpus: deterministic, unseen test sentences, and idioms that mean something."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from creamtea.study.spec import SyntheticCorpus, SyntheticTestSet
+from creamtea_workers.corpora import language
+from creamtea_workers.corpora.synthetic import SyntheticPair, training_and_dev, unseen_pairs
+
+CORPUS = SyntheticCorpus(kind="synthetic", train=3000, dev=100)
+
+
+@pytest.fixture(scope="module")
+def train() -> list[SyntheticPair]:
+    return training_and_dev(CORPUS)[0]
+
+
+def draw_test_set(**changes: object) -> list[SyntheticPair]:
+    spec = SyntheticTestSet.model_validate({"kind": "synthetic", "corpus": "c", "lines": 200, **changes})
+    return unseen_pairs(spec, CORPUS)
+
+
+def test_a_seed_gives_the_same_corpus(train: list[SyntheticPair]) -> None:
+    assert training_and_dev(CORPUS)[0] == train
+
+
+def test_another_seed_gives_other_sentences_of_the_same_language(train: list[SyntheticPair]) -> None:
+    other, _ = training_and_dev(CORPUS.model_copy(update={"seed": 5}))
+    assert not {pair.source for pair in other[:20]} & {pair.source for pair in train}
+    words = {word for pair in train for word in pair.target.split()}
+    common = Counter(word for pair in other for word in pair.target.split()).most_common(100)
+    assert {word for word, _ in common} <= words
+
+
+def test_no_source_sentence_comes_twice(train: list[SyntheticPair]) -> None:
+    dev, test = training_and_dev(CORPUS)[1], draw_test_set()
+    sources = [pair.source for pair in [*train, *dev, *test]]
+    assert len(set(sources)) == 3000 + 100 + 200
+
+
+def test_what_a_test_set_would_repeat_is_left_out() -> None:
+    """Without the exclusion, this test set of short sentences would hold training sentences."""
+    large = CORPUS.model_copy(update={"train": 12000})
+    spec = SyntheticTestSet(kind="synthetic", corpus="c", lines=2000)
+    drawn = {pair.source for pair in unseen_pairs(spec, large.model_copy(update={"train": 10, "dev": 1}))}
+    seen = {pair.source for pair in training_and_dev(large)[0]}
+    assert drawn & seen
+    assert not {pair.source for pair in unseen_pairs(spec, large)} & seen
+
+
+def test_temperature_zero_translates_a_word_always_alike() -> None:
+    pairs, _ = training_and_dev(CORPUS.model_copy(update={"gamma": 0.0, "train": 500}))
+    best = {word: max(row, key=lambda w: row[w]) for word, row in language.tables().lexical.items()}
+    allowed = {word for target in best.values() for word in target.split()}
+    assert {word for pair in pairs for word in pair.target.split()} <= allowed
+
+
+def test_sentences_have_four_to_fourteen_words_and_some_translation(train: list[SyntheticPair]) -> None:
+    assert {len(pair.source.split()) for pair in train} == set(range(4, 15))
+    assert all(pair.target for pair in train)
+
+
+# ---------------------------------------------------------------- idioms
+
+
+def test_offsets_cut_out_the_idiom_and_its_translation(train: list[SyntheticPair]) -> None:
+    lexical = language.tables().lexical
+    idioms = [(pair, idiom) for pair in train for idiom in pair.idioms]
+    assert len(idioms) > 600
+    for pair, idiom in idioms:
+        assert pair.source[slice(*idiom.source)] == idiom.name
+        assert {pair.target[slice(*idiom.target)]: 1.0} == lexical[idiom.name]
+
+
+def test_a_phrase_is_an_idiom_wherever_it_stands(train: list[SyntheticPair]) -> None:
+    pattern = re.compile(r"\b(?:" + "|".join(language.PHRASES) + r")\b")
+    for pair in train:
+        found = [match.span() for match in pattern.finditer(pair.source)]
+        assert found == [idiom.source for idiom in pair.idioms]
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.25, 1.0])
+def test_the_idiom_rate_is_the_share_of_sentences_with_one(rate: float) -> None:
+    pairs = draw_test_set(lines=1000, idiom_rate=rate)
+    assert sum(len(pair.idioms) for pair in pairs) == pytest.approx(1000 * rate, abs=45)
+    assert all(len(pair.idioms) <= 1 for pair in pairs)
+
+
+def test_every_idiom_is_learnable(train: list[SyntheticPair]) -> None:
+    """In the 12,000 sentences of the default, four times as often."""
+    counts = Counter(idiom.name for pair in train for idiom in pair.idioms)
+    assert set(counts) == set(language.PHRASES)
+    assert min(counts.values()) >= 7
+
+
+def test_the_words_of_an_idiom_are_mostly_literal(train: list[SyntheticPair]) -> None:
+    literal, idiomatic = Counter[str](), Counter[str]()
+    for pair in train:
+        inside = Counter(word for idiom in pair.idioms for word in idiom.name.split())
+        idiomatic += inside
+        literal += Counter(pair.source.split()) - inside
+    assert all(literal[word] > idiomatic[word] for word in language.IDIOM_WORDS)
+
+
+def test_an_idioms_translation_has_words_of_its_own() -> None:
+    lexical = language.tables().lexical
+    words = Counter(word for row in lexical.values() for target in row for word in target.split())
+    assert max(words.values()) == 1
+    assert all(2 <= len(target.split()) <= 3 for phrase in language.PHRASES for target in lexical[phrase])
+
+
+def test_idioms_are_phrases_of_ordinary_words_and_none_holds_another() -> None:
+    ordinary = {word for word in language.tables().lexical if " " not in word}
+    assert set(language.IDIOM_WORDS) <= ordinary
+    assert all(2 <= len(phrase.split()) <= 4 for phrase in language.PHRASES)
+    assert len(set(language.PHRASES)) == len(language.PHRASES) == 40
+    for one in language.PHRASES:
+        assert not any(f" {one} " in f" {other} " for other in language.PHRASES if other != one)

@@ -1,0 +1,107 @@
+"""Reading the user's text: line ends, packing, encoding, normalisation."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from creamtea.errors import StepError
+from creamtea_workers.corpora.text import UserFile, move_span, normalise, read_lines, write_lines
+
+WHITE = "\u00a0\u0085\u2028\u3000\t\r\x0b "
+
+
+def user_file(path: Path, content: bytes, *, packed: bytes | None = None) -> UserFile:
+    path.write_bytes(content if packed is None else packed)
+    return UserFile("data/text.en", path, hashlib.sha256(content).hexdigest())
+
+
+def test_lines_end_at_newlines_only(tmp_path: Path) -> None:
+    file = user_file(tmp_path / "text", "one\u0085still one\u2028\ntwo\r\n\nfour".encode())
+    assert file.lines() == ["one\u0085still one\u2028", "two\r", "", "four"]
+
+
+def test_a_last_line_end_starts_no_line(tmp_path: Path) -> None:
+    assert user_file(tmp_path / "text", b"one\ntwo\n").lines() == ["one", "two"]
+
+
+def test_an_empty_file_has_no_lines(tmp_path: Path) -> None:
+    assert user_file(tmp_path / "text", b"").lines() == []
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+    assert user_file(tmp_path / "text", b"\xef\xbb\xbfone\n").lines() == ["one"]
+
+
+def test_gzip_is_known_by_its_content_and_the_digest_is_of_the_text(tmp_path: Path) -> None:
+    text = "grün\nblau\n".encode()
+    assert user_file(tmp_path / "text", text, packed=gzip.compress(text)).lines() == ["grün", "blau"]
+
+
+def test_a_damaged_gzip_file_is_named(tmp_path: Path) -> None:
+    file = user_file(tmp_path / "text", b"x" * 1000, packed=gzip.compress(b"x" * 1000)[:-9])
+    with pytest.raises(StepError, match=r"data/text\.en is a damaged gzip file"):
+        file.lines()
+
+
+def test_invalid_utf8_names_the_line(tmp_path: Path) -> None:
+    file = user_file(tmp_path / "text", b"fine\nals\xe4\n")
+    with pytest.raises(StepError, match=r"data/text\.en, line 2: not valid UTF-8 \(byte 4 of the line\)"):
+        file.lines()
+
+
+def test_a_changed_file_is_refused(tmp_path: Path) -> None:
+    file = user_file(tmp_path / "text", b"one\n")
+    file.path.write_bytes(b"another\n")
+    with pytest.raises(StepError, match=r"data/text\.en has changed since the study was planned"):
+        file.lines()
+
+
+def test_a_missing_file_says_that_workers_must_see_it(tmp_path: Path) -> None:
+    with pytest.raises(StepError, match=r"cannot be read \(No such file.*every machine"):
+        UserFile("data/text.en", tmp_path / "gone", "0").lines()
+
+
+def test_white_space_becomes_single_blanks() -> None:
+    assert normalise(f"{WHITE}ein{WHITE}Wort\0") == "ein Wort"
+
+
+def test_letters_are_composed() -> None:
+    assert normalise("gru\u0308n") == "grün"
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_normalising_twice_changes_nothing(text: str) -> None:
+    once = normalise(text)
+    assert normalise(once) == once
+    assert unicodedata.is_normalized("NFC", once)
+    assert "\n" not in once
+
+
+@settings(deadline=None)
+@given(st.data(), st.text(alphabet="abü" + WHITE, min_size=1))
+def test_a_span_moves_with_its_text(data: st.DataObject, line: str) -> None:
+    start = data.draw(st.integers(0, len(line) - 1))
+    end = data.draw(st.integers(start + 1, len(line)))
+    if not line[start].isspace():  # a span begins with its first character
+        first, last = move_span(line, (start, end))
+        assert normalise(line)[first:last] == normalise(line[start:end])
+
+
+def test_a_span_counts_composed_letters_once() -> None:
+    line = "u\u0308ber  das\u00a0Ziel"
+    start = line.index("Ziel")
+    assert move_span(line, (start, len(line))) == (9, 13)
+
+
+def test_lines_survive_the_artefact_files(tmp_path: Path) -> None:
+    lines = ["", "ein Satz", "", "⁇ \u0085 é"]
+    write_lines(tmp_path / "lines", lines)
+    assert read_lines(tmp_path / "lines") == lines
