@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from creamtea.cli import validate
 from creamtea.errors import InputError
 from creamtea.study.loader import load_study
+from creamtea.study.plan import plan
 
 Write = Callable[..., Path]
 
@@ -187,6 +193,15 @@ BAD = {
         "study.yaml:1: name: found !!python/name:os.system, "
         "allowed text, a number, true, false, null, a list or a block of keys",
     ),
+    "control character": (
+        ("name: small", 'name: small\ndescription: "a\\0b"'),
+        "study.yaml:2: description: found a control character in 'a\\x00b', "
+        "allowed text, a number, true, false, null, a list or a block of keys",
+    ),
+    "seed out of range": (
+        ("    nvs: {}\n", "    nvs: {}\n    seeds: [5000000000]\n"),
+        "study.yaml:13: variants.softmax.seeds[0]: found 5000000000, allowed less than 4,294,967,296",
+    ),
     "no language code": (
         ("source: en", "source: English"),
         'study.yaml:2: languages.source: found "English", '
@@ -212,11 +227,11 @@ NO_STUDY = {
     "list": (b"- a\n", "study.yaml:1: found a list, allowed a block of keys (name, languages, corpora, …)"),
     "tab": (
         b"name: x\nlanguages:\n\tsource: en\n",
-        "study.yaml:3: found a tab where YAML wants spaces, allowed valid YAML",
+        "study.yaml:3: found broken YAML (a tab where spaces must be), allowed valid YAML",
     ),
     "open bracket": (
         b"name: [a\nb: c\n",
-        "study.yaml:2: found expected ',' or ']', but got ':', allowed valid YAML",
+        "study.yaml:2: found broken YAML (expected ',' or ']', but got ':'), allowed valid YAML",
     ),
     "control character": (
         b"name: x\nb: \x07\n",
@@ -224,7 +239,8 @@ NO_STUDY = {
     ),
     "two documents": (
         b"name: x\n---\nname: y\n",
-        "study.yaml:2: found but found another document, allowed valid YAML",
+        "study.yaml:2: found broken YAML (expected a single document in the stream, "
+        "but found another document), allowed valid YAML",
     ),
     "nested too deeply": (b"[" * 100_000, "study.yaml:1: found blocks nested too deeply, allowed valid YAML"),
 }
@@ -307,7 +323,8 @@ def test_a_mistake_of_a_grid_is_said_once_and_at_its_value(write: Write) -> None
 OVERRIDES = {
     "name": 'found "name", allowed key=value with a dotted key (variants.softmax.training.max_epochs=2)',
     "name.x=1": 'name: found "small", allowed a block of keys',
-    "name=[a": "name: found expected ',' or ']', but got '<stream end>', allowed a value in YAML",
+    "name=[a": "name: found broken YAML (expected ',' or ']', but got '<stream end>'), "
+    "allowed a value in YAML",
     "variants.softmax.trainin.warmup=2": (
         "variants.softmax.trainin: found an unknown key, allowed one of corpus, subwords, objective, "
         "architecture, nvs, training, seeds (did you mean training?)"
@@ -338,3 +355,65 @@ def test_validate_json_lists_the_mistakes_and_leaves_with_2(write: Write) -> Non
         "study.yaml:16: variants.scones.objective.alpha",
         "study.yaml:19: systems.lexicon.selection.k",
     ]
+
+
+SPOILT = """
+name: small
+languages: {source: en, target: de}
+corpora:
+  grammar: {kind: synthetic}
+  text: {kind: files, train: [{source: a, target: b}], dev: {source: a, target: b}}
+subwords: {joint: {vocabulary: 100}}
+variants:
+  softmax: {corpus: grammar, subwords: joint, objective: {kind: softmax}, nvs: {}, seeds: [1, 2]}
+  scones: {corpus: grammar, subwords: joint, objective: {kind: scones, alpha: [0.2, 0.5]}}
+systems:
+  greedy: {variant: softmax, search: {kind: beam, width: 4}, precision: fp32}
+  lexicon: {variant: scones, selection: {kind: lexicon, k: 5}}
+  nvs: {variant: softmax, selection: {kind: nvs}}
+baseline: greedy
+test_sets: {test: {kind: synthetic, corpus: grammar}}
+alignment: {max_k: 1000}
+metrics: [{kind: bleu}, {kind: comet}]
+recall: {k: [1], thresholds: [0.5]}
+latency: {test_set: test, systems: [greedy, lexicon]}
+resources: {train: {cpus: 1}}
+"""
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.sampled_from(["grammar", "softmax", "greedy", "joint", "synthetic", "files", "nvs", "lexicon", ""])
+    | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["kind", "corpus", "width", "k", "x"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+def paths_of(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(found for key, child in inner for found in paths_of(child, (*path, key)))]
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_nothing_but_an_input_error_comes_of_a_wrong_value(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Whatever stands in one or two places of a study, it is loaded or refused in words."""
+    study = yaml.safe_load(SPOILT)
+    for _ in range(data.draw(st.integers(1, 2))):
+        *path, key = data.draw(st.sampled_from(paths_of(study)[1:]))
+        parent = study
+        for part in path:
+            parent = parent[part]
+        parent[key] = data.draw(ANYTHING)
+    file = tmp_path_factory.getbasetemp() / "spoilt.yaml"
+    file.write_text(yaml.safe_dump(study, allow_unicode=True), encoding="utf-8")
+    with suppress(InputError):
+        loaded = load_study(file)
+        plan(loaded.study, None)

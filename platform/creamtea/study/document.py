@@ -20,6 +20,7 @@ from creamtea.study.mistakes import KeyPath, Mistake, Place, StudyErrors, shown
 
 MAX_BYTES = 1_000_000
 MAX_VALUES = 50_000  # after aliases are expanded
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")  # escapes can write what a database refuses
 TAG = "tag:yaml.org,2002:"
 
 
@@ -167,10 +168,12 @@ def _compose(text: str) -> yaml.Node | None:
         return yaml.compose(text, Loader=CoreLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        problem = error.problem or "what is no YAML"
+        problem = error.problem or "unreadable"
         if "'\\t'" in problem:
-            problem = "a tab where YAML wants spaces"
-        raise BrokenYaml(1 if mark is None else mark.line + 1, problem) from None
+            problem = "a tab where spaces must be"
+        elif error.context and problem.startswith("but "):
+            problem = f"{error.context}, {problem}"
+        raise BrokenYaml(1 if mark is None else mark.line + 1, f"broken YAML ({problem})") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise BrokenYaml(line, f"the control character {chr(error.character)!r}") from None
@@ -239,7 +242,7 @@ class _Builder:
     def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Any:
         text: str = node.value
         match node.tag.removeprefix(TAG):
-            case "str":
+            case "str" if not CONTROL.search(text):
                 return text
             case "null":
                 return None
@@ -263,6 +266,8 @@ def _written(node: yaml.Node) -> str:
     if not isinstance(node, yaml.ScalarNode):
         return _node_name(node)
     kind = node.tag.removeprefix(TAG)
+    if CONTROL.search(node.value):
+        return f"a control character in {node.value[:40]!r}"
     if kind in ("str", "null", "bool", "int", "float"):
         return node.value[:40]
     return f"{node.tag.replace(TAG, '!!')} {node.value[:40]}".strip()

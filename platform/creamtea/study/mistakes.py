@@ -101,10 +101,10 @@ ALLOWED = {
     "dict_type": "a block of keys",
     "model_type": "a block of keys",
     "model_attributes_type": "a block of keys with a kind",
-    "greater_than": "more than {gt:g}",
-    "greater_than_equal": "at least {ge:g}",
-    "less_than": "less than {lt:g}",
-    "less_than_equal": "at most {le:g}",
+    "greater_than": "more than {gt:,}",
+    "greater_than_equal": "at least {ge:,}",
+    "less_than": "less than {lt:,}",
+    "less_than_equal": "at most {le:,}",
     "string_too_long": NAME_RULE,
 }
 
@@ -118,7 +118,7 @@ def mistakes_of_pydantic(
         kind, context, value = error["type"], error.get("ctx", {}), error["input"]
         if rest == ("[key]",):  # a name that a dict's keys refuse
             value = path[-1]
-        found, allowed = shown(value), ALLOWED.get(kind, "").format(**context)
+        found, allowed = shown(value), ALLOWED.get(kind, "").format(**_whole(context))
         if kind == "extra_forbidden":
             found = "an unknown key"
             allowed = one_of(allowed_keys(model, error["loc"][:-1]), path[-1])
@@ -138,6 +138,14 @@ def mistakes_of_pydantic(
         elif kind == "too_short":
             allowed = f"at least {context['min_length']} entry"
         yield Mistake(path, found, allowed or error["msg"])
+
+
+def _whole(context: Mapping[str, Any]) -> dict[str, Any]:
+    """1.0 as 1, for the eye."""
+    return {
+        key: int(value) if isinstance(value, float) and value.is_integer() else value
+        for key, value in context.items()
+    }
 
 
 def _path(loc: KeyPath, data: Any) -> tuple[KeyPath, KeyPath]:

@@ -1,0 +1,134 @@
+"""Grids: as many members as the product, in the order of the file, each with its own values."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from creamtea.study.grid import expand
+from creamtea.study.loader import load_study
+
+Write = Callable[..., Path]
+
+LISTS = st.lists(st.integers(1, 999), min_size=1, max_size=4, unique=True)
+AXES = st.dictionaries(
+    st.sampled_from(
+        [("architecture", "width"), ("architecture", "heads"), ("training", "warmup"), ("nvs", "weight")]
+    ),
+    LISTS,
+    max_size=3,
+)
+
+
+def nested(values: dict[tuple[str, str], Any]) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    for (block, key), value in values.items():
+        result.setdefault(block, {})[key] = value
+    return result
+
+
+@settings(deadline=None)
+@given(AXES, LISTS)
+def test_members_are_the_product_in_order(axes: dict[tuple[str, str], list[int]], widths: list[int]) -> None:
+    variant = nested(axes)
+    # blocks in the order in which they were first written, keys in the order of their block
+    order = [(block, key) for block, inner in variant.items() for key in inner]
+    data = {
+        "variants": {"v": variant, "plain": {}},
+        "systems": {"s": {"variant": "v", "search": {"kind": "beam", "width": widths}}},
+    }
+    result = expand(data)
+
+    combinations = list(itertools.product(*(axes[axis] for axis in order)))
+    assert list(result.data["variants"].values()) == [
+        *(nested(dict(zip(order, combination, strict=True))) for combination in combinations),
+        {},
+    ]
+    variants = list(result.data["variants"])[:-1]
+    assert len(variants) == math.prod(len(axes[axis]) for axis in order)
+    assert [(s["variant"], s["search"]["width"]) for s in result.data["systems"].values()] == [
+        (variant, width) for variant in variants for width in widths
+    ]
+    assert result.mistakes == []
+    assert list(expand(data).data["systems"]) == list(result.data["systems"])
+
+
+@settings(deadline=None)
+@given(AXES)
+def test_origin_leads_to_the_value_as_written(axes: dict[tuple[str, str], list[int]]) -> None:
+    written = {"variants": {"v": {**nested(axes), "corpus": "c"}}}
+    result = expand(written)
+    for member, value in result.data["variants"].items():
+        for block, key in axes:
+            section, name, *path, index = result.origin(("variants", member, block, key))
+            assert (section, name, *path) == ("variants", "v", block, key)
+            assert isinstance(index, int)
+            assert axes[block, key][index] == value[block][key]
+        assert result.origin(("variants", member, "corpus")) == ("variants", "v", "corpus")
+
+
+def test_the_document_is_not_changed() -> None:
+    search = {"kind": "beam", "width": [2, 4]}
+    data = {"systems": {"a": {"search": search}, "b": {"search": search}}}  # an alias shares the block
+    assert list(expand(data).data["systems"]) == ["a+width=2", "a+width=4", "b+width=2", "b+width=4"]
+    assert search == {"kind": "beam", "width": [2, 4]}
+
+
+def test_names() -> None:
+    data = {
+        "variants": {
+            "scones": {
+                "objective": {"kind": "scones", "alpha": [0.2, 1e-5]},
+                "architecture": {"width": [64]},
+                "training": {"max_epochs": [None, 3]},
+            }
+        },
+        "systems": {
+            "s": {"variant": "scones+alpha=0.2+width=64+max_epochs=3", "precision": ["fp32", "bf16"]}
+        },
+    }
+    result = expand(data)
+    assert list(result.data["variants"]) == [
+        "scones+alpha=0.2+width=64+max_epochs=none",
+        "scones+alpha=0.2+width=64+max_epochs=3",
+        "scones+alpha=1e-05+width=64+max_epochs=none",
+        "scones+alpha=1e-05+width=64+max_epochs=3",
+    ]
+    assert list(result.data["systems"]) == ["s+precision=fp32", "s+precision=bf16"]
+
+
+def test_two_axes_of_one_name_are_told_apart() -> None:
+    data = {
+        "variants": {"v": {"architecture": {"width": [64, 128]}}},
+        "systems": {"s": {"variant": "v", "search": {"kind": "beam", "width": [4]}}},
+    }
+    assert list(expand(data).data["systems"]) == [
+        "s+architecture.width=64+search.width=4",
+        "s+architecture.width=128+search.width=4",
+    ]
+
+
+def test_a_grid_too_large_is_one_mistake() -> None:
+    values = list(range(1, 41))
+    data = {"systems": {"s": {"search": {"width": values}, "selection": {"k": values}}}}
+    result = expand(data)
+    assert [mistake.found for mistake in result.mistakes] == ["a grid of 1,600"]
+
+
+def test_a_study_with_grids(write: Write) -> None:
+    path = write(
+        ("alpha: 0.5", "alpha: [0.2, 0.5]"),
+        ("baseline: greedy", "baseline: scones+alpha=0.5\nlatency: {test_set: test, systems: [nvs, scones]}"),
+    )
+    study = load_study(path).study
+    assert list(study.variants) == ["softmax", "scones+alpha=0.2", "scones+alpha=0.5"]
+    assert list(study.systems) == ["greedy", "lexicon", "nvs", "scones+alpha=0.2", "scones+alpha=0.5"]
+    assert study.systems["scones+alpha=0.2"].variant == "scones+alpha=0.2"
+    assert study.latency is not None
+    assert study.latency.systems == ["nvs", "scones+alpha=0.2", "scones+alpha=0.5"]

@@ -1,0 +1,75 @@
+"""Reading a study: YAML's core schema, merge keys, overrides, the config hash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from creamtea.study.loader import load_study
+from creamtea.study.spec import Beam, Scones, Study
+
+Write = Callable[..., Path]
+STUDIES = sorted((Path(__file__).parents[2] / "studies").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
+def test_the_studies_of_the_tree_are_valid(path: Path) -> None:
+    assert load_study(path).study.name == path.stem
+
+
+def test_the_core_schema(write: Write) -> None:
+    """`no` is Norwegian, and 1e-3 a number."""
+    study = load_study(write(("target: de", "target: no"), ("alpha: 0.5", "alpha: 1e-3"))).study
+    assert study.languages.target == "no"
+    assert study.variants["scones"].objective == Scones(kind="scones", alpha=0.001)
+
+
+def test_merge_keys(write: Write) -> None:
+    path = write(
+        ("  softmax:\n", "  softmax: &base\n"),
+        (
+            "    corpus: grammar\n    subwords: joint\n    objective: {kind: scones, alpha: 0.5}",
+            "    <<: *base\n    nvs: null",
+        ),
+    )
+    variants = load_study(path).study.variants
+    assert variants["scones"].objective == variants["softmax"].objective
+    assert variants["softmax"].nvs is not None
+    assert variants["scones"].nvs is None
+
+
+def test_overrides_win_in_their_order(write: Write) -> None:
+    study = load_study(
+        write(),
+        [
+            "variants.softmax.training.max_epochs=2",
+            "variants.softmax.training.max_epochs=3",
+            "systems.greedy.search={kind: beam, width: 7}",
+            "variants.softmax.nvs.positive_weight=10",
+            "name=other",
+        ],
+    ).study
+    assert study.variants["softmax"].training.max_epochs == 3
+    assert study.systems["greedy"].search == Beam(kind="beam", width=7)
+    assert study.variants["softmax"].nvs is not None
+    assert study.variants["softmax"].nvs.positive_weight == 10.0
+    assert study.name == "other"
+
+
+def test_an_override_of_a_name_with_dots(write: Write) -> None:
+    path = write(("  scones: {variant: scones}", "  v1.5: {variant: scones}"))
+    assert load_study(path, ["systems.v1.5.batch_size=3"]).study.systems["v1.5"].batch_size == 3
+
+
+def test_the_spec_is_the_study(write: Write) -> None:
+    loaded = load_study(write())
+    assert Study.model_validate(loaded.spec) == loaded.study
+
+
+def test_the_config_hash_knows_values_not_their_spelling(write: Write) -> None:
+    plain = load_study(write()).config_hash
+    assert load_study(write(("vocabulary: 100", "vocabulary: +100"))).config_hash == plain
+    assert load_study(write(("kind: bpe, vocabulary: 100", "vocabulary: 100"))).config_hash == plain
+    assert load_study(write(("vocabulary: 100", "vocabulary: 101"))).config_hash != plain

@@ -1,0 +1,284 @@
+"""Plans: their keys, their shape, what is shared and what is left out."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from creamtea.study import plan as plan_module
+from creamtea.study.catalogue import STEP_KINDS
+from creamtea.study.keys import canonical, step_key
+from creamtea.study.loader import load_study
+from creamtea.study.plan import Plan, PlannedStep, plan
+
+Write = Callable[..., Path]
+DEMO = Path(__file__).parents[2] / "studies" / "demo.yaml"
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=12,
+)
+PARAMS = st.dictionaries(st.text(max_size=5), VALUES, max_size=5)
+
+
+def shuffled(value: Any, order: random.Random) -> Any:
+    if isinstance(value, dict):
+        items = list(value.items())
+        order.shuffle(items)
+        return {key: shuffled(inner, order) for key, inner in items}
+    return [shuffled(inner, order) for inner in value] if isinstance(value, list) else value
+
+
+@settings(deadline=None)
+@given(PARAMS, st.randoms(use_true_random=False))
+def test_keys_do_not_depend_on_the_order_of_keys(params: dict[str, Any], order: random.Random) -> None:
+    assert step_key("x", 1, params, {}) == step_key("x", 1, shuffled(params, order), {})
+
+
+@settings(deadline=None)
+@given(PARAMS)
+def test_canonical_json_is_json(params: dict[str, Any]) -> None:
+    assert json.loads(canonical(params)) == params
+    assert canonical(json.loads(canonical(params))) == canonical(params)
+
+
+@settings(deadline=None)
+@given(PARAMS, PARAMS)
+def test_different_parameters_have_different_keys(one: dict[str, Any], other: dict[str, Any]) -> None:
+    same = canonical(one) == canonical(other)
+    assert (step_key("x", 1, one, {}) == step_key("x", 1, other, {})) is same
+
+
+def test_the_key_is_the_hash_of_the_canonical_json() -> None:
+    params = {"α": 0.1, "b": [1, 2.0, None, True]}
+    text = '{"inputs":{"corpus":["aa"]},"kind":"train","params":{"b":[1,2.0,null,true],"α":0.1},"version":1}'
+    key = step_key("train", 1, params, {"corpus": ["aa"]})
+    assert key == hashlib.sha256(text.encode()).hexdigest()
+    others = [
+        step_key("decode", 1, params, {"corpus": ["aa"]}),
+        step_key("train", 2, params, {"corpus": ["aa"]}),
+        step_key("train", 1, params, {"corpus": ["ab"]}),
+        step_key("train", 1, params, {"corpora": ["aa"]}),
+        step_key("train", 1, params, {"corpus": ["aa", "aa"]}),
+    ]
+    assert len({key, *others}) == 6
+
+
+# ---------------------------------------------------------------- shape
+
+
+def planned(path: Path, *overrides: str) -> Plan:
+    loaded = load_study(path, overrides)
+    return plan(loaded.study, Path(), loaded.errors)
+
+
+def keys_of(result: Plan) -> dict[str, str]:
+    return {node.node: node.key for node in result.nodes}
+
+
+def steps_of(result: Plan) -> dict[str, PlannedStep]:
+    """By node."""
+    by_key = {step.key: step for step in result.steps}
+    return {node.node: by_key[node.key] for node in result.nodes}
+
+
+def test_the_plan_of_the_demo() -> None:
+    result = planned(DEMO)
+    assert result.kinds() == {
+        "corpus": 1,
+        "test_set": 1,
+        "subwords": 1,
+        "align": 1,
+        "train": 3,
+        "decode": 6,
+        "score": 12,
+        "compare": 10,
+        "recall": 2,
+        "latency": 1,
+    }
+    steps = steps_of(result)
+    decode = steps["decode/softmax-lexicon/1/test"]
+    assert decode.inputs == {
+        "test_set": [steps["test_set/test"].key],
+        "subwords": [steps["subwords/grammar/joint"].key],
+        "train": [steps["train/softmax/1"].key],
+        "align": [steps["align/grammar/joint"].key],
+    }
+    assert set(steps["decode/softmax-nvs/1/test"].inputs) == {"test_set", "subwords", "train"}
+    assert set(steps["recall/softmax-nvs/1/test"].inputs) == {"test_set", "subwords", "train"}
+    assert set(steps["recall/softmax-lexicon/1/test"].inputs) == {"test_set", "subwords", "align"}
+    compare = steps["compare/scones-greedy/test/bleu"]
+    assert compare.inputs["baseline"] == [steps["decode/softmax-beam4/1/test"].key]
+    assert compare.inputs["system"] == [steps["decode/scones-greedy/1/test"].key]
+    latency = steps["latency"]
+    assert latency.inputs["models"] == [
+        steps[f"train/{name}/1"].key for name in ("softmax", "scones", "entmax")
+    ]
+    assert [system["model"] for system in latency.params["systems"]] == [0, 0, 0, 0, 1, 2]
+    assert latency.exclusive
+    assert not decode.exclusive
+
+
+def test_inputs_come_before_what_needs_them() -> None:
+    seen: set[str] = set()
+    for step in planned(DEMO).steps:
+        assert {key for keys in step.inputs.values() for key in keys} <= seen
+        assert step.key not in seen
+        seen.add(step.key)
+
+
+def test_labels() -> None:
+    labels = {node.node: node.labels for node in planned(DEMO).nodes}
+    where = {"system": "scones-greedy", "variant": "scones", "test_set": "test"}
+    assert labels["train/scones/1"] == {
+        "variant": "scones",
+        "seed": 1,
+        "corpus": "grammar",
+        "subwords": "joint",
+    }
+    assert labels["decode/scones-greedy/1/test"] == {**where, "seed": 1}
+    assert labels["score/scones-greedy/1/test/chrf"] == {**where, "seed": 1, "metric": "chrf"}
+    assert labels["compare/scones-greedy/test/chrf"] == {
+        **where,
+        "baseline": "softmax-beam4",
+        "metric": "chrf",
+    }
+    assert labels["latency"]["systems"][1] == "softmax-beam4"
+
+
+def test_parameters_are_json() -> None:
+    for step in planned(DEMO).steps:
+        assert json.loads(json.dumps(step.params)) == step.params
+
+
+def test_seeds_are_trained_apart_and_compared_together(write: Write) -> None:
+    path = write(("objective: {kind: softmax}", "objective: {kind: softmax}\n    seeds: [1, 2]"))
+    steps = steps_of(planned(path))
+    assert steps["train/softmax/1"].key != steps["train/softmax/2"].key
+    compare = steps["compare/scones/test/bleu"]
+    assert compare.inputs["baseline"] == [steps[f"decode/greedy/{seed}/test"].key for seed in (1, 2)]
+    assert compare.inputs["system"] == [steps["decode/scones/1/test"].key]
+    # a lexicon's recall does not know the model
+    assert steps["recall/lexicon/1/test"].key == steps["recall/lexicon/2/test"].key
+    assert steps["recall/nvs/1/test"].key != steps["recall/nvs/2/test"].key
+
+
+def test_only_what_is_needed(write: Write) -> None:
+    path = write(
+        ("  lexicon: {variant: softmax, selection: {kind: lexicon, k: 5}}\n", ""),
+        (
+            "  grammar: {kind: synthetic}",
+            "  grammar: {kind: synthetic}\n  unused: {kind: synthetic, seed: 9}",
+        ),
+    )
+    result = planned(path)
+    assert result.kinds().keys().isdisjoint({"align", "latency"})
+    assert result.kinds()["corpus"] == 1
+
+
+def test_equal_systems_are_one_step_and_two_nodes(write: Write) -> None:
+    path = write(("  scones: {variant: scones}", "  scones: {variant: scones}\n  again: {variant: scones}"))
+    result = planned(path)
+    keys = keys_of(result)
+    assert keys["decode/scones/1/test"] == keys["decode/again/1/test"]
+    assert len({step.key for step in result.steps}) == len(result.steps)
+    assert len({node.node for node in result.nodes}) == len(result.nodes)
+
+
+def test_comet_is_compared_by_its_segment_scores(write: Write) -> None:
+    steps = steps_of(planned(write(("baseline: greedy", "baseline: greedy\nmetrics: [{kind: comet}]"))))
+    assert steps["compare/nvs/test/comet"].inputs["system"] == [steps["score/nvs/1/test/comet"].key]
+
+
+# ---------------------------------------------------------------- what studies share
+
+
+def test_another_study_shares_what_is_equal(write: Write) -> None:
+    first = keys_of(planned(write()))
+    renamed = keys_of(planned(write(("name: small", "name: other"))))
+    assert renamed == first
+    second = keys_of(planned(write(("alpha: 0.5", "alpha: 0.6"))))
+    changed = {node for node in first if first[node] != second[node]}
+    assert {node.split("/")[1] for node in changed} == {"scones"}
+    assert {node.split("/")[0] for node in changed} == {"train", "decode", "score", "compare"}
+
+
+@pytest.mark.parametrize(
+    "override, changed",
+    [
+        ("variants.softmax.training.warmup=7", "train/softmax/1"),
+        ("subwords.joint.vocabulary=99", "subwords/grammar/joint"),
+        ("corpora.grammar.gamma=0.25", "corpus/grammar"),
+        ("test_sets.test.seed=5", "test_set/test"),
+        ("systems.greedy.precision=bf16", "decode/greedy/1/test"),
+        ("alignment.iterations=2", "align/grammar/joint"),
+        ("significance.samples=500", "compare/nvs/test/bleu"),
+        ("recall.k=[1]", "recall/nvs/1/test"),
+        ("languages.target=fr", "corpus/grammar"),
+    ],
+)
+def test_a_changed_parameter_changes_its_step(write: Write, override: str, changed: str) -> None:
+    path = write()
+    assert keys_of(planned(path))[changed] != keys_of(planned(path, override))[changed]
+
+
+def test_resources_are_not_in_the_keys(write: Write) -> None:
+    path = write()
+    more = planned(path, "resources={train: {cpus: 2, max_attempts: 9}}")
+    assert keys_of(more) == keys_of(planned(path))
+    assert steps_of(more)["train/softmax/1"].resources.cpus == 2
+    assert steps_of(more)["decode/nvs/1/test"].resources.cpus == 1
+
+
+def test_latency_has_the_cores_of_its_threads(write: Write) -> None:
+    result = planned(write(("baseline: greedy", "baseline: greedy\nlatency: {test_set: test, threads: 2}")))
+    assert steps_of(result)["latency"].resources.cpus == 2
+
+
+def test_a_new_version_of_a_step_changes_what_stands_on_it(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write()
+    before = keys_of(planned(path))
+    newer = dataclasses.replace(STEP_KINDS["align"], version=99)
+    monkeypatch.setattr(plan_module, "STEP_KINDS", {**STEP_KINDS, "align": newer})
+    after = keys_of(planned(path))
+    changed = {node for node in before if before[node] != after[node]}
+    assert {"align/grammar/joint", "decode/lexicon/1/test", "score/lexicon/1/test/bleu"} <= changed
+    assert all("lexicon" in node or node.startswith("align") for node in changed)
+
+
+def test_keys_know_a_file_s_content_but_not_its_folder(write_files: Write, tmp_path: Path) -> None:
+    path = write_files()
+    here = planned(path)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for file in [*tmp_path.glob("*.en"), *tmp_path.glob("*.de")]:
+        (elsewhere / file.name).write_bytes(file.read_bytes())
+    study = load_study(path).study
+    there = plan(study, elsewhere)
+    assert keys_of(there) == keys_of(here)
+    corpus = steps_of(there)["corpus/text"]
+    assert corpus.locations == {
+        name: str(elsewhere / name) for name in ("train.en", "train.de", "dev.en", "dev.de")
+    }
+    assert corpus.params["digests"].keys() == corpus.locations.keys()
+
+    (elsewhere / "dev.en").write_text("one\ntwo\nfour\n", encoding="utf-8")
+    changed = keys_of(plan(study, elsewhere))
+    assert changed["corpus/text"] != keys_of(here)["corpus/text"]
+    assert changed["test_set/test"] == keys_of(here)["test_set/test"]
