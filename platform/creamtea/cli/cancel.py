@@ -1,0 +1,33 @@
+"""`creamtea cancel`: stop a study."""
+
+from __future__ import annotations
+
+import json
+
+import typer
+
+from creamtea.cli import workplace as shared
+from creamtea.errors import InputError
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog="Example: `creamtea cancel demo`")(cancel)
+
+
+def cancel(name: shared.StudyName, as_json: shared.AsJson = False) -> None:
+    """Cancel a study: what runs stops within seconds, what is done stays.
+
+    Steps that another unfinished study needs go on. `creamtea retry NAME` continues a cancelled study.
+    """
+    from creamtea.engine import state
+    from creamtea.store.queries import find_study
+
+    with shared.opened_database() as database:
+        with database.session() as session:
+            study = find_study(session, name)
+        if not state.cancel(database, study.id):
+            raise InputError(f"study {name} has ended already ({study.state}): there is nothing to cancel")
+    if as_json:
+        typer.echo(json.dumps({"study": name, "study_id": study.id, "state": "cancelled"}))
+    else:
+        typer.echo(f"cancelled {name}; `creamtea retry {name}` goes on with it")

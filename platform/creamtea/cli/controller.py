@@ -1,0 +1,61 @@
+"""`creamtea controller`: serves the studies that `creamtea submit` queues."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from creamtea.cli import workplace as shared
+from creamtea.errors import InputError
+
+WAIT = 2.0  # seconds between looks whether another controller has ended
+
+EXAMPLES = """Examples:
+
+`creamtea controller --address ray-head:6379`
+
+`creamtea controller --until-idle`
+"""
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=EXAMPLES)(controller)
+
+
+def controller(
+    executor: shared.ExecutorName = "ray",
+    address: shared.Address = None,
+    until_idle: Annotated[
+        bool, typer.Option("--until-idle", help="Leave when no study is unfinished.")
+    ] = False,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="While `creamtea run` works on the database, wait until it ends.")
+    ] = False,
+) -> None:
+    """Run every queued study of the database, until interrupted.
+
+    `creamtea submit` starts one by itself where none lives; a permanent one is a service of a team.
+    Interrupting it loses nothing: the next controller goes on.
+    """
+    from creamtea.cli.progress import shown
+    from creamtea.cli.run import stoppable
+    from creamtea.engine import lease, state
+    from creamtea.engine.controller import Controller
+
+    runs_steps = shared.make_executor(executor, address)
+    with shared.opened_database() as database:
+        store = shared.artefact_store()
+        while wait and (live := lease.live_controller(database)) is not None:
+            if live.study_id is None:
+                raise InputError(lease.refusal(live))
+            time.sleep(WAIT)
+        try:
+            with stoppable(), shown(None, 0, False) as display:
+                Controller(database, store, runs_steps, display).run(
+                    until=lambda: until_idle and state.idle(database)
+                )
+        except KeyboardInterrupt:
+            typer.echo("creamtea: the controller was stopped; the next one goes on", err=True)
+            raise typer.Exit(130) from None

@@ -1,0 +1,101 @@
+"""How a study ended, for people and scripts: its report, what failed and what to do, the exit code."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import typer
+from rich.console import Console
+from sqlalchemy import select
+
+from creamtea.store.database import Database
+from creamtea.store.tables import StepRow, StudyRow, StudyStep
+
+REMEDIES = {
+    "deterministic": "trying again cannot change this: mend what the message names, then run the study again",
+    "infrastructure": "`creamtea retry {name}` tries again, and goes on from the last checkpoint",
+}
+
+
+@dataclass(frozen=True)
+class Problem:
+    node: str
+    kind: str  # error kind
+    error: str
+    attempts: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    study: str
+    study_id: int
+    state: str
+    steps: dict[str, int]  # by state
+    failed: list[Problem]
+    unavailable: list[Problem]
+    left_out: list[Problem]  # steps behind a failed one
+
+    @property
+    def exit_code(self) -> int:
+        return 0 if self.state == "succeeded" else 1
+
+
+def outcome_of(database: Database, study_id: int) -> Outcome:
+    with database.session() as session:
+        study = session.get_one(StudyRow, study_id)
+        places = session.execute(
+            select(StudyStep.node, StepRow)
+            .join(StepRow, StepRow.key == StudyStep.step_key)
+            .where(StudyStep.study_id == study_id)
+            .order_by(StudyStep.position)
+        ).all()
+    steps = {step.key: (node, step) for node, step in reversed(places)}  # a shared step's first place
+    by_kind: dict[str, list[Problem]] = {"upstream": [], "unavailable": [], "failed": []}
+    for node, step in reversed(steps.values()):
+        if step.state == "failed":
+            kind = step.error_kind or "deterministic"
+            problem = Problem(node, kind, step.error or "", step.attempts)
+            by_kind.get(kind, by_kind["failed"]).append(problem)
+    return Outcome(
+        study=study.name,
+        study_id=study.id,
+        state=study.state,
+        steps=dict(Counter(step.state for _, step in steps.values())),
+        failed=by_kind["failed"],
+        unavailable=by_kind["unavailable"],
+        left_out=by_kind["upstream"],
+    )
+
+
+def conclude(database: Database, study_id: int, *, as_json: bool, **facts: Any) -> None:
+    """Print the report and the problems, and leave with the study's exit code."""
+    outcome = outcome_of(database, study_id)
+    if as_json:
+        typer.echo(json.dumps({**asdict(outcome), **facts}, ensure_ascii=False))
+    else:
+        from creamtea.report.build import build_report
+        from creamtea.report.terminal import render
+
+        render(build_report(database, study_id), Console())
+        for text in explain(outcome):
+            typer.echo(text, err=True)
+    raise typer.Exit(outcome.exit_code)
+
+
+def explain(outcome: Outcome) -> list[str]:
+    """One entry for each thing that went wrong, with what to do."""
+    lines = [f"warning: {problem.node} has no result: {problem.error}" for problem in outcome.unavailable]
+    for problem in outcome.failed:
+        tries = f" after {problem.attempts} attempts" if problem.attempts > 1 else ""
+        lines.append(f"failed: {problem.node}{tries}: {problem.error}")
+        if problem.kind in REMEDIES:
+            lines.append(f"  {REMEDIES[problem.kind].format(name=outcome.study)}")
+    if outcome.left_out:
+        count = len(outcome.left_out)
+        lines.append(f"{count} {'step' if count == 1 else 'steps'} behind them did not run")
+    if outcome.state == "cancelled":
+        lines.append(f"the study was cancelled; `creamtea retry {outcome.study}` goes on with it")
+    return lines

@@ -1,0 +1,160 @@
+"""Shows what a controller tells: a line for every running step on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+from creamtea.engine.events import (
+    EngineEvent,
+    Notice,
+    StepFailed,
+    StepProgressed,
+    StepRetried,
+    StepStarted,
+    StepStopped,
+    StepSucceeded,
+)
+
+
+class Display(Protocol):
+    def __call__(self, event: EngineEvent) -> None: ...
+
+
+class Counts:
+    """How many steps are done; `total` None: of studies that come and go."""
+
+    def __init__(self, total: int | None, reused: int) -> None:
+        self.total = total
+        self.reused = reused
+        self.ran = 0
+        self.failed = 0
+
+    def see(self, event: EngineEvent) -> None:
+        self.ran += isinstance(event, StepSucceeded)
+        self.failed += isinstance(event, StepFailed)
+
+    def __str__(self) -> str:
+        of = "" if self.total is None else f" of {self.total}"
+        parts = [f"{self.ran + self.reused}{of} steps done"]
+        parts += [f"{self.reused} reused"] if self.reused else []
+        parts += [f"{self.failed} failed"] if self.failed else []
+        return ", ".join(parts)
+
+
+@contextmanager
+def shown(total: int | None, reused: int, quiet: bool) -> Iterator[Display]:
+    """The display for this output: nothing, live lines, or plain ones; always on standard error."""
+    counts = Counts(total, reused)
+    if quiet:
+        yield lambda event: None
+        return
+    console = Console(stderr=True, highlight=False)
+    if not console.is_terminal:
+        yield PlainLines(counts)
+        return
+    columns = (
+        SpinnerColumn(finished_text=" "),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[message]}", style="dim"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield LiveLines(progress, counts)
+
+
+class LiveLines:
+    def __init__(self, progress: Progress, counts: Counts) -> None:
+        self._progress = progress
+        self._counts = counts
+        self._tasks: dict[str, TaskID] = {}
+        self._all = progress.add_task("all steps", total=counts.total, message=str(counts))
+        self._progress.update(self._all, completed=counts.reused)
+
+    def __call__(self, event: EngineEvent) -> None:
+        self._counts.see(event)
+        match event:
+            case StepStarted():
+                name = escape(event.node) + (f" (attempt {event.attempt})" if event.attempt > 1 else "")
+                self._tasks[event.key] = self._progress.add_task(name, total=None, message="")
+            case StepProgressed() if event.key in self._tasks:
+                task = self._tasks[event.key]
+                message = escape(event.message)
+                self._progress.update(task, completed=event.done, total=event.total, message=message)
+            case StepSucceeded() | StepFailed() | StepRetried() | StepStopped():
+                if event.key in self._tasks:
+                    self._progress.remove_task(self._tasks.pop(event.key))
+        text = line(event)
+        if text and not isinstance(event, StepStarted | StepSucceeded):
+            self._progress.console.print(text, markup=False)
+        completed = self._counts.ran + self._counts.reused + self._counts.failed
+        self._progress.update(self._all, completed=completed, message=str(self._counts))
+
+
+class PlainLines:
+    """One line for each thing that happens, and one now and then for a long step's progress."""
+
+    EVERY = 15.0  # seconds between lines about one step's progress
+
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
+        self._next: dict[str, float] = {}
+        self._nodes: dict[str, str] = {}
+        self._started = time.monotonic()
+
+    def __call__(self, event: EngineEvent) -> None:
+        self._counts.see(event)
+        now = time.monotonic()
+        if isinstance(event, StepStarted):
+            self._nodes[event.key] = event.node
+            self._next[event.key] = now + self.EVERY
+        if isinstance(event, StepProgressed):
+            if now < self._next.get(event.key, now):
+                return
+            self._next[event.key] = now + self.EVERY
+            share = f"{event.done:g}/{event.total:g} {event.message}".rstrip()
+            self._print(f"{self._nodes.get(event.key, event.key[:12])}: {share}")
+            return
+        text = line(event)
+        if text:
+            self._print(text)
+        if isinstance(event, StepSucceeded | StepFailed):
+            self._print(str(self._counts))
+
+    def _print(self, text: str) -> None:
+        elapsed = time.monotonic() - self._started
+        print(f"[{elapsed:7.1f}s] {text}", file=sys.stderr, flush=True)
+
+
+def line(event: EngineEvent) -> str:
+    """What a log says of the event; empty for what is only worth a live line."""
+    match event:
+        case StepStarted():
+            return f"started   {event.node}" + (f" (attempt {event.attempt})" if event.attempt > 1 else "")
+        case StepSucceeded():
+            return f"done      {event.node} in {event.seconds:.1f} s"
+        case StepRetried():
+            return f"retry     {event.node}: {first_line(event.error)}"
+        case StepFailed(kind="upstream"):
+            return f"left out  {event.node}: {first_line(event.error)}"
+        case StepFailed(kind="unavailable"):
+            return f"no result {event.node}: {first_line(event.error)}"
+        case StepFailed():
+            return f"FAILED    {event.node}: {first_line(event.error)}"
+        case StepStopped():
+            return f"stopped   {event.node}"
+        case Notice():
+            return event.message
+    return ""
+
+
+def first_line(text: str) -> str:
+    return text.splitlines()[0] if text else ""

@@ -1,0 +1,48 @@
+"""`creamtea retry`: what failed or was cancelled, once more."""
+
+from __future__ import annotations
+
+import json
+
+import typer
+
+from creamtea.cli import workplace as shared
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog="Example: `creamtea retry demo`")(retry)
+
+
+def retry(
+    name: shared.StudyName,
+    executor: shared.ExecutorName = "ray",
+    address: shared.Address = None,
+    as_json: shared.AsJson = False,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Try the failed and cancelled steps of a study again, as it was submitted last.
+
+    A change of the study's file needs `creamtea run`. Runs here, unless a controller that
+    `creamtea submit` started lives: then that one does it.
+    """
+    from creamtea.cli.run import carry_out
+    from creamtea.engine.lease import live_controller
+    from creamtea.engine.submission import requeue
+    from creamtea.store.queries import find_study
+
+    runs_steps = shared.make_executor(executor, address)
+    with shared.opened_database() as database:
+        store = shared.artefact_store()
+        with database.session() as session:
+            study = find_study(session, name)
+        live = live_controller(database)
+        if live is None or live.study_id is not None:
+            shared.refuse_second_controller(database)
+            submission = requeue(database, store, study.id)
+            carry_out(database, store, runs_steps, submission, as_json=as_json, quiet=quiet)
+            return
+        requeue(database, store, study.id)
+    if as_json:
+        typer.echo(json.dumps({"study": name, "study_id": study.id, "state": "queued"}))
+    else:
+        typer.echo(f"queued {name} for the controller, {live}; follow with `creamtea status {name} --watch`")

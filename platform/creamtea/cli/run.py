@@ -1,0 +1,101 @@
+"""`creamtea run`: a study from its file to its report, here and now."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import typer
+
+from creamtea.cli import workplace as shared
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
+
+if TYPE_CHECKING:
+    from creamtea.engine.executors.base import Executor
+    from creamtea.engine.submission import Submission
+
+EXAMPLES = """Examples:
+
+`creamtea run studies/demo.yaml`
+
+`creamtea run studies/multi30k-quick.yaml --data DIR --set metrics.0.tokenize=intl`
+
+`creamtea run studies/demo.yaml --executor inline --json --quiet`
+"""
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=EXAMPLES)(run)
+
+
+def run(
+    study: shared.StudyFile,
+    data: shared.Data = Path(),
+    override: shared.Overrides = None,
+    executor: shared.ExecutorName = "ray",
+    address: shared.Address = None,
+    as_json: shared.AsJson = False,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Run a study and print its report. What has succeeded before is reused.
+
+    Exit code 0: done; 1: a step failed; 2: the study or an option is wrong; 130: interrupted.
+    """
+    runs_steps = shared.make_executor(executor, address)
+    with shared.opened_database() as database:
+        store = shared.artefact_store()
+        shared.refuse_second_controller(database)
+        submission = shared.submit_study(database, store, study, data, override)
+        carry_out(database, store, runs_steps, submission, as_json=as_json, quiet=quiet)
+
+
+def carry_out(
+    database: Database,
+    store: ArtefactStore,
+    executor: Executor,
+    submission: Submission,
+    *,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Be the controller of the submitted study until it has ended, then print its outcome."""
+    from creamtea.cli.outcome import conclude
+    from creamtea.cli.progress import shown
+    from creamtea.engine.controller import Controller
+    from creamtea.engine.state import cancel
+
+    started = time.monotonic()
+    total = len(set(submission.nodes.values()))
+    try:
+        with stoppable(), shown(total, submission.reused, quiet) as display:
+            Controller(database, store, executor, display).run(submission.study_id)
+    except KeyboardInterrupt:
+        cancel(database, submission.study_id)
+        typer.echo(
+            f"creamtea: interrupted. The same command, or `creamtea retry {submission.name}`, goes on from "
+            "here: what is done is kept, and a training resumes from its last checkpoint",
+            err=True,
+        )
+        raise typer.Exit(130) from None
+    seconds = round(time.monotonic() - started, 1)
+    conclude(database, submission.study_id, as_json=as_json, reused=submission.reused, seconds=seconds)
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """SIGTERM, as a service manager sends it, is taken like an interrupt."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

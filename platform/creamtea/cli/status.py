@@ -1,0 +1,184 @@
+"""`creamtea status`: the studies of the database, or the steps of one."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import datetime
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from creamtea.cli import workplace as shared
+from creamtea.settings import Settings
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
+from creamtea.store.queries import find_study, list_studies
+from creamtea.store.tables import StepRow, StudyStep
+
+REFRESH = 1.0  # seconds
+STYLES = {"running": "bold cyan", "succeeded": "green", "failed": "bold red", "cancelled": "yellow"}
+EXAMPLES = """Examples:
+
+`creamtea status`
+
+`creamtea status demo --watch`
+
+`creamtea status demo --json`
+"""
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=EXAMPLES)(status)
+
+
+def status(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A study; without it, all.")] = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Keep showing until the study has ended.")] = False,
+    as_json: shared.AsJson = False,
+) -> None:
+    """Show the studies, or one study's steps with state, attempts, progress, seconds and error."""
+    with shared.opened_database() as database:
+        if as_json:
+            typer.echo(json.dumps(_facts(database, name), ensure_ascii=False))
+            return
+        console = Console()
+        facts = _facts(database, name)
+        if not watch:
+            console.print(_drawn(facts))
+            return
+        with Live(_drawn(facts), console=console, auto_refresh=False) as live:
+            while _unfinished(facts):
+                time.sleep(REFRESH)
+                facts = _facts(database, name)
+                live.update(_drawn(facts), refresh=True)
+
+
+def _facts(database: Database, name: str | None) -> dict[str, Any]:
+    with database.session() as session:
+        if name is not None:
+            return _study(session, database.now(session), name)
+        studies = [
+            {
+                "id": study.id,
+                "study": study.name,
+                "state": study.state,
+                "steps": study.steps,
+                "created_at": study.created_at.isoformat(),
+                "finished_at": study.finished_at and study.finished_at.isoformat(),
+            }
+            for study in list_studies(session)
+        ]
+        return {"studies": studies, "controller": _controller(database)}
+
+
+def _controller(database: Database) -> str | None:
+    from creamtea.engine.lease import live_controller
+
+    live = live_controller(database)
+    return None if live is None else str(live)
+
+
+def _study(session: Session, now: datetime, name: str) -> dict[str, Any]:
+    store = ArtefactStore(Settings.load().artefacts)
+    study = find_study(session, name)
+    places = session.execute(
+        select(StudyStep.node, StepRow)
+        .join(StepRow, StepRow.key == StudyStep.step_key)
+        .where(StudyStep.study_id == study.id)
+        .order_by(StudyStep.position)
+    ).all()
+    steps = [_step(node, row, now, store) for node, row in places]
+    return {
+        "id": study.id,
+        "study": study.name,
+        "state": study.state,
+        "created_at": study.created_at.isoformat(),
+        "finished_at": study.finished_at and study.finished_at.isoformat(),
+        "steps": steps,
+    }
+
+
+def _step(node: str, row: StepRow, now: datetime, store: ArtefactStore) -> dict[str, Any]:
+    seconds = None
+    if row.started_at is not None and row.state in ("running", "succeeded", "failed", "cancelled"):
+        seconds = round(((row.finished_at or now) - row.started_at).total_seconds(), 1)
+    told = store.read_progress(row.key) if row.state == "running" else None
+    current = told is not None and told.get("fence") == row.fence
+    return {
+        "node": node,
+        "key": row.key,
+        "kind": row.kind,
+        "state": row.state,
+        "attempts": row.attempts,
+        "progress": {name: told[name] for name in ("done", "total", "message")} if told and current else None,
+        "seconds": seconds,
+        "where": (row.facts or {}).get("node"),
+        "error_kind": row.error_kind,
+        "error": row.error,
+    }
+
+
+def _unfinished(facts: dict[str, Any]) -> bool:
+    states = [study["state"] for study in facts["studies"]] if "studies" in facts else [facts["state"]]
+    return any(state in ("queued", "running") for state in states)
+
+
+def _drawn(facts: dict[str, Any]) -> RenderableType:
+    return _studies_table(facts) if "studies" in facts else _steps_table(facts)
+
+
+def _studies_table(facts: dict[str, Any]) -> RenderableType:
+    if not facts["studies"]:
+        return Text("no study yet; `creamtea run STUDY.yaml` makes one")
+    table = Table("id", "study", "state", "done", "failed", "submitted (UTC)", highlight=False)
+    for study in facts["studies"]:
+        steps = study["steps"]
+        table.add_row(
+            str(study["id"]),
+            escape(study["study"]),
+            _styled(study["state"]),
+            f"{steps.get('succeeded', 0)}/{sum(steps.values())}",
+            str(steps.get("failed", 0)),
+            study["created_at"][:16].replace("T", " "),
+        )
+    works = facts["controller"] or "none; queued studies wait for `creamtea submit` or `creamtea controller`"
+    return Group(table, Text(f"controller: {works}"))
+
+
+def _steps_table(facts: dict[str, Any]) -> RenderableType:
+    table = Table("step", "state", "attempts", "progress", "seconds", "error")
+    for step in facts["steps"]:
+        table.add_row(
+            escape(step["node"]),
+            _styled(step["state"]),
+            str(step["attempts"]),
+            escape(_progress(step["progress"])),
+            "" if step["seconds"] is None else f"{step['seconds']:.1f}",
+            escape(_error(step)),
+        )
+    return Group(Text(f"{facts['study']} (submission {facts['id']}): {facts['state']}"), table)
+
+
+def _progress(told: dict[str, Any] | None) -> str:
+    if told is None:
+        return ""
+    share = f"{100 * told['done'] / told['total']:.0f} % " if told["total"] else ""
+    return f"{share}{told['message']}".strip()
+
+
+def _error(step: dict[str, Any]) -> str:
+    if step["state"] == "succeeded" or not step["error"]:
+        return ""
+    return f"{step['error_kind']}: {step['error'].splitlines()[0]}"
+
+
+def _styled(state: str) -> Text:
+    return Text(state, style=STYLES.get(state, ""))

@@ -1,0 +1,130 @@
+"""`creamtea submit`: queue a study for a controller that works in the background."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from creamtea.cli import workplace as shared
+from creamtea.errors import CreamteaError, InputError
+from creamtea.settings import Settings
+from creamtea.store.database import Database
+
+if TYPE_CHECKING:
+    from creamtea.engine.lease import LiveController
+
+START = 30.0  # seconds that a new controller gets to take the lease
+TAIL = 2000  # characters of its log that are shown when it does not
+
+EXAMPLES = """Examples:
+
+`creamtea submit studies/demo.yaml --address ray-head:6379`
+
+`creamtea submit studies/multi30k.yaml --data /shared/data --wait`
+"""
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=EXAMPLES)(submit)
+
+
+def submit(
+    study: shared.StudyFile,
+    data: shared.Data = Path(),
+    override: shared.Overrides = None,
+    executor: shared.ExecutorName = "ray",
+    address: shared.Address = None,
+    priority: Annotated[int, typer.Option(help="Studies with a higher number go first.")] = 0,
+    wait: Annotated[bool, typer.Option("--wait", help="Follow it to its end, and print its report.")] = False,
+    as_json: shared.AsJson = False,
+    quiet: shared.Quiet = False,
+) -> None:
+    """Queue a study, and start a controller in the background unless one lives.
+
+    With --wait the exit codes are those of `creamtea run`.
+    """
+    from creamtea.cli.follow import follow
+    from creamtea.cli.outcome import conclude
+    from creamtea.cli.progress import shown
+    from creamtea.engine.lease import live_controller
+
+    runs_steps = shared.make_executor(executor, address)
+    with shared.opened_database() as database:
+        store = shared.artefact_store()
+        live = live_controller(database)
+        serving = live is not None and live.study_id is None
+        if serving:
+            _check_same_cluster(live, address)
+        else:
+            runs_steps.check()
+        submission = shared.submit_study(database, store, study, data, override, priority)
+        log = "the controller's log"
+        if not serving:
+            log = str(_start_controller(database, executor, address, behind=live))
+        name = submission.name
+        if not wait:
+            _tell(submission.study_id, name, log, as_json)
+            return
+        started = time.monotonic()
+        total = len(set(submission.nodes.values()))
+        with shown(total, submission.reused, quiet) as display:
+            for event in follow(database, store, submission.study_id, log):
+                display(event)
+        seconds = round(time.monotonic() - started, 1)
+        conclude(database, submission.study_id, as_json=as_json, reused=submission.reused, seconds=seconds)
+
+
+def _check_same_cluster(live: LiveController | None, address: str | None) -> None:
+    if live is not None and address and address != live.address:
+        raise InputError(
+            f"the controller of this database, {live}, uses {live.address or 'its own machine'}, not "
+            f"{address}; leave --address out, or stop that process first"
+        )
+
+
+def _start_controller(
+    database: Database, executor: str, address: str | None, behind: LiveController | None
+) -> Path:
+    """Start a controller that outlives this process; returns its log file.
+
+    CreamteaError with the end of the log if it does not come up. Behind a running `creamtea run` it waits.
+    """
+    from creamtea.engine.lease import live_controller
+
+    logs = Settings.load().home / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    log = logs / f"controller-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
+    command = [sys.executable, "-m", "creamtea.cli.main", "controller", "--until-idle", "--wait"]
+    command += ["--executor", executor, *(["--address", address] if address else [])]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        )
+    deadline = time.monotonic() + START
+    while behind is None and live_controller(database) is None:
+        code = process.poll()
+        if code == 0:
+            break  # there was nothing to do: every step was reused
+        if code is not None or time.monotonic() > deadline:
+            end = log.read_text(errors="replace")[-TAIL:].strip()
+            raise CreamteaError(
+                f"the study is queued, but its controller did not start ({log}): {end or 'no word of it'}"
+            )
+        time.sleep(0.1)
+    return log
+
+
+def _tell(study_id: int, name: str, log: str, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({"study": name, "study_id": study_id, "state": "queued", "log": log}))
+        return
+    typer.echo(f"queued {name} (submission {study_id}); {log} tells what happens")
+    typer.echo(f"follow: creamtea status {name} --watch   stop: creamtea cancel {name}")
+    typer.echo(f"result: creamtea report {name}")

@@ -1,0 +1,96 @@
+"""What the commands that run studies share: the database, the artefacts, the executor, the study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from creamtea.errors import InputError
+from creamtea.settings import Settings
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database, open_database
+
+if TYPE_CHECKING:
+    from creamtea.engine.executors.base import Executor
+    from creamtea.engine.submission import Submission
+
+EXECUTORS = ("ray", "inline")
+
+StudyFile = Annotated[Path, typer.Argument(metavar="STUDY.yaml", help="The study.")]
+StudyName = Annotated[str, typer.Argument(metavar="NAME", help="The study's name (not its file).")]
+Data = Annotated[Path, typer.Option(metavar="DIR", help="Where the study's files lie.")]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Replace a value of the study. Repeatable."),
+]
+ExecutorName = Annotated[
+    str, typer.Option("--executor", metavar="|".join(EXECUTORS), help="Where steps run: Ray or this process.")
+]
+Address = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", envvar="RAY_ADDRESS", help="A Ray cluster; without it, this machine."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+
+
+@contextmanager
+def opened_database() -> Iterator[Database]:
+    database = open_database(Settings.load().database_url)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def artefact_store() -> ArtefactStore:
+    """The artefact store, writable; InputError where it is not."""
+    store = ArtefactStore(Settings.load().artefacts)
+    store.check_writable()
+    return store
+
+
+def make_executor(name: str, address: str | None) -> Executor:
+    """InputError for an executor that does not exist, or an address that it cannot have."""
+    if name not in EXECUTORS:
+        raise InputError(f"--executor {name}: there is no such executor; it is one of {', '.join(EXECUTORS)}")
+    if name == "inline":
+        if address:
+            raise InputError("--address names a Ray cluster, which --executor inline does not use")
+        from creamtea.engine.executors.inline import InlineExecutor
+
+        return InlineExecutor()
+    from creamtea.engine.executors.ray import RayExecutor
+
+    return RayExecutor(address or "")
+
+
+def submit_study(
+    database: Database,
+    store: ArtefactStore,
+    path: Path,
+    data: Path,
+    overrides: Sequence[str] | None,
+    priority: int = 0,
+) -> Submission:
+    """Validate, plan and queue the study in the file."""
+    from creamtea.engine.submission import submit
+    from creamtea.study.loader import load_study
+    from creamtea.study.plan import plan
+
+    loaded = load_study(path, overrides or [])
+    planned = plan(loaded.study, data, loaded.errors)
+    return submit(database, store, planned, loaded.spec, loaded.config_hash, priority)
+
+
+def refuse_second_controller(database: Database) -> None:
+    """InputError while a controller works on the database: said before the study is queued."""
+    from creamtea.engine.lease import live_controller, refusal
+
+    live = live_controller(database)
+    if live is not None:
+        raise InputError(refusal(live))

@@ -1,0 +1,170 @@
+"""The loop that runs studies: claims ready steps, starts them, waits, commits.
+
+All that must survive lives in SQL; what this object remembers can be lost at any moment.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from creamtea.engine import lease as leases
+from creamtea.engine import state
+from creamtea.engine.events import (
+    EngineEvent,
+    StepFailed,
+    StepProgressed,
+    StepRetried,
+    StepStarted,
+    StepStopped,
+    StepSucceeded,
+)
+from creamtea.engine.executors.base import Ended, Executor
+from creamtea.engine.runner import describe
+from creamtea.engine.task import StepTask
+from creamtea.errors import CreamteaError, InfrastructureError, StepError
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
+
+POLL = 0.2  # seconds that one round waits for a step to end
+LOOK = 1.0  # seconds between renewals of the leases and looks at what other processes did
+
+
+@dataclass
+class _Running:
+    task: StepTask
+    started: float = field(default_factory=time.monotonic)
+    told: dict[str, Any] | None = None  # the last progress
+
+    def overdue(self) -> bool:
+        minutes = self.task.resources.timeout_minutes
+        return minutes is not None and time.monotonic() > self.started + 60 * minutes
+
+
+class Controller:
+    """Runs one study, or every queued one. At most one controller lives per database.
+
+    `emit` is called in the thread of `run`.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        store: ArtefactStore,
+        executor: Executor,
+        emit: Callable[[EngineEvent], None] = lambda event: None,
+    ) -> None:
+        self._database = database
+        self._store = store
+        self._executor = executor
+        self._emit = emit
+        self._running: dict[str, _Running] = {}
+        self._next_look = 0.0
+
+    def run(self, study_id: int | None = None, until: Callable[[], bool] = lambda: False) -> None:
+        """Work on one study until it has ended, or on all of them until `until` says so.
+
+        InputError while another controller lives, CreamteaError if one takes over. However this ends, the
+        steps that still ran are ready again.
+        """
+        lease = leases.acquire(self._database, self._executor.address, study_id)
+        try:
+            while not (study_id is not None and state.ended(self._database, study_id)) and not until():
+                if time.monotonic() >= self._next_look:
+                    self._look(lease)
+                self._start_ready(lease)
+                for ended in self._executor.poll(POLL):
+                    self._commit(ended)
+        finally:
+            self._executor.shutdown()
+            leases.release(self._database, lease)
+
+    def _look(self, lease: leases.Lease) -> None:
+        """Renew the leases, draw conclusions, stop what was cancelled or takes too long, tell progress."""
+        self._next_look = time.monotonic() + LOOK
+        if not leases.renew(self._database, lease):
+            raise CreamteaError(
+                "another controller has taken over this database, because this one was not heard of for "
+                f"{leases.LEASE.seconds} seconds; what ran here goes on there"
+            )
+        for task in state.renew(self._database, [running.task for running in self._running.values()]):
+            self._stop(task)
+            self._emit(StepStopped(task.key, task.node))
+        for running in [running for running in self._running.values() if running.overdue()]:
+            self._time_out(running.task)
+        for running in self._running.values():
+            self._tell_progress(running)
+        self._settle()
+
+    def _settle(self) -> None:
+        for blocked in state.settle(self._database):
+            self._emit(StepFailed(blocked.key, blocked.node, "upstream", blocked.error))
+
+    def _start_ready(self, lease: leases.Lease) -> None:
+        # the executor is asked only when there is work: a study that is all reused never starts Ray
+        while state.work_waits(self._database, lease):
+            free = self._executor.free()
+            if free.cpus <= 0:
+                return
+            task = state.claim(self._database, lease, free, self._store.root)
+            if task is None:
+                return
+            refusal = free.limits.refusal(task.resources)
+            if refusal is not None:  # a cluster may get a larger node, this machine will not
+                kind = "infrastructure" if self._executor.address else "deterministic"
+                self._fail(task, kind, f"{refusal}; lower it under resources.{task.kind} in the study")
+                continue
+            self._emit(StepStarted(task.key, task.node, task.kind, task.attempt))
+            self._running[task.key] = _Running(task)
+            self._executor.start(task)
+
+    def _commit(self, ended: Ended) -> None:
+        task, outcome = ended.task, ended.outcome
+        self._running.pop(task.key)
+        if outcome.error_kind is not None:
+            self._fail(task, outcome.error_kind, outcome.error)
+            return
+        try:
+            kept = state.finish(self._database, self._store, task, outcome)
+        except (StepError, InfrastructureError) as error:  # what it produced cannot be stored
+            self._fail(task, *describe(error))
+            return
+        if kept:
+            self._emit(StepSucceeded(task.key, task.node, float(outcome.result.facts["seconds"])))
+        else:
+            self._emit(StepStopped(task.key, task.node))
+        self._settle()
+
+    def _fail(self, task: StepTask, kind: str, error: str) -> None:
+        match state.fail(self._database, task, kind, error):
+            case "ready":
+                self._emit(StepRetried(task.key, task.node, task.attempt, error))
+            case "failed":
+                self._emit(StepFailed(task.key, task.node, kind, error))
+            case None:
+                self._emit(StepStopped(task.key, task.node))
+        self._settle()
+
+    def _time_out(self, task: StepTask) -> None:
+        self._stop(task)
+        minutes = task.resources.timeout_minutes
+        self._fail(
+            task,
+            "timeout",
+            f"ran longer than {minutes:g} minutes; raise resources.{task.kind}.timeout_minutes in the study, "
+            "and run it again: it goes on from its last checkpoint",
+        )
+
+    def _stop(self, task: StepTask) -> None:
+        self._executor.cancel(task)
+        self._running.pop(task.key)
+
+    def _tell_progress(self, running: _Running) -> None:
+        task = running.task
+        told = self._store.read_progress(task.key)
+        if told is None or told.get("fence") != task.fence or told == running.told:
+            return
+        running.told = told
+        self._emit(StepProgressed(task.key, told["done"], told["total"], told["message"]))

@@ -1,0 +1,225 @@
+"""Runs each step as one plain Ray task: on a Ray of this machine, or on a cluster by its address.
+
+Ray is only an executor here. Its own retries are off, because attempts are counted in SQL where people
+see them; its dashboard, its logs and its usage reports are off too.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from creamtea.engine.executors.base import Ended, Free, Limits
+from creamtea.engine.task import StepOutcome, StepTask
+from creamtea.errors import InputError
+
+if TYPE_CHECKING:
+    from ray import ObjectRef
+
+OBJECT_STORE = 80 << 20  # bytes; only small JSON values pass through it
+NODES_EVERY = 3.0  # seconds that the list of the cluster's nodes is believed
+REACH = 5.0  # seconds that an address gets to answer
+
+
+class RayExecutor:
+    """`address` HOST:PORT of the head's GCS; empty: a Ray of our own that ends with us.
+
+    `runtime_env` is Ray's, for what the workers need beside an installed creamtea.
+    """
+
+    def __init__(self, address: str = "", runtime_env: dict[str, Any] | None = None) -> None:
+        self.address = address
+        self._runtime_env = runtime_env
+        self._running: dict[ObjectRef, StepTask] = {}
+        self._failed_starts: list[Ended] = []
+        self._connected = False
+        self._limits = Limits(0.0, 0.0, 0.0, 0.0)
+        self._limits_until = 0.0
+
+    def check(self) -> None:
+        if self.address:
+            check_address(self.address)
+
+    def free(self) -> Free:
+        self._connect()
+        if time.monotonic() > self._limits_until:
+            self._limits = _limits()
+            self._limits_until = time.monotonic() + NODES_EVERY
+        return Free.beside(self._limits, self._running.values())
+
+    def start(self, task: StepTask) -> None:
+        import ray
+
+        resources = task.resources
+        options: dict[str, Any] = {
+            "num_cpus": resources.cpus,
+            "num_gpus": resources.gpus,
+            "max_retries": 0,
+            "scheduling_strategy": "SPREAD",
+            "name": f"{task.kind}:{task.node}",
+        }
+        if resources.memory_gb is not None:
+            options["memory"] = int(resources.memory_gb * (1 << 30))
+        remote = ray.remote(run_in_worker).options(**options)
+        self._running[remote.remote(task.to_json())] = task
+
+    def poll(self, timeout: float) -> list[Ended]:
+        if not self._running:
+            time.sleep(timeout)
+            return []
+        import ray
+
+        references = list(self._running)
+        ready, _ = ray.wait(references, num_returns=1, timeout=timeout)
+        if ready:  # whatever else has ended meanwhile
+            ready, _ = ray.wait(references, num_returns=len(references), timeout=0)
+        return [Ended(self._running.pop(reference), _outcome(reference)) for reference in ready]
+
+    def cancel(self, task: StepTask) -> None:
+        import ray
+
+        for reference in [reference for reference, other in self._running.items() if other == task]:
+            del self._running[reference]
+            ray.cancel(reference, force=True)
+
+    def shutdown(self) -> None:
+        if not self._connected:
+            return
+        import ray
+
+        for task in list(self._running.values()):
+            self.cancel(task)
+        ray.shutdown()
+        self._connected = False
+
+    def _connect(self) -> None:
+        if self._connected:
+            return
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        self.check()
+        if not self.address and "RAY_AUTH_TOKEN_PATH" not in os.environ:
+            # a token of this run's own; Ray would write one into the home folder
+            os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        import ray
+
+        options: dict[str, Any] = {"runtime_env": self._runtime_env} if self._runtime_env else {}
+        if not self.address:
+            options |= {
+                "num_cpus": os.cpu_count(),
+                "include_dashboard": False,
+                "object_store_memory": OBJECT_STORE,
+            }
+        try:
+            with _own_signals():
+                ray.init(
+                    address=self.address or "local", logging_level="ERROR", log_to_driver=False, **options
+                )
+        except (RuntimeError, OSError, ValueError) as error:
+            where = f"the Ray cluster at {self.address}" if self.address else "Ray on this machine"
+            raise InputError(f"cannot use {where}: {str(error).strip().splitlines()[0]}") from error
+        self._connected = True
+
+
+def run_in_worker(task: dict[str, Any]) -> dict[str, Any]:
+    """The Ray task: one attempt of a step. Only plain values go in and out."""
+    import ray
+
+    from creamtea.engine.runner import execute
+
+    outcome = execute(StepTask.from_json(task))
+    outcome.result.facts["node"] = ray.get_runtime_context().get_node_id()[:12]
+    return outcome.to_json()
+
+
+def _outcome(reference: ObjectRef) -> StepOutcome:
+    import ray
+    from ray import exceptions
+
+    try:
+        return StepOutcome.from_json(ray.get(reference))
+    except exceptions.OutOfMemoryError:
+        return StepOutcome.failure(
+            "infrastructure", "Ray stopped the step because its node ran out of memory; give it memory_gb"
+        )
+    except exceptions.RayTaskError as error:  # the task itself failed, before or after the step
+        return StepOutcome.failure("deterministic", f"the worker cannot run steps: {error.cause or error}")
+    except exceptions.RuntimeEnvSetupError as error:
+        return StepOutcome.failure("deterministic", f"the worker cannot be set up: {error}")
+    except exceptions.RayError as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        return StepOutcome.failure(
+            "infrastructure", f"the worker process or its node was lost ({type(error).__name__}): {reason}"
+        )
+
+
+def _limits() -> Limits:
+    import ray
+
+    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    cpus = [float(node.get("CPU", 0.0)) for node in nodes]
+    gpus = [float(node.get("GPU", 0.0)) for node in nodes]
+    return Limits(sum(cpus), sum(gpus), max(cpus, default=0.0), max(gpus, default=0.0))
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep our handler of SIGTERM, which `ray.init` replaces."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+# ---------------------------------------------------------------- is there a cluster, and does it accept us?
+
+
+def check_address(address: str) -> None:
+    """InputError unless a Ray head answers at HOST:PORT within seconds and accepts our token.
+
+    `ray.init` would try for twenty seconds with a wrong token, and for minutes where nothing answers.
+    """
+    host, colon, port = address.rpartition(":")
+    if "://" in address or not (host and colon and port.isdecimal() and 0 < int(port) < 65536):
+        raise InputError(
+            f"--address {address}: write HOST:PORT of the Ray head, as `ray start --head` prints it"
+        )
+    import grpc
+    from ray._private.authentication.authentication_token_setup import (
+        maybe_enable_token_auth_if_token_available,
+    )
+    from ray._private.grpc_utils import init_grpc_channel
+    from ray.core.generated import gcs_service_pb2, gcs_service_pb2_grpc
+    from ray.exceptions import AuthenticationError
+
+    try:
+        maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
+        with init_grpc_channel(address) as channel:
+            stub = gcs_service_pb2_grpc.NodeInfoGcsServiceStub(channel)
+            stub.GetClusterId(gcs_service_pb2.GetClusterIdRequest(), timeout=REACH)
+    except AuthenticationError:
+        raise InputError(_refused(address)) from None
+    except grpc.RpcError as error:
+        if error.code() == grpc.StatusCode.UNAUTHENTICATED:
+            raise InputError(_refused(address)) from None
+        raise InputError(
+            f"--address {address}: no Ray head answers there ({error.code().name.lower()}); is it started "
+            "(`ray start --head`), and can this machine reach its port?"
+        ) from None
+
+
+def _refused(address: str) -> str:
+    given = "the one given is not the cluster's" if os.environ.get("RAY_AUTH_TOKEN") else "none was given"
+    return (
+        f"the Ray cluster at {address} asks for a token, and {given}: set RAY_AUTH_MODE=token and "
+        "RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH, a file) to the token that its head was started with"
+    )

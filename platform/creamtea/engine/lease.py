@@ -1,0 +1,168 @@
+"""The controller's lease: at most one process a database claims steps.
+
+The lease is a single row. It is taken over when it has run out, or at once when its owner was a process
+of this host that is gone. Every take-over raises the fence, so that a controller which was only asleep
+finds out that it has been replaced. Time is the database's clock.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import psutil
+from sqlalchemy import ColumnElement, select, text, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from creamtea.errors import InputError
+from creamtea.store.database import Database
+from creamtea.store.tables import Controller, Event, StepRow
+
+LEASE = timedelta(seconds=30)
+
+
+@dataclass(frozen=True)
+class Lease:
+    """This process's right to claim steps; `study_id` None: of every queued study."""
+
+    owner: str
+    fence: int
+    study_id: int | None
+
+
+@dataclass(frozen=True)
+class LiveController:
+    owner: str
+    address: str
+    study_id: int | None
+    lease_until: datetime
+
+    def __str__(self) -> str:
+        host, pid, start = self.owner.rsplit(":", 2)
+        since = datetime.fromtimestamp(int(start), UTC)
+        return f"process {pid} on {host}, since {since:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def own_name() -> str:
+    """host:pid:start of this process; the start tells it from a later process with the same pid."""
+    return f"{socket.gethostname()}:{os.getpid()}:{_start(os.getpid())}"
+
+
+def acquire(database: Database, address: str, study_id: int | None) -> Lease:
+    """Become the controller; InputError while another one lives.
+
+    What an earlier controller left running becomes ready again, and its lost attempt is not counted.
+    """
+    owner = own_name()
+    try:
+        with database.transaction() as session:
+            now = database.now(session)
+            row = session.scalar(select(Controller).with_for_update())
+            if row is not None and _alive(row, now):
+                raise InputError(refusal(_live(row)))
+            fence = 1 if row is None else row.fence + 1
+            if row is None:
+                row = Controller(id=1)
+                session.add(row)
+            row.owner, row.address, row.study_id, row.fence = owner, address, study_id, fence
+            row.lease_until = now + LEASE
+            release_running(database, session, "its controller is gone")
+    except IntegrityError:  # two processes inserted the first row at the same moment
+        raise InputError("another controller has just started on this database; try again") from None
+    return Lease(owner, fence, study_id)
+
+
+def renew(database: Database, lease: Lease) -> bool:
+    """False: another controller has taken over, and this one must stop."""
+    with database.transaction() as session:
+        until = database.now(session) + LEASE
+        statement = update(Controller).where(*_held(lease)).values(lease_until=until)
+        return session.execute(statement.returning(Controller.id)).first() is not None
+
+
+def release(database: Database, lease: Lease) -> None:
+    """Give the lease back with the steps that still run; nothing happens if it was lost."""
+    with database.transaction() as session:
+        now = database.now(session)
+        statement = update(Controller).where(*_held(lease)).values(lease_until=now)
+        if session.execute(statement.returning(Controller.id)).first() is not None:
+            release_running(database, session, "the controller was stopped")
+
+
+def live_controller(database: Database) -> LiveController | None:
+    with database.session() as session:
+        row = session.scalar(select(Controller))
+        if row is None or not _alive(row, database.now(session)):
+            return None
+        return _live(row)
+
+
+def refusal(live: LiveController) -> str:
+    """Why no second controller may start, and what to do."""
+    return (
+        f"another controller works on this database: {live}. Wait until it is done, queue the study "
+        f"with `creamtea submit`, or end that process: its steps then go on where they were"
+    )
+
+
+def release_running(database: Database, session: Session, why: str) -> None:
+    """Running steps become ready; the fence rises, so a late result of theirs is thrown away."""
+    serialise(session)
+    now = database.now(session)
+    statement = (
+        update(StepRow)
+        .where(StepRow.state == "running")
+        .values(
+            state="ready",
+            attempts=StepRow.attempts - 1,
+            fence=StepRow.fence + 1,
+            owner=None,
+            lease_until=None,
+            started_at=None,
+        )
+        .returning(StepRow.key)
+    )
+    for key in session.scalars(statement).all():
+        session.add(Event(step_key=key, at=now, what="interrupted", detail=why))
+
+
+def serialise(session: Session) -> None:
+    """Let nobody else change steps until the transaction ends, so that changes of many cannot deadlock.
+
+    SQLite has one writer at a time anyway.
+    """
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(text("LOCK TABLE step IN SHARE ROW EXCLUSIVE MODE"))
+
+
+def _held(lease: Lease) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return Controller.owner == lease.owner, Controller.fence == lease.fence
+
+
+def _live(row: Controller) -> LiveController:
+    return LiveController(row.owner, row.address, row.study_id, row.lease_until)
+
+
+def _alive(row: Controller, now: datetime) -> bool:
+    if row.lease_until <= now:
+        return False
+    host, pid, start = row.owner.rsplit(":", 2)
+    if host != socket.gethostname():
+        return True
+    started = _start(int(pid))
+    # a corrected clock moves the start that the system reports by a second
+    return started is not None and abs(started - int(start)) <= 2
+
+
+def _start(pid: int) -> int | None:
+    """When the process started, in seconds since 1970; None if it is gone."""
+    try:
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        return int(process.create_time())
+    except psutil.Error:
+        return None

@@ -1,0 +1,172 @@
+"""Runs one attempt of a step, in a worker's process: files in, the step's function, files out."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import platform
+import resource
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import creamtea
+from creamtea.engine.step import Checkpoints, StepCancelled, StepFunction, StepResult
+from creamtea.engine.task import StepOutcome, StepTask
+from creamtea.errors import CreamteaError, InfrastructureError, StepError, StepUnavailable
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.study.catalogue import STEP_KINDS
+
+PROGRESS_EVERY = 0.5  # seconds between writes
+TRACEBACK_LINES = 12  # of an unexpected error that are kept
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def execute(task: StepTask, cancelled: Callable[[], bool] = lambda: False) -> StepOutcome:
+    """Run the step and store its output files; every failure becomes an outcome with its error kind."""
+    try:
+        return _attempt(task, cancelled)
+    except StepCancelled:
+        return StepOutcome.failure("infrastructure", "the attempt was cancelled")
+    except Exception as error:
+        return StepOutcome.failure(*describe(error))
+
+
+def describe(error: Exception) -> tuple[str, str]:
+    """The kind of an error, and what to tell people about it."""
+    if isinstance(error, StepUnavailable):
+        return "unavailable", str(error)
+    if isinstance(error, InfrastructureError):
+        return "infrastructure", str(error)
+    if isinstance(error, CreamteaError):
+        return "deterministic", str(error)
+    if isinstance(error, MemoryError):
+        return "infrastructure", f"out of memory: {error}".rstrip(": ")
+    if isinstance(error, OSError) and error.errno in DISK_FULL:
+        return "infrastructure", f"no space left on the worker's disk: {error}"
+    lines = "".join(traceback.format_exception(error)).rstrip().splitlines()
+    return "deterministic", "\n".join([f"{type(error).__name__}: {error}", *lines[-TRACEBACK_LINES:]])
+
+
+def _attempt(task: StepTask, cancelled: Callable[[], bool]) -> StepOutcome:
+    started = time.monotonic()
+    store = ArtefactStore(task.artefacts)
+    with tempfile.TemporaryDirectory(prefix="creamtea-step-") as folder:
+        module = _entrypoint(task)
+        context = Context(task, store, Path(folder), cancelled)
+        run: StepFunction = module.run
+        result = run(context)
+        if not isinstance(result, StepResult):
+            raise StepError(f"{module.__name__}.run returned a {type(result).__name__}, not a StepResult")
+        files = store.put_folder(context.output)
+    facts = {**result.facts, **_facts(task, time.monotonic() - started)}
+    return StepOutcome(result=replace(result, facts=facts), files=files)
+
+
+def _entrypoint(task: StepTask) -> ModuleType:
+    """The module of the step's kind, with as many threads as the step may use."""
+    kind = STEP_KINDS.get(task.kind)
+    if kind is None or kind.version != task.version:
+        here = "does not know this kind" if kind is None else f"has version {kind.version}"
+        raise StepError(
+            f"the worker runs another creamtea: the study was planned with version {task.version} of "
+            f"{task.kind} steps, and the worker's creamtea {creamtea.__version__} {here}; "
+            "install the same creamtea everywhere"
+        )
+    os.environ["OMP_NUM_THREADS"] = str(task.resources.cpus)
+    module = importlib.import_module(kind.entrypoint)
+    if "torch" in sys.modules:  # loaded by the step's module, or by an earlier step of this process
+        sys.modules["torch"].set_num_threads(task.resources.cpus)
+    return module
+
+
+class Context:
+    """Implements `creamtea.engine.step.StepContext` over a temporary folder."""
+
+    def __init__(
+        self, task: StepTask, store: ArtefactStore, folder: Path, cancelled: Callable[[], bool]
+    ) -> None:
+        self.params: dict[str, Any] = task.params
+        self.locations: dict[str, str] = task.locations
+        self.output = folder / "output"
+        self.checkpoints: Checkpoints = store.checkpoints(task.key)
+        self.cpus = task.resources.cpus
+        self.gpus = task.resources.gpus
+        self._task = task
+        self._store = store
+        self._cancelled = cancelled
+        self._next_write = 0.0
+        self._inputs: dict[str, list[Path]] = {}
+        self.output.mkdir()
+        for role, steps in task.inputs.items():
+            self._inputs[role] = []
+            for position, files in enumerate(steps):
+                place = folder / "inputs" / role / str(position)
+                place.mkdir(parents=True)
+                store.materialise(files, place)
+                self._inputs[role].append(place)
+
+    def input(self, role: str) -> Path:
+        folders = self.inputs(role)
+        if len(folders) != 1:
+            raise StepError(f"a {self._task.kind} step needs one input {role!r}; it was given {len(folders)}")
+        return folders[0]
+
+    def inputs(self, role: str) -> list[Path]:
+        return list(self._inputs.get(role, []))
+
+    def progress(self, done: float, total: float, message: str = "") -> None:
+        if self._cancelled():
+            raise StepCancelled
+        now = time.monotonic()
+        if now < self._next_write:
+            return
+        self._next_write = now + PROGRESS_EVERY
+        told = {"fence": self._task.fence, "done": float(done), "total": float(total), "message": message}
+        self._store.write_progress(self._task.key, told)
+
+
+# ---------------------------------------------------------------- facts about where it ran
+
+
+def _facts(task: StepTask, seconds: float) -> Mapping[str, Any]:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found: dict[str, Any] = {
+        "seconds": round(seconds, 3),
+        "hardware": hardware(),
+        "cpus": task.resources.cpus,
+        "gpus": task.resources.gpus,
+        "creamtea": creamtea.__version__,
+        "python": platform.python_version(),
+        "peak_rss_mb": round(peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)),
+    }
+    if "torch" in sys.modules:
+        found["torch"] = sys.modules["torch"].__version__
+    return found
+
+
+def hardware() -> str:
+    """The kind of machine, without its name: processor, cores, and the GPU if torch sees one."""
+    parts = [f"{_processor()}, {os.cpu_count()} cores"]
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available():
+        parts.append(torch.cuda.get_device_name(0))
+    return ", ".join(parts)
+
+
+@cache
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()

@@ -1,0 +1,186 @@
+"""From a plan to rows: what is there is reused, what failed is tried again, the rest is pending."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+import creamtea
+from creamtea.engine.lease import serialise
+from creamtea.engine.state import LIVE, cancel_in
+from creamtea.errors import InputError
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
+from creamtea.store.tables import Event, StepFile, StepInput, StepRow, StudyRow, StudyStep
+from creamtea.study.plan import Plan, PlannedStep
+
+
+@dataclass(frozen=True)
+class Submission:
+    study_id: int
+    name: str
+    nodes: dict[str, str]  # place in the study: step key
+    reused: int  # steps that had succeeded already
+
+
+def submit(
+    database: Database,
+    store: ArtefactStore,
+    plan: Plan,
+    spec: dict[str, Any],
+    config_hash: str,
+    priority: int = 0,
+) -> Submission:
+    """Queue the study. An unfinished earlier submission of its name is cancelled: the newest counts."""
+    keys = [step.key for step in plan.steps]
+    gone = _without_files(database, store, keys)
+    with database.transaction() as session:
+        serialise(session)
+        now = database.now(session)
+        study = StudyRow(
+            name=plan.study,
+            config_hash=config_hash,
+            spec=spec,
+            state="queued",
+            priority=priority,
+            code_version=creamtea.__version__,
+            created_at=now,
+        )
+        session.add(study)
+        session.flush()
+        rows = [_upsert(session, step, now) for step in plan.steps]
+        session.flush()
+        for position, node in enumerate(plan.nodes):
+            session.add(
+                StudyStep(
+                    study_id=study.id,
+                    node=node.node,
+                    step_key=node.key,
+                    position=position,
+                    labels=node.labels,
+                )
+            )
+        session.flush()
+        older = select(StudyRow.id).where(
+            StudyRow.name == plan.study, StudyRow.id != study.id, StudyRow.state.in_(LIVE)
+        )
+        for study_id in session.scalars(older).all():
+            cancel_in(session, study_id, now)
+        reused = _refresh(session, rows, gone, now)
+        nodes = {node.node: node.key for node in plan.nodes}
+        return Submission(study.id, plan.study, nodes, reused)
+
+
+def requeue(database: Database, store: ArtefactStore, study_id: int) -> Submission:
+    """Queue a study that has ended once more: its failed and cancelled steps are tried again.
+
+    InputError for a study that has not ended.
+    """
+    with database.session() as session:
+        keys = session.scalars(select(StudyStep.step_key).where(StudyStep.study_id == study_id)).all()
+    gone = _without_files(database, store, keys)
+    with database.transaction() as session:
+        serialise(session)
+        study = session.get_one(StudyRow, study_id)
+        if study.state in LIVE:
+            raise InputError(f"study {study.name} is {study.state}: there is nothing to try again yet")
+        study.state, study.finished_at = "queued", None
+        places = session.scalars(
+            select(StudyStep).where(StudyStep.study_id == study_id).order_by(StudyStep.position)
+        ).all()
+        rows = _inputs_first(session, {place.step_key for place in places})
+        reused = _refresh(session, rows, gone, database.now(session))
+        nodes = {place.node: place.step_key for place in places}
+        return Submission(study_id, study.name, nodes, reused)
+
+
+def _without_files(database: Database, store: ArtefactStore, keys: Sequence[str]) -> set[str]:
+    """The succeeded steps with a file that the artefact store no longer has."""
+    with database.session() as session:
+        files = session.execute(
+            select(StepFile.step_key, StepFile.digest)
+            .join(StepRow, StepRow.key == StepFile.step_key)
+            .where(StepRow.key.in_(keys), StepRow.state == "succeeded")
+        ).all()
+    present = {digest: store.exists(digest) for digest in {digest for _, digest in files}}
+    return {key for key, digest in files if not present[digest]}
+
+
+def _upsert(session: Session, step: PlannedStep, now: datetime) -> StepRow:
+    resources = {**step.resources.model_dump(mode="json"), "exclusive": step.exclusive}
+    row = session.get(StepRow, step.key)
+    if row is None:
+        row = StepRow(
+            key=step.key,
+            kind=step.kind,
+            version=step.version,
+            params=step.params,
+            state="pending",
+            resources=resources,
+            locations=step.locations,
+            created_at=now,
+        )
+        session.add(row)
+        session.flush()
+        for role, inputs in step.inputs.items():
+            for position, key in enumerate(inputs):
+                session.add(StepInput(step_key=step.key, role=role, position=position, input_key=key))
+    row.resources, row.locations = resources, step.locations
+    return row
+
+
+def _inputs_first(session: Session, keys: set[str]) -> list[StepRow]:
+    """The steps of a study in an order in which they can run."""
+    inputs = _inputs(session, keys)
+    ordered: dict[str, None] = {}
+
+    def visit(key: str) -> None:
+        if key not in ordered:
+            for before in sorted(inputs.get(key, ())):
+                visit(before)
+            ordered[key] = None
+
+    for key in sorted(keys):
+        visit(key)
+    return [session.get_one(StepRow, key) for key in ordered]
+
+
+def _inputs(session: Session, keys: Iterable[str]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    edges = select(StepInput.step_key, StepInput.input_key).where(StepInput.step_key.in_(list(keys)))
+    for key, before in session.execute(edges):
+        found.setdefault(key, set()).add(before)
+    return found
+
+
+def _refresh(session: Session, rows: Sequence[StepRow], gone: set[str], now: datetime) -> int:
+    """Decide for every step (inputs first) whether it stands; returns how many are reused."""
+    inputs = _inputs(session, [row.key for row in rows])
+    again: set[str] = set()  # steps that had succeeded, and run once more
+    reused = 0
+    for row in rows:
+        before_again = bool(inputs.get(row.key, set()) & again)
+        if row.state == "succeeded" and row.key not in gone and not before_again:
+            session.add(Event(step_key=row.key, at=now, what="reused"))
+            reused += 1
+        elif row.state == "succeeded":
+            why = "its files are gone" if row.key in gone else "a step before it runs again"
+            _reset(session, row, now, why)
+            again.add(row.key)
+        elif row.state in ("failed", "cancelled"):
+            _reset(session, row, now, f"it had {row.state}" if row.state == "failed" else "it was cancelled")
+        elif row.state == "ready":
+            row.state = "pending"  # an input of it may have gone back to pending
+    return reused
+
+
+def _reset(session: Session, row: StepRow, now: datetime, why: str) -> None:
+    row.state, row.attempts = "pending", 0
+    row.error_kind = row.error = row.facts = None
+    row.not_before = row.started_at = row.finished_at = None
+    session.add(Event(step_key=row.key, at=now, what="reset", detail=why))
