@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -273,3 +274,10 @@ def test_a_foreign_key_names_its_parent(database: Database) -> None:
     after = dump(database)
     assert after["metric"] == []
     assert after["segment"] == []
+
+
+def test_threads_may_migrate_two_databases_at_once(tmp_path: Path) -> None:
+    urls = [f"sqlite:///{tmp_path}/{number}.db" for number in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(schema.upgrade, urls))
+    assert [schema.current(url) for url in urls] == [schema.head()] * 4
