@@ -236,6 +236,15 @@ class SegmentFilter:
 
 
 @dataclass(frozen=True)
+class ByDifference:
+    """An order of segments: by the score of one step less that of another. Without either: at the end."""
+
+    score: str  # step key
+    baseline: str  # step key
+    worst_first: bool = True
+
+
+@dataclass(frozen=True)
 class Page:
     rows: list[SideBySide]
     total: int  # segments that the filter lets through
@@ -250,21 +259,22 @@ def side_by_side(
     chosen: SegmentFilter | None = None,
     offset: int = 0,
     limit: int = 20,
+    order: ByDifference | None = None,
 ) -> Page:
-    """A page of a test set's segments in their order, with what each decode made of them.
+    """A page of a test set's segments, in their order or another, with what each decode made of them.
 
     `test_set`, `decodes` and `scores` are step keys. Only the page's texts are fetched; without a filter
     the database reads the segment's primary key alone to find the page.
     """
     matching = _matching(test_set, decodes, chosen or SegmentFilter())
     total = session.scalar(select(func.count()).select_from(matching.subquery())) or 0
-    column = matching.selected_columns[0]
-    indices = list(session.scalars(matching.order_by(column).offset(offset).limit(limit)))
-    segments = session.scalars(
-        select(Segment)
-        .where(Segment.step_key == test_set, Segment.index.in_(indices))
-        .order_by(Segment.index)
-    ).all()
+    indices = list(session.scalars(_ordered(matching, order).offset(offset).limit(limit)))
+    segments = {
+        segment.index: segment
+        for segment in session.scalars(
+            select(Segment).where(Segment.step_key == test_set, Segment.index.in_(indices))
+        )
+    }
     outputs = {
         (row.step_key, row.index): Output(row.text, row.score, row.length, row.selected_size)
         for row in session.scalars(
@@ -286,9 +296,21 @@ def side_by_side(
             outputs=tuple(outputs.get((key, segment.index)) for key in decodes),
             scores=tuple(values.get((key, segment.index)) for key in scores),
         )
-        for segment in segments
+        for segment in (segments[index] for index in indices)
     ]
     return Page(rows, total, offset)
+
+
+def _ordered(matching: Select[int], order: ByDifference | None) -> Select[int]:
+    if order is None:
+        return matching.order_by(Segment.index)
+    score, baseline = aliased(SegmentScore), aliased(SegmentScore)
+    joined = matching.outerjoin(
+        score, and_(score.step_key == order.score, score.index == Segment.index)
+    ).outerjoin(baseline, and_(baseline.step_key == order.baseline, baseline.index == Segment.index))
+    difference = score.value - baseline.value
+    by_difference = difference.asc() if order.worst_first else difference.desc()
+    return joined.order_by(by_difference.nulls_last(), Segment.index)
 
 
 def _matching(test_set: str, decodes: Sequence[str], chosen: SegmentFilter) -> Select[int]:

@@ -6,9 +6,13 @@ It also sets the security headers of every answer. What a session may see is dec
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 
+import streamlit
 from anyio.to_thread import run_sync
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse
@@ -23,11 +27,20 @@ REFUSED = (HERE / "refused.html").read_text(encoding="utf-8")
 # The entrance, and the health check of load balancers and containers, which says only "ok".
 OPEN_PATHS = frozenset({"/enter", "/enter.js", "/gate.css", "/_stcore/health"})
 
+
+def inline_scripts(page: str) -> list[str]:
+    """The CSP sources of a page's inline scripts: their hashes, so that no other inline script runs."""
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    digests = [hashlib.sha256(script.encode()).digest() for script in scripts]
+    return [f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests]
+
+
+INDEX = (Path(streamlit.__file__).parent / "static" / "index.html").read_text(encoding="utf-8")
 # Streamlit styles by inline rules, and mounts components by modules from blob: addresses.
 CONTENT_SECURITY_POLICY = "; ".join(
     (
         "default-src 'self'",
-        "script-src 'self' blob:",
+        f"script-src 'self' blob: {' '.join(inline_scripts(INDEX))}",
         "style-src 'self' 'unsafe-inline'",
         "img-src 'self' data: blob:",
         "font-src 'self' data:",

@@ -1,0 +1,343 @@
+"""A study with outputs and figures filled in by hand, a real `creamtea serve` on it, and a browser."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from creamtea.human import access, campaigns
+from creamtea.store.database import Database, open_database
+from creamtea.store.tables import (
+    Hypothesis,
+    Metric,
+    Point,
+    Segment,
+    SegmentScore,
+    StepInput,
+    StepRow,
+    StudyRow,
+    StudyStep,
+)
+from creamtea.study.plan import PlannedNode, plan
+from creamtea.study.spec import Study
+
+SPEC: dict[str, Any] = {
+    "name": "quagga",
+    "description": "Jam or <b>cream</b> first?",
+    "languages": {"source": "en", "target": "de"},
+    "corpora": {"okapi": {"kind": "synthetic"}},
+    "subwords": {"bpe": {}},
+    "variants": {
+        "tapir": {"corpus": "okapi", "subwords": "bpe", "objective": {"kind": "softmax"}, "nvs": {}},
+        "dugong": {
+            "corpus": "okapi",
+            "subwords": "bpe",
+            "objective": {"kind": "scones", "alpha": 0.5},
+            "seeds": [1, 2],
+        },
+    },
+    "systems": {
+        "tapir-greedy": {"variant": "tapir"},
+        "tapir-lexicon": {"variant": "tapir", "selection": {"kind": "lexicon", "k": 20}},
+        "tapir-nvs": {"variant": "tapir", "selection": {"kind": "nvs", "threshold": 0.5}},
+        "dugong-greedy": {"variant": "dugong"},
+    },
+    "test_sets": {"narwhal": {"kind": "synthetic", "corpus": "okapi", "lines": 40}},
+    "baseline": "tapir-greedy",
+    "metrics": [{"kind": "bleu"}, {"kind": "chrf"}, {"kind": "comet"}],
+    "latency": {"test_set": "narwhal"},
+}
+SYSTEMS = list(SPEC["systems"])
+# what a rater's browser must never get
+SECRET_NAMES = ["quagga", "okapi", "tapir", "dugong", "narwhal", "lexicon", "softmax", "scones", "pangolin"]
+NO_MODEL = "no COMET model: Unbabel/wmt22-comet-da <img src=x>"
+
+HOSTILE = [  # source, and the outputs of the four systems
+    (
+        "<script>document.title='owned'</script>",
+        ["<b>fett</b>", "&lt;b&gt;", "<img src=x onerror=x>", "</div>"],
+    ),
+    ("$x^2$ and *a* :material/home:", ["$x$ kostet $5$", "*a* **b**", "# kein Titel", "[a](http://b)"]),
+    ("مرحبا بالعالم", ["مرحبا", "שלום עולם", "abc مرحبا 123", "x"]),
+    ("你好，世界", ["你好", "世界", "", "   "]),
+]
+
+
+def lines(count: int, seed: int = 3) -> list[tuple[str, list[str]]]:
+    """Sources and four outputs; some outputs are equal."""
+    draw = random.Random(seed)
+    subjects = [("the baker", "der Bäcker"), ("my neighbour", "meine Nachbarin"), ("the dog", "der Hund")]
+    verbs = [("finds", "findet"), ("buys", "kauft"), ("forgets", "vergisst")]
+    things = [
+        ("a red cup", "eine rote Tasse"),
+        ("the warm bread", "das warme Brot"),
+        ("two keys", "zwei Schlüssel"),
+    ]
+    made = []
+    for _ in range(count):
+        (s, s_), (v, v_), (t, t_) = (draw.choice(words) for words in (subjects, verbs, things))
+        good = f"{s_} {v_} {t_} ."
+        worse = [f"{s_} {t_} .", f"{s_} {v_} die Tasse .", f"{v_} {s_} {t_} ?", good]
+        made.append((f"{s} {v} {t} .", [good, *draw.sample(worse, 3)]))
+    return made
+
+
+def metrics_of(node: PlannedNode) -> list[dict[str, Any]]:
+    def row(name: str, value: float, subject: str = "", **more: Any) -> dict[str, Any]:
+        return {"name": name, "subject": subject, "value": value, "detail": {}, **more}
+
+    labels = node.labels
+    at = SYSTEMS.index(labels["system"]) if "system" in labels else 0
+    match node.node.split("/")[0]:
+        case "corpus":
+            pairs = {"train_read": 12000, "train_kept": 11950, "dev_read": 300, "dev_kept": 300}
+            return [row("pairs", n, s) for s, n in pairs.items()] + [row("dropped", 50, "duplicate")]
+        case "test_set":
+            return [row("segments", 40), row("idioms", 12)]
+        case "train":
+            return [
+                row("dev_loss", 1.25),
+                row("dev_bleu", 31.0),
+                row("updates", 2000),
+                row("parameters", 1.9e6),
+            ]
+        case "decode":
+            size = [4000.0, 212.4, 148.8, 4000.0][at]
+            return [row("selected_size", size), row("empty", 0.0), row("truncated", 0.0)]
+        case "score":
+            value = (
+                {"bleu": 31.4, "chrf": 56.2}[labels["metric"]]
+                + [0, -1.9, -0.2, 1.6][at]
+                + labels["seed"] / 10
+            )
+            detail = {"signature": f"{labels['metric']}|version:2.6.0"}
+            extra = [row("length_ratio", 0.987)] if labels["metric"] == "bleu" else []
+            return [row(labels["metric"], value, low=value - 1.4, high=value + 1.5, detail=detail), *extra]
+        case "compare":
+            p, delta = [(1, 0), (0.001, -1.9), (0.61, -0.2), (0.004, 1.6)][at]
+            return [
+                row(
+                    "delta", delta, labels["metric"], low=delta - 1, high=delta + 1, detail={"p_two_sided": p}
+                )
+            ]
+        case "recall":
+            return [row("recall", [0, 0.61, 0.93, 0][at], "idiom"), row("recall", 0.97, "sentence")]
+        case "latency":
+            return [
+                row(name, [20.0, 13.0, 15.0, 19.0][i] * factor, str(i), detail={"hardware": "a CPU"})
+                for i in range(4)
+                for name, factor in (("latency_p50", 1.0), ("latency_p90", 1.4), ("latency_p99", 1.6))
+            ]
+    return []
+
+
+def points_of(node: PlannedNode) -> list[dict[str, Any]]:
+    match node.node.split("/")[0]:
+        case "train":
+            return [
+                {"series": series, "position": i, "x": 100.0 * (i + 1), "y": scale * (1.1 + 3 / (i + 1))}
+                for series, scale in (("train_loss", 1.0), ("dev_loss", 1.1), ("dev_bleu", 8.0))
+                for i in range(12)
+            ]
+        case "recall":
+            lexicon = node.labels["system"] == "tapir-lexicon"
+            values = (
+                [(20, 0.3), (60, 0.5), (210, 0.62), (600, 0.8)]
+                if lexicon
+                else [(30, 0.6), (90, 0.86), (150, 0.93)]
+            )
+            return [
+                {"series": series, "position": i, "x": float(x), "y": min(1.0, y + gain), "label": f"no. {i}"}
+                for series, gain in (("recall_idiom", 0.0), ("recall_sentence", 0.15))
+                for i, (x, y) in enumerate(values)
+            ]
+    return []
+
+
+def texts_of(key: str, node: PlannedNode, texts: list[tuple[str, list[str]]]) -> list[Any]:
+    kind = node.node.split("/")[0]
+    if kind == "test_set":
+        idiom = [{"name": "first word", "source": [0, 3], "target": [0, 3]}]
+        return [
+            Segment(
+                step_key=key, index=i, source=source, reference=outputs[0], idioms=idiom if i > 35 else []
+            )
+            for i, (source, outputs) in enumerate(texts)
+        ]
+    if kind == "decode":
+        at = SYSTEMS.index(node.labels["system"])
+        return [
+            Hypothesis(step_key=key, index=i, text=outputs[at], score=-1.5, length=5, selected_size=99)
+            for i, (_, outputs) in enumerate(texts)
+        ]
+    if kind == "score":
+        at = SYSTEMS.index(node.labels["system"])
+        return [SegmentScore(step_key=key, index=i, value=50.0 + at * (i - 20)) for i in range(len(texts))]
+    return []
+
+
+def fill_study(database: Database, texts: list[tuple[str, list[str]]]) -> int:
+    """Write the planned study as if it had run, but for COMET, whose model is missing."""
+    spec = Study.model_validate(SPEC)
+    planned = plan(spec, None)
+    first_node = {node.key: node for node in reversed(planned.nodes)}
+    with database.transaction() as session:
+        now = database.now(session)
+        study = StudyRow(
+            name=spec.name,
+            spec=spec.model_dump(mode="json"),
+            config_hash="c0ffee" * 10,
+            code_version="0.1",
+            state="failed",
+            created_at=now,
+            finished_at=now,
+        )
+        session.add(study)
+        for step in planned.steps:
+            node = first_node[step.key]
+            lost = node.labels.get("metric") == "comet"
+            state = (
+                {"state": "failed", "error_kind": "unavailable", "error": NO_MODEL}
+                if lost
+                else {"state": "succeeded"}
+            )
+            session.add(
+                StepRow(
+                    key=step.key,
+                    kind=step.kind,
+                    version=step.version,
+                    params=step.params,
+                    resources={},
+                    locations={},
+                    created_at=now,
+                    finished_at=now,
+                    attempts=1,
+                    facts={"device": "cpu", "threads": 2} if step.kind == "train" else {},
+                    **state,
+                )
+            )
+            session.flush()
+            if not lost:
+                session.add_all(Metric(step_key=step.key, **metric) for metric in metrics_of(node))
+                session.add_all(Point(step_key=step.key, **point) for point in points_of(node))
+                session.add_all(texts_of(step.key, node, texts))
+        session.flush()
+        session.add_all(
+            StepInput(step_key=step.key, role=role, position=position, input_key=key)
+            for step in planned.steps
+            for role, keys in step.inputs.items()
+            for position, key in enumerate(keys)
+        )
+        session.add_all(
+            StudyStep(study_id=study.id, node=node.node, step_key=node.key, position=i, labels=node.labels)
+            for i, node in enumerate(planned.nodes)
+        )
+        return study.id
+
+
+@dataclass
+class Site:
+    """A running `creamtea serve` and its database."""
+
+    url: str
+    link: str  # the organiser's, as it was printed
+    log: Path
+    database: Database
+    process: subprocess.Popen[bytes]
+    study: int
+
+    def new_link(self, role: str, rater_id: int | None = None) -> str:
+        return f"{self.url}/enter#{access.create_link(self.database, role, rater_id=rater_id)}"
+
+    def rater_link(self, campaign: str, name: str) -> tuple[str, int]:
+        rater_id = campaigns.add_rater(self.database, campaign, name)
+        return self.new_link("rater", rater_id), rater_id
+
+
+COMMAND = [sys.executable, "-c", "from creamtea.cli.main import main; main()"]
+
+
+@pytest.fixture(scope="module")
+def site(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("site")
+    path = folder / "creamtea.db"
+    shutil.copyfile(sqlite_template, path)
+    url = f"sqlite:///{path}"
+    database = open_database(url)
+    study = fill_study(database, HOSTILE + lines(36))
+    environment = {**os.environ, "CREAMTEA_DATABASE_URL": url, "CREAMTEA_HOME": str(folder)}
+    log = folder / "server.log"
+    with log.open("wb") as sink:
+        process = subprocess.Popen(
+            [*COMMAND, "serve", "--port", "0", "--no-browser"],
+            env=environment,
+            cwd=folder,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        link = wait_for(process, log, r"http://127\.0\.0\.1:\d+/enter#[\w-]+(?=\n)", seconds=40)
+        yield Site(link.split("/enter")[0], link, log, database, process, study)
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        database.close()
+
+
+def wait_for(process: subprocess.Popen[bytes], log: Path, pattern: str, seconds: float) -> str:
+    """What `pattern` finds in the log of a process, as soon as it does."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and process.poll() is None:
+        if found := re.search(pattern, log.read_text()):
+            return found[0]
+        time.sleep(0.05)
+    raise AssertionError(f"no {pattern!r} in what the server said: {log.read_text()}")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api")
+    executable = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if executable is None:
+        pytest.skip("no Chromium on this machine")
+    arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    with playwright.sync_playwright() as running:
+        browser = running.chromium.launch(executable_path=executable, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(chromium: Any) -> Iterator[Callable[..., Any]]:
+    """`open_page(link, width)`: a page in a browser context of its own, closed after the test."""
+    contexts = []
+
+    def open_link(link: str, width: int = 1280, before: Callable[[Any], None] | None = None) -> Any:
+        context = chromium.new_context(viewport={"width": width, "height": 900})
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        if before is not None:
+            before(page)
+        page.goto(link)
+        return page
+
+    yield open_link
+    for context in contexts:
+        context.close()

@@ -1,0 +1,199 @@
+"""Without a session nothing leaves the server; a link opens one, once."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import socket
+from urllib.parse import urlsplit
+
+import pytest
+from starlette.requests import Request
+
+from creamtea_webapp.gate.entrance import Limiter, routes
+from creamtea_webapp.gate.middleware import inline_scripts
+
+ROUTES = [
+    "/",
+    "/index.html",
+    "/studies",
+    "/report?study=1",
+    "/rate",
+    "/enter/",
+    "/ENTER",
+    "//enter",
+    "/enter/../",
+    "/%65nter%2f",
+    "/static/js/index.js",
+    "/favicon.png",
+    "/manifest.json",
+    "/media/x.png",
+    "/component/x/index.html",
+    "/app/static/x",
+    "/_stcore/host-config",
+    "/_stcore/metrics",
+    "/_stcore/script-health-check",
+    "/_stcore/upload_file/x/y",
+    "/_stcore/bidi-components/x",
+    "/_stcore/agent/openapi.json",
+    "/_stcore/stream",
+    "/auth/login",
+    "/oauth2callback",
+]
+
+
+def ask(site, method: str, path: str, body: str | None = None, **headers: str) -> http.client.HTTPResponse:
+    connection = http.client.HTTPConnection(urlsplit(site.url).netloc, timeout=10)
+    connection.request(method, path, body=body, headers={k.replace("_", "-"): v for k, v in headers.items()})
+    answer = connection.getresponse()
+    answer.text = answer.read().decode()  # type: ignore[attr-defined]
+    connection.close()
+    return answer
+
+
+def exchange(site, link: str, **headers: str) -> http.client.HTTPResponse:
+    return ask(site, "POST", "/enter", body=link.split("#")[1], **headers)
+
+
+def cookie_of(answer: http.client.HTTPResponse) -> str:
+    return str(answer.getheader("set-cookie")).split(";")[0]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE"])
+def test_every_route_is_closed_without_a_session(site, method: str) -> None:
+    for path in ROUTES:
+        answer = ask(site, method, path)
+        assert answer.status == 401, path
+        assert "quagga" not in answer.text
+        assert answer.getheader("cache-control") == "no-store"
+
+
+@pytest.mark.parametrize(
+    "cookie", ["", "creamtea-{port}=", "creamtea-{port}=x", "creamtea-{port}={link}", 'a="; b']
+)
+def test_a_wrong_cookie_opens_nothing(site, cookie: str) -> None:
+    link = site.new_link("organiser").split("#")[1]
+    filled = cookie.format(port=urlsplit(site.url).port, link=link)
+    assert ask(site, "GET", "/", Cookie=filled).status == 401
+
+
+@pytest.mark.parametrize("cookie", ["", "creamtea-{port}=nonsense"])
+def test_the_websocket_is_closed_without_a_session(site, cookie: str) -> None:
+    place = urlsplit(site.url)
+    lines = [
+        "GET /_stcore/stream HTTP/1.1",
+        f"Host: {place.netloc}",
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        "Sec-WebSocket-Protocol: streamlit",
+        f"Cookie: {cookie.format(port=place.port)}",
+        "\r\n",
+    ]
+    with socket.create_connection((place.hostname, place.port), timeout=10) as connection:
+        connection.sendall("\r\n".join(lines).encode())
+        answer = connection.recv(65536).decode()
+    assert answer.startswith("HTTP/1.1 401")
+
+
+def test_health_and_entrance_are_open_and_say_nothing(site) -> None:
+    assert ask(site, "GET", "/_stcore/health").text == "ok"  # type: ignore[attr-defined]
+    for path in ("/enter", "/enter.js", "/gate.css"):
+        answer = ask(site, "GET", path)
+        assert answer.status == 200
+        assert "quagga" not in answer.text
+
+
+def test_fetching_a_link_spends_nothing(site) -> None:
+    link = site.new_link("reader")
+    for _ in range(3):
+        assert ask(site, "GET", link.removeprefix(site.url).split("#")[0]).status == 200
+    assert exchange(site, link).status == 204
+
+
+def test_a_link_opens_the_app_once(site) -> None:
+    link = site.new_link("reader")
+    answer = exchange(site, link)
+    assert answer.status == 204
+    attributes = str(answer.getheader("set-cookie")).lower()
+    assert "httponly" in attributes
+    assert "samesite=lax" in attributes
+    assert "path=/" in attributes
+    assert "secure" not in attributes  # plain HTTP on loopback
+    assert ask(site, "GET", "/", Cookie=cookie_of(answer)).status == 200
+    replay = exchange(site, link)
+    assert replay.status == 401
+    assert replay.getheader("set-cookie") is None
+    # the same browser may open its link again; it gets no second session
+    again = exchange(site, link, Cookie=cookie_of(answer))
+    assert again.status == 204
+    assert again.getheader("set-cookie") is None
+
+
+def test_behind_https_the_cookie_is_secure(site) -> None:
+    answer = exchange(site, site.new_link("reader"), X_Forwarded_Proto="https")
+    assert "secure" in str(answer.getheader("set-cookie")).lower()
+
+
+def test_another_sites_page_cannot_open_a_link(site) -> None:
+    link = site.new_link("reader")
+    assert exchange(site, link, Origin="https://evil.example").status == 403
+    assert exchange(site, link, Origin=site.url).status == 204
+
+
+@pytest.mark.parametrize("body", ["", "x" * 10_000, "ä"])
+def test_a_body_that_is_no_secret_is_refused(site, body: str) -> None:
+    assert ask(site, "POST", "/enter", body=body.encode().decode("latin-1")).status == 401
+
+
+def test_answers_carry_the_security_headers(site) -> None:
+    cookie = cookie_of(exchange(site, site.new_link("reader")))
+    for answer in (ask(site, "GET", "/"), ask(site, "GET", "/", Cookie=cookie), ask(site, "GET", "/enter")):
+        assert answer.getheader("x-frame-options") == "DENY"
+        assert answer.getheader("x-content-type-options") == "nosniff"
+        assert answer.getheader("referrer-policy") == "same-origin"
+        policy = str(answer.getheader("content-security-policy"))
+        assert "frame-ancestors 'none'" in policy
+        scripts = next(part for part in policy.split("; ") if part.startswith("script-src"))
+        assert "unsafe" not in scripts
+
+
+def test_streamlits_inline_script_is_known_by_its_hash() -> None:
+    # sha256 of "alert(1)" as browsers compute it: printf 'alert(1)' | openssl dgst -sha256 -binary | base64
+    assert inline_scripts("<script>alert(1)</script><script src='x'></script>") == [
+        "'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='"
+    ]
+
+
+def test_the_limiter_blocks_an_address_for_a_while_and_forgets() -> None:
+    now = [0.0]
+    limiter = Limiter(allowed=3, seconds=60, clock=lambda: now[0])
+    for _ in range(3):
+        assert not limiter.blocked("a")
+        limiter.failed("a")
+    assert limiter.blocked("a")
+    assert not limiter.blocked("b")
+    now[0] = 61.0
+    assert not limiter.blocked("a")
+    assert limiter._failures == {}
+
+
+def test_too_many_wrong_links_are_refused_even_with_a_right_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    post = next(route.endpoint for route in routes() if "POST" in (route.methods or ()))  # type: ignore[attr-defined]
+
+    async def receive() -> dict:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    def request() -> Request:
+        scope = {
+            "type": "http",
+            "method": "POST",
+            "path": "/enter",
+            "headers": [],
+            "client": ("192.0.2.1", 1),
+        }
+        return Request(scope, receive)
+
+    statuses = [asyncio.run(post(request())).status_code for _ in range(12)]
+    assert statuses == [401] * 10 + [429] * 2

@@ -1,0 +1,98 @@
+"""The parts of a report that say how it came about: what failed, corpora, trainings, provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import streamlit as st
+
+from creamtea.report import text
+from creamtea.report.model import Column, Failure, Report
+from creamtea_webapp.markup import escape, moment
+
+TRAINING_COLUMNS = (
+    Column("updates", "updates", 0),
+    Column("dev_loss", "dev loss", 3),
+    Column("dev_bleu", "dev BLEU", 1),
+    Column("parameters", "parameters", 0),
+    Column("tokens_per_second", "tokens/s", 0),
+    Column("seconds", "seconds", 0),
+    Column("left_out", "pairs left out", 0),
+)
+
+
+def failures(report: Report) -> None:
+    """What failed, is unavailable or was cancelled, with the reason; nothing where all went well."""
+    if not report.failures:
+        return
+    st.subheader("What is missing", anchor=False)
+    st.html(f'<div class="ct">{"".join(_failure(failure) for failure in report.failures)}</div>')
+
+
+def _failure(failure: Failure) -> str:
+    places = ", ".join(f"<code>{escape(node)}</code>" for node in failure.nodes)
+    tries = f" after {failure.attempts} attempts" if failure.attempts > 1 else ""
+    return (
+        f'<div class="failure"><p><strong>{escape(failure.kind)}</strong>: {escape(failure.state)}{tries} '
+        f"{places}</p><pre>{escape(failure.reason)}</pre></div>"
+    )
+
+
+def corpora(report: Report) -> None:
+    """What was read, kept and dropped, by filter."""
+    filters = list(dict.fromkeys(name for corpus in report.corpora for name in corpus.dropped))
+    rows = []
+    for corpus in report.corpora:
+        pairs = corpus.pairs
+        counts = [
+            pairs.get("train_read"),
+            pairs.get("train_kept"),
+            pairs.get("dev_read"),
+            pairs.get("dev_kept"),
+        ]
+        dropped = [corpus.dropped.get(name) for name in filters]
+        note = corpus.note or ("" if corpus.state == "ok" else corpus.state)
+        rows.append([corpus.name, *map(_count, counts), *map(_count, dropped), note])
+    heads = ["corpus", "train read", "train kept", "dev read", "dev kept"]
+    heads += [f"dropped: {name.replace('_', ' ')}" for name in filters]
+    with st.expander("Corpora"):
+        _table([*heads, ""], rows)
+
+
+def training(report: Report) -> None:
+    """One row for each training run."""
+    columns = [c for c in TRAINING_COLUMNS if any(c.key in run.cells for run in report.training)]
+    rows = [
+        [f"{run.variant}, seed {run.seed}"]
+        + [text.value(run.cells[c.key], c) if c.key in run.cells else "" for c in columns]
+        for run in report.training
+    ]
+    with st.expander("Trainings"):
+        _table(["variant", *(column.title for column in columns)], rows)
+
+
+def provenance(report: Report) -> None:
+    known = report.provenance
+    seeds = "; ".join(f"{variant}: {', '.join(map(str, seeds))}" for variant, seeds in known.seeds.items())
+    facts = [
+        ("config hash", f"<code>{escape(known.config_hash)}</code>"),
+        ("code version", escape(known.code_version)),
+        ("seeds", escape(seeds)),
+        ("hardware", "<br>".join(escape(one) for one in known.hardware) or "not told yet"),
+        ("started", moment(report.created_at)),
+        ("finished", moment(report.finished_at) if report.finished_at else "not yet"),
+    ]
+    facts += [(escape(name), f"<code>{escape(one)}</code>") for name, one in known.signatures.items()]
+    listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in facts)
+    with st.expander("Provenance"):
+        st.html(f'<div class="ct"><dl class="list">{listed}</dl></div>')
+
+
+def _count(value: int | None) -> str:
+    return "" if value is None else f"{value:,}"
+
+
+def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
+    head = "".join(f'<th scope="col">{escape(one)}</th>' for one in heads)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(one)}</td>' for one in row)}</tr>" for row in rows)
+    st.html(f'<div class="ct wide"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>')
