@@ -35,7 +35,10 @@ SELECTIONS = {
     "nvs": NvsSelection(kind="nvs", threshold=0.9),
     "nvs_large": NvsSelection(kind="nvs", threshold=0.2),  # takes the path that gathers logits
 }
-SEARCHES: dict[str, Search] = {"greedy": Greedy(), "beam": Beam(kind="beam", width=4)}
+SEARCHES: dict[str, Search] = {
+    "greedy": Greedy(max_length_ratio=0.5),
+    "beam": Beam(kind="beam", width=4, max_length_ratio=0.5),
+}
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ from torch import Tensor
 from creamtea_workers.models.interface import EOS, PAD, Memory, TranslationModel
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search import Hypothesis, SearchMethod, length_limit, output_layer, score_hypotheses
-from creamtea_workers.search.output import OutputLayer
 from creamtea_workers.selection.base import Selector
 
 Sources = Sequence[Sequence[int]]  # subwords of each sentence, without </s>
@@ -35,24 +34,31 @@ class Translator:
     @torch.inference_mode()
     def translate(self, sources: Sources, with_scores: bool = True) -> list[Translation]:
         """`with_scores` False saves greedy search the activation; the hypotheses are the same."""
-        memory, output, sizes = self._prepare(sources)
+        memory, selection = self._encode(sources)
+        output = output_layer(self.model, selection)
         limits = [length_limit(self.search.max_length_ratio, len(source)) for source in sources]
         hypotheses = self.search(self.model, self.objective, memory, output, limits, with_scores)
+        sizes = self._sizes(selection, len(sources))
         return [Translation(*pair) for pair in zip(hypotheses, sizes, strict=True)]
 
     @torch.inference_mode()
     def score(self, sources: Sources, hypotheses: Sequence[Hypothesis]) -> list[float]:
         """Force-decoding under the same selected vocabularies: what `translate` gave them."""
-        memory, output, _ = self._prepare(sources)
+        memory, selection = self._encode(sources)
+        output = output_layer(self.model, selection)
         return score_hypotheses(self.model, self.objective, memory, output, hypotheses)
 
-    def _prepare(self, sources: Sources) -> tuple[Memory, OutputLayer, list[int]]:
+    @torch.inference_mode()
+    def selected_sizes(self, sources: Sources) -> list[int]:
+        """How many ids each sentence may use; V where nothing is selected."""
+        return self._sizes(self._encode(sources)[1], len(sources))
+
+    def _encode(self, sources: Sources) -> tuple[Memory, list[Tensor] | None]:
         memory = self.model.encode(source_batch(sources, self.model.output_weight.device))
-        selection = self.selector.select(sources, memory)
-        sizes = (
-            [self.model.vocabulary_size] * len(sources) if selection is None else [len(i) for i in selection]
-        )
-        return memory, output_layer(self.model, selection), sizes
+        return memory, self.selector.select(sources, memory)
+
+    def _sizes(self, selection: list[Tensor] | None, count: int) -> list[int]:
+        return [self.model.vocabulary_size] * count if selection is None else [len(ids) for ids in selection]
 
 
 def source_batch(sources: Sources, device: torch.device) -> Tensor:

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import step_files
+import torch
+from step_files import Context, read_rows
+
+from creamtea.engine.step import StepResult
+from creamtea.errors import StepError, StepUnavailable
+from creamtea_workers.models.build import load_model, save_model
+from creamtea_workers.steps import decode
+
+SOURCES = ["the cat sat on the mat", "", "a dog", "zzz ☃ unseen", "she took the cake in the park"] * 3
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> dict[str, list[Path]]:
+    subwords = step_files.subwords_folder(tmp_path)
+    size = step_files.vocabulary_size(subwords)
+    segments = [{"source": source, "reference": "x"} for source in SOURCES]
+    return {
+        "test_set": [step_files.test_set_folder(tmp_path, segments)],
+        "subwords": [subwords],
+        "train": [step_files.model_folder(tmp_path, size)],
+        "align": [step_files.lexicon_folder(tmp_path, size)],
+    }
+
+
+def context(folders: dict[str, list[Path]], output: Path, **params: Any) -> Context:
+    output.mkdir()
+    usual = {
+        "selection": {"kind": "full"},
+        "search": {"kind": "greedy"},
+        "precision": "fp32",
+        "batch_size": 4,
+    }
+    return Context({**usual, **params}, output, folders)
+
+
+def values(result: StepResult) -> dict[str, float | None]:
+    return {row.name: row.value for row in result.metrics}
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("search", [{"kind": "greedy"}, {"kind": "beam", "width": 3}], ids=["greedy", "beam"])
+@pytest.mark.parametrize(
+    "selection",
+    [{"kind": "full"}, {"kind": "lexicon", "k": 2}, {"kind": "nvs", "threshold": 0.9}],
+    ids=["full", "lexicon", "nvs"],
+)
+def test_one_hypothesis_a_segment_in_order(
+    folders: dict[str, list[Path]],
+    tmp_path: Path,
+    selection: dict[str, Any],
+    search: dict[str, Any],
+    precision: str,
+) -> None:
+    given = context(folders, tmp_path / "out", selection=selection, search=search, precision=precision)
+    result = decode.run(given)
+    rows = read_rows(given.output / "hypotheses.jsonl")
+    assert [row["index"] for row in rows] == list(range(len(SOURCES)))
+    assert all(set(row) == {"index", "text", "score", "length", "selected_size"} for row in rows)
+    assert all(row["score"] <= 0 for row in rows)
+    if precision == "fp32":  # the sources repeat, in other batches
+        assert [row["text"] for row in rows[:5]] == [row["text"] for row in rows[5:10]]
+    size = step_files.vocabulary_size(folders["subwords"][0])
+    sizes = {row["selected_size"] for row in rows}
+    assert sizes == {size} if selection["kind"] == "full" else min(sizes) < size
+    assert values(result)["selected_size"] == pytest.approx(
+        sum(row["selected_size"] for row in rows) / len(rows)
+    )
+    assert values(result)["empty"] == pytest.approx(sum(row["text"] == "" for row in rows) / len(rows))
+    assert (values(result)["sentences_per_second"] or 0) > 0
+    assert given.progresses[-1][:2] == (len(SOURCES), len(SOURCES))
+
+
+def test_the_batch_size_changes_no_output(folders: dict[str, list[Path]], tmp_path: Path) -> None:
+    outputs = []
+    for batch_size in (1, 15):
+        given = context(
+            folders, tmp_path / str(batch_size), batch_size=batch_size, selection={"kind": "lexicon", "k": 1}
+        )
+        decode.run(given)
+        outputs.append(read_rows(given.output / "hypotheses.jsonl"))
+    one, many = outputs
+    assert [row["text"] for row in one] == [row["text"] for row in many]
+    assert [row["score"] for row in one] == pytest.approx([row["score"] for row in many], abs=1e-4)
+
+
+def test_hypotheses_cut_at_the_limit_are_counted(folders: dict[str, list[Path]], tmp_path: Path) -> None:
+    size = step_files.vocabulary_size(folders["subwords"][0])
+    endless = step_files.model_folder(tmp_path, size, "endless")
+    model, _, _ = load_model(endless)
+    with torch.no_grad():
+        model.output_bias[3] = -100.0
+    save_model(endless, model, step_files.PARAMS)
+    result = decode.run(context({**folders, "train": [endless]}, tmp_path / "out"))
+    assert values(result)["truncated"] == 1.0
+    assert next(row for row in result.metrics if row.name == "truncated").detail == {"count": 15, "of": 15}
+
+
+def test_no_segments_are_no_crash(folders: dict[str, list[Path]], tmp_path: Path) -> None:
+    (tmp_path / "none").mkdir()
+    empty = step_files.test_set_folder(tmp_path / "none", [])
+    given = context({**folders, "test_set": [empty]}, tmp_path / "out")
+    result = decode.run(given)
+    assert read_rows(given.output / "hypotheses.jsonl") == []
+    assert all(row.value is None and row.note for row in result.metrics)
+
+
+def test_nvs_without_a_head_says_what_to_do(folders: dict[str, list[Path]], tmp_path: Path) -> None:
+    size = step_files.vocabulary_size(folders["subwords"][0])
+    headless = step_files.model_folder(tmp_path, size, "headless", nvs=None)
+    given = context({**folders, "train": [headless]}, tmp_path / "out", selection={"kind": "nvs"})
+    with pytest.raises(StepError, match="trained without an NVS head"):
+        decode.run(given)
+
+
+def test_a_broken_model_is_an_error(folders: dict[str, list[Path]], tmp_path: Path) -> None:
+    size = step_files.vocabulary_size(folders["subwords"][0])
+    broken = step_files.model_folder(tmp_path, size, "broken")
+    model, _, _ = load_model(broken)
+    with torch.no_grad():
+        model.embedding.weight.fill_(float("nan"))
+    save_model(broken, model, step_files.PARAMS)
+    with pytest.raises(StepError, match="the model is broken"):
+        decode.run(context({**folders, "train": [broken]}, tmp_path / "out"))
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_a_gpu_that_is_not_there_is_no_silent_cpu(folders: dict[str, list[Path]], tmp_path: Path) -> None:
+    given = context(folders, tmp_path / "out")
+    given.gpus = 1
+    with pytest.raises(StepUnavailable, match="torch sees none"):
+        decode.run(given)

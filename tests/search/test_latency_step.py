@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import step_files
+from step_files import Context, read_rows
+
+from creamtea_workers.steps import latency
+
+SYSTEMS = [
+    {"selection": {"kind": "full"}, "search": {"kind": "greedy"}, "precision": "fp32", "model": 0},
+    {
+        "selection": {"kind": "lexicon", "k": 2},
+        "search": {"kind": "beam", "width": 2},
+        "precision": "fp32",
+        "model": 1,
+    },
+    {
+        "selection": {"kind": "nvs", "threshold": 0.5},
+        "search": {"kind": "greedy"},
+        "precision": "bf16",
+        "model": 0,
+    },
+]
+
+
+def test_every_system_sentence_and_repetition_is_timed_once(tmp_path: Path) -> None:
+    subwords = step_files.subwords_folder(tmp_path)
+    size = step_files.vocabulary_size(subwords)
+    words = ["the", "cat", "sat", "on", "the", "mat", "in", "the", "park"]
+    segments = [{"source": " ".join(words[: n % 9]), "reference": "x"} for n in range(12)]
+    (tmp_path / "out").mkdir()
+    context = Context(
+        {"latency": {"sentences": 4, "repetitions": 3, "warmup": 1, "threads": 1}, "systems": SYSTEMS},
+        tmp_path / "out",
+        {
+            "test_set": [step_files.test_set_folder(tmp_path, segments)],
+            "subwords": [subwords],
+            "models": [step_files.model_folder(tmp_path, size, f"model{n}", seed=n) for n in (1, 2)],
+            "align": [step_files.lexicon_folder(tmp_path, size)],
+        },
+    )
+    result = latency.run(context)
+
+    rows = read_rows(tmp_path / "out" / "latency.jsonl")
+    keys = [(row["system"], row["sentence"], row["repetition"]) for row in rows]
+    sentences = result.facts["segments"]
+    assert sorted(keys) == sorted((s, n, r) for s in range(3) for n in sentences for r in range(3))
+    assert len(sentences) == 4
+    assert all(row["seconds"] > 0 for row in rows)
+
+    by_subject = {(row.name, row.subject): row for row in result.metrics}
+    assert set(by_subject) == {(f"latency_p{p}", str(s)) for p in (50, 90, 99) for s in range(3)}
+    for (name, subject), row in by_subject.items():
+        table = np.array([one["seconds"] for one in rows if one["system"] == int(subject)]).reshape(3, 4)
+        expected = np.median([np.percentile(one, int(name.removeprefix("latency_p"))) for one in table])
+        assert row.value == pytest.approx(1000 * expected, rel=1e-2, abs=1e-3)
+        assert row.low is not None
+        assert row.high is not None
+        assert row.low <= row.value <= row.high
+        assert row.detail["batch_size"] == row.detail["threads"] == 1
+        assert row.detail["hardware"]
+    first, second, third = (by_subject["latency_p50", str(s)].detail for s in range(3))
+    assert first["percent_of_first"] == first["percent_of_first_low"] == 100.0
+    assert (second["selection"], second["beam"], second["search"]) == ("lexicon k=2", 2, "beam")
+    assert (third["selection"], third["precision"]) == ("nvs threshold=0.5", "bf16")
+    assert first["selected_size"] == size > second["selected_size"]
+
+
+@pytest.mark.parametrize(
+    ("lengths", "count", "chosen"),
+    [
+        ([5, 1, 3, 2, 4], 3, [1, 2, 0]),
+        ([5, 1, 3, 2, 4], 9, [1, 3, 2, 4, 0]),
+        ([7, 7, 7], 2, [0, 2]),
+        ([4], 1, [0]),
+    ],
+)
+def test_sentences_are_spread_over_the_lengths(lengths: list[int], count: int, chosen: list[int]) -> None:
+    assert latency.spread_by_length(lengths, count) == chosen

@@ -1,0 +1,160 @@
+"""The recall step by hand-computed cases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import step_files
+import torch
+from step_files import Context
+
+from creamtea.engine.step import MetricRow, StepResult
+from creamtea_workers.corpora.subwords import SubwordModel
+from creamtea_workers.models.build import load_model
+from creamtea_workers.models.interface import EOS
+from creamtea_workers.search.translator import source_batch
+from creamtea_workers.selection.coverage import Reference, lexicon_counts, nvs_counts
+from creamtea_workers.selection.lexicon import Lexicon
+from creamtea_workers.steps import recall
+
+SWEEP = {"k": [1, 2], "thresholds": [0.9, 0.5, 0.1, 0.0]}
+SEGMENTS: list[dict[str, Any]] = [
+    {
+        "source": "the cat sat",
+        "reference": "the dog sat on the mat",
+        "idioms": [{"name": "x", "source": [0, 3], "target": [4, 11]}],  # "dog sat"
+    },
+    {"source": "a dog", "reference": "she took the cake", "idioms": []},
+    {"source": "", "reference": "", "idioms": []},
+]
+
+
+def lexicon_of(rows: dict[int, list[int]], size: int) -> Lexicon:
+    starts = np.cumsum([0, *(len(rows.get(s, [])) for s in range(size))])
+    targets = np.array([t for s in range(size) for t in rows.get(s, [])], dtype=np.int32)
+    return Lexicon(starts.astype(np.int64), targets, np.ones(len(targets), dtype=np.float32))
+
+
+def reference(sentence: list[int], idiom: list[int]) -> Reference:
+    return Reference(np.array(sentence, dtype=np.int64), np.array(idiom, dtype=np.int64))
+
+
+def test_lexicon_counts_by_hand() -> None:
+    lexicon = lexicon_of({5: [10, 11, 12], 6: [20, 10]}, 30)
+    counts = lexicon_counts(lexicon, [5, 6, 6], reference([10, 12, 25], [12]), [1, 2, 3])
+    # k = 1: {3, 10, 20}; k = 2: {3, 10, 11, 20}; k = 3: {3, 10, 11, 12, 20}
+    assert counts.tolist() == [[3, 1, 0], [4, 1, 0], [5, 2, 1]]
+
+
+def test_nvs_counts_by_hand() -> None:
+    class Votes:
+        vocabulary_size = 6
+        output_weight = torch.zeros(6, 2)
+
+        def encode(self, source: torch.Tensor) -> torch.Tensor:
+            return source
+
+        def nvs_logits(self, memory: torch.Tensor) -> torch.Tensor:
+            return torch.tensor([[-9.0, -9.0, -9.0, -9.0, 3.0, 0.5]])  # σ: 0.95, 0.62 for ids 4 and 5
+
+    (counts,) = nvs_counts(Votes(), [[4]], [reference([0, 4, 5], [5])], [0.99, 0.9, 0.5, 0.0])  # type: ignore[arg-type]
+    assert counts.tolist() == [[1, 0, 0], [2, 1, 0], [3, 2, 1], [6, 3, 1]]
+
+
+def test_an_idioms_subwords_are_those_that_overlap_its_span(tmp_path: Path) -> None:
+    subwords = SubwordModel.load(step_files.subwords_folder(tmp_path) / "subwords.model")
+    text = "the dog sat"
+    found = Reference.of(subwords, text, [(4, 7), (9, 10)])
+    expected = {o.id for o in subwords.offsets(text) if (o.start < 7 and o.end > 4) or o.start <= 9 < o.end}
+    assert found.idiom.tolist() == sorted(expected)
+    assert found.sentence.tolist() == sorted(set(subwords.encode(text)))
+    assert EOS not in found.sentence
+    assert Reference.of(subwords, text, []).idiom.tolist() == []
+    assert Reference.of(subwords, text, [(3, 3)]).idiom.tolist() == []
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> dict[str, list[Path]]:
+    subwords = step_files.subwords_folder(tmp_path)
+    size = step_files.vocabulary_size(subwords)
+    return {
+        "test_set": [step_files.test_set_folder(tmp_path, SEGMENTS)],
+        "subwords": [subwords],
+        "train": [step_files.model_folder(tmp_path, size)],
+        "align": [step_files.lexicon_folder(tmp_path, size)],
+    }
+
+
+def run(folders: dict[str, list[Path]], selection: dict[str, Any]) -> StepResult:
+    return recall.run(Context({"selection": selection, "sweep": SWEEP}, Path(), folders))
+
+
+def metric(result: StepResult, name: str, subject: str = "") -> MetricRow:
+    (row,) = [row for row in result.metrics if (row.name, row.subject) == (name, subject)]
+    return row
+
+
+def test_the_recall_of_a_lexicon_is_micro_averaged(folders: dict[str, list[Path]]) -> None:
+    result = run(folders, {"kind": "lexicon", "k": 2})
+    subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
+    reached, possible, sizes = [0, 0], [0, 0], []
+    for segment in SEGMENTS:
+        ids = {EOS} | {t % subwords.size for s in subwords.encode(segment["source"]) for t in (s, s + 1)}
+        spans = [idiom["target"] for idiom in segment["idioms"]]
+        wanted = Reference.of(subwords, segment["reference"], spans)
+        sizes.append(len(ids))
+        for scope, unique in enumerate((wanted.sentence, wanted.idiom)):
+            reached[scope] += len(set(unique.tolist()) & ids)
+            possible[scope] += len(unique)
+    assert metric(result, "selected_size").value == pytest.approx(np.mean(sizes))
+    for scope, name in enumerate(("sentence", "idiom")):
+        row = metric(result, "recall", name)
+        assert row.value == pytest.approx(reached[scope] / possible[scope])
+        assert row.low is not None
+        assert row.high is not None
+        assert row.low <= row.value <= row.high
+    assert metric(result, "recall", "idiom").detail["segments"] == 1
+    points = [p for p in result.points if p.series == "recall_sentence"]
+    assert [p.label for p in points] == ["k=1", "k=2"]
+    assert points[1].x == pytest.approx(np.mean(sizes))
+    assert points[1].y == pytest.approx(reached[0] / possible[0])
+
+
+def test_the_recall_of_nvs_is_that_of_its_sets(folders: dict[str, list[Path]]) -> None:
+    result = run(folders, {"kind": "nvs", "threshold": 0.5})
+    subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
+    model, _, _ = load_model(folders["train"][0])
+    reached = possible = 0
+    for segment in SEGMENTS:
+        with torch.inference_mode():
+            memory = model.encode(source_batch([subwords.encode(segment["source"])], torch.device("cpu")))
+            chosen = torch.sigmoid(model.nvs_logits(memory)[0]) > 0.5
+        wanted = set(subwords.encode(segment["reference"]))
+        reached += sum(bool(chosen[i]) for i in wanted)
+        possible += len(wanted)
+    assert metric(result, "recall", "sentence").value == pytest.approx(reached / possible)
+    points = {p.label: p for p in result.points if p.series == "recall_sentence"}
+    assert set(points) == {"threshold=0.9", "threshold=0.5", "threshold=0.1", "threshold=0"}
+    assert points["threshold=0"].x == subwords.size
+    assert points["threshold=0"].y == 1.0
+    xs = [p.x for p in result.points if p.series == "recall_idiom"]
+    assert xs == sorted(xs)
+
+
+def test_the_full_vocabulary_reaches_everything(folders: dict[str, list[Path]]) -> None:
+    result = run(folders, {"kind": "full"})
+    assert metric(result, "recall", "sentence").value == metric(result, "recall", "idiom").value == 1.0
+    assert metric(result, "selected_size").value == step_files.vocabulary_size(folders["subwords"][0])
+
+
+def test_without_idioms_there_is_a_note_and_no_number(folders: dict[str, list[Path]], tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    plain = step_files.test_set_folder(tmp_path / "plain", SEGMENTS[1:])
+    result = run({**folders, "test_set": [plain]}, {"kind": "lexicon", "k": 1})
+    row = metric(result, "recall", "idiom")
+    assert row.value is None
+    assert row.note == "no segment of this test set has an annotated idiom"
+    assert {p.series for p in result.points} == {"recall_sentence"}

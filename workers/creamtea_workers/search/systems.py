@@ -1,0 +1,93 @@
+"""Systems as steps name them: from folders and parameters to a `Translator`."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import TypeAdapter
+
+from creamtea.engine.step import StepContext
+from creamtea.errors import StepError, StepUnavailable
+from creamtea.study.spec import NvsSelection, Precision, Search, Selection
+from creamtea_workers.models.build import load_model
+from creamtea_workers.models.interface import TranslationModel
+from creamtea_workers.objectives.base import Objective
+from creamtea_workers.search import build_search
+from creamtea_workers.search.translator import Translator
+from creamtea_workers.selection import build_selector
+
+SELECTION: TypeAdapter[Selection] = TypeAdapter(Selection)
+SEARCH: TypeAdapter[Search] = TypeAdapter(Search)
+_DTYPES: dict[Precision, torch.dtype] = {"fp32": torch.float32, "bf16": torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """What a train step left, on a device. bf16 casts the weights; scores come from fp32 logits."""
+
+    model: TranslationModel
+    objective: Objective
+    has_nvs_head: bool
+
+    @classmethod
+    def load(cls, folder: Path, precision: Precision, device: torch.device) -> TrainedModel:
+        model, objective, config = load_model(folder, device)
+        return cls(model.to(_DTYPES[precision]), objective, config["nvs"] is not None)
+
+    def require(self, selection: Selection) -> None:
+        """StepError when the model lacks what the selection needs."""
+        if isinstance(selection, NvsSelection) and not self.has_nvs_head:
+            raise StepError(
+                "selection nvs: this variant was trained without an NVS head; give the variant "
+                "`nvs: {}`, or the system another selection"
+            )
+
+    def translator(self, params: dict[str, Any], lexicon: Path | None) -> Translator:
+        """`params` with `selection` and `search`; `lexicon` for lexicon selection."""
+        selection = SELECTION.validate_python(params["selection"])
+        self.require(selection)
+        return Translator(
+            model=self.model,
+            objective=self.objective,
+            selector=build_selector(selection, self.model, lexicon),
+            search=build_search(SEARCH.validate_python(params["search"])),
+        )
+
+
+def lexicon_file(context: StepContext) -> Path | None:
+    """The lexicon among a step's inputs; absent where no lexicon selection is asked for."""
+    folders = context.inputs("align")
+    return folders[0] / "lexicon.npz" if folders else None
+
+
+def step_device(gpus: float) -> torch.device:
+    """StepUnavailable when the step was given a GPU that torch cannot use."""
+    if gpus == 0:
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise StepUnavailable(
+            "the study gives this step a GPU, but torch sees none on its machine: install a CUDA build of "
+            "torch there, or take `gpus` out of the study's resources"
+        )
+    return torch.device("cuda")
+
+
+def device_name(device: torch.device) -> str:
+    """The processor's name, as people know it."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{_cpu_name()} ({torch.backends.cpu.get_cpu_capability()}, {os.cpu_count()} cores)"
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n")
+    except OSError:  # not Linux
+        return platform.processor() or platform.machine()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
