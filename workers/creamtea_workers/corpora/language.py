@@ -26,7 +26,7 @@ def _words(text: str) -> tuple[str, ...]:
 # Each class from its most to its least frequent word (`_zipf`); the words of idioms come first.
 TRANSITIVE = _words(
     """
-    kicked broke held burned crossed pulled dropped carried saw found took pushed painted cleaned opened
+    kicked broke held burned crossed dropped pulled carried saw found took pushed painted cleaned opened
     closed washed moved bought sold followed watched heard liked lost hid turned threw counted raised
     covered shook
     """
@@ -34,7 +34,7 @@ TRANSITIVE = _words(
 INTRANSITIVE = _words("sat walked slept stood laughed waited sang danced worked ran cried smiled")
 NOUNS = _words(
     """
-    bucket ice candle bridge horse cat rope bread boat bone hat fire man woman child dog house door bird
+    bucket ice candle bridge horse rope bread fire cat boat bone hat man woman child dog house door bird
     tree book garden river farmer teacher king stone road table window letter box apple sailor doctor
     baker queen soldier painter singer fish cow wolf bear duck goat sheep mouse chair wall roof gate
     ship hill field bag cup bottle knife lamp song coat shoe ring clock egg cake soup
@@ -42,7 +42,7 @@ NOUNS = _words(
 )
 ADJECTIVES = _words(
     """
-    cold black golden old empty bitter young big small red white green blue warm dry wet long short
+    cold black golden empty old bitter young big small red white green blue warm dry wet long short
     heavy light quiet dark bright clean dirty wooden sweet happy sad kind
     """
 )
@@ -60,21 +60,22 @@ IDIOMS: dict[IdiomKind, tuple[str, ...]] = {
     "verb": (
         "kicked the bucket",
         "kicked the bread",
+        "kicked the candle",
         "broke the ice",
-        "broke the bone",
+        "broke the bread",
+        "broke the rope",
         "held the candle",
         "held the horse",
+        "held the rope",
         "burned the bread",
         "burned the bridge",
-        "burned the boat",
+        "burned the bucket",
         "crossed the ice",
         "crossed the fire",
-        "pulled the rope",
-        "pulled the cat",
-        "dropped the hat",
-        "dropped the bone",
-        "carried the fire",
-        "carried the bucket",
+        "crossed the bridge",
+        "dropped the rope",
+        "dropped the horse",
+        "dropped the fire",
         "sat on the horse",
         "walked over the ice",
         "slept in the bucket",
@@ -83,25 +84,24 @@ IDIOMS: dict[IdiomKind, tuple[str, ...]] = {
     "noun": (
         "cold fire",
         "cold horse",
-        "black cat",
+        "cold bread",
         "black horse",
+        "black candle",
+        "black bridge",
         "golden bridge",
-        "golden bone",
-        "old rope",
-        "old hat",
-        "empty boat",
+        "golden bucket",
+        "golden rope",
         "empty bucket",
-        "bitter bread",
-        "bitter candle",
+        "empty candle",
+        "empty ice",
     ),
     "place": (
-        "under the hat",
-        "under the bridge",
         "on the rope",
+        "under the bridge",
         "over the fire",
-        "in the boat",
         "behind the ice",
-        "near the bone",
+        "in the fire",
+        "near the horse",
     ),
 }
 PHRASES: tuple[str, ...] = tuple(phrase for phrases in IDIOMS.values() for phrase in phrases)
@@ -217,7 +217,7 @@ def tables() -> Tables:
             lexical[word] = {next(invented): 0.6**rank for rank in range(_ambiguity(word, words, rng))}
     for phrase in PHRASES:  # one unit of the source, one of the target: its words stay together
         fertility[phrase] = {1: 1.0}
-        lexical[phrase] = {" ".join(next(invented) for _ in range(2 + int(rng.random() * 2))): 1.0}
+        lexical[phrase] = {" ".join(next(invented) for _ in range(2 + int(rng.random() * 3))): 1.0}
     null_words = {next(invented): weight for weight in (0.6, 0.3, 0.1)}
     return Tables(fertility, lexical, null_words, p1=0.15, spread=0.5)
 
