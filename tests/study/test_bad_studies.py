@@ -283,10 +283,15 @@ def test_a_missing_file_and_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyP
         load_study(Path())
 
 
-def test_an_alias_of_itself(write: Write) -> None:
-    path = write(("name: small", "name: small\nresources: &r {train: *r}"))
-    with pytest.raises(InputError, match=r"study\.yaml:2: resources\.train: found an alias inside"):
+@pytest.mark.parametrize("inner, key", [("train: *r", "resources.train"), ("<<: *r", "resources")])
+def test_an_alias_of_itself(write: Write, inner: str, key: str) -> None:
+    path = write(("name: small", f"name: small\nresources: &r {{{inner}}}"))
+    with pytest.raises(InputError) as caught:
         load_study(path)
+    assert str(caught.value) == (
+        f"study.yaml:2: {key}: found an alias inside of what it stands for, "
+        "allowed an alias of something else\n1 mistake in study.yaml"
+    )
 
 
 def test_all_mistakes_in_the_order_of_the_file(write: Write) -> None:

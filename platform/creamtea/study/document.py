@@ -234,7 +234,7 @@ class _Builder:
                 result[key] = self.build(value_node, (*path, key))
         for source in merged:
             if isinstance(source, yaml.MappingNode):
-                result = {**self.build(source, path), **result}
+                result = {**(self.build(source, path) or {}), **result}  # None: one that holds itself
             else:
                 self._mistake(source, path, f"<< with {_node_name(source)}", "<< with a block of keys")
         return result
