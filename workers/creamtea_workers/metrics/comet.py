@@ -29,9 +29,6 @@ from creamtea_workers.metrics.texts import Texts
 
 SCRIPT = Path(__file__).with_name("comet_script.py")
 STALL_SECONDS = 3600.0  # without a message; fetching a model of some GB is one silent spell
-# of the surrounding interpreter: they would make COMET's import the wrong packages
-_FOREIGN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYTHONSTARTUP")
-
 Progress = Callable[[float, float, str], None]
 
 
@@ -92,11 +89,11 @@ class CometMetric:
         return "|".join(f"{name}:{value}" for name, value in pins.items() if value)
 
     def _run(self, work: Path) -> dict[str, Any]:
-        command = [str(self._python), str(SCRIPT), "--model", self._model]
+        # -I: neither this folder (whose comet.py would be imported) nor PYTHONPATH reaches the script
+        command = [str(self._python), "-I", str(SCRIPT), "--model", self._model]
         command += ["--input", str(work / "input.jsonl"), "--output", str(work / "output.jsonl")]
         command += ["--batch-size", str(self._spec.batch_size), "--gpus", str(self._gpus)]
-        environment = {name: value for name, value in os.environ.items() if name not in _FOREIGN}
-        environment |= {"OMP_NUM_THREADS": str(self._cpus), "TOKENIZERS_PARALLELISM": "false"}
+        threads = {"OMP_NUM_THREADS": str(self._cpus), "TOKENIZERS_PARALLELISM": "false"}
         log = work / "log.txt"
         with log.open("wb") as errors:
             try:
@@ -106,7 +103,7 @@ class CometMetric:
                     stdout=subprocess.PIPE,
                     stderr=errors,
                     cwd=work,
-                    env=environment,
+                    env={**os.environ, **threads},
                     start_new_session=True,
                 )
             except OSError as error:

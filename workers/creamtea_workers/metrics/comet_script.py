@@ -1,6 +1,6 @@
 """Scores segments with COMET. Runs alone in COMET's own environment: imports nothing of creamtea.
 
-    python comet_script.py --model NAME_OR_CHECKPOINT --input FILE --output FILE [--batch-size N] [--gpus N]
+    python -I comet_script.py --model NAME_OR_PATH --input FILE --output FILE [--batch-size N] [--gpus N]
 
 Input: JSON lines {"src", "mt", "ref"}. Output: one JSON number a line, in the input's order. Standard
 output carries JSON lines to the caller: {"message"}, {"done", "total"} in batches, and at the end one of
@@ -65,6 +65,7 @@ def end_with_caller() -> None:
 def score(
     model_name: str, source: Path, target: Path, batch_size: int, gpus: int, send: Any
 ) -> dict[str, Any]:
+    local = local_checkpoint(model_name)
     try:
         import comet
         import torch
@@ -74,7 +75,7 @@ def score(
         raise Unavailable("a GPU was reserved, but the torch of COMET's environment sees none")
 
     send({"message": f"fetching {model_name}"})
-    checkpoint, revision = find_checkpoint(comet, model_name)
+    checkpoint, revision = (local, digest(local)) if local else fetch(comet, model_name)
     send({"message": "loading the model"})
     try:
         model = comet.load_from_checkpoint(str(checkpoint))
@@ -105,19 +106,29 @@ def score(
     }
 
 
-def find_checkpoint(comet: Any, model: str) -> tuple[Path, str]:
-    """The checkpoint of a local path or a model name, and what pins it: a digest or the hub's revision."""
+def local_checkpoint(model: str) -> Path | None:
+    """The checkpoint that a path means, itself or in a model's folder; None for a name on the hub."""
     path = Path(model)
     if path.is_dir():
         path = path / "checkpoints" / "model.ckpt"
     if path.is_file():
-        digest = hashlib.sha256()
-        with path.open("rb") as file:
-            while block := file.read(1 << 20):
-                digest.update(block)
-        return path, digest.hexdigest()[:12]
+        return path
     if looks_local(model):
         raise Unavailable(f"there is no checkpoint at {path}")
+    return None
+
+
+def digest(path: Path) -> str:
+    """The beginning of its sha256: what pins a local checkpoint."""
+    sha256 = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            sha256.update(block)
+    return sha256.hexdigest()[:12]
+
+
+def fetch(comet: Any, model: str) -> tuple[Path, str]:
+    """The checkpoint of a model's name, from the hub or its cache, and the revision that pins it."""
     try:
         path = Path(comet.download_model(model))
     except Exception as error:

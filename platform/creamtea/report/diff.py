@@ -1,0 +1,80 @@
+"""Differences between hypotheses, word by word, as data: whoever shows them escapes the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+_TOKENS = re.compile(r"\w+|[^\w\s]")
+# scripts that write no spaces are compared character by character
+_UNSPACED = re.compile(  # kana, Han, Thai, Lao, Myanmar, Khmer
+    "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
+)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A stretch of a text. The pieces of a text, put together, are the text."""
+
+    text: str
+    differs: bool
+
+
+def differences(text: str, other: str) -> list[Piece]:
+    """The pieces of `text`, those marked that `other` does not have in their place.
+
+    White space alone is no difference; words are compared as they are written, punctuation by itself.
+    """
+    spans, others = _spans(text), _spans(other)
+    words = [text[start:end] for start, end in spans]
+    matcher = SequenceMatcher(None, words, [other[start:end] for start, end in others], autojunk=False)
+    same = [False] * len(words)
+    for match in matcher.get_matching_blocks():
+        same[match.a : match.a + match.size] = [True] * match.size
+    return _pieces(text, spans, same)
+
+
+def mark_all(texts: Sequence[str], base: int = 0) -> list[list[Piece]]:
+    """The pieces of each text against that at position `base`, whose own are marked nowhere.
+
+    Raises IndexError where there is no such text.
+    """
+    against = texts[base]
+    return [
+        [Piece(text, False)] if index == base and text else differences(text, against)
+        for index, text in enumerate(texts)
+    ]
+
+
+def _spans(text: str) -> list[tuple[int, int]]:
+    spans = []
+    for match in _TOKENS.finditer(text):
+        if _UNSPACED.search(match.group()):
+            spans += [(position, position + 1) for position in range(*match.span())]
+        else:
+            spans.append(match.span())
+    return spans
+
+
+def _pieces(text: str, spans: Sequence[tuple[int, int]], same: Sequence[bool]) -> list[Piece]:
+    """Neighbours with the same mark become one piece; the space between two belongs to a marked piece
+    only when both are marked."""
+    pieces: list[Piece] = []
+
+    def add(stretch: str, differs: bool) -> None:
+        if not stretch:
+            return
+        if pieces and pieces[-1].differs == differs:
+            pieces[-1] = Piece(pieces[-1].text + stretch, differs)
+        else:
+            pieces.append(Piece(stretch, differs))
+
+    at, before = 0, False
+    for (start, end), matched in zip(spans, same, strict=True):
+        add(text[at:start], before and not matched)
+        add(text[start:end], not matched)
+        at, before = end, not matched
+    add(text[at:], False)
+    return pieces

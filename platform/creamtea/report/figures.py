@@ -1,0 +1,250 @@
+"""Figures of a report as Vega-Lite specifications (plain dictionaries).
+
+Every figure holds its data, one row a point, with all systems or runs in it: what cannot be drawn has a
+null and is named in the subtitle with its state. Colours are Okabe and Ito's, which people with any
+colour vision can tell apart, and shapes or labels repeat what the colours say. Width follows the container.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from creamtea.report import text
+from creamtea.report.model import Cell, Curve, Report, TestSetTable
+
+Spec = dict[str, Any]
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+# Okabe and Ito (2008), without the yellow, which is faint on white, and black, which vanishes on dark pages
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C8C8C")
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
+LEARNING_TITLES = {
+    "dev_loss": "development loss",
+    "dev_bleu": "development BLEU",
+    "train_loss": "training loss",
+    "dev_perplexity": "development perplexity",
+    "learning_rate": "learning rate",
+}
+
+
+def quality_against_latency(report: Report, test_set: str, metric: str) -> Spec | None:
+    """One point a system: score with its 95 % interval over median latency. None without latency.
+
+    KeyError for an unknown test set or metric. Latency may have been measured on another test set: the
+    axis says on which.
+    """
+    table, timed = report.table(test_set), _timed(report)
+    if timed is None:
+        return None
+    quality = {column.key: column for column in table.columns}[metric]
+    latency = {row.system: row.cells["latency_p50"] for row in timed.rows}
+    rows, missing = [], []
+    for row in table.rows:
+        score, time = row.cells[metric], latency[row.system]
+        rows.append(
+            {
+                "system": row.system,
+                "description": row.description,
+                "quality": score.value,
+                "low": score.low,
+                "high": score.high,
+                "latency": time.value,
+                "percent": time.percent,
+            }
+        )
+        missing += [_missing(row.system, cell) for cell in (score, time) if cell.value is None][:1]
+    x = _quantity("latency", f"latency p50, ms a sentence ({timed.test_set})", zero=False, padding=30)
+    y = _quantity("quality", quality.title, zero=False)
+    colour = _colour("system", [row.system for row in table.rows], legend=False)
+    tooltip = _tooltip(
+        ("system", "system", ""),
+        ("description", "decodes", ""),
+        ("quality", quality.title, f".{quality.digits}f"),
+        ("low", "95 % from", f".{quality.digits}f"),
+        ("high", "95 % to", f".{quality.digits}f"),
+        ("latency", "p50, ms", ".1f"),
+        ("percent", "% of the baseline", ".0f"),
+    )
+    bounds = {"y": _quantity("low", quality.title, zero=False), "y2": {"field": "high"}}
+    return _figure(
+        f"{quality.title} on {test_set} against latency",
+        missing,
+        rows,
+        [
+            {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": {"x": x, **bounds, "color": colour}},
+            {
+                "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
+                "encoding": {"x": x, "y": y, "color": colour, "tooltip": tooltip},
+            },
+            {
+                "mark": {"type": "text", "align": "left", "dx": 8, "dy": -8, "limit": 160},
+                "encoding": {"x": x, "y": y, "text": {"field": "system"}, "color": colour},
+            },
+        ],
+    )
+
+
+def recall_against_size(report: Report, test_set: str, scope: str) -> Spec | None:
+    """Recall of the reference's subwords over the mean selected size (log scale), one line a selection,
+    and the study's systems as labelled points. `scope` is "sentence" or "idiom". None without a sweep.
+    """
+    table = report.table(test_set)
+    curves = [c for c in report.recall if c.series == f"recall_{scope}" and c.test_set == test_set]
+    if not curves:
+        return None
+    rows: list[dict[str, Any]] = [
+        {"selection": curve.group, "size": point.x, "recall": point.y, "setting": point.label, "system": ""}
+        for curve in curves
+        for point in curve.points
+    ]
+    missing = []
+    for row in table.rows:
+        size, recall = row.cells["selected_size"], row.cells.get(f"recall_{scope}", Cell("absent"))
+        shown = {"size": size.value, "recall": recall.value, "setting": row.description, "system": row.system}
+        rows.append({"selection": None, **shown})
+        missing += [_missing(row.system, cell) for cell in (recall, size) if cell.value is None][:1]
+    x: Spec = {
+        "field": "size",
+        "type": "quantitative",
+        "title": "mean selected vocabulary (log scale)",
+        "scale": {"type": "log", "nice": False},
+        "axis": {"tickCount": 5, "format": ",.0f", "grid": False},
+    }
+    y = _quantity("recall", f"{scope} recall", zero=False) | {"axis": {"format": ".0%"}}
+    groups = list(dict.fromkeys(curve.group for curve in curves))
+    colour, shape = _colour("selection", groups), _shape("selection", groups)
+    tooltip = _tooltip(
+        ("selection", "selection", ""),
+        ("system", "system", ""),
+        ("setting", "setting", ""),
+        ("size", "mean size", ",.1f"),
+        ("recall", "recall", ".2%"),
+    )
+    of_curves, of_systems = {"filter": "datum.selection !== null"}, {"filter": "datum.selection === null"}
+    label = {"mark": {"type": "text", "align": "right", "dx": -9, "dy": -9, "limit": 160}}
+    return _figure(
+        f"{scope.capitalize()} recall on {test_set} against the size of the selected vocabulary",
+        missing,
+        rows,
+        [
+            {
+                "transform": [of_curves],
+                "mark": {"type": "line", "strokeWidth": 2},
+                "encoding": {"x": x, "y": y, "color": colour, "order": {"field": "size", "type": "quantitative"}},
+            },
+            {
+                "transform": [of_curves],
+                "mark": {"type": "point", "filled": True, "size": 45, "opacity": 1},
+                "encoding": {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": tooltip},
+            },
+            {
+                "transform": [of_systems],
+                "mark": {
+                    "type": "point",
+                    "shape": "diamond",
+                    "size": 130,
+                    "strokeWidth": 2,
+                    "color": "#8C8C8C",
+                },
+                "encoding": {"x": x, "y": y, "tooltip": tooltip},
+            },
+            {
+                "transform": [of_systems],
+                **label,
+                "encoding": {"x": x, "y": y, "text": {"field": "system"}, "color": {"value": "#8C8C8C"}},
+            },
+        ],
+    )
+
+
+def learning_curves(report: Report, series: str = "dev_bleu") -> Spec | None:
+    """One line a training run over its updates; `series` as in `LEARNING_TITLES`. None without points."""
+    curves: Sequence[Curve] = [curve for curve in report.learning if curve.series == series]
+    if not curves:
+        return None
+    rows: list[dict[str, Any]] = [
+        {"run": curve.group, "update": point.x, "value": point.y}
+        for curve in curves
+        for point in curve.points
+    ]
+    title = LEARNING_TITLES[series]
+    groups = [f"{run.variant}, seed {run.seed}" for run in report.training]
+    drawn = {curve.group for curve in curves}
+    missing = [f"{group} (no points yet)" for group in groups if group not in drawn]
+    rows += [{"run": group, "update": None, "value": None} for group in groups if group not in drawn]
+    encoding = {
+        "x": _quantity("update", "updates", zero=True),
+        "y": _quantity("value", title, zero=False),
+        "color": _colour("run", groups),
+    }
+    tooltip = _tooltip(("run", "run", ""), ("update", "update", ",.0f"), ("value", title, ".4~g"))
+    points = {**encoding, "shape": _shape("run", groups), "tooltip": tooltip}
+    return _figure(
+        title.capitalize() if title[0].islower() else title,
+        missing,
+        rows,
+        [
+            {"mark": {"type": "line", "strokeWidth": 2}, "encoding": encoding},
+            {"mark": {"type": "point", "filled": True, "size": 35, "opacity": 1}, "encoding": points},
+        ],
+    )
+
+
+# ---------------------------------------------------------------- parts
+
+
+def _timed(report: Report) -> TestSetTable | None:
+    for table in report.tables:
+        if any(column.key == "latency_p50" for column in table.columns):
+            return table
+    return None
+
+
+def _missing(system: str, cell: Cell) -> str:
+    return f"{system} ({text.STATE_WORDS[cell.state]})"
+
+
+def _figure(title: str, missing: list[str], rows: list[dict[str, Any]], layer: list[Spec]) -> Spec:
+    heading: Spec = {"text": title, "anchor": "start"}
+    if missing:
+        heading["subtitle"] = f"not drawn: {', '.join(missing)}"
+    return {
+        "$schema": SCHEMA,
+        "title": heading,
+        "width": "container",
+        "height": 320,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "data": {"values": rows},
+        "layer": layer,
+        "config": {"legend": {"orient": "bottom", "columns": 2, "labelLimit": 200, "title": None}},
+    }
+
+
+def _quantity(field: str, title: str, zero: bool, padding: int = 10) -> Spec:
+    scale = {"zero": zero, "padding": padding}
+    return {"field": field, "type": "quantitative", "title": title, "scale": scale}
+
+
+def _colour(field: str, names: Sequence[str], legend: bool = True) -> Spec:
+    return _scale(field, names, PALETTE) | ({} if legend else {"legend": None})
+
+
+def _shape(field: str, names: Sequence[str]) -> Spec:
+    return _scale(field, names, SHAPES)
+
+
+def _scale(field: str, names: Sequence[str], values: Sequence[str]) -> Spec:
+    """The same value for a name in every figure of a report; they repeat when there are more names."""
+    domain = list(dict.fromkeys(names))
+    chosen = [values[index % len(values)] for index in range(len(domain))]
+    return {"field": field, "type": "nominal", "scale": {"domain": domain, "range": chosen}}
+
+
+def _tooltip(*fields: tuple[str, str, str]) -> list[Spec]:
+    """(field, title, format) each; a format makes the field a quantity."""
+    return [
+        {"field": field, "title": title, "type": "quantitative" if form else "nominal"}
+        | ({"format": form} if form else {})
+        for field, title, form in fields
+    ]

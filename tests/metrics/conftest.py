@@ -1,0 +1,81 @@
+"""A step's context without an engine, and the outputs of the steps before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@dataclass
+class Context:
+    """As `creamtea.engine.step.StepContext` says; remembers the progress that it was told."""
+
+    params: dict[str, Any]
+    output: Path
+    folders: Mapping[str, Sequence[Path]] = field(default_factory=dict)
+    locations: dict[str, str] = field(default_factory=dict)
+    checkpoints: Any = None
+    cpus: int = 1
+    gpus: float = 0.0
+    told: list[tuple[float, float, str]] = field(default_factory=list)
+
+    def input(self, role: str) -> Path:
+        (folder,) = self.folders[role]
+        return folder
+
+    def inputs(self, role: str) -> list[Path]:
+        return list(self.folders.get(role, []))
+
+    def progress(self, done: float, total: float, message: str = "") -> None:
+        self.told.append((done, total, message))
+
+
+@pytest.fixture
+def make_context(tmp_path: Path) -> Callable[..., Context]:
+    def make(params: dict[str, Any], folders: Mapping[str, Sequence[Path]], **more: Any) -> Context:
+        output = tmp_path / "output"
+        output.mkdir(exist_ok=True)
+        languages = {"source": "en", "target": "de"}
+        return Context({"languages": languages, **params}, output, folders, **more)
+
+    return make
+
+
+Texts = Callable[..., Path]
+
+
+@pytest.fixture
+def test_set_folder(tmp_path: Path) -> Texts:
+    def write(references: Sequence[str], sources: Sequence[str] | None = None) -> Path:
+        folder = tmp_path / "test_set"
+        rows = [
+            {"index": index, "source": source, "reference": reference, "idioms": []}
+            for index, (source, reference) in enumerate(zip(sources or references, references, strict=True))
+        ]
+        return _write(folder / "segments.jsonl", rows)
+
+    return write
+
+
+@pytest.fixture
+def decode_folder(tmp_path: Path) -> Texts:
+    def write(hypotheses: Sequence[str], name: str = "decode") -> Path:
+        rows = [
+            {"index": index, "text": text, "score": -1.0, "length": 3, "selected_size": 9}
+            for index, text in enumerate(hypotheses)
+        ]
+        return _write(tmp_path / name / "hypotheses.jsonl", rows)
+
+    return write
+
+
+def _write(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
+    path.parent.mkdir(parents=True)
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    path.write_text("".join(lines), encoding="utf-8")
+    return path.parent

@@ -1,0 +1,222 @@
+"""COMET by subprocess: what a script may do wrong, with stand-in interpreters, and COMET itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from creamtea.engine.step import StepCancelled
+from creamtea.errors import StepError, StepUnavailable
+from creamtea.settings import Settings
+from creamtea.study.spec import Comet
+from creamtea_workers.metrics import comet
+from creamtea_workers.metrics.comet import CometMetric
+from creamtea_workers.metrics.texts import Texts
+from creamtea_workers.steps import score
+
+TWO = Texts([0, 1], ["one", "two"], ["eins", ""], ["eins", "zwei"])
+RESULT = '{"result": {"system_score": 0.5, "revision": "abc", "comet": "2.2.7"}}'
+Fixture = Callable[..., Any]
+
+
+def quiet(done: float, total: float, message: str) -> None:
+    pass
+
+
+@pytest.fixture
+def interpreter(tmp_path: Path) -> Callable[[str], Path]:
+    """An executable that stands in for COMET's python: a shell script with $out for the scores' file."""
+
+    def write(body: str) -> Path:
+        path = tmp_path / "python"
+        path.write_text(f'#!/bin/sh\nwhile [ "$1" != --output ]; do shift; done\nout=$2\n{body}\n')
+        path.chmod(0o755)
+        return path
+
+    return write
+
+
+def metric(python: Path, progress: comet.Progress = quiet) -> CometMetric:
+    return CometMetric(Comet(kind="comet", model="a/b"), python, "a/b", progress)
+
+
+def test_scores_progress_and_facts_come_back(interpreter: Callable[[str], Path]) -> None:
+    told: list[tuple[float, float, str]] = []
+    python = interpreter(
+        'echo \'{"message": "loading"}\'; echo \'{"done": 3, "total": 4}\'; echo no message\n'
+        f"printf '0.25\\n0.75\\n' > \"$out\"; echo '{RESULT}'"
+    )
+    one = metric(python, lambda *now: told.append(now))
+    statistics = one.statistics(TWO)
+    assert one.segment_scores(statistics).tolist() == [0.25, 0.75]
+    assert one.score(statistics.sum(axis=0)) == 0.5
+    assert one.signature() == "model:a/b|revision:abc|version:2.2.7"
+    assert (3, 4, "scoring with COMET") in told
+
+
+@pytest.mark.parametrize("what", ["missing", "not executable", "a folder"])
+def test_without_an_interpreter_the_score_is_unavailable(what: str, tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    if what == "not executable":
+        python.write_text("")
+    if what == "a folder":
+        python.mkdir()
+    with pytest.raises(StepUnavailable) as caught:
+        metric(python).statistics(TWO)
+    assert str(caught.value) == (
+        f"COMET's environment is missing: {python} is no interpreter; run `make install-comet`, or set "
+        "CREAMTEA_COMET_PYTHON to the python of an environment with unbabel-comet"
+    )
+
+
+def test_an_interpreter_that_cannot_start_is_unavailable(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_bytes(b"\x7fELF no program at all")
+    python.chmod(0o755)
+    with pytest.raises(StepUnavailable, match=r"cannot be started \(Exec format error\)"):
+        metric(python).statistics(TWO)
+
+
+@pytest.mark.parametrize(
+    ("body", "error", "message"),
+    [
+        ('echo \'{"unavailable": "no model"}\'; exit 3', StepUnavailable, r"^COMET: no model; fetch the mod"),
+        ('echo \'{"failed": "KeyError: x"}\'; exit 1', StepError, r"^COMET failed: KeyError: x$"),
+        ("echo out of memory >&2; exit 9", StepError, r"it ended with code 9: out of memory$"),
+        ("exit 0", StepError, r"it ended with code 0: it printed nothing$"),
+        (f"echo 0.5 > \"$out\"; echo '{RESULT}'", StepError, r"COMET gave 1 finite scores for 2 segments"),
+        (
+            f"printf '0.5\\nNaN\\n' > \"$out\"; echo '{RESULT}'",
+            StepError,
+            r"COMET gave 1 finite scores for 2 segments",
+        ),
+    ],
+)
+def test_what_goes_wrong_is_named(
+    body: str, error: type[Exception], message: str, interpreter: Callable[[str], Path]
+) -> None:
+    with pytest.raises(error, match=message):
+        metric(interpreter(body)).statistics(TWO)
+
+
+def test_a_silent_script_is_given_up(
+    interpreter: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(comet, "STALL_SECONDS", 0.5)
+    with pytest.raises(StepError, match="said nothing for 0 s while starting COMET"):
+        metric(interpreter("exec sleep 600")).statistics(TWO)
+
+
+def test_a_cancel_ends_the_script_and_its_children(
+    interpreter: Callable[[str], Path], tmp_path: Path
+) -> None:
+    calls = 0
+
+    def cancel(done: float, total: float, message: str) -> None:
+        nonlocal calls
+        calls += 1
+        if (tmp_path / "child").exists():
+            raise StepCancelled
+
+    python = interpreter(
+        f"sleep 600 & echo $! > '{tmp_path}/made'; mv '{tmp_path}/made' '{tmp_path}/child'; wait"
+    )
+    with pytest.raises(StepCancelled):
+        metric(python, cancel).statistics(TWO)
+    child = int((tmp_path / "child").read_text())
+    deadline = time.monotonic() + 10
+    while psutil.pid_exists(child) and psutil.Process(child).status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < deadline, "the script's child outlived it"
+        time.sleep(0.05)
+
+
+# ---------------------------------------------------------------- COMET itself
+
+
+@pytest.fixture(scope="session")
+def comet_python() -> Path:
+    python = Settings.load().comet_python
+    if not python.is_file():
+        if os.environ.get("CREAMTEA_TEST_WITHOUT_COMET") == "1":
+            pytest.skip("CREAMTEA_TEST_WITHOUT_COMET=1")
+        pytest.fail(
+            f"COMET's environment is missing ({python}): run `make install-comet`, "
+            "or set CREAMTEA_TEST_WITHOUT_COMET=1 to test without it"
+        )
+    return python
+
+
+SOURCES = ["a dog runs", "two cats", "the moon", "tea"]
+OUTPUTS = ["ein hund rennt", "", "der mond ist da", "tee tee tee tee"]
+REFERENCES = ["ein hund läuft", "zwei katzen", "der mond", "tee"]
+
+
+@pytest.fixture(scope="session")
+def tiny(comet_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny COMET model, and what its own `predict` makes of the texts above."""
+    folder = tmp_path_factory.mktemp("comet") / "tiny"
+    script = Path(__file__).with_name("tiny_comet.py")
+    rows = json.dumps(list(zip(SOURCES, OUTPUTS, REFERENCES, strict=True)))
+    command = [str(comet_python), "-I", str(script), str(folder), rows]
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=250)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return folder
+
+
+@pytest.mark.comet
+def test_scores_are_those_of_comets_own_predict(
+    tiny: Path,
+    make_context: Fixture,
+    test_set_folder: Fixture,
+    decode_folder: Fixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    expected = json.loads((tiny / "direct.json").read_text())
+    folders = {
+        "test_set": [test_set_folder(REFERENCES, SOURCES)],
+        "decode": [decode_folder(OUTPUTS)],
+    }
+    # the study names the checkpoint by a path of its own; the engine says where that is
+    params = {"metric": {"kind": "comet", "model": "models/tiny"}}
+    context = make_context(params, folders, locations={"models/tiny": str(tiny / "model")})
+    result = score.run(context)
+    (row,) = result.metrics
+    assert row.value == pytest.approx(sum(expected) / 4, abs=1e-6)
+    lines = (context.output / "segment_scores.jsonl").read_text().splitlines()
+    assert [json.loads(line)["value"] for line in lines] == pytest.approx(expected, abs=1e-6)
+    assert len(set(expected)) == 4  # an untrained model tells them apart: the order is right
+    assert row.detail["signature"].startswith("model:models/tiny|revision:")
+    assert row.detail["signature"].endswith("|version:2.2.7")
+    assert result.facts["class"] == "RegressionMetric"
+
+
+@pytest.mark.comet
+def test_a_model_that_cannot_be_had_is_unavailable_and_a_broken_one_an_error(
+    comet_python: Path, tiny: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
+
+    def run(model: str) -> None:
+        CometMetric(Comet(kind="comet", model=model), comet_python, model, quiet).statistics(TWO)
+
+    with pytest.raises(StepUnavailable, match=r"'creamtea/none' cannot be fetched: .*; fetch the model once"):
+        run("creamtea/none")
+    with pytest.raises(StepUnavailable, match=r"there is no checkpoint at /none/model\.ckpt"):
+        run("/none/model.ckpt")
+    broken = tmp_path / "broken"
+    shutil.copytree(tiny / "model", broken)
+    (broken / "checkpoints" / "model.ckpt").write_bytes(b"not a checkpoint")
+    with pytest.raises(StepError, match=r"^COMET failed: "):
+        run(str(broken))

@@ -1,0 +1,165 @@
+"""The score and compare steps on files, against sacreBLEU called directly."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.significance import PairedTest
+
+from creamtea.errors import StepError
+from creamtea_workers.steps import compare, score
+
+WORDS = ["a", "small", "dog", "runs", "over", "the", "street", "and", "barks", "at", "cats", "."]
+Fixture = Callable[..., Any]
+
+
+def sentences(count: int, seed: int) -> list[str]:
+    random = Random(seed)
+    return [" ".join(random.choices(WORDS, k=random.randint(3, 12))) for _ in range(count)]
+
+
+def changed(lines: list[str], rate: float, seed: int) -> list[str]:
+    random = Random(seed)
+    return [
+        " ".join(random.choice(WORDS) if random.random() < rate else word for word in line.split())
+        for line in lines
+    ]
+
+
+REFERENCES = sentences(60, 0)
+# a line separator and a blank hypothesis: neither may shift what follows
+HYPOTHESES = [*changed(REFERENCES[:-2], 0.3, 1), "a small\u2028dog", ""]
+
+
+def segment_scores(folder: Path) -> list[dict[str, Any]]:
+    lines = (folder / "segment_scores.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_bleu_has_its_value_interval_signature_and_length_ratio(
+    make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture
+) -> None:
+    folders = {"test_set": [test_set_folder(REFERENCES)], "decode": [decode_folder(HYPOTHESES)]}
+    context = make_context({"metric": {"kind": "bleu"}}, folders)
+    bleu, length = score.run(context).metrics
+
+    scorer = BLEU()
+    theirs = scorer.corpus_score(HYPOTHESES, [REFERENCES], n_bootstrap=1000)
+    assert bleu.value == pytest.approx(theirs.score)
+    assert bleu.low is not None
+    assert bleu.high is not None
+    assert (bleu.high - bleu.low) / 2 == pytest.approx(theirs._ci, rel=1e-5)
+    assert bleu.detail["bootstrap"]["mean"] == pytest.approx(theirs._mean, rel=1e-5)
+    assert bleu.detail["signature"] == "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0"
+    assert (bleu.name, length.name) == ("bleu", "length_ratio")
+    assert length.value == pytest.approx(theirs.sys_len / theirs.ref_len)
+
+    sentence = BLEU(effective_order=True)
+    pairs = zip(HYPOTHESES, REFERENCES, strict=True)
+    expected = [sentence.sentence_score(h, [r]).score for h, r in pairs]
+    rows = segment_scores(context.output)
+    assert [row["index"] for row in rows] == list(range(60))
+    assert [row["value"] for row in rows] == pytest.approx(expected)
+    assert context.told[-1][:2] == (2, 2)
+
+
+def test_chrf_has_no_length_ratio(
+    make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture
+) -> None:
+    folders = {"test_set": [test_set_folder(REFERENCES)], "decode": [decode_folder(HYPOTHESES)]}
+    context = make_context({"metric": {"kind": "chrf", "word_order": 2}}, folders)
+    (row,) = score.run(context).metrics
+    assert row.value == pytest.approx(CHRF(word_order=2).corpus_score(HYPOTHESES, [REFERENCES]).score)
+    assert "nw:2" in row.detail["signature"]
+    assert len(segment_scores(context.output)) == 60
+
+
+@pytest.mark.parametrize(
+    ("references", "hypotheses", "message"),
+    [
+        (["one", "two"], ["one"], "1 hypotheses do not line up with the test set's 2 segments"),
+        ([], [], "the test set has no segments"),
+    ],
+)
+def test_outputs_of_another_test_set_are_refused(
+    references: list[str],
+    hypotheses: list[str],
+    message: str,
+    make_context: Fixture,
+    test_set_folder: Fixture,
+    decode_folder: Fixture,
+) -> None:
+    folders = {"test_set": [test_set_folder(references)], "decode": [decode_folder(hypotheses)]}
+    with pytest.raises(StepError, match=message):
+        score.run(make_context({"metric": {"kind": "bleu"}}, folders))
+
+
+@pytest.mark.parametrize("metric", [{"kind": "bleu"}, {"kind": "chrf"}])
+def test_one_seed_each_is_sacrebleus_paired_test(
+    metric: dict[str, Any], make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture
+) -> None:
+    base, system = changed(REFERENCES, 0.35, 1), changed(REFERENCES, 0.3, 2)
+    folders = {
+        "test_set": [test_set_folder(REFERENCES)],
+        "baseline": [decode_folder(base, "base")],
+        "system": [decode_folder(system, "system")],
+    }
+    params = {"metric": metric, "significance": {"samples": 500, "seed": 12345}}
+    (row,) = compare.run(make_context(params, folders)).metrics
+
+    scorer = BLEU() if metric["kind"] == "bleu" else CHRF()
+    named = [("base", base), ("system", system)]
+    test = PairedTest(named, {"m": scorer}, [REFERENCES], test_type="bs", n_samples=500)
+    signatures, results = test()
+    (key,) = signatures
+    assert row.value == pytest.approx(results[key][1].score - results[key][0].score)
+    assert row.detail["p_value"] == pytest.approx(results[key][1].p_value)
+    assert sorted(row.detail["signature"].split("|")) == sorted(str(signatures[key]).split("|"))
+    assert (row.name, row.subject) == ("delta", metric["kind"])
+    assert row.low is not None
+    assert row.high is not None
+    assert row.low < row.value < row.high
+
+
+def test_seeds_are_averaged(make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture) -> None:
+    outputs = [changed(REFERENCES, 0.3, seed) for seed in (1, 2, 3)]
+    folders = {
+        "test_set": [test_set_folder(REFERENCES)],
+        "baseline": [decode_folder(outputs[0], "base")],
+        "system": [decode_folder(outputs[1], "s1"), decode_folder(outputs[2], "s2")],
+    }
+    params = {"metric": {"kind": "bleu"}, "significance": {}}
+    (row,) = compare.run(make_context(params, folders)).metrics
+    base, first, second = (BLEU().corpus_score(texts, [REFERENCES]).score for texts in outputs)
+    assert row.value == pytest.approx((first + second) / 2 - base)
+    assert row.detail["outputs"] == {"baseline": 1, "system": 2}
+
+
+def test_comet_is_compared_on_the_scores_that_are_there(make_context: Fixture, tmp_path: Path) -> None:
+    values = {"base": [0.5, 0.7, 0.1], "system": [0.9, 0.6, 0.6]}
+    for name, scores in values.items():
+        (tmp_path / name).mkdir()
+        lines = (json.dumps({"index": i, "value": value}) + "\n" for i, value in enumerate(scores))
+        (tmp_path / name / "segment_scores.jsonl").write_text("".join(lines))
+    folders = {"baseline": [tmp_path / "base"], "system": [tmp_path / "system"]}
+    params = {"metric": {"kind": "comet"}, "significance": {"samples": 100}}
+    (row,) = compare.run(make_context(params, folders)).metrics
+    assert row.value == pytest.approx(np.mean(values["system"]) - np.mean(values["base"]))
+    assert row.detail["signature"].startswith("model:Unbabel/wmt22-comet-da|seed:12345|bs:100")
+
+
+def test_scores_of_different_test_sets_cannot_be_compared(make_context: Fixture, tmp_path: Path) -> None:
+    for name, count in (("base", 2), ("system", 3)):
+        (tmp_path / name).mkdir()
+        lines = "".join(json.dumps({"index": i, "value": 0.5}) + "\n" for i in range(count))
+        (tmp_path / name / "segment_scores.jsonl").write_text(lines)
+    folders = {"baseline": [tmp_path / "base"], "system": [tmp_path / "system"]}
+    with pytest.raises(StepError, match="different numbers of segments"):
+        compare.run(make_context({"metric": {"kind": "comet"}, "significance": {}}, folders))
