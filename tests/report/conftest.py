@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -79,7 +80,9 @@ def metrics_of(node: PlannedNode) -> list[dict[str, Any]]:
             return [row("segments", 4), row("idioms", 2)]
         case "train":
             values = {"dev_loss": 1.25, "dev_bleu": 31.0, "updates": 2000, "tokens_per_second": 6300.5}
-            return [row(name, value) for name, value in (values | {"parameters": 1.9e6, "left_out": 0}).items()]
+            return [
+                row(name, value) for name, value in (values | {"parameters": 1.9e6, "left_out": 0}).items()
+            ]
         case "decode":
             size = {"softmax-lexicon": 210.5, "softmax-nvs": 150.25}.get(labels["system"], 4000.0)
             return [row("selected_size", size), row("empty", 0.25), row("truncated", 0.0)]
@@ -136,7 +139,10 @@ Fill = Callable[..., int]
 
 
 def fill_study(
-    database: Database, spec: dict[str, Any] | None = None, changes: dict[str, Change] | None = None, **study: Any
+    database: Database,
+    spec: dict[str, Any] | None = None,
+    changes: dict[str, Change] | None = None,
+    **study: Any,
 ) -> int:
     """Write a planned study; `changes` are given by node name or its beginning. Returns its number."""
     parsed = Study.model_validate(spec or SPEC)
@@ -158,7 +164,9 @@ def fill_study(
                 if node.node.startswith(place):
                     change |= wanted
             metrics = change.pop("metrics", metrics_of(node))
-            facts = {"device": "cpu", "threads": 2, "training_seconds": 318.25} if step.kind == "train" else {}
+            facts = (
+                {"device": "cpu", "threads": 2, "training_seconds": 318.25} if step.kind == "train" else {}
+            )
             columns = {"state": "succeeded", "attempts": 1, "facts": facts, "finished_at": NOW, **change}
             session.add(
                 StepRow(
@@ -217,6 +225,12 @@ def texts_of(key: str, node: PlannedNode) -> list[Any]:
     if kind == "score":
         return [SegmentScore(step_key=key, index=i, value=10.0 * i) for i in range(4)]
     return []
+
+
+@pytest.fixture
+def spec() -> dict[str, Any]:
+    """A copy of the study that `fill` writes, to change."""
+    return deepcopy(SPEC)
 
 
 @pytest.fixture

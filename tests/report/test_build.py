@@ -1,0 +1,279 @@
+"""The report from a database filled by hand: complete, and with everything that can be missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from creamtea.errors import InputError
+from creamtea.report.build import build_report
+from creamtea.report.model import CELL_STATES, Cell, Report, Row, to_dict
+from creamtea.store.database import Database
+from creamtea.store.tables import StudyRow
+
+Fill = Callable[..., int]
+UNAVAILABLE = {"state": "failed", "error_kind": "unavailable", "error": "COMET: no model; fetch it once"}
+FAILED = {"state": "failed", "error_kind": "deterministic", "error": "the loss is NaN at update 12"}
+
+
+def rows_of(report: Report) -> dict[str, Row]:
+    return {row.system: row for row in report.table("test").rows}
+
+
+@pytest.fixture
+def complete(filled: Database, fill: Fill) -> Report:
+    fill(filled)
+    return build_report(filled, "teatime")
+
+
+def test_rows_are_the_systems_in_their_order_with_the_baseline_marked(complete: Report) -> None:
+    rows = complete.table("test").rows
+    assert [(row.system, row.baseline, row.description) for row in rows] == [
+        ("softmax-greedy", True, "softmax, greedy"),
+        ("softmax-lexicon", False, "softmax, lexicon k=20, greedy"),
+        ("softmax-nvs", False, "softmax, NVS λ=0.5, greedy"),
+        ("scones-greedy", False, "SCONES α=0.5, greedy, bf16"),
+    ]
+    assert (complete.table("test").segments, complete.table("test").idioms) == (4, 2)
+
+
+def test_columns_are_the_metrics_and_what_is_measured_of_outputs(complete: Report) -> None:
+    columns = complete.table("test").columns
+    assert [column.key for column in columns] == [
+        *("bleu", "chrf", "comet", "recall_idiom", "recall_sentence", "selected_size", "length_ratio"),
+        *("empty", "latency_p50", "latency_p90"),
+    ]
+    assert [column.title for column in columns[:3]] == ["BLEU", "chrF", "COMET"]
+    assert columns[0].signature.startswith("nrefs:1|case:mixed")
+
+
+def test_one_seed_has_its_steps_value_and_interval(complete: Report) -> None:
+    cell = rows_of(complete)["softmax-greedy"].cells["bleu"]
+    assert (cell.value, cell.low, cell.high, cell.deviation, cell.seeds) == (30.5, 29.0, 32.25, None, 1)
+    assert (cell.state, cell.note, cell.delta) == ("ok", "", None)
+
+
+def test_several_seeds_have_mean_and_deviation(complete: Report) -> None:
+    cell = rows_of(complete)["scones-greedy"].cells["bleu"]  # 33.5, 34, 34.5
+    assert (cell.value, cell.low, cell.high, cell.deviation, cell.seeds) == (34.0, 32.5, 35.75, 0.5, 3)
+
+
+def test_differences_are_corrected_over_the_systems_of_a_metric(complete: Report) -> None:
+    deltas = {name: row.cells["bleu"].delta for name, row in rows_of(complete).items()}
+    assert deltas.pop("softmax-greedy") is None
+    assert {
+        name: (d.value, d.p_value, d.p_corrected, d.p_sacrebleu, d.significant)
+        for name, d in deltas.items()
+        if d is not None
+    } == {
+        "softmax-lexicon": (-1.0, 0.2, 0.2, 0.1, False),
+        "softmax-nvs": (2.0, 0.01, 0.03, 0.005, True),
+        "scones-greedy": (2.0, 0.02, 0.04, 0.01, True),
+    }
+
+
+def test_recall_sizes_and_outputs(complete: Report) -> None:
+    rows = rows_of(complete)
+    keys = ("recall_idiom", "recall_sentence", "selected_size", "length_ratio", "empty")
+    assert [rows["softmax-nvs"].cells[key].value for key in keys] == [0.9, 0.95, 150.25, 0.987, 0.25]
+    # nothing is left out of a full vocabulary: no step measures that
+    assert [rows["scones-greedy"].cells[key].value for key in keys[:3]] == [1.0, 1.0, 4000.0]
+
+
+def test_latency_is_a_share_of_the_baselines_and_an_untimed_system_says_so(complete: Report) -> None:
+    rows = rows_of(complete)
+    cells = [rows[name].cells["latency_p50"] for name in ("softmax-greedy", "softmax-lexicon", "softmax-nvs")]
+    assert [(cell.value, cell.percent) for cell in cells] == [
+        (30.0, 100.0),
+        (20.0, pytest.approx(66.67, abs=0.01)),
+        (10.0, pytest.approx(33.33, abs=0.01)),
+    ]
+    untimed = rows["scones-greedy"].cells["latency_p90"]
+    assert (untimed.state, untimed.note) == ("absent", "the study does not time this system")
+
+
+def test_corpora_training_and_provenance(complete: Report) -> None:
+    (corpus,) = complete.corpora
+    assert corpus.pairs["train_kept"] == 11950
+    assert corpus.dropped == {"empty": 0, "too_long": 10, "ratio": 0, "duplicate": 40}
+    assert [(run.variant, run.seed) for run in complete.training] == [
+        ("softmax", 1),
+        ("scones", 1),
+        ("scones", 2),
+        ("scones", 3),
+    ]
+    assert {name: cell.value for name, cell in complete.training[0].cells.items()} == {
+        "updates": 2000,
+        "dev_loss": 1.25,
+        "dev_bleu": 31.0,
+        "seconds": 318.25,
+        "tokens_per_second": 6300.5,
+        "parameters": 1.9e6,
+        "left_out": 0,
+    }
+    assert complete.provenance.seeds == {"softmax": (1,), "scones": (1, 2, 3)}
+    assert complete.provenance.hardware == ("training: cpu, 2 threads", "latency: a CPU")
+    assert complete.provenance.config_hash == "c0ffee" * 10
+    assert complete.provenance.signatures["COMET on test"] == "model:tiny"
+    assert complete.failures == ()
+
+
+def test_curves_of_training_and_recall(complete: Report) -> None:
+    names = {(curve.series, curve.group) for curve in complete.learning}
+    assert ("dev_bleu", "scones, seed 3") in names
+    assert len(names) == 3 * 4
+    assert [(curve.series, curve.group, len(curve.points)) for curve in complete.recall] == [
+        ("recall_sentence", "lexicon", 2),
+        ("recall_idiom", "lexicon", 2),
+        ("recall_sentence", "NVS, softmax", 1),
+        ("recall_idiom", "NVS, softmax", 1),
+    ]
+
+
+def test_json_has_everything_and_comes_back_equal(complete: Report) -> None:
+    values = to_dict(complete)
+    assert json.loads(json.dumps(values, allow_nan=False)) == values
+    assert values["created_at"] == "2026-03-04T05:06:00+00:00"
+    assert values["tables"][0]["rows"][2]["cells"]["bleu"]["delta"]["p_corrected"] == 0.03
+
+
+# ---------------------------------------------------------------- what is missing
+
+
+def all_cells(report: Report) -> list[Cell]:
+    cells = [cell for table in report.tables for row in table.rows for cell in row.cells.values()]
+    return cells + [cell for run in report.training for cell in run.cells.values()]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"": {"state": "pending"}},
+        {"": {"state": "running"}},
+        {"": {"state": "cancelled"}},
+        {"": FAILED},
+        {"": {**FAILED, "error": None}},
+        {"": {"metrics": []}},
+        {"score": UNAVAILABLE, "decode/scones": FAILED, "latency": {"state": "pending"}},
+    ],
+)
+def test_no_cell_is_empty_without_saying_why(changes: dict[str, Any], filled: Database, fill: Fill) -> None:
+    fill(filled, changes=changes, state="failed")
+    for cell in all_cells(build_report(filled, "teatime")):
+        assert cell.state in CELL_STATES
+        assert (cell.value is not None) == (cell.state in ("ok", "partial"))
+        assert cell.note or cell.state == "ok"
+        if cell.delta is not None:
+            assert cell.delta.note or cell.delta.value is not None
+
+
+def test_an_unavailable_metric_says_why_and_leaves_the_others(filled: Database, fill: Fill) -> None:
+    places = [
+        f"score/{system}/{seed}/test/comet" for system, seed in (("softmax-nvs", 1), ("scones-greedy", 2))
+    ]
+    blocked = {**UNAVAILABLE, "error": "did not run, because score/softmax-nvs/1/test/comet is unavailable"}
+    fill(filled, changes={**dict.fromkeys(places, UNAVAILABLE), "compare/softmax-nvs/test/comet": blocked})
+    report = build_report(filled, "teatime")
+    rows = rows_of(report)
+    cell = rows["softmax-nvs"].cells["comet"]
+    assert (cell.state, cell.value, cell.note) == ("unavailable", None, UNAVAILABLE["error"])
+    assert cell.delta is not None
+    assert (cell.delta.state, cell.delta.note) == ("unavailable", blocked["error"])
+    assert rows["softmax-nvs"].cells["bleu"].state == "ok"
+    # of three seeds two have a score: a mean of two that says so
+    partial = rows["scones-greedy"].cells["comet"]
+    assert (partial.state, partial.value, partial.seeds) == ("partial", 0.8125, 2)
+    assert partial.note == f"2 of 3 seeds; seed 2: {UNAVAILABLE['error']}"
+    assert [failure.state for failure in report.failures] == ["unavailable"] * 3
+
+
+def test_the_gravest_state_and_every_reason_of_several_seeds(filled: Database, fill: Fill) -> None:
+    changes = {
+        "decode/scones-greedy/1": {"state": "pending"},
+        "decode/scones-greedy/2": FAILED,
+        "decode/scones-greedy/3": FAILED,
+    }
+    fill(filled, changes=changes, state="failed")
+    cell = rows_of(build_report(filled, "teatime"))["scones-greedy"].cells["empty"]
+    assert cell.state == "failed"
+    assert cell.note == f"seed 1: decode/scones-greedy/1/test has not run yet; seeds 2, 3: {FAILED['error']}"
+
+
+def test_a_comparison_that_is_missing_is_left_out_of_the_correction(filled: Database, fill: Fill) -> None:
+    fill(filled, changes={"compare/scones-greedy/test/bleu": FAILED}, state="failed")
+    rows = rows_of(build_report(filled, "teatime"))
+    nvs, scones = (rows[name].cells["bleu"].delta for name in ("softmax-nvs", "scones-greedy"))
+    assert nvs is not None
+    assert nvs.p_corrected == 0.02  # two comparisons instead of three
+    assert scones is not None
+    assert (scones.state, scones.note, scones.value) == ("failed", FAILED["error"], None)
+
+
+def test_failures_name_causes_before_what_they_brought_down(filled: Database, fill: Fill) -> None:
+    upstream = {"state": "failed", "error_kind": "upstream", "error": "did not run, because train/… failed"}
+    fill(filled, changes={"decode/softmax-greedy": upstream, "train/softmax": FAILED}, state="failed")
+    failures = build_report(filled, "teatime").failures
+    assert [(failure.nodes, failure.state) for failure in failures] == [
+        (("train/softmax/1",), "failed"),
+        (("decode/softmax-greedy/1/test",), "upstream"),
+    ]
+
+
+def test_a_study_without_idioms_latency_or_bleu_has_no_columns_for_them(
+    filled: Database, fill: Fill, spec: dict[str, Any]
+) -> None:
+    spec["metrics"] = [{"kind": "chrf"}]
+    del spec["latency"]
+    none = [{"name": n, "subject": "", "value": v, "detail": {}} for n, v in (("segments", 4), ("idioms", 0))]
+    fill(filled, spec=spec, changes={"test_set": {"metrics": none}})
+    report = build_report(filled, "teatime")
+    keys = [column.key for column in report.table("test").columns]
+    assert keys == ["chrf", "recall_sentence", "selected_size", "length_ratio", "empty"]
+    length = rows_of(report)["softmax-nvs"].cells["length_ratio"]
+    assert (length.state, "counted by BLEU" in length.note) == ("absent", True)
+    assert report.latency_note == "the study measures no latency"
+
+
+def test_the_newest_study_of_a_name_or_the_one_with_the_number(filled: Database, fill: Fill) -> None:
+    first = fill(filled)
+    second = fill(filled, state="running", code_version="0.2")
+    assert build_report(filled, "teatime").id == second
+    assert build_report(filled, first).provenance.code_version == "0.1"
+
+
+@pytest.mark.parametrize(
+    ("study", "message"),
+    [
+        ("coffee", "no study 'coffee'; known studies: teatime"),
+        (99, "no study with number 99; known studies: teatime"),
+    ],
+)
+def test_an_unknown_study_names_the_known(
+    study: str | int, message: str, filled: Database, fill: Fill
+) -> None:
+    fill(filled)
+    with pytest.raises(InputError) as caught:
+        build_report(filled, study)
+    assert str(caught.value) == message
+
+
+def test_an_empty_database_says_what_to_do(filled: Database) -> None:
+    with pytest.raises(
+        InputError, match=r"the database has no study yet; `creamtea run STUDY\.yaml` makes one"
+    ):
+        build_report(filled, "demo")
+
+
+def test_a_study_of_another_version_is_named(filled: Database, fill: Fill) -> None:
+    number = fill(filled)
+    with filled.transaction() as session:
+        study = session.get_one(StudyRow, number)
+        study.spec = {**study.spec, "teapot": 1}
+    with pytest.raises(
+        InputError, match=r"number 1\) was planned by creamtea 0\.1, .* \(teapot: Extra inputs"
+    ):
+        build_report(filled, number)
