@@ -14,6 +14,7 @@ from creamtea.engine import lease as leases
 from creamtea.engine import state
 from creamtea.engine.events import (
     EngineEvent,
+    Notice,
     StepFailed,
     StepProgressed,
     StepRetried,
@@ -61,6 +62,7 @@ class Controller:
         self._executor = executor
         self._emit = emit
         self._running: dict[str, _Running] = {}
+        self._noticed: set[str] = set()
         self._next_look = 0.0
 
     def run(self, study_id: int | None = None, until: Callable[[], bool] = lambda: False) -> None:
@@ -78,8 +80,12 @@ class Controller:
                 for ended in self._executor.poll(POLL):
                     self._commit(ended)
         finally:
-            self._executor.shutdown()
-            leases.release(self._database, lease)
+            try:
+                self._executor.shutdown()
+            finally:
+                leases.release(self._database, lease)
+            for running in self._running.values():
+                self._emit(StepStopped(running.task.key, running.task.node))
 
     def _look(self, lease: leases.Lease) -> None:
         """Renew the leases, draw conclusions, stop what was cancelled or takes too long, tell progress."""
@@ -105,13 +111,16 @@ class Controller:
     def _start_ready(self, lease: leases.Lease) -> None:
         # the executor is asked only when there is work: a study that is all reused never starts Ray
         while state.work_waits(self._database, lease):
+            self._notice(self._executor.opening)
             free = self._executor.free()
-            if free.cpus <= 0:
+            if free.largest.cpus == 0:
+                self._notice(f"the cluster at {self._executor.address} has no CPU now; waiting for a node")
+            if free.amounts.cpus <= 0:
                 return
             task = state.claim(self._database, lease, free, self._store.root)
             if task is None:
                 return
-            refusal = free.limits.refusal(task.resources)
+            refusal = free.refusal(task.resources)
             if refusal is not None:  # a cluster may get a larger node, this machine will not
                 kind = "infrastructure" if self._executor.address else "deterministic"
                 self._fail(task, kind, f"{refusal}; lower it under resources.{task.kind} in the study")
@@ -160,6 +169,12 @@ class Controller:
     def _stop(self, task: StepTask) -> None:
         self._executor.cancel(task)
         self._running.pop(task.key)
+
+    def _notice(self, message: str) -> None:
+        """Tell it once."""
+        if message and message not in self._noticed:
+            self._noticed.add(message)
+            self._emit(Notice(message))
 
     def _tell_progress(self, running: _Running) -> None:
         task = running.task

@@ -21,7 +21,7 @@ from creamtea.errors import InputError
 from creamtea.store.database import Database
 from creamtea.store.tables import Controller, Event, StepRow
 
-LEASE = timedelta(seconds=30)
+LEASE = timedelta(seconds=60)  # longer than a start of Ray on a busy machine
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, exists, false, func, or_, select, true, update
+from sqlalchemy import ColumnElement, Select, and_, exists, false, func, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
 from creamtea.engine.executors.base import Free
@@ -102,9 +102,13 @@ def _first_ready(lease: Lease, free: Free, now: datetime) -> Select[str]:
     exclusive = func.coalesce(StepRow.resources["exclusive"].as_boolean(), false())
     cpus = func.coalesce(StepRow.resources["cpus"].as_float(), 1.0)
     gpus = func.coalesce(StepRow.resources["gpus"].as_float(), 0.0)
-    fits = and_(cpus <= free.cpus, gpus <= free.gpus, true() if free.idle else ~exclusive)
+    memory = func.coalesce(StepRow.resources["memory_gb"].as_float(), 0.0)
+    left, most = free.amounts, free.largest
+    fits = and_(cpus <= left.cpus, gpus <= left.gpus, memory <= left.memory_gb)
+    if not free.idle:
+        fits = and_(fits, ~exclusive)
     # what is too large for any machine is taken as well, so that it fails instead of waiting for ever
-    too_large = or_(cpus > free.limits.largest_cpus, gpus > free.limits.largest_gpus)
+    too_large = or_(cpus > most.cpus, gpus > most.gpus, memory > most.memory_gb)
     return (
         _ready(lease, now)
         .where(or_(fits, too_large))
@@ -271,7 +275,7 @@ def _fail_descendants(session: Session, now: datetime) -> list[Blocked]:
         .join(StepInput, StepInput.step_key == StepRow.key)
         .join(before, before.key == StepInput.input_key)
         .where(StepRow.state.in_(("pending", "ready")), before.state.in_(("failed", "cancelled")))
-        .order_by(StepRow.key, before.error_kind == "upstream", before.key)
+        .order_by(StepRow.key, before.error_kind.in_(("upstream", "unavailable")), before.key)
     )
     blocked = []
     while rows := session.execute(doomed).all():
@@ -282,8 +286,10 @@ def _fail_descendants(session: Session, now: datetime) -> list[Blocked]:
                 error = culprit.error or ""
             else:
                 error = f"did not run, because {node_of(session, culprit.key)} {_how(culprit)}"
-            step.state, step.error_kind, step.error, step.finished_at = "failed", "upstream", error, now
-            session.add(Event(step_key=step.key, at=now, what="failed", detail=f"upstream: {error}"))
+            # what only lacks an unavailable metric is unavailable itself, and does not fail the study
+            kind = "unavailable" if culprit.error_kind == "unavailable" else "upstream"
+            step.state, step.error_kind, step.error, step.finished_at = "failed", kind, error, now
+            session.add(Event(step_key=step.key, at=now, what="failed", detail=f"{kind}: {error}"))
             blocked.append(Blocked(step.key, node_of(session, step.key), error))
         session.flush()
     return blocked

@@ -10,45 +10,49 @@ from creamtea.engine.task import Resources, StepOutcome, StepTask
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What there is in all, and the most that one step can have (of the largest node)."""
-
+class Amounts:
     cpus: float
     gpus: float
-    largest_cpus: float
-    largest_gpus: float
+    memory_gb: float  # GiB; steps that name no memory count as needing none
 
-    def refusal(self, resources: Resources) -> str | None:
-        """Why a step that needs this cannot run here; None if it can."""
-        for name, asked, most in (
-            ("cpus", resources.cpus, self.largest_cpus),
-            ("gpus", resources.gpus, self.largest_gpus),
-        ):
-            if asked > most:
-                return f"the step asks for {asked:g} {name}, and the largest machine here has {most:g}"
-        return None
+    @classmethod
+    def needed(cls, resources: Resources) -> Amounts:
+        return cls(resources.cpus, resources.gpus, resources.memory_gb or 0.0)
+
+    def __add__(self, other: Amounts) -> Amounts:
+        return Amounts(self.cpus + other.cpus, self.gpus + other.gpus, self.memory_gb + other.memory_gb)
+
+    def __sub__(self, other: Amounts) -> Amounts:
+        return Amounts(self.cpus - other.cpus, self.gpus - other.gpus, self.memory_gb - other.memory_gb)
+
+
+NOTHING = Amounts(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
 class Free:
     """What is not taken now. `idle`: nothing runs at all, so that an exclusive step may start."""
 
-    cpus: float
-    gpus: float
+    amounts: Amounts
+    largest: Amounts  # the most that one step can ever have
     idle: bool
-    limits: Limits
 
     @classmethod
-    def beside(cls, limits: Limits, running: Iterable[StepTask]) -> Free:
+    def beside(cls, total: Amounts, largest: Amounts, running: Iterable[StepTask]) -> Free:
         resources = [task.resources for task in running]
         if any(one.exclusive for one in resources):
-            return cls(0.0, 0.0, False, limits)
-        return cls(
-            limits.cpus - sum(one.cpus for one in resources),
-            limits.gpus - sum(one.gpus for one in resources),
-            not resources,
-            limits,
-        )
+            return cls(NOTHING, largest, False)
+        taken = sum(map(Amounts.needed, resources), NOTHING)
+        return cls(total - taken, largest, not resources)
+
+    def refusal(self, resources: Resources) -> str | None:
+        """Why a step that needs this can never run here; None if it can."""
+        needed = Amounts.needed(resources)
+        for name in ("cpus", "gpus", "memory_gb"):
+            asked, most = getattr(needed, name), getattr(self.largest, name)
+            if asked > most:
+                return f"the step asks for {name}={asked:g}, and the largest machine here has {most:.4g}"
+        return None
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,7 @@ class Ended:
 
 class Executor(Protocol):
     address: str  # of the Ray cluster; empty on this machine
+    opening: str  # what is said before the first `free`, which may take seconds
 
     def check(self) -> None:
         """InputError if steps cannot be run there: nothing answers at the address, or it refuses us."""

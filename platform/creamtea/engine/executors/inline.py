@@ -11,7 +11,9 @@ import queue
 import threading
 from dataclasses import dataclass, field
 
-from creamtea.engine.executors.base import Ended, Free, Limits
+import psutil
+
+from creamtea.engine.executors.base import NOTHING, Amounts, Ended, Free
 from creamtea.engine.runner import execute
 from creamtea.engine.task import StepOutcome, StepTask
 
@@ -27,6 +29,7 @@ class _Attempt:
 
 class InlineExecutor:
     address = ""
+    opening = ""
 
     def __init__(self) -> None:
         self._ended: queue.Queue[tuple[_Attempt, StepOutcome]] = queue.Queue()
@@ -36,9 +39,10 @@ class InlineExecutor:
         """This process is always there."""
 
     def free(self) -> Free:
-        cpus = float(os.cpu_count() or 1)
-        limits = Limits(cpus, 0.0, cpus, 0.0)
-        return Free(0.0, 0.0, False, limits) if self._busy() else Free(cpus, 0.0, True, limits)
+        memory = psutil.virtual_memory().total / (1 << 30)
+        machine = Amounts(float(os.cpu_count() or 1), 0.0, memory)
+        busy = self._busy()
+        return Free(NOTHING if busy else machine, machine, idle=not busy)
 
     def _busy(self) -> bool:
         """A cancelled attempt counts until its thread has ended, any other until it was polled."""

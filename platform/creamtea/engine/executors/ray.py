@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from creamtea.engine.executors.base import Ended, Free, Limits
+from creamtea.engine.executors.base import NOTHING, Amounts, Ended, Free
 from creamtea.engine.task import StepOutcome, StepTask
 from creamtea.errors import InputError
 
@@ -37,10 +37,10 @@ class RayExecutor:
         self.address = address
         self._runtime_env = runtime_env
         self._running: dict[ObjectRef, StepTask] = {}
-        self._failed_starts: list[Ended] = []
         self._connected = False
-        self._limits = Limits(0.0, 0.0, 0.0, 0.0)
-        self._limits_until = 0.0
+        self._nodes: list[Amounts] = []
+        self._nodes_until = 0.0  # time.monotonic()
+        self.opening = f"connecting to Ray at {address}" if address else "starting Ray on this machine"
 
     def check(self) -> None:
         if self.address:
@@ -48,10 +48,15 @@ class RayExecutor:
 
     def free(self) -> Free:
         self._connect()
-        if time.monotonic() > self._limits_until:
-            self._limits = _limits()
-            self._limits_until = time.monotonic() + NODES_EVERY
-        return Free.beside(self._limits, self._running.values())
+        if time.monotonic() > self._nodes_until:
+            self._nodes = _nodes()
+            self._nodes_until = time.monotonic() + NODES_EVERY
+        largest = Amounts(
+            max((node.cpus for node in self._nodes), default=0.0),
+            max((node.gpus for node in self._nodes), default=0.0),
+            max((node.memory_gb for node in self._nodes), default=0.0),
+        )
+        return Free.beside(sum(self._nodes, NOTHING), largest, self._running.values())
 
     def start(self, task: StepTask) -> None:
         import ray
@@ -158,13 +163,14 @@ def _outcome(reference: ObjectRef) -> StepOutcome:
         )
 
 
-def _limits() -> Limits:
+def _nodes() -> list[Amounts]:
     import ray
 
-    nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    cpus = [float(node.get("CPU", 0.0)) for node in nodes]
-    gpus = [float(node.get("GPU", 0.0)) for node in nodes]
-    return Limits(sum(cpus), sum(gpus), max(cpus, default=0.0), max(gpus, default=0.0))
+    resources = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    return [
+        Amounts(node.get("CPU", 0.0), node.get("GPU", 0.0), node.get("memory", 0.0) / (1 << 30))
+        for node in resources
+    ]
 
 
 @contextmanager

@@ -1,0 +1,58 @@
+"""The toy step kind in the catalogue, and what toy studies need."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+TOYS = Path(__file__).parent / "toys"
+sys.path.insert(0, str(TOYS))
+
+import toy_catalogue  # noqa: E402
+from toy_study import ToyStudy  # noqa: E402
+
+from creamtea.engine.controller import Controller  # noqa: E402
+from creamtea.engine.events import EngineEvent  # noqa: E402
+from creamtea.engine.executors.base import Executor  # noqa: E402
+from creamtea.engine.executors.inline import InlineExecutor  # noqa: E402
+from creamtea.store.artefacts import ArtefactStore  # noqa: E402
+from creamtea.store.database import Database  # noqa: E402
+from creamtea.study.catalogue import STEP_KINDS  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def toys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(STEP_KINDS, "toy", toy_catalogue.TOY)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    folder = tmp_path / "log"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ArtefactStore:
+    return ArtefactStore(tmp_path / "artefacts")
+
+
+@pytest.fixture
+def study(log: Path) -> ToyStudy:
+    return ToyStudy(log)
+
+
+@pytest.fixture
+def run_study(store: ArtefactStore) -> Callable[..., list[EngineEvent]]:
+    """Submit the study and run it to its end; returns the events."""
+
+    def run(study: ToyStudy, database: Database, executor: Executor | None = None) -> list[EngineEvent]:
+        events: list[EngineEvent] = []
+        submission = study.submit(database, store)
+        Controller(database, store, executor or InlineExecutor(), events.append).run(submission.study_id)
+        return events
+
+    return run

@@ -1,0 +1,353 @@
+"""The loop with the inline executor: orders, failures, cancels, kills and what is left afterwards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import update
+from toy_steps import attempts
+from toy_study import ToyStudy, happenings, study_state
+
+from creamtea.engine import lease as leases
+from creamtea.engine import state
+from creamtea.engine.controller import Controller
+from creamtea.engine.events import (
+    EngineEvent,
+    StepFailed,
+    StepProgressed,
+    StepRetried,
+    StepStarted,
+    StepStopped,
+    StepSucceeded,
+)
+from creamtea.engine.executors.base import Amounts, Ended, Free
+from creamtea.engine.executors.inline import InlineExecutor
+from creamtea.engine.task import StepOutcome, StepTask
+from creamtea.errors import CreamteaError
+from creamtea.store import tables
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database, open_database
+
+Run = Callable[..., list[EngineEvent]]
+TOYS = Path(__file__).parent / "toys"
+
+
+@pytest.fixture
+def sqlite(sqlite_template: Path, tmp_path: Path) -> Iterator[Database]:
+    path = tmp_path / "database.db"
+    shutil.copyfile(sqlite_template, path)
+    database = open_database(f"sqlite:///{path}")
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorter waits, so that tests of the loop take no time."""
+    monkeypatch.setattr("creamtea.engine.controller.LOOK", 0.05)
+    monkeypatch.setattr("creamtea.engine.controller.POLL", 0.02)
+    monkeypatch.setattr("creamtea.engine.state.BACK_OFF", state.BACK_OFF / 40)
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def test_a_study_runs_to_its_end_and_a_second_time_reuses_all(
+    database: Database, study: ToyStudy, log: Path, run_study: Run, quick: None
+) -> None:
+    study.add("first")
+    study.add("second", before=["first"])
+    study.add("third", before=["first", "second"])
+    events = run_study(study, database)
+    assert [event.node for event in events if isinstance(event, StepSucceeded)] == list(study.keys)
+    row = study.rows(database)["third"]
+    assert row.facts is not None
+    assert row.facts["said"] == "first;first;second;third;"
+    assert run_study(study, database) == []
+    assert attempts(log) == ["first", "second", "third"]
+
+
+class Untouchable:
+    """An executor that must not be brought up."""
+
+    address = ""
+    opening = ""
+
+    def __getattr__(self, name: str) -> object:
+        raise AssertionError(f"{name} was used")
+
+    def poll(self, timeout: float) -> list[Ended]:
+        return []
+
+    def shutdown(self) -> None:
+        pass
+
+
+def test_a_study_that_is_all_reused_never_touches_the_executor(
+    sqlite: Database, study: ToyStudy, run_study: Run, quick: None
+) -> None:
+    study.add("step")
+    run_study(study, sqlite)
+    assert run_study(study, sqlite, Untouchable()) == []
+
+
+def test_failures_leave_the_rest_of_the_study_to_run(
+    sqlite: Database, study: ToyStudy, run_study: Run, quick: None
+) -> None:
+    study.add("bad", "step error")
+    study.add("behind", before=["bad"])
+    study.add("model", "unavailable")
+    study.add("good")
+    events = run_study(study, sqlite)
+    failed = {event.node: (event.kind, event.error) for event in events if isinstance(event, StepFailed)}
+    assert failed == {
+        "bad": ("deterministic", "the loss is NaN"),
+        "behind": ("upstream", "did not run, because bad failed"),
+        "model": ("unavailable", "no toy model here"),
+    }
+    assert study.states(sqlite)["good"] == "succeeded"
+
+
+def test_an_infrastructure_failure_is_tried_again(
+    sqlite: Database, study: ToyStudy, run_study: Run, quick: None
+) -> None:
+    key = study.add("shaky", "infrastructure", until=2)
+    study.add("behind", before=["shaky"])
+    events = run_study(study, sqlite)
+    assert [event.attempt for event in events if isinstance(event, StepRetried)] == [1, 2]
+    assert set(study.states(sqlite).values()) == {"succeeded"}
+    assert happenings(sqlite, key) == ["started", "retry", "started", "retry", "started", "succeeded"]
+
+
+def test_a_step_that_takes_too_long_is_stopped(
+    sqlite: Database, study: ToyStudy, run_study: Run, quick: None
+) -> None:
+    study.add("slow", "sleep", resources={"timeout_minutes": 0.005})
+    [failed] = [event for event in run_study(study, sqlite) if isinstance(event, StepFailed)]
+    assert failed.kind == "timeout"
+    assert failed.error.startswith("ran longer than 0.005 minutes; raise resources.toy.timeout_minutes")
+
+
+def test_a_step_too_large_for_the_machine_fails_and_says_so(
+    sqlite: Database, study: ToyStudy, run_study: Run, quick: None
+) -> None:
+    study.add("huge", resources={"cpus": 10000})
+    [failed] = [event for event in run_study(study, sqlite) if isinstance(event, StepFailed)]
+    assert failed.error.startswith("the step asks for cpus=10000, and the largest machine here has")
+    assert failed.error.endswith("lower it under resources.toy in the study")
+
+
+def test_a_result_that_cannot_be_stored_fails_the_step(
+    sqlite: Database, store: ArtefactStore, study: ToyStudy, quick: None
+) -> None:
+    study.add("step")
+    submission = study.submit(sqlite, store)
+    outcome = StepOutcome()
+    outcome.result.facts.update(seconds=1.0, loss=float("inf"))
+    Controller(sqlite, store, Prompt({"step": outcome})).run(submission.study_id)
+    row = study.rows(sqlite)["step"]
+    assert row.state == "failed"
+    assert row.error is not None
+    assert "loss" in row.error
+
+
+def test_a_cancel_by_another_process_stops_the_running_step(
+    database: Database, store: ArtefactStore, study: ToyStudy, log: Path, quick: None
+) -> None:
+    study.add("long", "sleep")
+    study.add("later", before=["long"])
+    submission = study.submit(database, store)
+    events: list[EngineEvent] = []
+    controller = Controller(database, store, InlineExecutor(), events.append)
+    thread = threading.Thread(target=controller.run, args=(submission.study_id,))
+    thread.start()
+    wait_for(lambda: any(isinstance(event, StepProgressed) for event in events))
+    state.cancel(database, submission.study_id)
+    thread.join(20)
+    assert not thread.is_alive()
+    assert isinstance(events[-1], StepStopped)
+    assert study.states(database) == {"long": "cancelled", "later": "cancelled"}
+    assert leases.live_controller(database) is None
+
+
+def test_a_controller_that_was_replaced_stops_and_says_so(
+    sqlite: Database, store: ArtefactStore, study: ToyStudy, quick: None
+) -> None:
+    study.add("long", "sleep")
+    submission = study.submit(sqlite, store)
+
+    def replace(event: EngineEvent) -> None:
+        if isinstance(event, StepStarted):
+            with sqlite.transaction() as session:
+                session.execute(update(tables.Controller).values(fence=99))
+
+    with pytest.raises(CreamteaError, match="another controller has taken over"):
+        Controller(sqlite, store, InlineExecutor(), replace).run(submission.study_id)
+
+
+def test_a_controller_of_all_studies_serves_those_that_come_later(
+    sqlite: Database, store: ArtefactStore, log: Path, quick: None
+) -> None:
+    first, second = ToyStudy(log, "first"), ToyStudy(log, "second")
+    first.add("one")
+    second.add("two")
+    first.submit(sqlite, store)
+
+    def emit(event: EngineEvent) -> None:
+        if isinstance(event, StepSucceeded) and event.node == "one":
+            second.submit(sqlite, store)
+
+    Controller(sqlite, store, InlineExecutor(), emit).run(until=lambda: state.idle(sqlite))
+    assert attempts(log) == ["one", "two"]
+
+
+# ---------------------------------------------------------------- kills
+
+
+def start_controller(
+    database: Database, store: ArtefactStore, study_id: int, executor: str = "inline"
+) -> subprocess.Popen[bytes]:
+    url = database.url.render_as_string(hide_password=False)
+    command = [sys.executable, str(TOYS / "toy_controller.py"), url, store.root, executor, str(study_id)]
+    return subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"})
+
+
+def test_after_kill_9_of_the_controller_only_what_was_not_done_runs_again(
+    database: Database, store: ArtefactStore, study: ToyStudy, log: Path, quick: None
+) -> None:
+    study.add("done")
+    study.add("counting", "count", before=["done"])
+    study.add("last", before=["counting"])
+    submission = study.submit(database, store)
+    process = start_controller(database, store, submission.study_id)
+    try:
+        wait_for(lambda: (log / "counts").exists() and study.states(database)["counting"] == "running")
+        time.sleep(0.4)  # a few checkpoints
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert study.states(database) == {"done": "succeeded", "counting": "running", "last": "pending"}
+    Controller(database, store, InlineExecutor()).run(submission.study_id)
+    assert attempts(log) == ["done", "counting", "counting", "last"]
+    first, second = (log / "counts").read_text().split("\n")[:2]
+    assert first == "from 0"
+    assert int(second.removeprefix("from ")) > 0, "it went on from its checkpoint"
+    rows = study.rows(database)
+    assert {row.state for row in rows.values()} == {"succeeded"}
+    assert rows["counting"].attempts == 1, "the attempt that the kill cut off is not counted"
+    assert store.checkpoints(study.keys["counting"]).load("number") is None, "checkpoints go at the end"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_everything_ready_to_go_on(
+    sqlite: Database, store: ArtefactStore, study: ToyStudy, number: signal.Signals, quick: None
+) -> None:
+    study.add("long", "sleep", until=1)
+    submission = study.submit(sqlite, store)
+    process = start_controller(sqlite, store, submission.study_id)
+    try:
+        wait_for(lambda: study.states(sqlite)["long"] == "running")
+        time.sleep(0.3)
+        process.send_signal(number)
+        process.wait(20)
+    finally:
+        process.kill()
+        process.wait()
+    if number == signal.SIGINT:
+        row = study.rows(sqlite)["long"]
+        assert (row.state, row.attempts, row.owner) == ("ready", 0, None)
+    Controller(sqlite, store, InlineExecutor()).run(submission.study_id)
+    assert study.states(sqlite) == {"long": "succeeded"}
+
+
+# ---------------------------------------------------------------- against an oracle
+
+
+class Prompt:
+    """Ends every step at once, as `outcomes` says by its node; succeeds where it says nothing."""
+
+    address = ""
+    opening = ""
+
+    def __init__(self, outcomes: dict[str, StepOutcome]) -> None:
+        self._outcomes = outcomes
+        self._ended: list[Ended] = []
+
+    def check(self) -> None:
+        pass
+
+    def free(self) -> Free:
+        machine = Amounts(4.0, 0.0, 8.0)
+        return Free(machine, machine, not self._ended)
+
+    def start(self, task: StepTask) -> None:
+        succeeded = StepOutcome()
+        succeeded.result.facts["seconds"] = 0.0
+        self._ended.append(Ended(task, self._outcomes.get(task.node, succeeded)))
+
+    def poll(self, timeout: float) -> list[Ended]:
+        ended, self._ended = self._ended, []
+        return ended
+
+    def cancel(self, task: StepTask) -> None:
+        raise AssertionError("nothing is cancelled here")
+
+    def shutdown(self) -> None:
+        pass
+
+
+graphs = st.lists(
+    st.tuples(st.sets(st.integers(0, 20), max_size=3), st.sampled_from(["ok", "ok", "bad", "unavailable"])),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(graph=graphs)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_graph_ends_as_the_definition_says(
+    graph: list[tuple[set[int], str]],
+    sqlite_template: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    quick: None,
+) -> None:
+    folder = tmp_path_factory.mktemp("graph")
+    shutil.copyfile(sqlite_template, folder / "database.db")
+    database = open_database(f"sqlite:///{folder / 'database.db'}")
+    store = ArtefactStore(folder / "artefacts")
+    study = ToyStudy(folder)
+    outcomes = {}
+    expected: dict[str, str] = {}
+    kinds: set[str] = set()
+    for number, (before, fate) in enumerate(graph):
+        name = str(number)
+        inputs = [str(other) for other in sorted(before) if other < number]
+        study.add(name, before=inputs)
+        blocked = any(expected[other] == "failed" for other in inputs)
+        expected[name] = "failed" if blocked or fate != "ok" else "succeeded"
+        if fate != "ok":
+            kind = "deterministic" if fate == "bad" else fate
+            outcomes[name] = StepOutcome.failure(kind, fate)
+            kinds |= set() if blocked else {kind}
+        kinds |= {"upstream"} if blocked else set()
+    submission = study.submit(database, store)
+    Controller(database, store, Prompt(outcomes)).run(submission.study_id)
+    assert study.states(database) == expected
+    ended = "failed" if kinds - {"unavailable"} else "succeeded"
+    assert study_state(database, submission.study_id) == ended
+    database.close()

@@ -1,0 +1,101 @@
+"""The controller's lease: one at a time, taken over only from the dead."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import psutil
+import pytest
+from sqlalchemy import update
+from toy_study import ToyStudy, happenings
+
+from creamtea.engine import lease as leases
+from creamtea.engine import state
+from creamtea.engine.executors.base import Amounts, Free
+from creamtea.errors import InputError
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
+from creamtea.store.tables import Controller
+
+MACHINE = Amounts(4.0, 0.0, 16.0)
+IDLE = Free(MACHINE, MACHINE, True)
+
+
+def pretend_owner(database: Database, owner: str, seconds: float = 30) -> None:
+    """Let the lease belong to `owner` for that long."""
+    with database.transaction() as session:
+        until = database.now(session) + timedelta(seconds=seconds)
+        session.execute(update(Controller).values(owner=owner, lease_until=until))
+
+
+def test_a_second_controller_is_refused_with_who_since_when_and_what_to_do(database: Database) -> None:
+    leases.acquire(database, "", None)
+    with pytest.raises(InputError) as refused:
+        leases.acquire(database, "", None)
+    text = str(refused.value)
+    assert f"process {os.getpid()} on {socket.gethostname()}, since 20" in text
+    assert "`creamtea submit`" in text
+
+
+def test_a_released_lease_can_be_taken_at_once_and_the_fence_rises(database: Database) -> None:
+    first = leases.acquire(database, "", None)
+    leases.release(database, first)
+    second = leases.acquire(database, "", None)
+    assert second.fence == first.fence + 1
+    assert not leases.renew(database, first)
+    assert leases.renew(database, second)
+    leases.release(database, first)  # not its own any more: nothing happens
+    assert leases.live_controller(database) is not None
+
+
+def test_a_lease_of_another_host_lasts_until_it_runs_out(database: Database) -> None:
+    leases.acquire(database, "", None)
+    pretend_owner(database, "elsewhere:1:1700000000")
+    with pytest.raises(InputError, match="process 1 on elsewhere, since 2023-11-14 22:13:20 UTC"):
+        leases.acquire(database, "", None)
+    pretend_owner(database, "elsewhere:1:1700000000", seconds=-1)
+    assert leases.live_controller(database) is None
+    leases.acquire(database, "", None)
+
+
+def test_a_dead_process_of_this_host_loses_its_lease_at_once(database: Database) -> None:
+    leases.acquire(database, "", None)
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    start = int(psutil.Process(process.pid).create_time())
+    owner = f"{socket.gethostname()}:{process.pid}"
+    pretend_owner(database, f"{owner}:{start}")
+    assert leases.live_controller(database) is not None
+    pretend_owner(database, f"{owner}:{start - 1000}")  # an earlier process that had the same number
+    assert leases.live_controller(database) is None
+    pretend_owner(database, f"{owner}:{start}")
+    process.kill()
+    psutil.wait_procs([psutil.Process(process.pid)], timeout=5)
+    assert leases.live_controller(database) is None, "a zombie is dead"
+    process.wait()
+    leases.acquire(database, "", None)
+
+
+def test_a_take_over_frees_the_running_steps_without_counting_their_attempt(
+    database: Database, store: ArtefactStore, log: Path
+) -> None:
+    study = ToyStudy(log)
+    key = study.add("step")
+    study.submit(database, store)
+    old = leases.acquire(database, "", None)
+    state.settle(database)
+    task = state.claim(database, old, IDLE, "")
+    assert task is not None
+    pretend_owner(database, "elsewhere:1:1700000000", seconds=-1)
+    new = leases.acquire(database, "", None)
+    row = study.rows(database)["step"]
+    assert (row.state, row.attempts) == ("ready", 0)
+    assert state.claim(database, old, IDLE, "") is None, "the old controller claims nothing any more"
+    again = state.claim(database, new, IDLE, "")
+    assert again is not None
+    assert again.attempt == 1
+    assert happenings(database, key) == ["started", "interrupted", "started"]

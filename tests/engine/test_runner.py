@@ -1,0 +1,180 @@
+"""One attempt of a step: what it sees, and what its failures become."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import toy_catalogue
+
+from creamtea.engine.executors.base import Amounts, Free
+from creamtea.engine.runner import Context, execute
+from creamtea.engine.step import StepCancelled
+from creamtea.engine.task import Resources, StepOutcome, StepTask
+from creamtea.errors import StepError
+from creamtea.store.artefacts import ArtefactStore, StoredFile
+
+
+def task(store: ArtefactStore, log: Path, do: str = "text", **changes: Any) -> StepTask:
+    values: dict[str, Any] = {
+        "key": "k" * 64,
+        "fence": 1,
+        "node": "toy/1",
+        "kind": "toy",
+        "version": 1,
+        "params": {"name": "step", "log": str(log), "do": do},
+        "inputs": {},
+        "locations": {"a.txt": "/data/a.txt"},
+        "resources": Resources(cpus=2),
+        "artefacts": store.root,
+    }
+    return StepTask(**{**values, **changes})
+
+
+def stored(store: ArtefactStore, folder: Path, text: str) -> list[StoredFile]:
+    folder.mkdir()
+    folder.joinpath("out.txt").write_text(text)
+    return store.put_folder(folder)
+
+
+def test_a_step_reads_its_inputs_in_order_and_its_files_are_stored(
+    store: ArtefactStore, log: Path, tmp_path: Path
+) -> None:
+    before = [stored(store, tmp_path / name, name) for name in ("b", "a")]
+    outcome = execute(task(store, log, inputs={"before": before}))
+    assert outcome.error_kind is None
+    [file] = outcome.files
+    assert (file.name, store.read(file.digest)) == ("out.txt", b"bastep;")
+    assert outcome.result.facts["said"] == "bastep;"
+    assert [row.name for row in outcome.result.metrics] == ["length"]
+
+
+def test_facts_say_what_it_ran_on_but_not_where(store: ArtefactStore, log: Path) -> None:
+    import socket
+
+    facts = execute(task(store, log)).result.facts
+    assert facts["cpus"] == 2
+    assert facts["seconds"] >= 0
+    assert facts["peak_rss_mb"] > 10
+    assert {"hardware", "creamtea", "python"} <= facts.keys()
+    assert socket.gethostname() not in json.dumps(facts)
+
+
+@pytest.mark.parametrize(
+    ("do", "kind", "message"),
+    [
+        ("step error", "deterministic", "the loss is NaN"),
+        ("input error", "deterministic", "file x is empty"),
+        ("unavailable", "unavailable", "no toy model here"),
+        ("infrastructure", "infrastructure", "the disk went away"),
+        ("memory", "infrastructure", "out of memory: too much"),
+        ("disk", "infrastructure", "no space left on the worker's disk: [Errno 28] No space left on device"),
+        ("no result", "deterministic", "toy_steps.run returned a NoneType, not a StepResult"),
+    ],
+)
+def test_failures_have_kinds(store: ArtefactStore, log: Path, do: str, kind: str, message: str) -> None:
+    outcome = execute(task(store, log, do))
+    assert (outcome.error_kind, outcome.error) == (kind, message)
+
+
+def test_an_unexpected_error_keeps_the_end_of_its_traceback(store: ArtefactStore, log: Path) -> None:
+    outcome = execute(task(store, log, "error"))
+    assert outcome.error_kind == "deterministic"
+    first, *rest = outcome.error.splitlines()
+    assert first == "ValueError: the toy is broken"
+    assert any("toy_steps.py" in line for line in rest)
+
+
+@pytest.mark.parametrize("changes", [{"version": 2}, {"kind": "unheard_of"}])
+def test_a_worker_with_another_creamtea_refuses_the_step(
+    store: ArtefactStore, log: Path, changes: dict[str, Any]
+) -> None:
+    outcome = execute(task(store, log, **changes))
+    assert outcome.error_kind == "deterministic"
+    assert outcome.error.startswith("the worker runs another creamtea: the study was planned with version")
+    assert outcome.error.endswith("install the same creamtea everywhere")
+
+
+def test_a_missing_input_file_is_the_stores_failure(store: ArtefactStore, log: Path) -> None:
+    outcome = execute(task(store, log, inputs={"before": [[StoredFile("out.txt", "0" * 64, 3)]]}))
+    assert outcome.error_kind == "infrastructure"
+    assert "is missing" in outcome.error
+
+
+def test_progress_is_written_at_most_twice_a_second(
+    store: ArtefactStore, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[dict[str, Any]] = []
+    monkeypatch.setattr(store, "write_progress", lambda key, told: written.append(told))
+    clock = [100.0]
+    monkeypatch.setattr("creamtea.engine.runner.time.monotonic", lambda: clock[0])
+    context = Context(task(store, log), store, tmp_path, lambda: False)
+    for tick in range(21):
+        clock[0] = 100 + tick / 10
+        context.progress(tick, 20, "busy")
+    assert [told["done"] for told in written] == [0, 5, 10, 15, 20]
+    assert written[0] == {"fence": 1, "done": 0.0, "total": 20.0, "message": "busy"}
+
+
+def test_progress_of_a_cancelled_step_ends_it(store: ArtefactStore, log: Path, tmp_path: Path) -> None:
+    context = Context(task(store, log), store, tmp_path, lambda: True)
+    with pytest.raises(StepCancelled):
+        context.progress(1, 2)
+    assert not isinstance(StepCancelled(), Exception), "steps must let it pass"
+
+
+def test_a_role_with_another_number_of_inputs_is_an_error(
+    store: ArtefactStore, log: Path, tmp_path: Path
+) -> None:
+    context = Context(task(store, log), store, tmp_path, lambda: False)
+    assert context.inputs("before") == []
+    with pytest.raises(StepError, match="a toy step needs one input 'before'; it was given 0"):
+        context.input("before")
+
+
+def test_tasks_and_outcomes_cross_as_json(store: ArtefactStore, log: Path, tmp_path: Path) -> None:
+    given = task(store, log, inputs={"before": [stored(store, tmp_path / "b", "b")]})
+    assert StepTask.from_json(json.loads(json.dumps(given.to_json()))) == given
+    outcome = execute(given)
+    assert StepOutcome.from_json(json.loads(json.dumps(outcome.to_json()))) == outcome
+
+
+def test_threads_are_those_of_the_step(
+    store: ArtefactStore, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Torch:
+        __version__ = "0"
+        threads = 0
+
+        class cuda:
+            @staticmethod
+            def is_available() -> bool:
+                return False
+
+        @classmethod
+        def set_num_threads(cls, threads: int) -> None:
+            cls.threads = threads
+
+    monkeypatch.setitem(__import__("sys").modules, "torch", Torch)
+    execute(task(store, log))
+    assert Torch.threads == 2
+
+
+@pytest.mark.parametrize(
+    ("resources", "message"),
+    [
+        (Resources(cpus=2), None),
+        (Resources(cpus=8), "the step asks for cpus=8, and the largest machine here has 4"),
+        (Resources(gpus=1), "the step asks for gpus=1, and the largest machine here has 0"),
+        (Resources(memory_gb=17.5), "the step asks for memory_gb=17.5, and the largest machine here has 16"),
+    ],
+)
+def test_what_no_machine_has_is_refused(resources: Resources, message: str | None) -> None:
+    machine = Amounts(4.0, 0.0, 16.0)
+    assert Free.beside(machine, machine, []).refusal(resources) == message
+
+
+def test_the_toy_kind_is_found_by_its_own_entrypoint() -> None:
+    assert toy_catalogue.TOY.entrypoint == "toy_steps"

@@ -1,0 +1,354 @@
+"""The state machine in SQL, without running anything: tasks are claimed, and finished by hand."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select, update
+from toy_study import ToyStudy, happenings, study_state
+
+from creamtea.engine import lease as leases
+from creamtea.engine import state
+from creamtea.engine.executors.base import NOTHING, Amounts, Free
+from creamtea.engine.lease import Lease
+from creamtea.engine.step import StepResult
+from creamtea.engine.submission import requeue
+from creamtea.engine.task import StepOutcome, StepTask
+from creamtea.errors import InputError
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
+from creamtea.store.tables import StepRow
+
+MACHINE = Amounts(4.0, 1.0, 16.0)
+IDLE = Free(MACHINE, MACHINE, True)
+
+
+@pytest.fixture
+def lease(database: Database) -> Lease:
+    return leases.acquire(database, "", None)
+
+
+def claim(database: Database, lease: Lease, free: Free = IDLE) -> StepTask | None:
+    return state.claim(database, lease, free, "artefacts")
+
+
+def claimed(database: Database, lease: Lease, free: Free = IDLE) -> StepTask:
+    task = claim(database, lease, free)
+    assert task is not None
+    return task
+
+
+def finish(database: Database, store: ArtefactStore, task: StepTask, folder: Path) -> bool:
+    """Succeed with one file, as the runner would."""
+    folder.mkdir(exist_ok=True)
+    folder.joinpath("out.txt").write_text(task.node)
+    return state.finish(database, store, task, StepOutcome(StepResult(), store.put_folder(folder)))
+
+
+def test_steps_run_in_the_order_of_their_inputs_with_their_files(
+    database: Database, store: ArtefactStore, study: ToyStudy, lease: Lease, tmp_path: Path
+) -> None:
+    study.add("first")
+    study.add("second", before=["first"])
+    submission = study.submit(database, store)
+    state.settle(database)
+    first = claimed(database, lease)
+    assert (first.node, first.attempt, first.fence, first.inputs) == ("first", 1, 1, {})
+    assert claim(database, lease) is None
+    assert finish(database, store, first, tmp_path / "out")
+    state.settle(database)
+    second = claimed(database, lease)
+    [[file]] = second.inputs["before"]
+    assert (second.node, file.name, store.read(file.digest)) == ("second", "out.txt", b"first")
+    assert study_state(database, submission.study_id) == "running"
+    finish(database, store, second, tmp_path / "out")
+    state.settle(database)
+    assert study_state(database, submission.study_id) == "succeeded"
+    assert happenings(database, first.key) == ["started", "succeeded"]
+
+
+def test_six_threads_claim_two_hundred_steps_once_each(
+    database: Database, store: ArtefactStore, study: ToyStudy, lease: Lease
+) -> None:
+    for number in range(200):
+        study.add(f"step{number}")
+    study.submit(database, store)
+    state.settle(database)
+    taken: list[str] = []
+
+    def work() -> None:
+        while (task := claim(database, lease)) is not None:
+            taken.append(task.key)
+
+    threads = [threading.Thread(target=work) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(taken) == 200
+    assert set(taken) == set(study.keys.values())
+
+
+def test_priority_then_place_in_the_study(
+    database: Database, store: ArtefactStore, log: Path, lease: Lease
+) -> None:
+    low, high = ToyStudy(log, "low"), ToyStudy(log, "high")
+    low.add("low1")
+    for name in ("high1", "high2"):
+        high.add(name)
+    low.submit(database, store)
+    high.submit(database, store, priority=1)
+    state.settle(database)
+    assert [claimed(database, lease).node for _ in range(3)] == ["high1", "high2", "low1"]
+
+
+def test_an_exclusive_step_waits_until_nothing_runs(
+    database: Database, store: ArtefactStore, study: ToyStudy, lease: Lease
+) -> None:
+    study.add("alone", exclusive=True)
+    study.add("other")
+    study.submit(database, store)
+    state.settle(database)
+    other = claimed(database, lease)
+    assert other.node == "other"
+    assert claim(database, lease, Free.beside(MACHINE, MACHINE, [other])) is None
+    alone = claimed(database, lease, Free.beside(MACHINE, MACHINE, []))
+    assert alone.node == "alone"
+    assert Free.beside(MACHINE, MACHINE, [alone]).amounts == NOTHING
+
+
+def test_a_step_is_claimed_where_it_fits_or_never_can(
+    database: Database, store: ArtefactStore, study: ToyStudy, lease: Lease
+) -> None:
+    study.add("large", resources={"cpus": 4})
+    study.add("small", resources={"cpus": 1})
+    study.add("huge", resources={"cpus": 64})
+    study.add("memory", resources={"memory_gb": 99.5})
+    study.submit(database, store)
+    state.settle(database)
+    three_left = Free(Amounts(3.0, 0.0, 16.0), MACHINE, False)
+    names = [claimed(database, lease, three_left).node for _ in range(3)]
+    assert names == ["small", "huge", "memory"]
+    assert claim(database, lease, three_left) is None
+    assert claimed(database, lease).node == "large"
+
+
+def test_a_late_result_and_a_late_failure_are_thrown_away(
+    database: Database, store: ArtefactStore, study: ToyStudy, lease: Lease, tmp_path: Path
+) -> None:
+    study.add("step")
+    study.submit(database, store)
+    state.settle(database)
+    old = claimed(database, lease)
+    with database.transaction() as session:
+        leases.release_running(database, session, "test")
+    new = claimed(database, lease)
+    assert new.fence > old.fence
+    assert state.renew(database, [old, new]) == [old]
+    assert not finish(database, store, old, tmp_path / "out")
+    assert state.fail(database, old, "deterministic", "late") is None
+    assert study.states(database) == {"step": "running"}
+    assert finish(database, store, new, tmp_path / "out")
+
+
+def test_an_infrastructure_failure_pauses_longer_each_time_and_ends(
+    database: Database, store: ArtefactStore, study: ToyStudy, lease: Lease
+) -> None:
+    key = study.add("step", resources={"max_attempts": 3})
+    study.submit(database, store)
+    state.settle(database)
+    pauses = []
+    for attempt in (1, 2):
+        task = claimed(database, lease)
+        assert task.attempt == attempt
+        assert state.fail(database, task, "infrastructure", "worker died") == "ready"
+        row = study.rows(database)["step"]
+        assert row.not_before is not None
+        assert row.finished_at is not None
+        pauses.append((row.not_before - row.finished_at).total_seconds())
+        assert claim(database, lease) is None, "not before its pause is over"
+        with database.transaction() as session:
+            earlier = row.not_before - timedelta(hours=1)
+            session.execute(update(StepRow).where(StepRow.key == key).values(not_before=earlier))
+    assert pauses == [2.0, 8.0]
+    assert state.fail(database, claimed(database, lease), "infrastructure", "worker died") == "failed"
+    assert happenings(database, key) == ["started", "retry", "started", "retry", "started", "failed"]
+
+
+def test_other_failures_are_final(
+    database: Database, store: ArtefactStore, study: ToyStudy, lease: Lease
+) -> None:
+    for kind in ("deterministic", "unavailable", "timeout"):
+        study.add(kind)
+    study.submit(database, store)
+    state.settle(database)
+    for _ in range(3):
+        task = claimed(database, lease)
+        assert state.fail(database, task, task.node, "because") == "failed"
+    assert {row.error_kind for row in study.rows(database).values()} == set(study.keys)
+
+
+def test_what_stands_behind_a_failed_step_fails_with_its_name(
+    database: Database, store: ArtefactStore, study: ToyStudy, lease: Lease
+) -> None:
+    study.add("culprit")
+    study.add("child", before=["culprit"])
+    study.add("grandchild", before=["child"])
+    study.add("bystander")
+    submission = study.submit(database, store)
+    state.settle(database)
+    state.fail(database, claimed(database, lease), "deterministic", "NaN")
+    blocked = state.settle(database)
+    message = "did not run, because culprit failed"
+    assert [(one.node, one.error) for one in blocked] == [("child", message), ("grandchild", message)]
+    assert study_state(database, submission.study_id) == "running"
+    assert claimed(database, lease).node == "bystander"
+
+
+def test_an_unavailable_step_and_what_needs_it_leave_a_study_succeeded(
+    database: Database, store: ArtefactStore, log: Path, lease: Lease
+) -> None:
+    alone, needed = ToyStudy(log, "alone"), ToyStudy(log, "needed")
+    alone.add("score1")
+    needed.add("score2")
+    needed.add("child", before=["score2"])
+    submissions = [one.submit(database, store).study_id for one in (alone, needed)]
+    state.settle(database)
+    for _ in range(2):
+        state.fail(database, claimed(database, lease), "unavailable", "no model")
+    state.settle(database)
+    assert [study_state(database, one) for one in submissions] == ["succeeded", "succeeded"]
+    child = needed.rows(database)["child"]
+    assert (child.error_kind, child.error) == ("unavailable", "did not run, because score2 is unavailable")
+
+
+def test_succeeded_steps_are_reused_by_any_study(
+    database: Database, store: ArtefactStore, log: Path, lease: Lease, tmp_path: Path
+) -> None:
+    first, second = ToyStudy(log, "first"), ToyStudy(log, "second")
+    key = first.add("shared")
+    second.add("shared")
+    second.add("own", before=["shared"])
+    first.submit(database, store)
+    state.settle(database)
+    finish(database, store, claimed(database, lease), tmp_path / "out")
+    submission = second.submit(database, store)
+    assert submission.reused == 1
+    state.settle(database)
+    assert claimed(database, lease).node == "own"
+    assert happenings(database, key)[-1] == "reused"
+
+
+def test_a_step_without_its_files_runs_again_with_all_behind_it(
+    database: Database, store: ArtefactStore, study: ToyStudy, lease: Lease, tmp_path: Path
+) -> None:
+    first = study.add("first")
+    study.add("second", before=["first"])
+    study.add("other")
+    study.submit(database, store)
+    for _ in range(3):
+        state.settle(database)
+        finish(database, store, claimed(database, lease), tmp_path / "out")
+    state.settle(database)
+    digest = store.put_folder(_folder(tmp_path / "same", "first"))[0].digest
+    (tmp_path / "artefacts" / "objects" / digest[:2] / digest).unlink()
+    submission = study.submit(database, store)
+    assert submission.reused == 1
+    assert study.states(database) == {"first": "pending", "second": "pending", "other": "succeeded"}
+    assert happenings(database, first)[-1] == "reset"
+
+
+def _folder(folder: Path, text: str) -> Path:
+    folder.mkdir()
+    folder.joinpath("out.txt").write_text(text)
+    return folder
+
+
+def test_failed_and_cancelled_steps_are_tried_again_by_a_new_submission_and_by_retry(
+    database: Database, store: ArtefactStore, study: ToyStudy, lease: Lease
+) -> None:
+    study.add("culprit", resources={"max_attempts": 1})
+    study.add("child", before=["culprit"])
+    submission = study.submit(database, store)
+    for by_retry in (False, True):
+        state.settle(database)
+        state.fail(database, claimed(database, lease), "infrastructure", "no luck")
+        state.settle(database)
+        assert set(study.states(database).values()) == {"failed"}
+        if by_retry:
+            submission = requeue(database, store, submission.study_id)
+        else:
+            submission = study.submit(database, store)
+        row = study.rows(database)["culprit"]
+        assert (row.state, row.attempts, row.error, row.error_kind) == ("pending", 0, None, None)
+    assert study_state(database, submission.study_id) == "queued"
+    with pytest.raises(InputError, match="study toys is queued: there is nothing to try again yet"):
+        requeue(database, store, submission.study_id)
+
+
+def test_cancel_stops_what_no_other_study_needs(
+    database: Database, store: ArtefactStore, log: Path, lease: Lease, tmp_path: Path
+) -> None:
+    mine, other = ToyStudy(log, "mine"), ToyStudy(log, "other")
+    for one in (mine, other):
+        one.add("shared")
+    mine.add("own")
+    mine.add("later", before=["own"])
+    submission = mine.submit(database, store)
+    other_submission = other.submit(database, store)
+    state.settle(database)
+    shared, own = claimed(database, lease), claimed(database, lease)
+    assert state.cancel(database, submission.study_id)
+    assert mine.states(database) == {"shared": "running", "own": "cancelled", "later": "cancelled"}
+    assert state.renew(database, [shared, own]) == [own]
+    assert not finish(database, store, own, tmp_path / "out")
+    assert finish(database, store, shared, tmp_path / "out")
+    state.settle(database)
+    assert study_state(database, submission.study_id) == "cancelled"
+    assert study_state(database, other_submission.study_id) == "succeeded"
+    assert not state.cancel(database, submission.study_id), "it had ended"
+
+
+def test_a_newer_submission_of_a_name_takes_the_place_of_an_unfinished_one(
+    database: Database, store: ArtefactStore, log: Path, lease: Lease
+) -> None:
+    old, new = ToyStudy(log), ToyStudy(log)
+    old.add("kept")
+    old.add("dropped")
+    new.add("kept")
+    before = old.submit(database, store)
+    after = new.submit(database, store)
+    assert study_state(database, before.study_id) == "cancelled"
+    assert study_state(database, after.study_id) == "queued"
+    assert old.states(database) == {"kept": "pending", "dropped": "cancelled"}
+
+
+def test_a_controller_of_one_study_claims_nothing_else(
+    database: Database, store: ArtefactStore, log: Path
+) -> None:
+    one, two = ToyStudy(log, "one"), ToyStudy(log, "two")
+    one.add("step1")
+    two.add("step2")
+    one.submit(database, store)
+    submission = two.submit(database, store)
+    lease = leases.acquire(database, "", submission.study_id)
+    state.settle(database)
+    assert claimed(database, lease).node == "step2"
+    assert claim(database, lease) is None
+    assert not state.work_waits(database, lease)
+
+
+def test_a_result_that_no_database_can_hold_is_refused_whole(
+    database: Database, store: ArtefactStore, study: ToyStudy, lease: Lease
+) -> None:
+    key = study.add("step")
+    study.submit(database, store)
+    state.settle(database)
+    outcome = StepOutcome(StepResult(facts={"loss": float("nan")}))
+    with pytest.raises(Exception, match="loss"):
+        state.finish(database, store, claimed(database, lease), outcome)
+    with database.session() as session:
+        assert session.scalar(select(StepRow.state).where(StepRow.key == key)) == "running"

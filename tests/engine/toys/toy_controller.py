@@ -1,0 +1,34 @@
+"""A controller in a process of its own, to be killed: DATABASE_URL ARTEFACTS EXECUTOR STUDY_ID."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import toy_catalogue
+
+from creamtea.engine.controller import Controller
+from creamtea.engine.executors.inline import InlineExecutor
+from creamtea.engine.executors.ray import RayExecutor
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import open_database
+
+
+def runtime_env() -> dict[str, object]:
+    return {
+        "env_vars": {"PYTHONPATH": str(Path(__file__).parent)},
+        "worker_process_setup_hook": "toy_catalogue.register",
+    }
+
+
+def main() -> None:
+    url, artefacts, executor, study_id = sys.argv[1:]
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    toy_catalogue.register()
+    runs_steps = InlineExecutor() if executor == "inline" else RayExecutor("", runtime_env())
+    Controller(open_database(url), ArtefactStore(artefacts), runs_steps).run(int(study_id))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""What a toy step does is its parameter "do"; every attempt is logged in the folder "log"."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import time
+from pathlib import Path
+
+from creamtea.engine.step import MetricRow, PointRow, StepContext, StepResult
+from creamtea.errors import InfrastructureError, InputError, StepError, StepUnavailable
+
+
+def run(context: StepContext) -> StepResult:
+    params = context.params
+    attempt = log_attempt(Path(params["log"]), params["name"])
+    do = params.get("do", "text")
+    if attempt <= params.get("until", 10**9):
+        misbehave(do, context)
+    if do == "no result":
+        return None  # type: ignore[return-value]  # what the runner must notice
+    before = "".join(path.joinpath("out.txt").read_text() for path in context.inputs("before"))
+    text = f"{before}{params['name']};"
+    context.output.joinpath("out.txt").write_text(text)
+    return StepResult(
+        metrics=[MetricRow("length", float(len(text)), detail={"n": 1})],
+        points=[PointRow("curve", 1.0, 2.0)],
+        facts={"said": text},
+    )
+
+
+def log_attempt(log: Path, name: str) -> int:
+    """Append a line "name pid" and return which attempt of this step it is."""
+    with log.joinpath("attempts").open("a") as file:
+        file.write(f"{name} {os.getpid()}\n")
+    return attempts(log).count(name)
+
+
+def attempts(log: Path) -> list[str]:
+    """The names of the steps, one for each attempt, in order."""
+    path = log / "attempts"
+    return [line.split()[0] for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def misbehave(do: str, context: StepContext) -> None:
+    match do:
+        case "text":
+            pass
+        case "error":
+            raise ValueError("the toy is broken")
+        case "step error":
+            raise StepError("the loss is NaN")
+        case "input error":
+            raise InputError("file x is empty")
+        case "unavailable":
+            raise StepUnavailable("no toy model here")
+        case "infrastructure":
+            raise InfrastructureError("the disk went away")
+        case "memory":
+            raise MemoryError("too much")
+        case "disk":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        case "no result":
+            pass
+        case "sleep":  # until killed or cancelled
+            for tick in range(600):
+                context.progress(tick, 600, f"tick {tick}")
+                time.sleep(0.05)
+        case "nap":
+            context.progress(1, 2, "napping")
+            time.sleep(context.params["seconds"])
+        case "count":  # to ten with a checkpoint after every number; says where it began
+            count(context)
+        case "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case _:
+            raise AssertionError(do)
+
+
+def count(context: StepContext) -> None:
+    saved = context.checkpoints.load("number")
+    first = int(saved.read_text()) if saved is not None else 0
+    log = Path(context.params["log"])
+    with log.joinpath("counts").open("a") as file:
+        file.write(f"from {first}\n")
+    scratch = context.output.parent / "number"
+    for number in range(first + 1, 11):
+        time.sleep(0.1)
+        scratch.write_text(str(number))
+        context.checkpoints.save("number", scratch)
+        context.progress(number, 10)
