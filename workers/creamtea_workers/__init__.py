@@ -1,1 +1,7 @@
 """creamtea's data plane: what the steps of a study execute."""
+
+import os
+
+# oneDNN keeps every shape of matrix product that it has met, 1,024 of them by default: with batches of all
+# lengths that is more than a gigabyte a training. It reads this when the first product is made.
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
