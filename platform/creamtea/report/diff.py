@@ -36,18 +36,6 @@ def differences(text: str, other: str) -> list[Piece]:
     return _pieces(text, spans, same)
 
 
-def mark_all(texts: Sequence[str], base: int = 0) -> list[list[Piece]]:
-    """The pieces of each text against that at position `base`, whose own are marked nowhere.
-
-    Raises IndexError where there is no such text.
-    """
-    against = texts[base]
-    return [
-        [Piece(text, False)] if index == base and text else differences(text, against)
-        for index, text in enumerate(texts)
-    ]
-
-
 def _spans(text: str) -> list[tuple[int, int]]:
     spans = []
     for match in _TOKENS.finditer(text):

@@ -131,7 +131,12 @@ def recall_against_size(report: Report, test_set: str, scope: str) -> Spec | Non
             {
                 "transform": [of_curves],
                 "mark": {"type": "line", "strokeWidth": 2},
-                "encoding": {"x": x, "y": y, "color": colour, "order": {"field": "size", "type": "quantitative"}},
+                "encoding": {
+                    "x": x,
+                    "y": y,
+                    "color": colour,
+                    "order": {"field": "size", "type": "quantitative"},
+                },
             },
             {
                 "transform": [of_curves],

@@ -1,0 +1,55 @@
+"""Differences between hypotheses."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from creamtea.report.diff import Piece, differences
+
+
+def marked(text: str, other: str) -> str:
+    return "".join(f"<{piece.text}>" if piece.differs else piece.text for piece in differences(text, other))
+
+
+@pytest.mark.parametrize(
+    ("text", "other", "shown"),
+    [
+        ("Ein Hund läuft.", "Ein Hund läuft.", "Ein Hund läuft."),
+        ("Ein Hund läuft.", "Eine Katze läuft.", "<Ein Hund> läuft."),
+        ("Ein Hund läuft!", "Ein Hund läuft.", "Ein Hund läuft<!>"),
+        ("a b c d", "a c d", "a <b> c d"),
+        ("a  b", "a b", "a  b"),  # white space alone is no difference
+        ("ein Hund", "", "<ein Hund>"),
+        ("", "ein Hund", ""),
+        ("Hund", "hund", "<Hund>"),
+        ("我喝茶", "我喝咖啡", "我喝<茶>"),  # no spaces: character by character
+        ("<b>bold</b> & *x*", "bold", "<<b>>bold<</b> & *x*>"),  # markup is text like any other
+        (" a b ", "b", " <a> b "),
+    ],
+)
+def test_differing_words_are_marked(text: str, other: str, shown: str) -> None:
+    assert marked(text, other) == shown
+
+
+texts = st.text(alphabet="ab,. \u3000我ß", max_size=20)
+
+
+@given(texts, texts)
+def test_pieces_put_together_are_the_text(text: str, other: str) -> None:
+    pieces = differences(text, other)
+    assert "".join(piece.text for piece in pieces) == text
+    assert all(one.differs != two.differs for one, two in pairwise(pieces))
+
+
+@given(texts)
+def test_equal_texts_have_no_marks(text: str) -> None:
+    assert differences(text, text) == ([Piece(text, False)] if text else [])
+
+
+@given(texts, texts)
+def test_a_marked_piece_has_a_word_that_differs(text: str, other: str) -> None:
+    assert all(piece.text.strip() == piece.text for piece in differences(text, other) if piece.differs)

@@ -1,0 +1,149 @@
+"""Queries of the report and the web app, on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import insert
+
+from creamtea.errors import InputError
+from creamtea.store.database import Database
+from creamtea.store.queries import (
+    Output,
+    SegmentFilter,
+    corpus_counts,
+    find_study,
+    list_studies,
+    side_by_side,
+    study_nodes,
+)
+from creamtea.store.tables import Hypothesis, Segment, StepRow
+
+Fill = Callable[..., int]
+
+
+def keys_of(database: Database, study: int) -> dict[str, str]:
+    with database.session() as session:
+        return {node.name: node.key for node in study_nodes(session, study)}
+
+
+def test_studies_newest_first_with_their_steps_by_state(database: Database, fill: Fill) -> None:
+    first = fill(database, changes={"decode/scones": {"state": "running"}, "latency": {"state": "failed"}})
+    second = fill(database, state="queued")
+    with database.session() as session:
+        studies = list_studies(session)
+        assert [study.id for study in studies] == [second, first]
+        # steps are shared: what one submission sees, the other sees too
+        assert studies[0].steps == studies[1].steps == {"succeeded": 40, "running": 3, "failed": 1}
+        assert (studies[0].total, studies[0].done, studies[0].state) == (44, 41, "queued")
+        assert [study.id for study in list_studies(session, limit=1)] == [second]
+        assert list_studies(session, name="coffee") == []
+
+
+def test_studies_are_found_by_number_or_newest_of_a_name(database: Database, fill: Fill) -> None:
+    first, second = fill(database), fill(database)
+    with database.session() as session:
+        assert find_study(session, "teatime").id == second
+        assert find_study(session, first).id == first
+        with pytest.raises(InputError, match="no study 'tea'; known studies: teatime"):
+            find_study(session, "tea")
+
+
+def test_nodes_come_in_the_plans_order_with_labels_and_state(database: Database, fill: Fill) -> None:
+    study = fill(database, changes={"latency": {"state": "failed", "error_kind": "timeout", "error": "slow"}})
+    with database.session() as session:
+        nodes = study_nodes(session, study)
+        assert nodes[0].kind == "corpus"
+        assert len({node.name for node in nodes}) == len(nodes)
+        (latency,) = study_nodes(session, study, kind="latency")
+        assert (latency.state, latency.error_kind, latency.error) == ("failed", "timeout", "slow")
+        assert latency.labels["test_set"] == "test"
+        decodes = study_nodes(session, study, kind="decode")
+        assert [node.labels["seed"] for node in decodes] == [1, 1, 1, 1, 2, 3]
+
+
+def test_corpus_counts(database: Database, fill: Fill) -> None:
+    study = fill(database)
+    with database.session() as session:
+        (counts,) = corpus_counts(session, study)
+    assert (counts.name, counts.state) == ("toy", "succeeded")
+    assert counts.pairs == {"train_read": 12000, "train_kept": 11950, "dev_read": 300, "dev_kept": 300}
+    assert counts.dropped == {"empty": 0, "too_long": 10, "ratio": 0, "duplicate": 40}
+
+
+# ---------------------------------------------------------------- side by side
+
+SYSTEMS = ("softmax-greedy/1", "softmax-lexicon/1", "scones-greedy/1")
+
+
+@pytest.mark.parametrize(
+    ("chosen", "indices"),
+    [
+        (SegmentFilter(), [0, 1, 2, 3]),
+        (SegmentFilter(contains="MOND"), [1]),  # in one output only
+        (SegmentFilter(contains="first"), [2, 3]),  # in the source, whatever its case
+        (SegmentFilter(contains="%"), []),  # a character, no wildcard
+        (SegmentFilter(different=True), [1, 3]),
+        (SegmentFilter(idioms=True), [1]),
+        (SegmentFilter(empty=True), [3]),
+        (SegmentFilter(different=True, contains="tea"), []),
+    ],
+)
+def test_filters(chosen: SegmentFilter, indices: list[int], database: Database, fill: Fill) -> None:
+    keys = keys_of(database, fill(database))
+    decodes = [keys[f"decode/{system}/test"] for system in SYSTEMS]
+    with database.session() as session:
+        page = side_by_side(session, keys["test_set/test"], decodes, chosen=chosen)
+    assert [row.index for row in page.rows] == indices
+    assert page.total == len(indices)
+
+
+def test_a_page_has_outputs_and_scores_in_the_asked_order(database: Database, fill: Fill) -> None:
+    keys = keys_of(database, fill(database, changes={"decode/softmax-nvs": {"state": "running"}}))
+    decodes = [keys[f"decode/{system}/test"] for system in ("softmax-nvs/1", "softmax-lexicon/1")]
+    scores = [keys["score/softmax-lexicon/1/test/bleu"]]
+    with database.session() as session:
+        page = side_by_side(session, keys["test_set/test"], decodes, scores, offset=1, limit=2)
+    assert (page.total, page.offset, [row.index for row in page.rows]) == (4, 1, [1, 2])
+    first = page.rows[0]
+    assert (first.source, first.reference, first.scores) == ("over the moon", "überglücklich", (10.0,))
+    assert first.outputs == (None, Output("über dem Mond", -2.0, 3, 9))
+    assert first.idioms[0]["name"] == "moon"
+
+
+def test_without_decodes_the_segments_are_shown_and_nothing_differs(database: Database, fill: Fill) -> None:
+    keys = keys_of(database, fill(database))
+    with database.session() as session:
+        assert side_by_side(session, keys["test_set/test"], []).total == 4
+        none = side_by_side(session, keys["test_set/test"], [], chosen=SegmentFilter(different=True))
+        assert none.total == 0
+
+
+def test_pages_of_a_large_table_are_quick(filled: Database, fill: Fill) -> None:
+    """80,000 hypotheses of other steps, and a test set of 20,000 segments with two decodes."""
+    study = fill(filled)
+    keys = keys_of(filled, study)
+    some = [keys[f"decode/{system}/test"] for system in SYSTEMS[:2]]
+    with filled.transaction() as session:
+        template = session.get_one(StepRow, some[0])
+        values = {column.key: getattr(template, column.key) for column in StepRow.__table__.columns}
+        session.execute(insert(StepRow), [{**values, "key": f"other{number}"} for number in range(4)])
+        row = {"text": "ein Hund läuft", "score": -1.0, "length": 3, "selected_size": 9}
+        for key in [*some, *(f"other{number}" for number in range(4))]:
+            session.execute(
+                insert(Hypothesis), [{"step_key": key, "index": 10 + i, **row} for i in range(20_000)]
+            )
+        text = {"source": "a dog", "reference": "ein Hund", "idioms": []}
+        segments = [{"step_key": keys["test_set/test"], "index": 10 + i, **text} for i in range(20_000)]
+        session.execute(insert(Segment), segments)
+    with filled.session() as session:
+        started = time.perf_counter()
+        page = side_by_side(session, keys["test_set/test"], some, offset=19_000)
+        plain = time.perf_counter() - started
+        side_by_side(session, keys["test_set/test"], some, chosen=SegmentFilter(different=True, contains="x"))
+        filtered = time.perf_counter() - started - plain
+    assert (page.total, page.rows[0].index) == (20_004, 19_006)
+    assert plain < 1.0  # a few ms on an idle machine
+    assert filtered < 5.0

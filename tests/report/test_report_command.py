@@ -1,0 +1,76 @@
+"""`creamtea report` as a user types it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from creamtea.cli import report as command
+from creamtea.errors import InputError
+from creamtea.store.database import Database
+
+Fill = Callable[..., int]
+
+
+@pytest.fixture
+def run(filled: Database, fill: Fill, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    fill(filled)
+    monkeypatch.setenv("CREAMTEA_DATABASE_URL", filled.url.render_as_string(hide_password=False))
+    monkeypatch.setenv("COLUMNS", "140")
+    app = typer.Typer(rich_markup_mode="markdown")
+    app.callback()(lambda: None)
+    command.register(app)
+
+    def invoke(*arguments: str) -> str:
+        result = CliRunner().invoke(app, ["report", *arguments], catch_exceptions=False)
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    return invoke
+
+
+def test_the_terminal_shows_the_table(run: Callable[..., str]) -> None:
+    shown = run("teatime")
+    assert "softmax-greedy" in shown
+    assert "+2.0* p=0.030" in shown
+
+
+def test_a_study_is_found_by_its_number(run: Callable[..., str]) -> None:
+    assert json.loads(run("1", "--json"))["study"] == "teatime"
+
+
+def test_json_is_the_whole_report(run: Callable[..., str]) -> None:
+    values = json.loads(run("teatime", "--json", "--test-set", "test"))
+    assert [table["test_set"] for table in values["tables"]] == ["test"]
+    assert values["tables"][0]["rows"][0]["cells"]["bleu"]["value"] == 30.5
+    assert {"corpora", "training", "learning", "recall", "provenance", "failures"} <= values.keys()
+
+
+def test_markdown_is_a_table(run: Callable[..., str]) -> None:
+    assert run("teatime", "--markdown").startswith("**test** (4 segments)\n\n| system | BLEU | chrF |")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["coffee"], "no study 'coffee'; known studies: teatime"),
+        (["7"], "no study with number 7; known studies: teatime"),
+        (
+            ["teatime", "--test-set", "dev"],
+            "--test-set dev: study 'teatime' has no such test set; it has test",
+        ),
+        (["teatime", "--json", "--markdown"], "--markdown and --json are two formats: give one of them"),
+    ],
+)
+def test_mistakes_are_one_message(run: Callable[..., str], arguments: list[str], message: str) -> None:
+    with pytest.raises(InputError) as caught:
+        run(*arguments)
+    assert str(caught.value) == message
+
+
+def test_help_has_examples(run: Callable[..., str]) -> None:
+    assert "creamtea report demo --test-set test --markdown" in " ".join(run("--help").split())

@@ -1,0 +1,152 @@
+"""What is printed: every system and figure on consoles of several widths, and Markdown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from creamtea.report import text
+from creamtea.report.build import build_report
+from creamtea.report.markdown import to_markdown
+from creamtea.report.model import Cell, Column, Delta, Report
+from creamtea.report.terminal import render
+from creamtea.store.database import Database
+
+Fill = Callable[..., int]
+SYSTEMS = ("softmax-greedy", "softmax-lexicon", "softmax-nvs", "scones-greedy")
+BLEU = Column("bleu", "BLEU", 1, "higher")
+
+
+def printed(report: Report, width: int, **options: Any) -> str:
+    console = Console(width=width, force_terminal=False, color_system=None)
+    with console.capture() as capture:
+        render(report, console, **options)
+    return capture.get()
+
+
+@pytest.fixture
+def troubled(filled: Database, fill: Fill) -> Report:
+    changes = {
+        "score/softmax-nvs/1/test/comet": {
+            "state": "failed",
+            "error_kind": "unavailable",
+            "error": "COMET: no [bold]model[/bold];\nfetch it once",
+        },
+        "latency": {"state": "pending"},
+    }
+    fill(filled, changes=changes, state="running")
+    return build_report(filled, "teatime")
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140, 200])
+def test_every_system_and_figure_is_there_and_no_line_is_too_long(
+    width: int, filled: Database, fill: Fill
+) -> None:
+    fill(filled)
+    shown = printed(build_report(filled, "teatime"), width)
+    assert max(map(len, shown.splitlines())) <= width
+    assert "…" not in shown  # nothing is cut off
+    for system in SYSTEMS:
+        assert system in shown
+    for figure in ("30.5", "[29.0, 32.2]", "+2.0* p=0.030", "−1.0 p=0.20", "± 0.5", "90.0", "33 %", "0.987"):
+        assert figure in shown
+
+
+def test_the_whole_comparison_is_one_table_at_140_columns(filled: Database, fill: Fill) -> None:
+    fill(filled)
+    lines = printed(build_report(filled, "teatime"), 140).splitlines()
+    (heading,) = [line for line in lines if line.strip().startswith("system")]
+    for word in ("BLEU", "chrF", "COMET", "selected", "length"):
+        assert word in heading
+    (row,) = [line for line in lines if line.strip().startswith("softmax-nvs")]
+    assert row.split()[1:] == [
+        "32.5",
+        "55.0",
+        "0.8125",
+        "90.0",
+        "95.0",
+        "150",
+        "0.987",
+        "25.0",
+        "10.0",
+        "16.0",
+    ]
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_cells_without_a_value_have_their_reason_below(width: int, troubled: Report) -> None:
+    shown = printed(troubled, width)
+    (number,) = re.findall(r"unavailable \((\d)\)", shown)
+    # a message is text: not rich's markup, and on one line
+    assert f"({number}) COMET: no [bold]model[/bold]; fetch it once" in shown
+    (pending,) = set(re.findall(r"pending \((\d)\)", shown))
+    assert f"({pending}) latency has not run yet" in shown
+
+
+def test_notes_say_how_to_read_the_table(troubled: Report) -> None:
+    shown = " ".join(printed(troubled, 140).split())
+    for note in (
+        "Δ: difference from softmax-greedy, paired bootstrap over segments (1000 samples, seed 12345)",
+        "two-sided, after Holm's correction",
+        "BLEU: nrefs:1|case:mixed|eff:no|tok:13a",
+        "corpus toy: kept 11,950 of 12,000 training pairs and 300 of 300 development pairs "
+        "(dropped: 40 duplicate, 10 too_long)",
+        "code 0.1, study config c0ffeec0ffee, seeds softmax 1; scones 1, 2, 3",
+        "training: cpu, 2 threads",
+        "unavailable: score/softmax-nvs/1/test/comet: COMET: no",
+    ):
+        assert note in shown
+
+
+def test_a_study_that_has_not_begun_can_be_shown(filled: Database, fill: Fill) -> None:
+    fill(filled, changes={"": {"state": "pending"}}, state="queued")
+    shown = printed(build_report(filled, "teatime"), 80)
+    assert "not prepared yet" in shown
+    assert "corpus toy: pending corpus/toy has not run yet" in shown
+
+
+def test_one_test_set_can_be_chosen(filled: Database, fill: Fill, spec: dict[str, Any]) -> None:
+    spec["test_sets"]["other"] = spec["test_sets"]["test"] | {"seed": 9}
+    fill(filled, spec=spec)
+    report = build_report(filled, "teatime")
+    assert "\nother " in printed(report, 140)
+    assert "\nother " not in printed(report, 140, test_set="test")
+    with pytest.raises(KeyError):
+        printed(report, 140, test_set="none")
+
+
+def test_markdown_is_a_table_with_notes(troubled: Report) -> None:
+    lines = to_markdown(troubled).splitlines()
+    assert lines[0] == "**test** (4 segments)"
+    table = [line for line in lines if line.startswith("|")]
+    assert len(table) == 2 + len(SYSTEMS)
+    assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table}) == 1
+    assert "**softmax-greedy** (baseline)<br>softmax, greedy" in table[2]
+    assert "| 32.5<br>\\[31.0, 34.2\\]<br>+2.0\\* p=0.030 |" in table[4]
+    notes = [line for line in lines if line.startswith("- ")]
+    assert any("no \\[bold\\]model\\[/bold\\]; fetch it once" in note for note in notes)
+    assert "- BLEU: `nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0`" in notes
+
+
+@pytest.mark.parametrize(
+    ("delta", "shown"),
+    [
+        (Delta("ok", value=1.25, p_value=0.0, p_corrected=0.0004, significant=True), "+1.2* p<0.001"),
+        (Delta("ok", value=-0.75, p_value=0.04, p_corrected=0.04999, significant=True), "−0.8* p=0.049"),
+        (Delta("ok", value=0.0, p_value=1.0, p_corrected=1.0), "±0.0 p=1.00"),
+        (Delta("pending", "compare/… has not run yet"), "Δ pending"),
+    ],
+)
+def test_differences_in_words(delta: Delta, shown: str) -> None:
+    assert text.difference(delta, BLEU) == shown
+
+
+def test_shares_are_shown_in_per_cent() -> None:
+    column = Column("recall", "recall", 1, scale=100.0, unit="%")
+    cell = Cell("ok", value=0.985, deviation=0.0125, seeds=3)
+    shown = (text.value(cell, column), text.deviation(cell, column), text.heading(column))
+    assert shown == ("98.5", "± 1.2", "recall, %")
