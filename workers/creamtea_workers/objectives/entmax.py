@@ -29,15 +29,17 @@ class EntmaxObjective:
     def loss_and_gradient(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         epsilon, size = self.label_smoothing, logits.shape[1]
         gold = targets[:, None]
-        z = logits.sub_(logits.amax(1, keepdim=True))  # the loss does not change with a shift
-        p = entmax15(z)
-        chosen = z.gather(1, gold).sum()
-        value = (p * z).sum() - negentropy(p).sum() - chosen  # Ω*(z) - z_y
+        chosen = logits.gather(1, gold).sum()
+        value = -chosen
         if epsilon:
-            value = value + epsilon * (chosen - z.mean(1).sum())
+            value = value + epsilon * (chosen - logits.mean(1).sum())
             value = value + len(targets) * smoothing_constant(epsilon, size)
-            p.sub_(epsilon / size)
-        return value, p.scatter_add_(1, gold, p.new_full(gold.shape, epsilon - 1))
+        half = logits.mul_(0.5)
+        threshold, conjugate = solve(half)
+        p = half.sub_(threshold).clamp_(min=0.0).square_()
+        gradient = p.sub_(epsilon / size) if epsilon else p
+        gradient.scatter_add_(1, gold, p.new_full(gold.shape, epsilon - 1))  # p - q
+        return value + conjugate.sum(), gradient
 
     def log_scores(self, logits: Tensor) -> Tensor:
         """Exactly -inf off the support."""
@@ -48,11 +50,6 @@ class EntmaxObjective:
         return 0.0
 
 
-def negentropy(p: Tensor) -> Tensor:
-    """Tsallis' Ω(p) = (Σ p^1.5 - 1) / (1.5 · 0.5) over the last axis."""
-    return ((p * p.sqrt()).sum(-1) - 1) / (ALPHA * (ALPHA - 1))
-
-
 def smoothing_constant(epsilon: float, size: int) -> float:
     """C = Ω((1 - ε) e_y + ε/V) - Ω(e_y), of V = size words."""
     other = epsilon / size
@@ -61,37 +58,48 @@ def smoothing_constant(epsilon: float, size: int) -> float:
 
 
 def entmax15(logits: Tensor) -> Tensor:
-    """Exact 1.5-entmax of the rows of (n, V): p = [z/2 - τ]₊², Σ p = 1.
-
-    τ needs only the sorted support. The largest k logits suffice when fewer than k of them are in it;
-    the rows for which they do not are done again with four times as many.
-    """
+    """Exact 1.5-entmax of the rows of (n, V): p = [z/2 - τ]₊², Σ p = 1."""
     half = logits / 2
-    threshold = torch.empty_like(half[:, :1])
-    rows = torch.arange(half.shape[0], device=half.device)
+    return half.sub_(solve(half)[0]).clamp_(min=0.0).square_()
+
+
+def solve(half: Tensor) -> tuple[Tensor, Tensor]:
+    """τ (n, 1) and the conjugate Ω*(z) = max_p p·z - Ω(p) (n,) of the rows of half = z/2 (n, V).
+
+    Both need the support alone. The largest k logits suffice when fewer than k of them are in it; the rows
+    for which they do not are done again with four times as many.
+    """
+    threshold, conjugate = torch.empty_like(half[:, :1]), torch.empty_like(half[:, 0])
+    rows, left = slice(None), half
     k = min(FIRST_K, half.shape[1])
     while True:
-        every = len(rows) == half.shape[0]
-        top = (half if every else half[rows]).topk(k, 1).values
-        tau, support = solve(top)
-        threshold[rows] = tau
-        rows = rows[support == k] if k < half.shape[1] else rows[:0]
-        if len(rows) == 0:
-            return half.sub_(threshold).clamp_(min=0.0).square_()
+        tau, value, support = solve_sorted(left.topk(k, 1).values)
+        threshold[rows], conjugate[rows] = tau, value
+        unsure = (support == k).nonzero()[:, 0]
+        if k == half.shape[1] or len(unsure) == 0:
+            return threshold, conjugate
+        rows = unsure if isinstance(rows, slice) else rows[unsure]
+        left = half[rows]
         k = min(4 * k, half.shape[1])
 
 
-def solve(top: Tensor) -> tuple[Tensor, Tensor]:
-    """τ (n, 1) and the size of the support (n,) of rows (n, k) of z/2, sorted downwards.
+def solve_sorted(top: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """τ (n, 1), Ω*(z) (n,) and the size of the support (n,) of rows z/2 (n, k), sorted downwards.
 
-    With the j largest in the support, τ_j = mean - √((1 - j·variance) / j) (Peters et al. 2019,
-    Algorithm 2); the support is the largest j with τ_j ≤ top_j. The rows are shifted by their maximum
-    first, which keeps the variance's digits."""
-    shift = top[:, :1]
-    x = top - shift
+    With the j largest in the support, τ_j = mean - √((1 - j · variance) / j) (Peters, Niculae and Martins
+    2019, Algorithm 2); the support is the largest j with τ_j ≤ top_j. The rows are shifted by their maximum
+    first, which keeps the variance's digits.
+    """
+    highest = top[:, :1]
+    x = top - highest
     count = torch.arange(1, top.shape[1] + 1, dtype=top.dtype, device=top.device)
     mean = x.cumsum(1) / count
     scatter = (x * x).cumsum(1) - count * mean * mean  # j · variance
-    tau = mean - ((1 - scatter) / count).clamp(min=0.0).sqrt()
-    support = (tau <= x).sum(1)
-    return tau.gather(1, support[:, None] - 1) + shift, support
+    candidates = mean - ((1 - scatter) / count).clamp(min=0.0).sqrt()
+    support = (candidates <= x).sum(1)
+    tau = candidates.gather(1, support[:, None] - 1)
+    root = (x - tau).clamp(min=0.0)  # √p
+    p = root * root
+    negentropy = ((p * root).sum(1) - 1) / (ALPHA * (ALPHA - 1))
+    conjugate = 2 * (p * x).sum(1) - negentropy + 2 * highest[:, 0]  # Ω*(z + c) = Ω*(z) + c
+    return tau + highest, conjugate, support

@@ -25,17 +25,12 @@ class SoftmaxObjective:
     def loss_and_gradient(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         epsilon, size = self.label_smoothing, logits.shape[1]
         gold = targets[:, None]
-        z = logits.sub_(logits.amax(1, keepdim=True))
-        wanted = (1 - epsilon) * z.gather(1, gold).sum()  # Σ_tokens q · z
-        if epsilon:
-            wanted = wanted + epsilon / size * z.sum()
-        p = z.exp_()
-        mass = p.sum(1, keepdim=True)
-        value = mass.log().sum() - wanted
-        p.div_(mass)
-        if epsilon:
-            p.sub_(epsilon / size)
-        return value, p.scatter_add_(1, gold, p.new_full(gold.shape, epsilon - 1))  # softmax(z) - q
+        wanted = (1 - epsilon) * logits.gather(1, gold).sum() + epsilon * logits.mean(1).sum()  # Σ q · z
+        p = torch.softmax(logits, 1)
+        partition = logits.amax(1) - p.amax(1).log()  # log Σ exp z, without a second pass of exponentials
+        gradient = p.sub_(epsilon / size) if epsilon else p
+        gradient.scatter_add_(1, gold, p.new_full(gold.shape, epsilon - 1))  # softmax(z) - q
+        return partition.sum() - wanted, gradient
 
     def log_scores(self, logits: Tensor) -> Tensor:
         return torch.log_softmax(logits.float(), -1)

@@ -15,13 +15,13 @@ from creamtea_workers.corpora.batches import Pairs
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import read_lines
 from creamtea_workers.models.build import save_model
+from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.training.evaluate import BLEU_SENTENCES, Development
 from creamtea_workers.training.trainer import Outcome, Trainer
 
 
 def run(context: StepContext) -> StepResult:
-    torch.set_num_threads(context.cpus)
-    device = torch.device("cuda" if context.gpus > 0 and torch.cuda.is_available() else "cpu")
+    device = prepare_torch(context.cpus, context.gpus)
     make_deterministic()
     corpus = context.input("corpus")
     subwords = SubwordModel.load(context.input("subwords") / "subwords.model")
