@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -56,3 +57,11 @@ def run_study(store: ArtefactStore) -> Callable[..., list[EngineEvent]]:
         return events
 
     return run
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A port of this machine on which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

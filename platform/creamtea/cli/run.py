@@ -48,6 +48,7 @@ def run(
     Exit code 0: done; 1: a step failed; 2: the study or an option is wrong; 130: interrupted.
     """
     runs_steps = shared.make_executor(executor, address)
+    runs_steps.check()
     with shared.opened_database() as database:
         store = shared.artefact_store()
         shared.refuse_second_controller(database)

@@ -1,0 +1,137 @@
+"""Local Ray: a study, lost workers, a cancel, a killed controller. Starts Ray three times."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from toy_controller import runtime_env
+from toy_steps import attempts
+from toy_study import ToyStudy, happenings
+
+from creamtea.engine import state
+from creamtea.engine.controller import Controller
+from creamtea.engine.events import EngineEvent, Notice, StepFailed, StepProgressed, StepRetried
+from creamtea.engine.executors.ray import RayExecutor, check_address
+from creamtea.errors import InputError
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database, open_database
+
+pytestmark = pytest.mark.slow
+TOYS = Path(__file__).parent / "toys"
+
+
+@pytest.fixture
+def sqlite(sqlite_template: Path, tmp_path: Path) -> Iterator[Database]:
+    path = tmp_path / "database.db"
+    shutil.copyfile(sqlite_template, path)
+    database = open_database(f"sqlite:///{path}")
+    yield database
+    database.close()
+
+
+@pytest.fixture(autouse=True)
+def short_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("creamtea.engine.state.BACK_OFF", state.BACK_OFF / 20)
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "t" * 32)  # set by the executor otherwise, and then left behind
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+
+
+def ray_processes() -> set[int]:
+    names = ("raylet", "gcs_server")
+    return {process.pid for process in psutil.process_iter(["name"]) if process.info["name"] in names}
+
+
+def test_a_study_on_local_ray(sqlite: Database, store: ArtefactStore, study: ToyStudy, log: Path) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    study.add("first")
+    study.add("second", before=["first"])
+    killed = study.add("killed", "die", until=1)
+    study.add("broken", "error")
+    study.add("huge", resources={"cpus": 1000})
+    study.add("long", "sleep")
+    submission = study.submit(sqlite, store)
+    events: list[EngineEvent] = []
+
+    def emit(event: EngineEvent) -> None:
+        events.append(event)
+        if isinstance(event, StepProgressed) and event.key == study.keys["long"]:
+            # in the end everything else has run, and the long step is what the study still waits for
+            others = {name: one for name, one in study.states(sqlite).items() if name != "long"}
+            if not set(others.values()) & {"pending", "ready", "running"}:
+                state.cancel(sqlite, submission.study_id)
+
+    Controller(sqlite, store, RayExecutor("", runtime_env()), emit).run(submission.study_id)
+    rows = study.rows(sqlite)
+    assert {name: row.state for name, row in rows.items()} == {
+        "first": "succeeded",
+        "second": "succeeded",
+        "killed": "succeeded",
+        "broken": "failed",
+        "huge": "failed",
+        "long": "cancelled",
+    }
+    assert events[0] == Notice("starting Ray on this machine")
+    [retried] = [event for event in events if isinstance(event, StepRetried)]
+    assert retried.node == "killed"
+    assert retried.error.startswith("the worker process or its node was lost (WorkerCrashedError)")
+    assert happenings(sqlite, killed) == ["started", "retry", "started", "succeeded"]
+    failed = {event.node: event.error for event in events if isinstance(event, StepFailed)}
+    assert failed["broken"].startswith("ValueError: the toy is broken")
+    assert "asks for cpus=1000" in failed["huge"]
+    assert rows["second"].facts is not None
+    assert rows["second"].facts["said"] == "first;second;"
+    assert len(rows["second"].facts["node"]) == 12
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_after_kill_9_of_the_controller_ray_goes_and_the_rest_runs(
+    sqlite: Database, store: ArtefactStore, study: ToyStudy, log: Path
+) -> None:
+    study.add("done")
+    study.add("counting", "count", before=["done"])
+    study.add("last", before=["counting"])
+    submission = study.submit(sqlite, store)
+    others = ray_processes()
+    url = sqlite.url.render_as_string(hide_password=False)
+    command = [sys.executable, str(TOYS / "toy_controller.py"), url, store.root, "ray"]
+    process = subprocess.Popen([*command, str(submission.study_id)])
+    try:
+        wait_for(lambda: (log / "counts").exists())
+        time.sleep(0.4)
+    finally:
+        process.kill()
+        process.wait()
+    wait_for(lambda: ray_processes() <= others, 30)
+    Controller(sqlite, store, RayExecutor("", runtime_env())).run(submission.study_id)
+    assert attempts(log) == ["done", "counting", "counting", "last"]
+    first, second = (log / "counts").read_text().split("\n")[:2]
+    assert first == "from 0"
+    assert int(second.removeprefix("from ")) > 0
+    assert {(row.state, row.attempts) for row in study.rows(sqlite).values()} == {("succeeded", 1)}
+
+
+@pytest.mark.parametrize("address", ["head", "head:", ":6379", "head:port", "head:70000", "ray://head:10001"])
+def test_an_address_that_is_none(address: str) -> None:
+    with pytest.raises(InputError, match="write HOST:PORT of the Ray head"):
+        check_address(address)
+
+
+def test_an_address_where_nothing_answers(free_port: int) -> None:
+    started = time.monotonic()
+    with pytest.raises(InputError, match=f"--address 127.0.0.1:{free_port}: no Ray head answers there"):
+        RayExecutor(f"127.0.0.1:{free_port}").check()
+    assert time.monotonic() - started < 15
