@@ -129,7 +129,12 @@ def metrics_of(node: PlannedNode) -> list[dict[str, Any]]:
             p, delta = [(1, 0), (0.001, -1.9), (0.61, -0.2), (0.004, 1.6)][at]
             return [
                 row(
-                    "delta", delta, labels["metric"], low=delta - 1, high=delta + 1, detail={"p_two_sided": p}
+                    "delta",
+                    delta,
+                    labels["metric"],
+                    low=delta - 1,
+                    high=delta + 1,
+                    detail={"p_two_sided": p, "p_value": p / 2},
                 )
             ]
         case "recall":

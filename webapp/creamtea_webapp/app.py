@@ -12,11 +12,12 @@ def main() -> None:
     who = session.identity()
     if who is None:
         session.refuse()
+    st.set_page_config(layout="centered" if who.rates else "wide")
     if who.rates:
-        pages = [st.Page(rate.page, title="Rating", url_path="rate", default=True)]
+        page = st.Page(rate.page, title="Rating", url_path="rate", default=True)
+    elif "study" in st.query_params:
+        page = st.Page(report.page, title="Report", url_path="report", default=True)
     else:
-        pages = [
-            st.Page(studies.page, title="Studies", url_path="studies", default=True),
-            st.Page(report.page, title="Report", url_path="report"),
-        ]
-    st.navigation(pages, position="hidden").run()
+        page = st.Page(studies.page, title="Studies", url_path="studies", default=True)
+    # One page, at "/": Streamlit's browser side first looks for its server below the path of any other.
+    st.navigation([page], position="hidden").run()

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-# The colours of systems in every plot: distinguishable for colour-blind readers on both grounds.
-SERIES = ["#9a3d1c", "#2f6f8f", "#7a8b2a", "#8a5a9e", "#c98a1b", "#3b8f6f", "#b3486b", "#6d625b"]
-
 LIGHT = {
     "primaryColor": "#9a3d1c",
     "backgroundColor": "#fffdf9",
@@ -28,5 +25,6 @@ THEME: dict[str, Any] = {
     **{f"theme.light.{name}": value for name, value in LIGHT.items()},
     **{f"theme.dark.{name}": value for name, value in DARK.items()},
     "theme.baseRadius": "0.5rem",
-    "theme.chartCategoricalColors": SERIES,
+    "theme.headingFontSizes": ["2rem", "1.6rem", "1.3rem", "1.15rem", "1rem", "1rem"],
+    "theme.paddingTop": "0.5rem",
 }

@@ -54,7 +54,7 @@ def as_data(table: TestSetTable) -> dict[str, Any]:
 
 def _best(rows: tuple[Row, ...], column: Column) -> float | None:
     values = [value for row in rows if (value := row.cells[column.key].value) is not None]
-    if not column.better or len(values) < 2:
+    if not column.better or len(set(values)) < 2:
         return None
     return max(values) if column.better == "higher" else min(values)
 
@@ -68,7 +68,7 @@ def _cell(cell: Cell, column: Column, best: float | None) -> dict[str, Any]:
         "note": text.one_line(cell.note) if cell.note else "",
         "lines": [line for line in (text.interval(cell.low, cell.high, column), text.percent(cell)) if line],
     }
-    if cell.delta is not None:
+    if cell.delta is not None and (cell.value is not None or cell.delta.value is not None):
         shown["delta"] = text.difference(cell.delta, column)
         shown["change"] = _change(cell, column)
         if cell.delta.note and not shown["note"]:

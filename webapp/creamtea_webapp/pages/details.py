@@ -26,15 +26,24 @@ def failures(report: Report) -> None:
     if not report.failures:
         return
     st.subheader("What is missing", anchor=False)
-    st.html(f'<div class="ct">{"".join(_failure(failure) for failure in report.failures)}</div>')
+    alike: dict[tuple[str, str], list[Failure]] = {}
+    for failure in report.failures:
+        alike.setdefault((failure.state, failure.reason), []).append(failure)
+    shown = "".join(_failure(state, reason, group) for (state, reason), group in alike.items())
+    st.html(f'<div class="ct">{shown}</div>')
 
 
-def _failure(failure: Failure) -> str:
-    places = ", ".join(f"<code>{escape(node)}</code>" for node in failure.nodes)
-    tries = f" after {failure.attempts} attempts" if failure.attempts > 1 else ""
+def _failure(state: str, reason: str, failures: list[Failure]) -> str:
+    """One reason, and every place that it concerns."""
+    kinds = ", ".join(dict.fromkeys(failure.kind for failure in failures))
+    nodes = [node for failure in failures for node in failure.nodes]
+    tries = max(failure.attempts for failure in failures)
+    places = " ".join(f"<code>{escape(node)}</code>" for node in nodes)
     return (
-        f'<div class="failure"><p><strong>{escape(failure.kind)}</strong>: {escape(failure.state)}{tries} '
-        f"{places}</p><pre>{escape(failure.reason)}</pre></div>"
+        f'<div class="failure"><p><strong>{escape(kinds)}: {escape(state)}</strong>'
+        f"{f' after {tries} attempts' if tries > 1 else ''}</p><pre>{escape(reason)}</pre>"
+        f"<details><summary>{len(nodes)} {'place' if len(nodes) == 1 else 'places'} in the study</summary>"
+        f"<p>{places}</p></details></div>"
     )
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import streamlit as st
 
 from creamtea.report.diff import differences
+from creamtea.report.model import Column, TestSetTable
+from creamtea.report.text import number
 from creamtea.store.queries import (
     ByDifference,
     Page,
@@ -39,6 +41,7 @@ class Outputs:
     baseline: str
     decodes: dict[str, str]  # system: step key, of its first seed
     scores: dict[str, dict[str, str]]  # metric: system: step key, of the same seed
+    columns: dict[str, Column]  # by metric
     source_language: str
     target_language: str
 
@@ -55,11 +58,11 @@ class Chosen:
 
 
 @st.fragment
-def section(study: int, test_set: str) -> None:
-    """A fragment: its widgets redraw it alone."""
+def section(study: int, table: TestSetTable) -> None:
+    """A fragment: its widgets redraw it alone. `table` names the test set and its metrics."""
     session.require_reader()
     st.subheader("Outputs side by side", anchor=False)
-    found = _find(study, test_set)
+    found = _find(study, table)
     if found is None:
         st.html('<p class="ct note">No system has translated this test set yet.</p>')
         return
@@ -68,7 +71,7 @@ def section(study: int, test_set: str) -> None:
     keys = [found.decodes[system] for system in shown]
     by_system = found.scores.get(chosen.metric or "", {})
     scored = [system for system in shown if system in by_system]
-    number = st.session_state.get(f"page-{chosen}", 1)
+    page_number = st.session_state.get(f"page-{chosen}", 1)
     with session.database().session() as reading:
         page = side_by_side(
             reading,
@@ -76,7 +79,7 @@ def section(study: int, test_set: str) -> None:
             keys,
             [by_system[system] for system in scored],
             chosen.filter,
-            offset=(number - 1) * PAGE,
+            offset=(page_number - 1) * PAGE,
             limit=PAGE,
             order=chosen.order,
         )
@@ -85,11 +88,11 @@ def section(study: int, test_set: str) -> None:
     st.html(f'<div class="ct outputs">{segments}</div>')
 
 
-def _find(study: int, test_set: str) -> Outputs | None:
+def _find(study: int, table: TestSetTable) -> Outputs | None:
     with session.database().session() as reading:
         spec = find_study(reading, study).spec
         nodes = [node for node in study_nodes(reading, study) if node.state == "succeeded"]
-    here = [node for node in nodes if node.labels.get("test_set") == test_set]
+    here = [node for node in nodes if node.labels.get("test_set") == table.test_set]
     decodes: dict[str, tuple[int, str]] = {}
     scores: dict[str, dict[str, str]] = {}
     for node in here:
@@ -106,6 +109,7 @@ def _find(study: int, test_set: str) -> Outputs | None:
         baseline=spec["baseline"],
         decodes={system: key for system, (_, key) in decodes.items()},
         scores=scores,
+        columns={column.key: column for column in table.columns},
         source_language=spec["languages"]["source"],
         target_language=spec["languages"]["target"],
     )
@@ -122,7 +126,11 @@ def _choose(found: Outputs) -> Chosen:
     against = left.selectbox("Differences marked against", [*systems, REFERENCE], index=default)
     contains = middle.text_input("Containing", placeholder="in source, reference or output")
     metric = (
-        right.selectbox("Segment scores", list(found.scores), format_func=str.upper) if found.scores else None
+        right.selectbox(
+            "Segment scores", list(found.scores), format_func=lambda key: found.columns[key].title
+        )
+        if found.scores
+        else None
     )
     order = _choose_order(found, metric)
     a, b, c = st.columns(3)
@@ -153,7 +161,7 @@ def _pager(page: Page, chosen: Chosen) -> None:
     pages = max(1, -(-page.total // PAGE))
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     left.html(
-        f'<p class="ct note">{page.total:,} segments'
+        f'<p class="ct note">{page.total:,} segment{"s" * (page.total != 1)}'
         + (f", {page.offset + 1:,}–{page.offset + len(page.rows):,} shown" if page.rows else "")
         + "</p>"
     )
@@ -179,16 +187,24 @@ def _segment(row: SideBySide, found: Outputs, chosen: Chosen, scored: Sequence[s
     for system, text in texts.items():
         marked_against = None if system == chosen.against else base
         lines.append(
-            _line(system, _output(text, marked_against, found.target_language), values.get(system), own=True)
+            _line(
+                system,
+                _output(text, marked_against, found.target_language),
+                _score(values.get(system), chosen, found),
+                own=True,
+            )
         )
     where = f'<p class="where">{row.index + 1}</p>'
     return f'<div class="segment">{where}<dl class="pair">{"".join(lines)}</dl></div>'
 
 
-def _line(name: str, content: str, score: float | None = None, own: bool = False) -> str:
+def _line(name: str, content: str, score: str = "", own: bool = False) -> str:
     kind = ' class="own"' if own else ""
-    shown = "" if score is None else f"{score:.1f}" if abs(score) >= 2 else f"{score:.3f}"
-    return f'<dt{kind}>{escape(name)}</dt><dd>{content}</dd><dd class="score">{shown}</dd>'
+    return f'<div><dt{kind}>{escape(name)}</dt><dd class="score">{score}</dd><dd>{content}</dd></div>'
+
+
+def _score(value: float | None, chosen: Chosen, found: Outputs) -> str:
+    return "" if value is None or chosen.metric is None else number(value, found.columns[chosen.metric])
 
 
 def _output(text: str | None, against: str | None, language: str) -> str:

@@ -23,7 +23,8 @@ def page() -> None:
     if work is None:
         st.html("<h1>All done</h1><p>Every item is rated and saved. Thank you! You can close this page.</p>")
         return
-    board(work, on_draft=_draft, on_saved=_save)
+    with st.empty():  # holds one element: the old board goes as the new one comes
+        board(work, on_draft=_draft, on_saved=_save)
 
 
 def _draft(sent: Any) -> None:

@@ -25,7 +25,7 @@ def page() -> None:
     except InputError as error:
         st.html(
             f'<div class="ct"><h1>No such study</h1><p class="lead">{escape(error)}</p>'
-            '<p class="facts"><a href="studies" target="_self">All studies</a></p></div>'
+            '<p class="facts"><a href="/" target="_self">All studies</a></p></div>'
         )
         return
     _head(report)
@@ -33,7 +33,7 @@ def page() -> None:
     _comparison(report, table)
     details.failures(report)
     _plots(report, table)
-    outputs.section(report.id, table.test_set)
+    outputs.section(report.id, table)
     st.subheader("How it came about", anchor=False)
     details.corpora(report)
     details.training(report)
@@ -44,7 +44,7 @@ def _head(report: Report) -> None:
     steps = ", ".join(f"{count} {escape(state)}" for state, count in report.steps.items())
     lead = f'<p class="lead">{escape(report.description)}</p>' if report.description else ""
     st.html(
-        f'<div class="ct report"><p class="note"><a href="studies" target="_self">Studies</a></p>'
+        f'<div class="ct report"><p class="note"><a href="/" target="_self">Studies</a></p>'
         f"<h1>{escape(report.study)}</h1>{lead}"
         f'<p class="facts">{state_badge(report.state)}<span>{steps} steps</span>'
         f"<span>started {moment(report.created_at)}</span></p></div>"
@@ -97,7 +97,11 @@ def _plots(report: Report, table: TestSetTable) -> None:
 
 
 def _figure(spec: dict[str, Any] | None, why_not: str) -> None:
+    """A figure without its title, which the heading repeats; what is not drawn stands below, in full."""
     if spec is None:
         st.html(f'<p class="ct note">{why_not.capitalize()} in this study.</p>')
-    else:
-        st.vega_lite_chart(spec, width="stretch")
+        return
+    title = spec["title"]
+    st.vega_lite_chart({name: value for name, value in spec.items() if name != "title"}, width="stretch")
+    if "subtitle" in title:
+        st.html(f'<p class="ct note">{escape(title["subtitle"].capitalize())}.</p>')

@@ -48,4 +48,4 @@ def _entry(runs: list[StudySummary], systems: list[str]) -> str:
 
 
 def _link(study: StudySummary, text: str) -> str:
-    return f'<a href="report?study={study.id}" target="_self">{escape(text)}</a>'
+    return f'<a href="/?study={study.id}" target="_self">{escape(text)}</a>'
