@@ -72,7 +72,7 @@ def test_every_system_is_in_the_quality_figure(report: Report) -> None:
     assert (nvs["quality"], nvs["low"], nvs["high"], nvs["latency"]) == (32.5, 31.0, 34.25, 10.0)
     assert rows(spec)[3]["latency"] is None
     assert spec is not None
-    assert spec["title"]["subtitle"] == "not drawn: scones-greedy (none)"
+    assert spec["title"]["subtitle"] == "not drawn: scones-greedy (not measured)"
 
 
 def test_fields_of_marks_are_in_the_data(report: Report) -> None:
@@ -98,6 +98,9 @@ def test_recall_has_its_sweeps_and_all_systems(report: Report) -> None:
     systems = {row["system"]: (row["size"], row["recall"]) for row in found if row["system"]}
     assert list(systems) == SYSTEMS
     assert systems["softmax-nvs"] == (150.25, 0.9)
+    # two full vocabularies lie in one place, under one label
+    labels = [row["label"] for row in found if row["system"]]
+    assert labels == ["softmax-greedy, scones-greedy", "softmax-lexicon", "softmax-nvs", ""]
     assert all(row["size"] > 0 for row in found)  # the axis is logarithmic
 
 

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import typer
-from rich.console import Console
 from sqlalchemy import select
 
 from creamtea.store.database import Database
@@ -77,9 +76,9 @@ def conclude(database: Database, study_id: int, *, as_json: bool, **facts: Any) 
         typer.echo(json.dumps({**asdict(outcome), **facts}, ensure_ascii=False))
     else:
         from creamtea.report.build import build_report
-        from creamtea.report.terminal import render
+        from creamtea.report.terminal import make_console, render
 
-        render(build_report(database, study_id), Console())
+        render(build_report(database, study_id), make_console())
         for text in explain(outcome):
             typer.echo(text, err=True)
     raise typer.Exit(outcome.exit_code)

@@ -6,14 +6,13 @@ import json
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from creamtea.cli.workplace import AsJson, opened_database
 from creamtea.errors import InputError
 from creamtea.report.build import build_report
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Report, to_dict
-from creamtea.report.terminal import render
+from creamtea.report.terminal import make_console, render
 from creamtea.store.database import Database
 
 EXAMPLES = (
@@ -56,7 +55,7 @@ def report(
     elif markdown:
         typer.echo(to_markdown(built, test_set), nl=False)
     else:
-        render(built, Console(), test_set)
+        render(built, make_console(), test_set)
 
 
 def _build(database: Database, study: str) -> Report:

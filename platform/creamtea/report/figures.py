@@ -7,6 +7,7 @@ colour vision can tell apart, and shapes or labels repeat what the colours say. 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,7 @@ Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 # Okabe and Ito (2008), without the yellow, which is faint on white, and black, which vanishes on dark pages
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C8C8C")
+GREY = PALETTE[-1]
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 LEARNING_TITLES = {
     "dev_loss": "development loss",
@@ -68,7 +70,7 @@ def quality_against_latency(report: Report, test_set: str, metric: str) -> Spec 
     )
     bounds = {"y": _quantity("low", quality.title, zero=False), "y2": {"field": "high"}}
     return _figure(
-        f"{quality.title} on {test_set} against latency",
+        f"{quality.title} against latency ({test_set})",
         missing,
         rows,
         [
@@ -77,10 +79,7 @@ def quality_against_latency(report: Report, test_set: str, metric: str) -> Spec 
                 "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
                 "encoding": {"x": x, "y": y, "color": colour, "tooltip": tooltip},
             },
-            {
-                "mark": {"type": "text", "align": "left", "dx": 8, "dy": -8, "limit": 160},
-                "encoding": {"x": x, "y": y, "text": {"field": "system"}, "color": colour},
-            },
+            *_labels({"x": x, "y": y, "text": {"field": "system"}, "color": colour}, rows, "latency"),
         ],
     )
 
@@ -94,16 +93,29 @@ def recall_against_size(report: Report, test_set: str, scope: str) -> Spec | Non
     if not curves:
         return None
     rows: list[dict[str, Any]] = [
-        {"selection": curve.group, "size": point.x, "recall": point.y, "setting": point.label, "system": ""}
+        {
+            "selection": curve.group,
+            "size": point.x,
+            "recall": point.y,
+            "setting": point.label,
+            "system": "",
+            "label": "",
+        }
         for curve in curves
         for point in curve.points
     ]
-    missing = []
+    missing, places = [], dict[tuple[float, float], dict[str, Any]]()
     for row in table.rows:
         size, recall = row.cells["selected_size"], row.cells.get(f"recall_{scope}", Cell("absent"))
-        shown = {"size": size.value, "recall": recall.value, "setting": row.description, "system": row.system}
-        rows.append({"selection": None, **shown})
-        missing += [_missing(row.system, cell) for cell in (recall, size) if cell.value is None][:1]
+        point = {"selection": None, "size": size.value, "recall": recall.value, "setting": row.description}
+        rows.append({**point, "system": row.system, "label": row.system})
+        if size.value is None or recall.value is None:
+            missing += [_missing(row.system, cell) for cell in (recall, size) if cell.value is None][:1]
+        elif (size.value, recall.value) in places:  # one label for systems in one place
+            places[size.value, recall.value]["label"] += f", {row.system}"
+            rows[-1]["label"] = ""
+        else:
+            places[size.value, recall.value] = rows[-1]
     x: Spec = {
         "field": "size",
         "type": "quantitative",
@@ -122,9 +134,9 @@ def recall_against_size(report: Report, test_set: str, scope: str) -> Spec | Non
         ("recall", "recall", ".2%"),
     )
     of_curves, of_systems = {"filter": "datum.selection !== null"}, {"filter": "datum.selection === null"}
-    label = {"mark": {"type": "text", "align": "right", "dx": -9, "dy": -9, "limit": 160}}
+    text_of = {"x": x, "y": y, "text": {"field": "label"}, "color": {"value": GREY}}
     return _figure(
-        f"{scope.capitalize()} recall on {test_set} against the size of the selected vocabulary",
+        f"{scope.capitalize()} recall against selected size ({test_set})",
         missing,
         rows,
         [
@@ -154,11 +166,7 @@ def recall_against_size(report: Report, test_set: str, scope: str) -> Spec | Non
                 },
                 "encoding": {"x": x, "y": y, "tooltip": tooltip},
             },
-            {
-                "transform": [of_systems],
-                **label,
-                "encoding": {"x": x, "y": y, "text": {"field": "system"}, "color": {"value": "#8C8C8C"}},
-            },
+            *_labels(text_of, [row for row in rows if row["system"]], "size", logarithmic=True),
         ],
     )
 
@@ -179,14 +187,14 @@ def learning_curves(report: Report, series: str = "dev_bleu") -> Spec | None:
     missing = [f"{group} (no points yet)" for group in groups if group not in drawn]
     rows += [{"run": group, "update": None, "value": None} for group in groups if group not in drawn]
     encoding = {
-        "x": _quantity("update", "updates", zero=True),
+        "x": _quantity("update", "updates", zero=True, padding=0),
         "y": _quantity("value", title, zero=False),
         "color": _colour("run", groups),
     }
     tooltip = _tooltip(("run", "run", ""), ("update", "update", ",.0f"), ("value", title, ".4~g"))
     points = {**encoding, "shape": _shape("run", groups), "tooltip": tooltip}
     return _figure(
-        title.capitalize() if title[0].islower() else title,
+        title[0].upper() + title[1:],
         missing,
         rows,
         [
@@ -207,11 +215,27 @@ def _timed(report: Report) -> TestSetTable | None:
 
 
 def _missing(system: str, cell: Cell) -> str:
-    return f"{system} ({text.STATE_WORDS[cell.state]})"
+    return f"{system} ({'not measured' if cell.state == 'absent' else text.STATE_WORDS[cell.state]})"
+
+
+def _labels(encoding: Spec, rows: list[dict[str, Any]], x: str, logarithmic: bool = False) -> list[Spec]:
+    """Text beside the points, towards the middle of the figure so that none is cut off at its edge."""
+    drawn = [row[x] for row in rows if row[x] is not None]
+    low, high = (min(drawn), max(drawn)) if drawn else (0.0, 0.0)
+    middle = math.sqrt(low * high) if logarithmic else (low + high) / 2
+    sides = (("left", 8, f"datum.{x} <= {middle}"), ("right", -8, f"datum.{x} > {middle}"))
+    return [
+        {
+            "transform": [{"filter": f"isValid(datum.{x}) && {where}"}],
+            "mark": {"type": "text", "align": align, "dx": dx, "dy": -9, "limit": 190},
+            "encoding": encoding,
+        }
+        for align, dx, where in sides
+    ]
 
 
 def _figure(title: str, missing: list[str], rows: list[dict[str, Any]], layer: list[Spec]) -> Spec:
-    heading: Spec = {"text": title, "anchor": "start"}
+    heading: Spec = {"text": title, "anchor": "start", "subtitleColor": GREY}
     if missing:
         heading["subtitle"] = f"not drawn: {', '.join(missing)}"
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -14,6 +15,7 @@ from rich.text import Text
 from creamtea.report import text
 from creamtea.report.model import Cell, Column, CorpusSummary, Delta, Report, Row, TestSetTable, Training
 
+WIDTH = 140
 STATE_STYLES = {"failed": "bold red", "unavailable": "yellow", "cancelled": "yellow", "partial": "yellow"}
 TRAINING_COLUMNS = (
     Column("updates", "updates", 0),
@@ -24,6 +26,14 @@ TRAINING_COLUMNS = (
     Column("parameters", "parameters", 0),
     Column("left_out", "left out", 0),
 )
+
+
+def make_console() -> Console:
+    """The terminal, or, where the output goes to a file or a pipe, WIDTH columns: one whole table."""
+    console = Console()
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = WIDTH
+    return console
 
 
 def render(report: Report, console: Console, test_set: str | None = None) -> None:
