@@ -32,7 +32,7 @@ NULL_PROBABILITY = 0.08  # p₀
 FIRST_TENSION = 4.0  # λ
 TENSIONS = (0.0, 50.0)  # where λ is looked for; 0 is no preference for the diagonal
 _CELLS = 1 << 20  # of (pairs, m, n), at most that many together, if there is more than one pair
-_BUFFER = 1 << 23  # cells whose posteriors are held before they are counted
+_BUFFER = 1 << 23  # cells that are sorted, or whose posteriors are held before they are counted
 
 
 @dataclass(frozen=True)
@@ -119,22 +119,49 @@ class _Cells:
         cls, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], vocabulary_size: int
     ) -> _Cells:
         groups: list[_Group] = []
-        keys: list[Ids] = []
+        index = _Index()
         start = 0
         for source, target in _batches(sources, targets):  # (pairs, n), (pairs, m)
             group = _Group(len(source), target.shape[1], source.shape[1], start)
             aligned = source[:, None, :] * vocabulary_size + target[:, :, None]  # (pairs, m, n)
             null = vocabulary_size * vocabulary_size + target  # (pairs, m)
-            keys.append(np.concatenate([aligned.ravel(), null.ravel()]))
+            index.add(np.concatenate([aligned.ravel(), null.ravel()]))
             groups.append(group)
             start = group.end
         if not groups:
             raise ValueError("no pair to align: every one has an empty side")
-        table = np.unique(np.concatenate([np.unique(part) for part in keys]))
-        entries = np.empty(start, dtype=np.int32)
-        for group, part in zip(groups, keys, strict=True):
-            entries[group.start : group.end] = np.searchsorted(table, part)
-        return cls(table, entries, groups, sum(group.pairs * group.m for group in groups))
+        keys, entries = index.finish()
+        return cls(keys, entries, groups, sum(group.pairs * group.m for group in groups))
+
+
+class _Index:
+    """Numbers keys by their order among all keys. It sorts part by part: looking tens of millions of
+    unsorted keys up in millions would take minutes, sorting them all at once gigabytes."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Ids] = []
+        self._size = 0  # of what waits
+        self._parts: list[tuple[Ids, NDArray[np.int32]]] = []  # sorted keys, the places of a part's keys
+
+    def add(self, keys: Ids) -> None:
+        self._waiting.append(keys)
+        self._size += len(keys)
+        if self._size >= _BUFFER:
+            self._sort()
+
+    def finish(self) -> tuple[Ids, NDArray[np.int32]]:
+        """All keys, sorted, each once; and the number of every key that was added, in that order."""
+        self._sort()
+        keys = np.sort(np.concatenate([part for part, _ in self._parts]))
+        keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])]  # np.unique hashes, ten times slower
+        numbers = [np.searchsorted(keys, part).astype(np.int32)[places] for part, places in self._parts]
+        return keys, np.concatenate(numbers)
+
+    def _sort(self) -> None:
+        if self._waiting:
+            keys, places = np.unique(np.concatenate(self._waiting), return_inverse=True)
+            self._parts.append((keys, places.astype(np.int32)))
+            self._waiting, self._size = [], 0
 
 
 def _batches(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Iterator[tuple[Ids, Ids]]:
