@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from creamtea.engine.executors.base import NOTHING, Amounts, Ended, Free
 from creamtea.engine.task import StepOutcome, StepTask
-from creamtea.errors import InputError
+from creamtea.errors import CreamteaError, InputError
 
 if TYPE_CHECKING:
     from ray import ObjectRef
@@ -38,6 +38,7 @@ class RayExecutor:
         self._runtime_env = runtime_env
         self._running: dict[ObjectRef, StepTask] = {}
         self._connected = False
+        self._lost = False  # the head is gone: every call of Ray would wait for it, and then end the process
         self._nodes: list[Amounts] = []
         self._nodes_until = 0.0  # time.monotonic()
         self.opening = f"connecting to Ray at {address}" if address else "starting Ray on this machine"
@@ -48,9 +49,7 @@ class RayExecutor:
 
     def free(self) -> Free:
         self._connect()
-        if time.monotonic() > self._nodes_until:
-            self._nodes = _nodes()
-            self._nodes_until = time.monotonic() + NODES_EVERY
+        self._look()
         largest = Amounts(
             max((node.cpus for node in self._nodes), default=0.0),
             max((node.gpus for node in self._nodes), default=0.0),
@@ -80,6 +79,7 @@ class RayExecutor:
             return []
         import ray
 
+        self._look()
         references = list(self._running)
         ready, _ = ray.wait(references, num_returns=1, timeout=timeout)
         if ready:  # whatever else has ended meanwhile
@@ -94,7 +94,7 @@ class RayExecutor:
             ray.cancel(reference, force=True)
 
     def shutdown(self) -> None:
-        if not self._connected:
+        if not self._connected or self._lost:
             return
         import ray
 
@@ -102,6 +102,21 @@ class RayExecutor:
             self.cancel(task)
         ray.shutdown()
         self._connected = False
+
+    def _look(self) -> None:
+        """See which nodes there are; CreamteaError once the cluster's head is gone."""
+        if time.monotonic() < self._nodes_until:
+            return
+        try:
+            self.check()
+        except InputError:
+            self._lost = True
+            raise CreamteaError(
+                f"the head of the Ray cluster at {self.address} is gone; when it is back, the same command "
+                "goes on: what is done is kept, and a training resumes from its last checkpoint"
+            ) from None
+        self._nodes = _nodes()
+        self._nodes_until = time.monotonic() + NODES_EVERY
 
     def _connect(self) -> None:
         if self._connected:
@@ -224,7 +239,10 @@ def check_address(address: str) -> None:
 
 
 def _refused(address: str) -> str:
-    given = "the one given is not the cluster's" if os.environ.get("RAY_AUTH_TOKEN") else "none was given"
+    from ray._private.authentication.authentication_token_setup import AuthenticationTokenLoader
+
+    found = AuthenticationTokenLoader.instance().has_token(ignore_auth_mode=True)
+    given = "the one given is not the cluster's" if found else "none was given"
     return (
         f"the Ray cluster at {address} asks for a token, and {given}: set RAY_AUTH_MODE=token and "
         "RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH, a file) to the token that its head was started with"
