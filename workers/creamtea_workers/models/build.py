@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from creamtea.errors import InputError
+from creamtea.errors import StepError
 from creamtea.study.spec import Architecture, Nvs
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.objectives import build_objective
@@ -23,9 +23,9 @@ ARCHITECTURES = {"transformer": Transformer}
 def build_model(params: Mapping[str, Any], vocabulary_size: int) -> Transformer:
     """A fresh model of a train step's parameters; its random numbers come from torch's global generator."""
     size = Architecture.model_validate(params["architecture"])
-    if size.width % size.heads or size.width % 2:
-        raise InputError(
-            f"architecture: width {size.width} must be even and a multiple of heads {size.heads}; "
+    if size.width % size.heads:
+        raise StepError(
+            f"architecture.width {size.width} is no multiple of architecture.heads {size.heads}: "
             "change one of them"
         )
     nvs = None if params["nvs"] is None else Nvs.model_validate(params["nvs"])

@@ -47,7 +47,8 @@ class PositionTable(nn.Module):
     def forward(self, start: int, length: int) -> Tensor:
         """Rows start … start + length - 1: (length, D)."""
         if start + length > self.table.shape[0]:
-            self.table = sinusoids(2 * (start + length), self.width).to(self.table)
+            with torch.inference_mode(False):  # a table made in inference serves training too
+                self.table = sinusoids(2 * (start + length), self.width).to(self.table)
         return self.table[start : start + length]
 
 

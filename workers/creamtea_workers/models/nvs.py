@@ -9,6 +9,7 @@ from torch.nn import functional as F
 from creamtea_workers.models.interface import BOS, PAD, Memory
 
 CHUNK = 2**22  # logits (sentences × positions × vocabulary) that exist at one time
+LOWEST = -1e30  # padding's vote; -inf would become NaN with a position in its lower bits
 
 
 class NvsHead(nn.Module):
@@ -42,16 +43,14 @@ class MaxVote(torch.autograd.Function):
         precise = torch.promote_types(hidden.dtype, torch.float32)
         dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
         rows, matrix = hidden.to(dtype), weight.to(dtype)
-        lowest = torch.zeros(mask.shape, dtype=dtype, device=hidden.device).masked_fill_(~mask, float("-inf"))
         best = torch.empty(batch, weight.shape[0], dtype=precise, device=hidden.device)
         winner = torch.empty(batch, weight.shape[0], dtype=torch.int64, device=hidden.device)
         some = max(1, CHUNK // (length * weight.shape[0]))
         for first in range(0, batch, some):
             part = slice(first, first + some)
             votes = F.linear(rows[part], matrix)  # (b, S, V)
-            votes += lowest[part, :, None]
-            top, at = votes.max(1)
-            best[part], winner[part] = top, at
+            votes.masked_fill_(~mask[part, :, None], LOWEST)
+            best[part], winner[part] = maximum_and_place(votes)
         ctx.save_for_backward(hidden, winner, weight)
         return best + bias.to(precise)
 
@@ -64,6 +63,21 @@ class MaxVote(torch.autograd.Function):
         share = gradient.to(weight.dtype).t().contiguous()
         grad_weight = F.embedding_bag(rows.t().contiguous(), table, mode="sum", per_sample_weights=share)
         return None, None, grad_weight, gradient.sum(0).to(weight.dtype)
+
+
+def maximum_and_place(votes: Tensor) -> tuple[Tensor, Tensor]:
+    """votes (b, S, V) → the maximum over S and a position that has it, (b, V) each.
+
+    bf16 takes half of an fp32 number; the position goes into the other half, and a plain maximum finds both:
+    four times as fast on a CPU as a maximum that keeps track of where it was.
+    """
+    if votes.dtype != torch.bfloat16:
+        top, place = votes.max(1)
+        return top, place
+    positions = torch.arange(votes.shape[1], dtype=torch.int32, device=votes.device)
+    packed = votes.float().view(torch.int32).bitwise_or_(positions[:, None])
+    top = packed.view(torch.float32).amax(1).view(torch.int32)
+    return (top & ~0xFFFF).view(torch.float32), top & 0xFFFF
 
 
 def nvs_loss(logits: Tensor, target: Tensor, positive_weight: float) -> Tensor:

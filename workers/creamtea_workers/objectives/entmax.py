@@ -29,12 +29,12 @@ class EntmaxObjective:
     def loss_and_gradient(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         epsilon, size = self.label_smoothing, logits.shape[1]
         gold = targets[:, None]
-        chosen = logits.gather(1, gold).sum()
+        half = shift_and_halve_(logits)
+        chosen = 2 * half.gather(1, gold).sum()  # the loss does not change with the shift
         value = -chosen
         if epsilon:
-            value = value + epsilon * (chosen - logits.mean(1).sum())
+            value = value + epsilon * (chosen - 2 * half.mean(1).sum())
             value = value + len(targets) * smoothing_constant(epsilon, size)
-        half = logits.mul_(0.5)
         threshold, conjugate = solve(half)
         p = half.sub_(threshold).clamp_(min=0.0).square_()
         gradient = p.sub_(epsilon / size) if epsilon else p
@@ -59,12 +59,18 @@ def smoothing_constant(epsilon: float, size: int) -> float:
 
 def entmax15(logits: Tensor) -> Tensor:
     """Exact 1.5-entmax of the rows of (n, V): p = [z/2 - τ]₊², Σ p = 1."""
-    half = logits / 2
+    half = shift_and_halve_(logits.clone())
     return half.sub_(solve(half)[0]).clamp_(min=0.0).square_()
 
 
+def shift_and_halve_(logits: Tensor) -> Tensor:
+    """z/2 with the row's maximum at 0, which entmax does not notice, and which keeps the digits of z/2 - τ."""
+    return logits.sub_(logits.amax(1, keepdim=True)).mul_(0.5)
+
+
 def solve(half: Tensor) -> tuple[Tensor, Tensor]:
-    """τ (n, 1) and the conjugate Ω*(z) = max_p p·z - Ω(p) (n,) of the rows of half = z/2 (n, V).
+    """τ (n, 1) and the conjugate Ω*(z) = max_p p·z - Ω(p) (n,) of the rows of half = z/2 (n, V), whose
+    maximum is 0.
 
     Both need the support alone. The largest k logits suffice when fewer than k of them are in it; the rows
     for which they do not are done again with four times as many.
@@ -87,19 +93,15 @@ def solve_sorted(top: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """τ (n, 1), Ω*(z) (n,) and the size of the support (n,) of rows z/2 (n, k), sorted downwards.
 
     With the j largest in the support, τ_j = mean - √((1 - j · variance) / j) (Peters, Niculae and Martins
-    2019, Algorithm 2); the support is the largest j with τ_j ≤ top_j. The rows are shifted by their maximum
-    first, which keeps the variance's digits.
+    2019, Algorithm 2); the support is the largest j with τ_j ≤ top_j.
     """
-    highest = top[:, :1]
-    x = top - highest
     count = torch.arange(1, top.shape[1] + 1, dtype=top.dtype, device=top.device)
-    mean = x.cumsum(1) / count
-    scatter = (x * x).cumsum(1) - count * mean * mean  # j · variance
+    mean = top.cumsum(1) / count
+    scatter = (top * top).cumsum(1) - count * mean * mean  # j · variance
     candidates = mean - ((1 - scatter) / count).clamp(min=0.0).sqrt()
-    support = (candidates <= x).sum(1)
+    support = (candidates <= top).sum(1)
     tau = candidates.gather(1, support[:, None] - 1)
-    root = (x - tau).clamp(min=0.0)  # √p
+    root = (top - tau).clamp(min=0.0)  # √p
     p = root * root
     negentropy = ((p * root).sum(1) - 1) / (ALPHA * (ALPHA - 1))
-    conjugate = 2 * (p * x).sum(1) - negentropy + 2 * highest[:, 0]  # Ω*(z + c) = Ω*(z) + c
-    return tau + highest, conjugate, support
+    return tau, 2 * (p * top).sum(1) - negentropy, support

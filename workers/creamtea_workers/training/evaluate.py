@@ -8,17 +8,20 @@ from dataclasses import dataclass
 
 import torch
 from sacrebleu.metrics import BLEU
-from torch import Tensor
 
-from creamtea_workers.corpora.batches import Pairs, pad, plan_in_order
+from creamtea_workers.corpora.batches import Pairs, plan_in_order
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.models.interface import BOS, EOS, PAD, TranslationModel, output_logits
+from creamtea_workers.models.interface import TranslationModel, output_logits
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.objectives.base import Objective
+from creamtea_workers.search.greedy import GreedySearch
+from creamtea_workers.search.translator import Translator
+from creamtea_workers.selection.full import FullSelector
 
 BATCH_TOKENS = 4096
 ROWS = 256  # tokens whose logits exist at one time
 BLEU_SENTENCES = 500
+BLEU_BATCH = 64
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ def evaluate(
     model.eval()
     with torch.inference_mode():
         loss, surprise = reference_loss(model, objective, development.pairs, device)
-        bleu = greedy_bleu(model, development, device)
+        bleu = greedy_bleu(model, objective, development)
     model.train(was_training)
     return Evaluation(loss, math.exp(surprise) if surprise < 700 else math.inf, bleu)
 
@@ -67,38 +70,15 @@ def reference_loss(
     return loss.item() / tokens, surprise.item() / tokens
 
 
-def greedy_bleu(model: TranslationModel, development: Development, device: torch.device) -> float:
-    count = len(development.references)
-    order = sorted(range(count), key=lambda i: len(development.pairs.sources[i]))
-    hypotheses = [""] * count
-    for first in range(0, count, 64):
-        members = order[first : first + 64]
-        source = pad([development.pairs.sources[i] for i in members]).to(device)
-        for i, ids in zip(members, greedy(model, source), strict=True):
-            hypotheses[i] = development.subwords.decode(ids)
+def greedy_bleu(model: TranslationModel, objective: Objective, development: Development) -> float:
+    """Of the first sentences, those that there are references of."""
+    translator = Translator(model, objective, FullSelector(), GreedySearch())
+    sources = [row[:-1].tolist() for row in development.pairs.sources[: len(development.references)]]
+    order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
+    hypotheses = [""] * len(sources)
+    for first in range(0, len(order), BLEU_BATCH):
+        members = order[first : first + BLEU_BATCH]
+        translations = translator.translate([sources[i] for i in members], with_scores=False)
+        for i, translation in zip(members, translations, strict=True):
+            hypotheses[i] = development.subwords.decode(translation.hypothesis.tokens)
     return float(BLEU().corpus_score(hypotheses, [list(development.references)]).score)
-
-
-def greedy(model: TranslationModel, source: Tensor) -> list[list[int]]:
-    """The most likely next subword of source (B, S) until EOS, at most 2 S + 10: ids without EOS.
-
-    Needs no activation: every objective's scores rise with the logits. Finished rows leave the batch."""
-    limit = 2 * source.shape[1] + 10
-    results: list[list[int]] = [[] for _ in range(len(source))]
-    state = model.start(model.encode(source), limit)
-    running = list(range(len(source)))
-    tokens = source.new_full((len(source),), BOS)
-    for _ in range(limit):
-        logits = output_logits(model, model.step(tokens, state))
-        logits[:, [PAD, BOS]] = float("-inf")
-        tokens = logits.argmax(1)
-        kept = [row for row, token in enumerate(tokens.tolist()) if token != EOS]
-        if len(kept) < len(running):
-            rows = torch.tensor(kept, dtype=torch.int64, device=source.device)
-            running, tokens = [running[row] for row in kept], tokens[rows]
-            state.reorder(rows)
-        for sentence, token in zip(running, tokens.tolist(), strict=True):
-            results[sentence].append(token)
-        if not running:
-            break
-    return results

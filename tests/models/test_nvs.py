@@ -1,0 +1,89 @@
+"""The NVS head and its loss against the formulas written out."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+from creamtea_workers.models import nvs
+from creamtea_workers.models.interface import BOS, EOS, PAD, Memory
+from creamtea_workers.models.nvs import LOWEST, NvsHead, maximum_and_place, nvs_loss
+
+VOCABULARY, WIDTH = 30, 8
+
+
+def memory(*lengths: int) -> Memory:
+    hidden = torch.randn(len(lengths), max(lengths), WIDTH, dtype=torch.float64, requires_grad=True)
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+    return Memory(hidden, mask)
+
+
+def written_out(head: NvsHead, encoded: Memory) -> Tensor:
+    """Eq. 3 before the sigmoid, sentence by sentence."""
+    rows = zip(encoded.hidden.detach(), encoded.mask, strict=True)
+    return torch.stack([(hidden[mask] @ head.weight.T + head.bias).amax(0) for hidden, mask in rows])
+
+
+@pytest.mark.parametrize("chunk", [1, 500, 2**22])
+def test_logits_and_gradients(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvs, "CHUNK", chunk)
+    torch.manual_seed(1)
+    head, encoded = NvsHead(VOCABULARY, WIDTH).double(), memory(5, 2, 7)
+    logits, expected = head(encoded), written_out(head, encoded)
+    torch.testing.assert_close(logits, expected)
+    weights = torch.randn_like(logits)
+    parameters = list(head.parameters())
+    ours = torch.autograd.grad((logits * weights).sum(), parameters)
+    theirs = torch.autograd.grad((expected * weights).sum(), parameters)
+    for a, b in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_gradients_stop_before_the_encoder() -> None:
+    encoded = memory(5, 3)
+    head = NvsHead(VOCABULARY, WIDTH).double()
+    head(encoded).sum().backward()
+    assert encoded.hidden.grad is None
+    assert head.weight.grad is not None
+
+
+def test_maximum_in_bf16_finds_value_and_position() -> None:
+    torch.manual_seed(1)
+    votes = (torch.randn(4, 300, 50) * 3).bfloat16()
+    votes[0, 7:] = LOWEST
+    top, place = maximum_and_place(votes)
+    assert torch.equal(top, votes.float().amax(1))
+    assert torch.equal(votes.gather(1, place.long()[:, None])[:, 0].float(), top)
+
+
+@pytest.mark.parametrize("weight", [1.0, 100000.0])
+def test_loss_is_the_formula(weight: float) -> None:
+    torch.manual_seed(1)
+    logits = torch.randn(2, VOCABULARY, dtype=torch.float64) * 5
+    target = torch.tensor([[7, 8, 7, 9, EOS], [4, EOS, PAD, PAD, PAD]])
+    total = 0.0
+    for z, words in zip(logits.tolist(), ({7, 8, 9, EOS}, {4, EOS}), strict=True):
+        size = VOCABULARY + (weight - 1) * len(words)
+        for v, logit in enumerate(z):
+            p = 1 / (1 + math.exp(-logit))
+            total -= (weight * math.log(p) if v in words else math.log(1 - p)) / size
+    assert nvs_loss(logits, target, weight).item() == pytest.approx(total / 2, rel=1e-9)
+
+
+def test_neither_padding_nor_bos_is_a_target_word() -> None:
+    logits = torch.zeros(1, VOCABULARY)
+    logits[0, [PAD, BOS]] = -100.0
+    loss = nvs_loss(logits, torch.tensor([[5, EOS, PAD, PAD]]), 10.0).item()
+    # two words at weight 10, twenty-six others at weight 1; the two at -100 cost nothing
+    assert loss == pytest.approx(math.log(2) * (2 * 10 + 26) / (VOCABULARY + 9 * 2), rel=1e-6)
+
+
+def test_extreme_logits_keep_their_gradient() -> None:
+    logits = torch.full((1, VOCABULARY), -40.0, requires_grad=True)
+    loss = nvs_loss(logits, torch.tensor([[5, EOS]]), 1.0)
+    loss.backward()
+    assert loss.item() == pytest.approx(2 * 40 / VOCABULARY)
+    assert logits.grad[0, 5].item() == pytest.approx(-1 / VOCABULARY)

@@ -1,0 +1,168 @@
+"""The Transformer: incremental against teacher-forced decoding, padding, reordering."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from creamtea.errors import StepError
+from creamtea.study.spec import Architecture, Nvs
+from creamtea_workers.models.build import build_model, load_model, save_model
+from creamtea_workers.models.interface import BOS, EOS, PAD, output_logits
+from creamtea_workers.models.layers import Dropout, PositionTable
+from creamtea_workers.models.transformer import Transformer
+
+VOCABULARY = 40
+SIZE = Architecture(encoder_layers=2, decoder_layers=2, width=16, heads=4, feed_forward=24, dropout=0.1)
+
+
+@pytest.fixture
+def model() -> Transformer:
+    torch.manual_seed(1)
+    return Transformer(VOCABULARY, SIZE, Nvs()).eval()
+
+
+def sources(*lengths: int) -> Tensor:
+    """Random rows of these lengths (EOS included), padded."""
+    rows = torch.full((len(lengths), max(lengths)), PAD)
+    for row, length in zip(rows, lengths, strict=True):
+        row[: length - 1] = torch.randint(4, VOCABULARY, (length - 1,))
+        row[length - 1] = EOS
+    return rows
+
+
+def prefixes(rows: int, length: int) -> Tensor:
+    ids = torch.randint(4, VOCABULARY, (rows, length))
+    ids[:, 0] = BOS
+    return ids
+
+
+@torch.no_grad()
+def test_steps_equal_teacher_forcing_at_every_position(model: Transformer) -> None:
+    memory = model.encode(sources(7, 3, 5))
+    target = prefixes(3, 40)  # the cache grows twice
+    expected = model.decode(memory, target)
+    state = model.start(memory, 40)
+    for position in range(40):
+        hidden = model.step(target[:, position], state)
+        torch.testing.assert_close(hidden, expected[:, position], atol=1e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_a_position_does_not_see_later_ones(model: Transformer) -> None:
+    memory = model.encode(sources(6))
+    first, second = prefixes(1, 8), prefixes(1, 8)
+    second[:, :5] = first[:, :5]
+    a, b = model.decode(memory, first), model.decode(memory, second)
+    torch.testing.assert_close(a[:, :5], b[:, :5])
+    assert not torch.allclose(a[:, 5:], b[:, 5:])
+
+
+@torch.no_grad()
+def test_a_sentence_does_not_see_its_batch(model: Transformer) -> None:
+    source, target = sources(4, 9, 2, 6), prefixes(4, 5)
+    memory = model.encode(source)
+    together, votes = model.decode(memory, target), model.nvs_logits(memory)
+    for row, length in enumerate((4, 9, 2, 6)):
+        alone = model.encode(source[row : row + 1, :length])
+        torch.testing.assert_close(
+            model.decode(alone, target[row : row + 1])[0], together[row], atol=1e-5, rtol=1e-5
+        )
+        torch.testing.assert_close(model.nvs_logits(alone)[0], votes[row], atol=1e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("rows", [[0, 0, 1, 1, 2, 2], [2, 1], [1, 1, 1, 0]])
+def test_reordered_rows_continue_as_the_rows_they_copy(model: Transformer, rows: list[int]) -> None:
+    memory, target = model.encode(sources(4, 6, 3)), prefixes(3, 4)
+    state = model.start(memory, 10)
+    for position in range(4):
+        model.step(target[:, position], state)
+    order = torch.tensor(rows)
+    state.reorder(order)
+    following = torch.randint(4, VOCABULARY, (len(rows), 3))
+    copied = torch.cat((target[order], following), 1)
+    expected = model.decode(memory.select(order), copied)
+    for position in range(4, 7):
+        hidden = model.step(copied[:, position], state)
+        torch.testing.assert_close(hidden, expected[:, position], atol=1e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_beams_that_move_within_their_sentence(model: Transformer) -> None:
+    memory = model.encode(sources(4, 6))
+    state = model.start(memory, 10)
+    state.reorder(torch.tensor([0, 0, 1, 1]))
+    ids = torch.full((4, 1), BOS)
+    for rows in ([1, 0, 3, 2], [0, 0, 3, 3], [1, 1, 2, 3]):
+        model.step(ids[:, -1], state)
+        order = torch.tensor(rows)
+        state.reorder(order)
+        ids = torch.cat((ids[order], torch.randint(4, VOCABULARY, (4, 1))), 1)
+    hidden = model.step(ids[:, -1], state)
+    expected = model.decode(memory.select(torch.tensor([0, 0, 1, 1])), ids)[:, -1]
+    torch.testing.assert_close(hidden, expected, atol=1e-5, rtol=1e-5)
+
+
+@torch.no_grad()
+def test_a_full_state_refuses_another_step(model: Transformer) -> None:
+    state = model.start(model.encode(sources(4)), 2)
+    for _ in range(2):
+        model.step(torch.tensor([BOS]), state)
+    with pytest.raises(ValueError, match="max_length 2"):
+        model.step(torch.tensor([BOS]), state)
+
+
+def test_embeddings_are_tied_and_every_parameter_learns(model: Transformer) -> None:
+    assert model.output_weight is model.embedding.weight
+    hidden = model.decode(memory := model.encode(sources(5, 4)), prefixes(2, 3))
+    (output_logits(model, hidden).square().mean() + model.nvs_logits(memory).square().mean()).backward()
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_dropout_keeps_the_share_and_the_mean() -> None:
+    torch.manual_seed(1)
+    dropout = Dropout(0.1)
+    x = torch.ones(1001, 333)
+    y = dropout(x)
+    assert (y == 0).float().mean().item() == pytest.approx(26 / 256, abs=2e-3)
+    assert y.mean().item() == pytest.approx(1.0, abs=3e-3)
+    assert torch.equal(dropout.eval()(x), x)
+
+
+def test_positions_beyond_the_table_continue_it() -> None:
+    table = PositionTable(8)
+    late = table(250, 20)
+    assert torch.equal(late[:6], PositionTable(8)(250, 6))
+    rate = 10000 ** (-torch.arange(0, 8, 2) / 8)
+    torch.testing.assert_close(late[10, 0::2], (260 * rate).sin(), atol=1e-4, rtol=0)
+    torch.testing.assert_close(late[10, 1::2], (260 * rate).cos(), atol=1e-4, rtol=0)
+
+
+def test_a_saved_model_comes_back_ready_for_inference(tmp_path: object) -> None:
+    params = {
+        "objective": {"kind": "scones", "alpha": 0.5},
+        "architecture": SIZE.model_dump(),
+        "nvs": {"positive_weight": 10.0},
+    }
+    model = build_model(params, VOCABULARY)
+    save_model(tmp_path, model, params)
+    loaded, objective, config = load_model(tmp_path)
+    assert not loaded.training
+    assert objective.alpha == 0.5
+    assert config["vocabulary_size"] == VOCABULARY
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, loaded.state_dict()[name]), name
+
+
+def test_heads_that_do_not_divide_the_width() -> None:
+    params = {"objective": {"kind": "softmax"}, "architecture": {"width": 16, "heads": 3}, "nvs": None}
+    with pytest.raises(StepError, match=r"architecture\.width 16 is no multiple of architecture\.heads 3"):
+        build_model(params, VOCABULARY)
+
+
+def test_a_model_without_a_head_has_no_nvs_logits() -> None:
+    model = Transformer(VOCABULARY, SIZE).eval()
+    with pytest.raises(ValueError, match="without an NVS head"):
+        model.nvs_logits(model.encode(sources(3)))
