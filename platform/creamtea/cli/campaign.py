@@ -9,9 +9,8 @@ from typing import Annotated
 import typer
 
 from creamtea.cli.serve import LOOPBACK, PORT, Address, link_to
+from creamtea.cli.workplace import opened_database
 from creamtea.human import access, campaigns
-from creamtea.settings import Settings
-from creamtea.store.database import Database, open_database
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The campaign.")]
 RaterName = Annotated[str, typer.Option("--rater", metavar="PSEUDONYM", help="The rater, by a pseudonym.")]
@@ -43,16 +42,17 @@ def create(
 
     Only segments on which the systems differ are rated.
     """
-    made = campaigns.create_campaign(
-        _database(),
-        name,
-        study=study,
-        test_set=test_set,
-        systems=[system.strip() for system in systems.split(",") if system.strip()],
-        limit=items,
-        ratings_per_item=ratings,
-        seed=seed,
-    )
+    with opened_database() as database:
+        made = campaigns.create_campaign(
+            database,
+            name,
+            study=study,
+            test_set=test_set,
+            systems=[system.strip() for system in systems.split(",") if system.strip()],
+            limit=items,
+            ratings_per_item=ratings,
+            seed=seed,
+        )
     typer.echo(f"campaign {name}: {made.items} items × {len(made.systems)} systems")
     typer.echo(f"next: creamtea campaign link {name} --rater PSEUDONYM")
 
@@ -60,17 +60,17 @@ def create(
 @commands.command(epilog="Example: `creamtea campaign link first --rater anna`")
 def link(name: Name, rater: RaterName, url: Address = f"http://{LOOPBACK[0]}:{PORT}") -> None:
     """Print a link for a rater, who is added if new. It works once, within 14 days."""
-    database = _database()
-    rater_id = campaigns.add_rater(database, name, rater)
-    typer.echo(link_to(url, access.create_link(database, "rater", rater_id=rater_id)))
+    with opened_database() as database:
+        rater_id = campaigns.add_rater(database, name, rater)
+        typer.echo(link_to(url, access.create_link(database, "rater", rater_id=rater_id)))
 
 
 @commands.command(epilog="Example: `creamtea campaign revoke first --rater anna`")
 def revoke(name: Name, rater: RaterName) -> None:
     """Withdraw every link of a rater, used or not. What the rater has saved stays."""
-    database = _database()
-    revoked = access.revoke_rater(database, campaigns.find_rater(database, name, rater))
-    typer.echo(f"{revoked} links of {rater} withdrawn")
+    with opened_database() as database:
+        revoked = access.revoke_rater(database, campaigns.find_rater(database, name, rater))
+    typer.echo(f"{revoked} link{'s' * (revoked != 1)} of {rater} withdrawn")
 
 
 @commands.command("list")
@@ -78,7 +78,8 @@ def list_campaigns(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List the campaigns and how far they are."""
-    found = campaigns.summaries(_database())
+    with opened_database() as database:
+        found = campaigns.summaries(database)
     if as_json:
         typer.echo(json.dumps([dataclasses.asdict(one) for one in found], ensure_ascii=False))
         return
@@ -89,7 +90,3 @@ def list_campaigns(
         )
     if not found:
         typer.echo("no campaigns yet; see creamtea campaign create --help")
-
-
-def _database() -> Database:
-    return open_database(Settings.load().database_url)

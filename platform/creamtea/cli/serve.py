@@ -10,11 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
+from creamtea.cli.workplace import opened_database
 from creamtea.errors import InputError
 from creamtea.human import access
 from creamtea.human.campaigns import summaries
-from creamtea.settings import Settings
-from creamtea.store.database import open_database
 
 PORT = 8501
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -80,8 +79,8 @@ def link_to(url: str, secret: str) -> str:
 
 
 def _link(role: str, url: str) -> str:
-    database = open_database(Settings.load().database_url)
-    return link_to(url, access.create_link(database, role))
+    with opened_database() as database:
+        return link_to(url, access.create_link(database, role))
 
 
 def _greet(organiser_link: str, url: str, host: str) -> None:
@@ -92,7 +91,8 @@ def _greet(organiser_link: str, url: str, host: str) -> None:
             "network can read what is shown.\n",
             err=True,
         )
-    campaigns = summaries(open_database(Settings.load().database_url))
+    with opened_database() as database:
+        campaigns = summaries(database)
     if campaigns:
         typer.echo(
             f"A link for a rater: creamtea campaign link {campaigns[-1].name} --rater NAME --url {url}\n"

@@ -1,0 +1,147 @@
+"""`creamtea serve`, `link` and `campaign` as a person meets them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from typer.testing import CliRunner
+
+from creamtea.cli.main import app
+from creamtea.errors import InputError
+from creamtea_webapp.server import check_address
+
+SERVE = [sys.executable, "-c", "from creamtea.cli.main import main; main()", "serve"]
+
+
+def run(site: Any, *arguments: str) -> Any:
+    environment = {"CREAMTEA_DATABASE_URL": site.database.url.render_as_string(hide_password=False)}
+    return CliRunner().invoke(app, list(arguments), env=environment)
+
+
+def test_the_printed_link_is_the_only_secret_in_the_log(site) -> None:
+    log = site.log.read_text()
+    assert log.startswith(f"creamtea is served at {site.url}; open this link, it works once:\n")
+    assert re.findall(r"#(\S+)", log) == [site.link.split("#")[1]]
+    assert "Traceback" not in log
+
+
+def test_a_busy_port_is_one_message_and_exit_code_2(site, tmp_path: Path) -> None:
+    port = urlsplit(site.url).port
+    ended = subprocess.run(
+        [*SERVE, "--port", str(port)],
+        env={**os.environ, "CREAMTEA_DATABASE_URL": f"sqlite:///{tmp_path / 'x.db'}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == (
+        f"creamtea: port {port} on 127.0.0.1 is in use, perhaps by another `creamtea serve`: stop that one "
+        f"or choose another port, e.g. --port {port + 1} (--port 0 takes any free one)\n"
+    )
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "192.0.2.1"])
+def test_an_address_that_is_not_ours_is_an_input_error(host: str) -> None:
+    with pytest.raises(InputError, match=rf"cannot listen on {host}:0: .*see --host and --port"):
+        check_address(host, 0)
+
+
+def test_a_free_address_passes() -> None:
+    check_address("127.0.0.1", 0)
+
+
+def test_ctrl_c_stops_the_server_cleanly_even_with_an_open_websocket(
+    sqlite_template: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    with log.open("wb") as sink:
+        process = subprocess.Popen(
+            [*SERVE, "--port", "0", "--no-browser", "--host", "127.0.0.1"],
+            env={**os.environ, "CREAMTEA_DATABASE_URL": f"sqlite:///{tmp_path / 'new.db'}"},
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        deadline = time.monotonic() + 40
+        while "/enter#" not in log.read_text():
+            assert process.poll() is None, log.read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        link = re.search(r"http://\S+/enter#\S+", log.read_text())
+        assert link is not None
+        place = urlsplit(link[0])
+        cookie = exchange(place.port, place.fragment)
+        with open_websocket(place.port, cookie) as connection:
+            assert connection.recv(100).startswith(b"HTTP/1.1 101")
+            process.send_signal(signal.SIGINT)
+            assert process.wait(15) == 0
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    assert log.read_text().endswith("\nstopped\n")
+    assert "Traceback" not in log.read_text()
+
+
+def exchange(port: int | None, secret: str) -> str:
+    answer = ask(port, f"POST /enter HTTP/1.1\r\nHost: x\r\nContent-Length: {len(secret)}\r\n\r\n{secret}")
+    found = re.search(r"set-cookie: ([^;]+)", answer)
+    assert found is not None, answer
+    return found[1]
+
+
+def ask(port: int | None, request: str) -> str:
+    with socket.create_connection(("127.0.0.1", port or 0), timeout=10) as connection:
+        connection.sendall(request.encode())
+        return connection.recv(65536).decode()
+
+
+def open_websocket(port: int | None, cookie: str) -> socket.socket:
+    connection = socket.create_connection(("127.0.0.1", port or 0), timeout=10)
+    lines = [
+        "GET /_stcore/stream HTTP/1.1",
+        f"Host: 127.0.0.1:{port}",
+        "Connection: Upgrade",
+        "Upgrade: websocket",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        "Sec-WebSocket-Protocol: streamlit",
+        f"Cookie: {cookie}",
+        "\r\n",
+    ]
+    connection.sendall("\r\n".join(lines).encode())
+    return connection
+
+
+def test_a_campaign_is_created_linked_listed_and_withdrawn(site) -> None:
+    created = run(
+        site, "campaign", "create", "plover", "--study", "quagga", "--test-set", "narwhal",
+        "--systems", "tapir-greedy, tapir-nvs", "--items", "7",
+    )  # fmt: skip
+    assert created.exit_code == 0
+    assert "campaign plover: 7 items × 2 systems" in created.stdout
+    linked = run(site, "campaign", "link", "plover", "--rater", "anna", "--url", "https://rate.example/")
+    assert re.fullmatch(r"https://rate\.example/enter#[\w-]{43}\n", linked.stdout)
+    listed = json.loads(run(site, "campaign", "list", "--json").stdout)
+    (plover,) = (one for one in listed if one["name"] == "plover")
+    assert (plover["items"], plover["raters"], plover["ratings"], plover["wanted"]) == (7, 1, 0, 7)
+    assert "1 link of anna withdrawn" in run(site, "campaign", "revoke", "plover", "--rater", "anna").stdout
+
+
+def test_more_links_for_readers(site) -> None:
+    assert re.fullmatch(r"http://127\.0\.0\.1:8501/enter#[\w-]{43}\n", run(site, "link").stdout)
+    refused = run(site, "link", "--role", "rater")
+    assert isinstance(refused.exception, InputError)
+    assert str(refused.exception) == "--role must be reader or organiser, not 'rater'"
