@@ -97,7 +97,7 @@ def steps_of(result: Plan) -> dict[str, PlannedStep]:
 
 
 def test_the_plan_of_the_demo() -> None:
-    result = planned(DEMO)
+    result = planned(DEMO, "baseline=softmax-beam4")
     assert result.kinds() == {
         "corpus": 1,
         "test_set": 1,
@@ -142,7 +142,7 @@ def test_inputs_come_before_what_needs_them() -> None:
 
 
 def test_labels() -> None:
-    labels = {node.node: node.labels for node in planned(DEMO).nodes}
+    labels = {node.node: node.labels for node in planned(DEMO, "baseline=softmax-beam4").nodes}
     where = {"system": "scones-greedy", "variant": "scones", "test_set": "test"}
     assert labels["train/scones/1"] == {
         "variant": "scones",
