@@ -1,0 +1,89 @@
+"""A small language of number words, and a training that can be interrupted."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from creamtea.study.spec import Architecture, Training
+from creamtea_workers.corpora.batches import Pairs
+from creamtea_workers.training.evaluate import Development
+from creamtea_workers.training.trainer import Trainer
+
+WORDS = 10
+FIRST = 4  # ids of words start after pad, unk, bos and eos
+
+
+class Numbers:
+    """Stands for a SubwordModel: every id is a word."""
+
+    size = FIRST + WORDS
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return " ".join(str(i) for i in ids)
+
+
+class FolderCheckpoints:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(exist_ok=True)
+
+    def save(self, name: str, source: Path) -> None:
+        shutil.copy(source, self.folder / name)
+
+    def load(self, name: str) -> Path | None:
+        path = self.folder / name
+        return path if path.exists() else None
+
+
+def reversals(count: int, longest: int, seed: int) -> Pairs:
+    """Sentences and the same backwards."""
+    random = np.random.default_rng(seed)
+    rows = [
+        random.integers(FIRST, FIRST + WORDS, random.integers(1, longest + 1)).tolist() for _ in range(count)
+    ]
+    return Pairs(rows, [row[::-1] for row in rows])
+
+
+def development(pairs: Pairs) -> Development:
+    references = [Numbers().decode(row[:-1]) for row in pairs.targets]
+    return Development(pairs, references, Numbers())
+
+
+def parameters(training: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    size = Architecture(encoder_layers=1, decoder_layers=1, width=32, heads=4, feed_forward=64, dropout=0.1)
+    return {
+        "objective": {"kind": "softmax", "label_smoothing": 0.1},
+        "architecture": size.model_dump(),
+        "nvs": None,
+        "training": Training(**training).model_dump(),
+        "seed": 1,
+        **changes,
+    }
+
+
+class Killed(Exception):
+    pass
+
+
+def trainer(
+    params: dict[str, Any],
+    pairs: Pairs,
+    folder: Path,
+    dev: Pairs | None = None,
+    kill_at: float = float("inf"),
+) -> Trainer:
+    """A trainer that dies at the first progress from update `kill_at` on."""
+
+    def progress(done: float, total: float, message: str) -> None:
+        assert 0 <= done <= total
+        if done >= kill_at:
+            raise Killed
+
+    dev = development(reversals(20, 5, seed=9) if dev is None else dev)
+    return Trainer(params, pairs, dev, torch.device("cpu"), FolderCheckpoints(folder), progress)

@@ -1,0 +1,92 @@
+"""Step `train` from files to files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from small_trainings import FolderCheckpoints, parameters
+
+from creamtea.errors import StepError
+from creamtea.study.spec import Subwords
+from creamtea_workers.corpora.subwords import train_subwords
+from creamtea_workers.corpora.text import write_lines
+from creamtea_workers.models.build import load_model
+from creamtea_workers.steps import train
+
+TRAINING = {"batch_tokens": 100, "max_epochs": 2, "max_tokens": 39, "warmup": 5}
+
+
+class Context:
+    """The contract of `creamtea.engine.step.StepContext`, on folders."""
+
+    cpus, gpus = 1, 0.0
+
+    def __init__(self, folder: Path, params: dict[str, Any]) -> None:
+        self.params = params
+        self.folder = folder
+        self.output = folder / "output"
+        self.output.mkdir(exist_ok=True)
+        self.checkpoints = FolderCheckpoints(folder / "checkpoints")
+        self.messages: list[str] = []
+
+    def input(self, role: str) -> Path:
+        return self.folder / role
+
+    def inputs(self, role: str) -> list[Path]:
+        return [self.input(role)]
+
+    def progress(self, done: float, total: float, message: str = "") -> None:
+        self.messages.append(message)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    corpus, subwords = tmp_path / "corpus", tmp_path / "subwords"
+    corpus.mkdir()
+    subwords.mkdir()
+    words = ["tea", "milk", "jam", "scone", "cream", "butter", "cup", "pot"]
+    source = [" ".join(words[(n + k) % 8] for k in range(n % 5 + 1)) for n in range(60)] + ["jam " * 40]
+    for name, lines in (("train", source), ("dev", source[:10])):
+        write_lines(corpus / f"{name}.src", lines)
+        write_lines(corpus / f"{name}.tgt", [line.upper() for line in lines])
+    spec = Subwords(kind="bpe", vocabulary=60)
+    train_subwords([corpus / "train.src", corpus / "train.tgt"], spec, subwords / "subwords.model")
+    return tmp_path
+
+
+def test_writes_a_model_that_loads_and_tells_how_it_went(folder: Path) -> None:
+    context = Context(folder, parameters(TRAINING, nvs={"positive_weight": 100.0}))
+    result = train.run(context)
+    assert sorted(path.name for path in context.output.iterdir()) == ["model.json", "model.safetensors"]
+    model, _, config = load_model(context.output)
+    assert config["vocabulary_size"] == model.vocabulary_size == 60
+    values = {row.name: row.value for row in result.metrics}
+    assert set(values) == {
+        "dev_loss", "dev_bleu", "updates", "tokens_per_second", "parameters", "left_out",
+    }  # fmt: skip
+    assert values["left_out"] == 1
+    assert values["parameters"] == sum(weight.numel() for weight in model.parameters())
+    assert {point.series for point in result.points} >= {"train_loss", "dev_loss", "dev_bleu"}
+    assert result.facts["stopped"] == "max_epochs"
+    assert any(message.startswith("epoch 2, dev BLEU ") for message in context.messages)
+
+
+def test_the_same_parameters_give_the_same_model(folder: Path, tmp_path: Path) -> None:
+    models = []
+    for name in ("first", "second"):
+        context = Context(folder, parameters(TRAINING))
+        context.output = tmp_path / name
+        context.output.mkdir()
+        context.checkpoints = FolderCheckpoints(tmp_path / f"{name}-checkpoints")
+        train.run(context)
+        models.append(load_model(context.output)[0].state_dict())
+    assert all(torch.equal(value, models[1][name]) for name, value in models[0].items())
+
+
+def test_a_corpus_of_too_long_pairs_is_refused(folder: Path) -> None:
+    context = Context(folder, parameters({**TRAINING, "max_tokens": 1, "batch_tokens": 1}))
+    with pytest.raises(StepError, match=r"every training pair is longer than 0 subwords: raise training"):
+        train.run(context)

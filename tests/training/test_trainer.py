@@ -1,0 +1,170 @@
+"""The training loop: it learns, stops, averages, and resumes bit by bit."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from small_trainings import FolderCheckpoints, Killed, parameters, reversals, trainer
+
+from creamtea.errors import StepError
+from creamtea.study.spec import Training
+from creamtea_workers.corpora.batches import Pairs
+from creamtea_workers.training import trainer as trainer_module
+from creamtea_workers.training.best import average_best, keep_best, slot_name
+from creamtea_workers.training.checkpoint import Best
+from creamtea_workers.training.evaluate import Evaluation
+from creamtea_workers.training.optimiser import learning_rate
+from creamtea_workers.training.trainer import Outcome
+
+SHORT = {"batch_tokens": 60, "learning_rate": 0.003, "warmup": 10, "max_epochs": 3, "checkpoint_every": 7}
+
+
+def series(outcome: Outcome) -> list[tuple[str, int, float]]:
+    return outcome.position.points
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        {"kind": "softmax", "label_smoothing": 0.1},
+        {"kind": "scones", "alpha": 0.5},
+        {"kind": "entmax", "label_smoothing": 0.05},
+    ],
+    ids=lambda objective: objective["kind"],
+)
+def test_learns_to_reverse(objective: dict[str, Any], tmp_path: Path) -> None:
+    training = {"batch_tokens": 256, "learning_rate": 0.003, "warmup": 100, "max_epochs": 8, "average": 2}
+    params = parameters(training, objective=objective)
+    params["architecture"].update(width=64, dropout=0.0)
+    outcome = trainer(params, reversals(3000, 6, seed=1), tmp_path, reversals(100, 6, seed=2)).run()
+    assert outcome.evaluation.bleu > 75
+
+
+def interrupted(params: dict[str, Any], pairs: Pairs, folder: Path, stops: list[int]) -> Outcome:
+    """Trained by a new process for every stop (its generators start elsewhere)."""
+    for stop in stops:
+        torch.manual_seed(stop)
+        with pytest.raises(Killed):
+            trainer(params, pairs, folder, kill_at=stop).run()
+    torch.manual_seed(99)
+    return trainer(params, pairs, folder).run()
+
+
+@pytest.mark.parametrize("autocast", ["none", "bf16"])
+@pytest.mark.parametrize("validate_every", [None, 5])
+def test_an_interrupted_training_ends_with_the_same_bits(
+    autocast: str, validate_every: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainer_module, "REPORT_EVERY", 1)  # may die at any update
+    pairs = reversals(150, 6, seed=1)
+    training = {**SHORT, "average": 2, "autocast": autocast, "validate_every": validate_every}
+    params = parameters(training, nvs={"positive_weight": 10.0})
+    whole = trainer(params, pairs, tmp_path / "whole").run()
+    updates = whole.position.update
+    pieces = interrupted(params, pairs, tmp_path / "pieces", [1, 6, 8, 15, updates - 1, updates])
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(value, pieces.model.state_dict()[name]), name
+    assert series(whole) == series(pieces)
+    assert whole.evaluation == pieces.evaluation
+    assert whole.position.best == pieces.position.best
+
+
+def test_a_finished_training_only_averages_again(tmp_path: Path) -> None:
+    pairs = reversals(60, 5, seed=1)
+    first = trainer(parameters(SHORT), pairs, tmp_path).run()
+    again = trainer(parameters(SHORT), pairs, tmp_path)
+    outcome = again.run()
+    assert again.losses == []
+    assert outcome.position == first.position
+    assert outcome.evaluation == first.evaluation
+
+
+def test_the_seed_changes_weights_data_order_and_dropout(tmp_path: Path) -> None:
+    pairs = reversals(60, 5, seed=1)
+    losses = {
+        seed: dict_of(trainer(parameters(SHORT, seed=seed), pairs, tmp_path / str(seed)).run())["dev_loss"]
+        for seed in (1, 2)
+    }
+    assert losses[1] != losses[2]
+
+
+def dict_of(outcome: Outcome) -> dict[str, float]:
+    """The last value of every series."""
+    return {name: value for name, _, value in series(outcome)}
+
+
+def test_learning_curves(tmp_path: Path) -> None:
+    outcome = trainer(parameters(SHORT), reversals(60, 5, seed=1), tmp_path).run()
+    names = {"train_loss", "dev_loss", "dev_perplexity", "dev_bleu", "learning_rate"}
+    assert {name for name, _, _ in series(outcome)} == names
+    updates = sorted({update for _, update, _ in series(outcome)})
+    assert len(updates) == 3  # an epoch each
+    assert updates[-1] == outcome.position.update
+    assert outcome.stopped == "max_epochs"
+
+
+def test_max_updates_ends_with_a_validation(tmp_path: Path) -> None:
+    training = {**SHORT, "max_updates": 4, "max_epochs": None}
+    outcome = trainer(parameters(training), reversals(60, 5, seed=1), tmp_path).run()
+    assert (outcome.stopped, outcome.position.update, outcome.position.validated) == ("max_updates", 4, 4)
+
+
+def test_stops_when_the_development_loss_no_longer_falls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losses = iter([3.0, 2.0, 2.5, 2.1, 1.9, 2.0, 2.0, 2.0, 9.0])
+
+    def evaluate(*arguments: object) -> Evaluation:
+        return Evaluation(next(losses), 1.0, 0.0)
+
+    monkeypatch.setattr(trainer_module, "evaluate", evaluate)
+    training = {**SHORT, "validate_every": 1, "patience": 3, "average": 3}
+    outcome = trainer(parameters(training), reversals(60, 5, seed=1), tmp_path).run()
+    assert outcome.stopped == "patience"
+    assert outcome.position.update == 8
+    assert [(best.loss, best.update) for best in outcome.position.best] == [(1.9, 5), (2.0, 2), (2.0, 6)]
+
+
+def test_a_loss_that_is_no_number_names_its_update(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever in the interval between two looks it happens."""
+    made = trainer(parameters(SHORT), reversals(300, 5, seed=1), tmp_path)
+    losses_of = made.losses_of
+
+    def poisoned(batch: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        loss, translation = losses_of(batch)
+        return loss * (math.nan if made.at.update >= 3 else 1.0), translation
+
+    monkeypatch.setattr(made, "losses_of", poisoned)
+    with pytest.raises(
+        StepError, match=r"loss is nan at update 3: lower training\.learning_rate"
+    ):
+        made.run()
+
+
+def test_the_average_is_the_mean_of_the_best(tmp_path: Path) -> None:
+    checkpoints = FolderCheckpoints(tmp_path)
+    best: list[Best] = []
+    for update, loss in enumerate([5.0, 3.0, 4.0, 6.0, 2.0], start=1):
+        best = keep_best(checkpoints, best, 2, (loss, update), {"weight": torch.full((3,), float(update))})
+    assert [(one.loss, one.update) for one in best] == [(2.0, 5), (3.0, 2)]
+    assert torch.equal(average_best(checkpoints, best)["weight"], torch.full((3,), 3.5))
+
+
+def test_a_new_best_overwrites_nothing_that_the_last_checkpoint_names(tmp_path: Path) -> None:
+    checkpoints = FolderCheckpoints(tmp_path)
+    best: list[Best] = []
+    for update, loss in enumerate([5.0, 3.0, 4.0, 2.0, 1.0, 0.5], start=1):
+        before = {one.slot: (tmp_path / slot_name(one.slot)).read_bytes() for one in best}
+        best = keep_best(checkpoints, best, 2, (loss, update), {"weight": torch.full((3,), float(update))})
+        for slot, content in before.items():
+            assert (tmp_path / slot_name(slot)).read_bytes() == content
+
+
+def test_warm_up_then_inverse_square_root() -> None:
+    training = Training(learning_rate=0.002, warmup=100)
+    rates = [learning_rate(update, training) for update in (1, 50, 100, 400, 10000)]
+    assert rates == pytest.approx([0.00002, 0.001, 0.002, 0.001, 0.0002])
