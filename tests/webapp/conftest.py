@@ -252,6 +252,13 @@ def fill_study(database: Database, texts: list[tuple[str, list[str]]]) -> int:
         return study.id
 
 
+@pytest.fixture
+def filled(database: Database) -> Database:
+    """The filled study, once on SQLite and once on PostgreSQL."""
+    fill_study(database, HOSTILE + lines(36))
+    return database
+
+
 @dataclass
 class Site:
     """A running `creamtea serve` and its database."""

@@ -11,7 +11,7 @@ import creamtea_webapp
 from creamtea.human.access import Identity
 from creamtea_webapp import session
 
-SCRIPT = Path(creamtea_webapp.__file__).parent / "script" / "creamtea.py"
+SCRIPT = Path(creamtea_webapp.__file__).parent / "script" / "entry.py"
 READER, ORGANISER = Identity(1, "reader"), Identity(1, "organiser")
 RATER = Identity(1, "rater", rater_id=1, campaign_id=1)
 ROLE_WITHOUT_RATER = Identity(1, "rater")

@@ -20,7 +20,7 @@ from creamtea_webapp.gate.entrance import routes
 from creamtea_webapp.gate.middleware import Gate
 from creamtea_webapp.theme import THEME
 
-SCRIPT = Path(__file__).parent / "script" / "creamtea.py"
+SCRIPT = Path(__file__).parent / "script" / "entry.py"
 
 
 def serve(host: str, port: int, ready: Callable[[int], None]) -> None:

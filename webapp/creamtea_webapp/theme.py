@@ -26,5 +26,5 @@ THEME: dict[str, Any] = {
     **{f"theme.dark.{name}": value for name, value in DARK.items()},
     "theme.baseRadius": "0.5rem",
     "theme.headingFontSizes": ["2rem", "1.6rem", "1.3rem", "1.15rem", "1rem", "1rem"],
-    "theme.paddingTop": "0.5rem",
+    "theme.paddingTop": "1.25rem",
 }

@@ -120,7 +120,6 @@ class Row {
     track.onpointerdown = (event) => {
       if (event.button !== 0) return;
       track.setPointerCapture(event.pointerId);
-      track.focus({ preventScroll: true });
       this.set(stepAt(event));
     };
     track.onpointermove = (event) => {

@@ -45,7 +45,7 @@ def _store(sent: Any, act: Any) -> None:
     if who is None or who.rater_id is None or not isinstance(sent, dict):
         return
     assignment_id, steps = sent.get("assignment"), sent.get("steps")
-    if type(assignment_id) is not int or not isinstance(steps, list):
+    if type(assignment_id) is not int or not 0 < assignment_id < 2**31 or not isinstance(steps, list):
         return
     try:
         act(session.database(), who.rater_id, assignment_id, steps)

@@ -19,9 +19,10 @@ from creamtea_webapp.pages import details, outputs
 def page() -> None:
     session.require_reader()
     show_styles()
-    asked = st.query_params.get("study", "")
+    asked = st.query_params.get("study", "").replace("\0", "")
+    by_number = asked.isdecimal() and len(asked) < 10
     try:
-        report = build_report(session.database(), int(asked) if asked.isdecimal() else asked)
+        report = build_report(session.database(), int(asked) if by_number else asked)
     except InputError as error:
         st.html(
             f'<div class="ct"><h1>No such study</h1><p class="lead">{escape(error)}</p>'
