@@ -1,0 +1,179 @@
+"""A whole study through the command line: undisturbed, killed twice on local Ray, and on PostgreSQL.
+
+The three must agree to the last digit in everything that is no measurement of time.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from sqlalchemy import select
+
+from creamtea.store.database import open_database
+from creamtea.store.tables import Event, Hypothesis, Metric, Point, StepFile, StepRow, StudyStep
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+STUDY = Path(__file__).with_name("tiny.yaml")
+CLOCKED = {"tokens_per_second", "sentences_per_second", "latency_p50", "latency_p90", "latency_p99"}
+
+
+class Place:
+    """A CREAMTEA_HOME of a test, and the command line in it."""
+
+    def __init__(self, home: Path, url: str | None = None) -> None:
+        self.home = home
+        self.url = url or f"sqlite:///{home / 'creamtea.db'}"
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("CREAMTEA", "RAY"))}
+        self.environment = {
+            **kept,
+            "CREAMTEA_HOME": str(home),
+            "CREAMTEA_DATABASE_URL": self.url,
+            "OMP_NUM_THREADS": "1",
+        }
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "creamtea.cli.main", *arguments],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(self, *arguments: str) -> str:
+        process = self.start(*arguments)
+        output, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, output
+        return output
+
+    def contents(self) -> dict[str, object]:
+        """What the database holds, by step key, but for times."""
+        database = open_database(self.url)
+        try:
+            with database.session() as session:
+                return {
+                    "metrics": {
+                        (m.step_key, m.name, m.subject): (m.value, m.low, m.high)
+                        for m in session.scalars(select(Metric))
+                        if m.name not in CLOCKED
+                    },
+                    "points": {
+                        (p.step_key, p.series, p.position): (p.x, p.y) for p in session.scalars(select(Point))
+                    },
+                    "hypotheses": {
+                        (h.step_key, h.index): (h.text, h.score, h.selected_size)
+                        for h in session.scalars(select(Hypothesis))
+                    },
+                    "files": {
+                        (f.step_key, f.name): f.digest
+                        for f in session.scalars(select(StepFile))
+                        if f.name != "latency.jsonl"
+                    },
+                }
+        finally:
+            database.close()
+
+    def happened(self, node: str) -> list[str]:
+        database = open_database(self.url)
+        try:
+            with database.session() as session:
+                keys = select(StudyStep.step_key).where(StudyStep.node == node)
+                wanted = select(Event.what).where(Event.step_key.in_(keys)).order_by(Event.id)
+                return list(session.scalars(wanted))
+        finally:
+            database.close()
+
+    def checkpoint(self) -> float:
+        """When the training was last saved; 0.0 while it has not been."""
+        times = [0.0]
+        for path in self.home.glob("artefacts/checkpoints/*/training.pt"):
+            try:
+                times.append(path.stat().st_mtime)
+            except FileNotFoundError:
+                continue
+        return max(times)
+
+
+def wait_for(condition: Callable[[], object], process: subprocess.Popen[str], seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if process.poll() is not None:
+            pytest.fail(f"the run ended before the kill:\n{process.communicate()[0]}")
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.02)
+
+
+def train_worker(controller: int) -> psutil.Process | None:
+    """The Ray worker that trains, among the descendants of the controller."""
+    for process in psutil.Process(controller).children(recursive=True):
+        try:
+            if any("ray::train" in part for part in process.cmdline()):
+                return process
+        except psutil.NoSuchProcess:
+            continue
+    return None
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    place = Place(tmp_path_factory.mktemp("undisturbed"))
+    output = place.run("run", str(STUDY), "--executor", "inline")
+    assert "nvs" in output
+    return place
+
+
+def test_a_second_run_reuses_every_step(undisturbed: Place) -> None:
+    before = undisturbed.contents()
+    started = time.monotonic()
+    undisturbed.run("run", str(STUDY))  # Ray is the default, and is not even started
+    assert time.monotonic() - started < 15
+    assert undisturbed.contents() == before
+    assert undisturbed.happened("train/softmax/1").count("started") == 1
+
+
+def test_kill_9_of_controller_and_worker_changes_no_digit(undisturbed: Place, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    first = place.start("run", str(STUDY))
+    wait_for(lambda: place.checkpoint() > 0, first)
+    first.kill()  # the controller, and with it local Ray
+    first.wait()
+
+    saved = place.checkpoint()
+    second = place.start("run", str(STUDY))
+    wait_for(lambda: place.checkpoint() > saved, second)  # the training has gone on
+    worker = train_worker(second.pid)
+    assert worker is not None
+    worker.kill()
+    output, _ = second.communicate(timeout=300)
+    assert second.returncode == 0, output
+
+    assert place.contents() == undisturbed.contents()
+    assert place.happened("train/softmax/1").count("retry") == 1
+    assert place.happened("corpus/grammar").count("started") == 1  # what was done is not done again
+
+
+def test_postgresql_holds_the_same(undisturbed: Place, postgres_url: str, tmp_path: Path) -> None:
+    place = Place(tmp_path, postgres_url)
+    place.run("run", str(STUDY), "--executor", "inline")
+    assert place.contents() == undisturbed.contents()
+
+
+def test_every_step_succeeded(undisturbed: Place) -> None:
+    database = open_database(undisturbed.url)
+    try:
+        with database.session() as session:
+            rows = session.scalars(select(StepRow)).all()
+    finally:
+        database.close()
+    assert {row.state for row in rows} == {"succeeded"}
+    assert {row.kind for row in rows} == {
+        "corpus", "test_set", "subwords", "align", "train", "decode", "score", "compare", "recall", "latency",
+    }  # fmt: skip
