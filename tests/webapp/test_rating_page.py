@@ -223,6 +223,31 @@ def test_hostile_texts_are_shown_as_they_are_and_the_last_item_ends(site, open_p
     assert page.title() == "Rating"
 
 
+def test_a_refused_save_is_told_and_the_next_item_comes(site, open_page) -> None:
+    campaigns.create_campaign(
+        site.database, "pangolin-3", study="quagga", test_set="narwhal", systems=SYSTEMS, limit=2
+    )
+    link, late = site.rater_link("pangolin-3", "late")
+    page = open_page(link)
+    page.locator(".board .track").first.wait_for()
+    first = shown_texts(page)
+    for row in range(len(first)):
+        press_at(page, row, 8)
+    page.wait_for_timeout(700)
+    with site.database.transaction() as session:  # the lease runs out, and somebody else is quicker
+        (mine,) = session.scalars(select(Assignment).where(Assignment.rater_id == late))
+        mine.lease_until = mine.created_at
+    _, quick = site.rater_link("pangolin-3", "quick")
+    work = assignment.next_item(site.database, quick)
+    assert work is not None
+    assert sorted(work.outputs) == sorted(first)
+    page.get_by_role("button", name="Save").click()
+    page.get_by_text("this item was given to somebody else").wait_for()
+    item_on(page, 1)
+    assert sorted(shown_texts(page)) != sorted(first)
+    assert stored(site, late, first) == {}
+
+
 def test_a_withdrawn_rater_can_save_nothing_more(site, campaign, open_page) -> None:
     from creamtea.human import access
 

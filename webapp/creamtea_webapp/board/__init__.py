@@ -25,8 +25,10 @@ def _component() -> Callable[..., Any]:
     return st.components.v2.component("creamtea_board", html=html, css=css, js=js)
 
 
-def board(work: Work, on_draft: Callable[[Any], None], on_saved: Callable[[Any], None]) -> None:
-    """Show an item. The callbacks get what the browser sent: unchecked, it may be anything.
+def board(work: Work, notice: str, on_draft: Callable[[Any], None], on_saved: Callable[[Any], None]) -> None:
+    """Show an item, with a notice above it where the last scores were not saved.
+
+    The callbacks get what the browser sent: unchecked, it may be anything.
 
     The key holds the assignment's id: Streamlit carries the values of a reused key over.
     """
@@ -42,6 +44,7 @@ def board(work: Work, on_draft: Callable[[Any], None], on_saved: Callable[[Any],
             "source": work.source,
             "outputs": work.outputs,
             "draft": work.draft,
+            "notice": notice,
             "item": work.done + 1,
             "total": work.total,
             "sourceLanguage": work.source_language,

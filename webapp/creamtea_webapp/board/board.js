@@ -18,6 +18,7 @@ export default function render({ parentElement, data, setStateValue, setTriggerV
     board = new Board(parentElement, data);
     boards.set(parentElement, board);
   }
+  board.say(data.notice);
   board.send = (name, value) =>
     name === "saved" ? setTriggerValue(name, value) : setStateValue(name, value);
   return () => board.leave();
@@ -35,6 +36,7 @@ class Board {
     const template = find("template.output").content.firstElementChild;
     this.rows = data.outputs.map((text, i) => new Row(template, text, data.targetLanguage, i, this));
     find(".outputs").replaceChildren(...this.rows.map((row) => row.element));
+    this.notice = find(".notice");
     this.left = find(".left");
     this.save = find(".save");
     this.save.onclick = () => this.submit();
@@ -65,7 +67,19 @@ class Board {
     this.show();
     this.send("saved", { assignment: this.assignment, steps: [...this.steps] });
     // Saving the same scores again stores nothing new, so a lost answer may be repeated.
-    this.again = setTimeout(() => { this.saving = false; this.show(); }, PATIENCE);
+    this.again = setTimeout(() => this.release(), PATIENCE);
+  }
+
+  // A notice is why the server did not save: the scores stay and may be saved again.
+  say(notice) {
+    this.notice.textContent = notice;
+    if (notice) this.release();
+  }
+
+  release() {
+    clearTimeout(this.again);
+    this.saving = false;
+    this.show();
   }
 
   leave() {

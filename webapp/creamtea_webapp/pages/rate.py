@@ -16,15 +16,13 @@ NOTICE = "rating-notice"
 
 def page() -> None:
     _, rater_id = session.require_rater()
-    notice = st.session_state.pop(NOTICE, None)
-    if notice:
-        st.warning(notice)
+    notice = st.session_state.pop(NOTICE, "")
     work = assignment.next_item(session.database(), rater_id)
     if work is None:
         st.html("<h1>All done</h1><p>Every item is rated and saved. Thank you! You can close this page.</p>")
         return
     with st.empty():  # holds one element: the old board goes as the new one comes
-        board(work, on_draft=_draft, on_saved=_save)
+        board(work, notice, on_draft=_draft, on_saved=_save)
 
 
 def _draft(sent: Any) -> None:
