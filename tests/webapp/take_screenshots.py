@@ -28,7 +28,7 @@ from creamtea.store.database import Database, open_database
 from creamtea.store.queries import find_study
 
 CAMPAIGN = "screenshots"
-WIDTHS = {"desktop": (1280, 1000), "phone": (390, 844)}
+WIDTHS = {"desktop": (1280, 1480), "phone": (390, 1100)}
 
 
 def main(study: str, test_set: str, folder: str) -> None:
@@ -91,9 +91,6 @@ def photograph(browser: Browser, database: Database, url: str, study: str, outpu
         page.locator(".outputs .segment").first.wait_for()
         page.wait_for_timeout(3000)  # the plots
         page.screenshot(path=output / f"report-{name}.png")
-        tall(page, width)
-        page.wait_for_timeout(3000)
-        page.screenshot(path=output / f"report-{name}-whole.png")
         context.close()
 
         context = browser.new_context(viewport={"width": width, "height": height})
@@ -117,7 +114,9 @@ def rate_all_but_one(page: Any) -> None:
 
 
 def tall(page: Page, width: int) -> None:
-    """Make the window as tall as the page: Streamlit scrolls inside of it."""
+    """Make the window as tall as what it shows: Streamlit scrolls inside of it."""
+    page.set_viewport_size({"width": width, "height": 200})
+    page.wait_for_timeout(300)
     height = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
     page.set_viewport_size({"width": width, "height": height})
     page.wait_for_timeout(800)
