@@ -16,6 +16,7 @@ from creamtea.store.tables import StepRow, StudyRow, StudyStep
 REMEDIES = {
     "deterministic": "trying again cannot change this: mend what the message names, then run the study again",
     "infrastructure": "`creamtea retry {name}` tries again, and goes on from the last checkpoint",
+    "timeout": "after raising the limit, run the study again: it goes on from the last checkpoint",
 }
 
 
@@ -79,22 +80,28 @@ def conclude(database: Database, study_id: int, *, as_json: bool, **facts: Any) 
         from creamtea.report.terminal import make_console, render
 
         render(build_report(database, study_id), make_console())
-        for text in explain(outcome):
+        for text in advise(outcome):
             typer.echo(text, err=True)
     raise typer.Exit(outcome.exit_code)
 
 
-def explain(outcome: Outcome) -> list[str]:
-    """One entry for each thing that went wrong, with what to do."""
-    lines = [f"warning: {problem.node} has no result: {problem.error}" for problem in outcome.unavailable]
-    for problem in outcome.failed:
-        tries = f" after {problem.attempts} attempts" if problem.attempts > 1 else ""
-        lines.append(f"failed: {problem.node}{tries}: {problem.error}")
-        if problem.kind in REMEDIES:
-            lines.append(f"  {REMEDIES[problem.kind].format(name=outcome.study)}")
+def advise(outcome: Outcome) -> list[str]:
+    """What to do about what went wrong; the report has said what it was, each on one line."""
+    lines = []
+    for kind, remedy in REMEDIES.items():
+        problems = [problem for problem in outcome.failed if problem.kind == kind]
+        if problems:
+            places = ", ".join(problem.node for problem in problems)
+            lines.append(f"{places}: {remedy.format(name=outcome.study)}")
+        for problem in problems:
+            first, *more = problem.error.splitlines()
+            if more:  # an error that nobody foresaw comes with its traceback
+                lines += [f"{problem.node}: {first}", *(f"    {line}" for line in more)]
     if outcome.left_out:
         count = len(outcome.left_out)
-        lines.append(f"{count} {'step' if count == 1 else 'steps'} behind them did not run")
+        lines.append(f"{count} {'step' if count == 1 else 'steps'} behind what failed did not run")
+    if outcome.unavailable:
+        lines.append("what is unavailable is tried again by the next run")
     if outcome.state == "cancelled":
         lines.append(f"the study was cancelled; `creamtea retry {outcome.study}` goes on with it")
     return lines

@@ -42,8 +42,8 @@ class Counts:
         self.failed += isinstance(event, StepFailed)
 
     def __str__(self) -> str:
-        of = "" if self.total is None else f" of {self.total}"
-        parts = [f"{self.ran + self.reused}{of} steps done"]
+        of = "steps" if self.total is None else f"of {self.total} steps"
+        parts = [f"{self.ran + self.reused} {of} done"]
         parts += [f"{self.reused} reused"] if self.reused else []
         parts += [f"{self.failed} failed"] if self.failed else []
         return ", ".join(parts)

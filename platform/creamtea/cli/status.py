@@ -8,15 +8,16 @@ from datetime import datetime
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.cli import workplace as shared
+from creamtea.report.terminal import make_console
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
@@ -49,7 +50,7 @@ def status(
         if as_json:
             typer.echo(json.dumps(_facts(database, name), ensure_ascii=False))
             return
-        console = Console()
+        console = make_console()
         facts = _facts(database, name)
         if not watch:
             console.print(_drawn(facts))
@@ -154,7 +155,7 @@ def _studies_table(facts: dict[str, Any]) -> RenderableType:
 
 
 def _steps_table(facts: dict[str, Any]) -> RenderableType:
-    table = Table("step", "state", "attempts", "progress", "seconds", "error")
+    table = Table(Column("step", no_wrap=True), "state", "attempts", "progress", "seconds", "error")
     for step in facts["steps"]:
         table.add_row(
             escape(step["node"]),

@@ -162,8 +162,7 @@ class Controller:
         self._fail(
             task,
             "timeout",
-            f"ran longer than {minutes:g} minutes; raise resources.{task.kind}.timeout_minutes in the study, "
-            "and run it again: it goes on from its last checkpoint",
+            f"ran longer than {minutes:g} minutes, its resources.{task.kind}.timeout_minutes in the study",
         )
 
     def _stop(self, task: StepTask) -> None:

@@ -1,0 +1,164 @@
+"""The command line in processes of its own, with fake steps where a test wants them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import psutil
+import pytest
+
+FAKES = Path(__file__).parent / "fakes"
+sys.path.append(str(FAKES))
+
+import fake_steps  # noqa: E402
+
+from creamtea.cli.main import main  # noqa: E402
+from creamtea.study.catalogue import STEP_KINDS  # noqa: E402
+
+STUDY = """
+name: tiny
+languages: {source: en, target: de}
+corpora: {grammar: {kind: synthetic, train: 100, dev: 10}}
+subwords: {joint: {vocabulary: 100}}
+variants:
+  softmax: {corpus: grammar, subwords: joint, objective: {kind: softmax}}
+  scones: {corpus: grammar, subwords: joint, objective: {kind: scones}}
+systems:
+  softmax-greedy: {variant: softmax}
+  scones-greedy: {variant: scones}
+test_sets: {test: {kind: synthetic, corpus: grammar, lines: 4}}
+metrics: [{kind: bleu}]
+baseline: softmax-greedy
+"""
+
+
+@dataclass
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@dataclass
+class CommandLine:
+    """Runs `creamtea` with a home of its own: in this process, or by `start` in one of its own."""
+
+    folder: Path
+    environment: dict[str, str]
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    def __call__(self, *arguments: str | Path, **environment: str) -> Done:
+        output, errors = io.StringIO(), io.StringIO()
+        with (
+            patch.dict(os.environ, {**self.environment, **environment}, clear=True),
+            patch.object(sys, "argv", ["creamtea", *map(str, arguments)]),
+            contextlib.chdir(self.folder),
+            contextlib.redirect_stdout(output),
+            contextlib.redirect_stderr(errors),
+        ):
+            try:
+                main()
+                code = 0
+            except SystemExit as ended:
+                code = int(ended.code or 0)
+        return Done(code, output.getvalue(), errors.getvalue())
+
+    def start(self, *arguments: str | Path, **environment: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "creamtea.cli.main", *arguments],
+            cwd=self.folder,
+            env={**self.environment, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.started.append(process)
+        return process
+
+    def json(self, *arguments: str | Path, **environment: str) -> Any:
+        done = self(*arguments, "--json", **environment)
+        return json.loads(done.stdout)
+
+    def state(self, name: str = "tiny") -> dict[str, str]:
+        """The states of the study's steps, by node; empty while there is no study."""
+        done = self("status", name, "--json")
+        return (
+            {step["node"]: step["state"] for step in json.loads(done.stdout)["steps"]} if done.stdout else {}
+        )
+
+    def stop(self) -> None:
+        """End what the test left: our own processes, and detached controllers by the test's home."""
+        for process in self.started:
+            process.kill()
+            process.communicate()
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get("CREAMTEA_HOME") == str(self.home):
+                    process.send_signal(signal.SIGKILL)
+            except psutil.Error:
+                continue
+
+
+@pytest.fixture
+def creamtea(tmp_path: Path, sqlite_template: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandLine]:
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(("CREAMTEA_", "RAY_"))
+    }
+    environment |= {
+        "CREAMTEA_HOME": str(tmp_path / "home"),
+        "HOME": str(tmp_path),
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": str(FAKES),
+        "COLUMNS": "200",
+    }
+    for name, kind in list(STEP_KINDS.items()):  # `register` below replaces them all
+        monkeypatch.setitem(STEP_KINDS, name, kind)
+    fake_steps.register()
+    (tmp_path / "home").mkdir()
+    shutil.copyfile(sqlite_template, tmp_path / "home" / "creamtea.db")
+    line = CommandLine(tmp_path, environment)
+    yield line
+    line.stop()
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.yaml"
+    path.write_text(STUDY)
+    return path
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def wait_for() -> Callable[..., None]:
+    def wait(condition: Callable[[], bool], seconds: float = 60) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, "waited in vain"
+            time.sleep(0.1)
+
+    return wait

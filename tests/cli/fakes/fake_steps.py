@@ -1,0 +1,77 @@
+"""Every step kind, done in no time: plausible rows, made up. `FAKES` (JSON) says what goes wrong.
+
+{"train": "error"} makes every train step fail; "unavailable", "infrastructure" and "sleep" do what they
+say, and "once" fails the first attempt only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from creamtea.engine.step import MetricRow, StepContext, StepResult
+from creamtea.errors import InfrastructureError, StepError, StepUnavailable
+from creamtea.study import catalogue
+
+LINES = 4
+
+
+@dataclass(frozen=True)
+class FakeKind(catalogue.StepKind):
+    @property
+    def entrypoint(self) -> str:
+        return f"fake_steps_{self.name}"
+
+
+def register() -> None:
+    """Replace every step kind of this process by its fake."""
+    for name, kind in list(catalogue.STEP_KINDS.items()):
+        fake = FakeKind(name, kind.version, kind.what)
+        catalogue.STEP_KINDS[name] = fake
+        module = ModuleType(fake.entrypoint)
+        module.run = lambda context, name=name: run(name, context)  # type: ignore[attr-defined]
+        sys.modules[fake.entrypoint] = module
+
+
+def run(kind: str, context: StepContext) -> StepResult:
+    go_wrong(json.loads(os.environ.get("FAKES", "{}")).get(kind), context)
+    lines = []
+    if kind == "test_set":
+        lines = [{"index": n, "source": f"s{n}", "reference": f"r{n}", "idioms": []} for n in range(LINES)]
+        write(context.output / "segments.jsonl", lines)
+    if kind == "decode":
+        row = {"score": -1.0, "length": 1, "selected_size": 10}
+        write(
+            context.output / "hypotheses.jsonl", [{"index": n, "text": f"r{n}", **row} for n in range(LINES)]
+        )
+    if kind == "score":
+        return StepResult([MetricRow(context.params["metric"]["kind"], 50.0, 49.0, 51.0)])
+    return StepResult()
+
+
+def write(path: Path, rows: list[dict[str, object]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def go_wrong(how: str | None, context: StepContext) -> None:
+    match how:
+        case "error":
+            raise StepError("the loss is NaN at update 3")
+        case "unavailable":
+            raise StepUnavailable("the metric's model cannot be had here")
+        case "infrastructure":
+            raise InfrastructureError("the disk went away")
+        case "once" if context.checkpoints.load("failed") is None:
+            marker = context.output.parent / "failed"
+            marker.touch()
+            context.checkpoints.save("failed", marker)
+            raise InfrastructureError("the disk went away")
+        case "sleep":
+            for tick in range(1200):
+                context.progress(tick, 1200, "asleep")
+                time.sleep(0.05)

@@ -1,0 +1,253 @@
+"""run, submit, status, cancel, retry and controller, in processes of their own, with fake steps."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Wait = Callable[..., None]
+INLINE = ("--executor", "inline")
+
+
+def test_run_prints_the_report_and_reuses_everything_the_second_time(creamtea, study: Path) -> None:
+    first = creamtea("run", study, *INLINE)
+    assert first.returncode == 0, first.stderr
+    assert "softmax-greedy" in first.stdout
+    assert "done      score/softmax-greedy/1/test/bleu" in first.stderr
+    assert "10 of 10 steps done" in first.stderr
+    second = creamtea("run", study, *INLINE, "--json")
+    facts = json.loads(second.stdout)
+    assert (facts["state"], facts["steps"], facts["reused"]) == ("succeeded", {"succeeded": 10}, 10)
+    assert second.stderr == ""
+
+
+def test_a_failed_step_is_named_with_what_to_do_and_exit_code_1(creamtea, study: Path) -> None:
+    done = creamtea("run", study, *INLINE, "--quiet", FAKES='{"train": "error"}')
+    assert done.returncode == 1
+    assert "train/softmax/1: the loss is NaN at update 3" in done.stdout
+    assert done.stderr.splitlines() == [
+        "train/softmax/1, train/scones/1: trying again cannot change this: mend what the message names, then "
+        "run the study again",
+        "5 steps behind what failed did not run",
+    ]
+    facts = creamtea.json("run", study, *INLINE, "--quiet", FAKES='{"decode": "error"}')
+    assert [problem["node"] for problem in facts["failed"]] == [
+        "decode/softmax-greedy/1/test",
+        "decode/scones-greedy/1/test",
+    ]
+    assert facts["failed"][0]["error"] == "the loss is NaN at update 3"
+    assert len(facts["left_out"]) == 3
+
+
+def test_an_unavailable_metric_leaves_the_study_done(creamtea, study: Path) -> None:
+    done = creamtea("run", study, *INLINE, "--quiet", FAKES='{"score": "unavailable"}')
+    assert done.returncode == 0
+    assert "the metric's model cannot be had here" in done.stdout
+    assert done.stderr == "what is unavailable is tried again by the next run\n"
+    again = creamtea.json("run", study, *INLINE, "--quiet")
+    assert (again["steps"], again["reused"]) == ({"succeeded": 10}, 8)
+
+
+def test_an_infrastructure_failure_is_tried_again_by_itself(creamtea, study: Path) -> None:
+    done = creamtea("run", study, *INLINE, FAKES='{"subwords": "once"}')
+    assert done.returncode == 0
+    assert "retry     subwords/grammar/joint: the disk went away" in done.stderr
+
+
+def test_status_shows_studies_and_steps(creamtea, study: Path) -> None:
+    empty = creamtea("status")
+    assert (empty.returncode, empty.stdout) == (0, "no study yet; `creamtea run STUDY.yaml` makes one\n")
+    creamtea("run", study, *INLINE, "--quiet", FAKES='{"train": "error"}')
+    assert "3/10" in creamtea("status").stdout
+    [listed] = creamtea.json("status")["studies"]
+    assert (listed["study"], listed["state"], listed["steps"]) == (
+        "tiny",
+        "failed",
+        {"failed": 7, "succeeded": 3},
+    )
+    shown = creamtea("status", "tiny", "--watch")  # ends at once: the study has ended
+    assert "deterministic: the loss is NaN at update 3" in shown.stdout
+    steps = {step["node"]: step for step in creamtea.json("status", "tiny")["steps"]}
+    assert steps["train/softmax/1"]["error_kind"] == "deterministic"
+    assert steps["decode/softmax-greedy/1/test"]["error"] == "did not run, because train/softmax/1 failed"
+
+
+def test_interrupt_and_go_on(creamtea, study: Path, wait_for: Wait) -> None:
+    process = creamtea.start("run", study, *INLINE, "--quiet", FAKES='{"train": "sleep"}')
+    wait_for(lambda: "running" in creamtea.state().values())
+    process.send_signal(signal.SIGTERM)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert told.startswith("creamtea: interrupted. The same command, or `creamtea retry tiny`, goes on")
+    assert creamtea.state()["train/softmax/1"] == "cancelled"
+    facts = creamtea.json("retry", "tiny", *INLINE, "--quiet")
+    assert (facts["steps"], facts["reused"]) == ({"succeeded": 10}, 2)
+
+
+def test_kill_9_and_go_on(creamtea, study: Path, wait_for: Wait) -> None:
+    process = creamtea.start("run", study, *INLINE, "--quiet", FAKES='{"train": "sleep"}')
+    wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
+    process.kill()
+    process.wait()
+    facts = creamtea.json("run", study, *INLINE, "--quiet")
+    assert (facts["steps"], facts["reused"]) == ({"succeeded": 10}, 2)
+
+
+def test_cancel_from_another_process(creamtea, study: Path, wait_for: Wait) -> None:
+    process = creamtea.start("run", study, *INLINE, "--quiet", FAKES='{"train": "sleep"}')
+    wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
+    progress = [step["progress"] for step in creamtea.json("status", "tiny")["steps"] if step["progress"]]
+    assert progress[0]["message"] == "asleep"
+    done = creamtea("cancel", "tiny")
+    assert (done.returncode, done.stdout) == (0, "cancelled tiny; `creamtea retry tiny` goes on with it\n")
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "the study was cancelled; `creamtea retry tiny` goes on with it" in told
+    again = creamtea("cancel", "tiny")
+    assert (again.returncode, again.stderr) == (
+        2,
+        "creamtea: study tiny has ended already (cancelled): there is nothing to cancel\n",
+    )
+
+
+def test_submit_leaves_a_controller_that_serves_and_goes(creamtea, study: Path, wait_for: Wait) -> None:
+    facts = creamtea.json("submit", study, *INLINE, FAKES='{"train": "sleep"}')
+    assert facts["state"] == "queued"
+    wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
+    refused = creamtea("run", study, *INLINE)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("creamtea: another controller works on this database: process ")
+    assert "queue the study with `creamtea submit`" in refused.stderr
+    other = creamtea("submit", study, *INLINE, "--set", "name=other")  # served by the same controller
+    assert other.returncode == 0, other.stderr
+    assert len(list((creamtea.home / "logs").iterdir())) == 1
+    creamtea("cancel", "tiny")
+    creamtea("cancel", "other")
+    wait_for(lambda: creamtea.json("status")["controller"] is None)
+    assert "started   train/softmax/1" in Path(facts["log"]).read_text()
+
+
+def test_submit_wait_has_the_exit_codes_of_run(creamtea, study: Path) -> None:
+    failed = creamtea("submit", study, *INLINE, "--wait", "--quiet", FAKES='{"train": "error"}')
+    assert failed.returncode == 1
+    assert "5 steps behind what failed did not run" in failed.stderr
+    done = creamtea("submit", study, *INLINE, "--wait")
+    assert done.returncode == 0, done.stderr
+    assert "10 of 10 steps done, 3 reused" in done.stderr
+    assert "softmax-greedy" in done.stdout
+
+
+def test_a_stopped_controller_leaves_its_study_to_the_next(creamtea, study: Path, wait_for: Wait) -> None:
+    facts = creamtea.json("submit", study, *INLINE, FAKES='{"train": "sleep"}')
+    wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
+    pid = int(creamtea.json("status")["controller"].split()[1])
+    os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: creamtea.json("status")["controller"] is None)
+    assert "the controller was stopped; the next one goes on" in Path(facts["log"]).read_text()
+    assert creamtea.state()["train/softmax/1"] == "ready"
+    done = creamtea("controller", *INLINE, "--until-idle")
+    assert done.returncode == 0, done.stderr
+    assert set(creamtea.state().values()) == {"succeeded"}
+
+
+def test_a_controller_waits_for_a_run_to_end(creamtea, study: Path, wait_for: Wait) -> None:
+    first = creamtea.start("run", study, *INLINE, "--quiet", FAKES='{"train": "sleep"}')
+    wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
+    assert creamtea("submit", study, *INLINE, "--set", "name=other").returncode == 0
+    assert set(creamtea.state("other").values()) & {"queued", "ready", "pending", "running"}
+    first.kill()
+    first.wait()
+    creamtea("cancel", "tiny")
+    wait_for(lambda: set(creamtea.state("other").values()) == {"succeeded"})
+
+
+# ---------------------------------------------------------------- what users get wrong
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["status", "nosuch"], "no study 'nosuch'; the database has no study yet; "),
+        (["cancel", "nosuch"], "no study 'nosuch'; the database has no study yet; "),
+        (["retry", "nosuch"], "no study 'nosuch'; the database has no study yet; "),
+        (["run", "nosuch.yaml"], "nosuch.yaml: "),
+        (
+            ["run", "tiny.yaml", "--executor", "cloud"],
+            "--executor cloud: there is no such executor; it is one of ray, inline\n",
+        ),
+        (
+            ["run", "tiny.yaml", "--executor", "inline", "--address", "head:6379"],
+            "--address names a Ray cluster, which --executor inline does not use\n",
+        ),
+        (
+            ["run", "tiny.yaml", "--address", "head"],
+            "--address head: write HOST:PORT of the Ray head, as `ray start --head` prints it\n",
+        ),
+        (
+            ["submit", "tiny.yaml", "--address", "ray://head:10001"],
+            "--address ray://head:10001: write HOST:PORT",
+        ),
+        (["run", "tiny.yaml", "--set", "baseline=nosuch"], "--set baseline=nosuch: baseline: found"),
+    ],
+)
+def test_wrong_input_is_one_message_and_exit_code_2(
+    creamtea, study: Path, arguments: list[str], message: str
+) -> None:
+    done = creamtea(*arguments)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("creamtea: " + message)
+    assert "Traceback" not in done.stderr
+    assert creamtea.json("status")["studies"] == [], "nothing was queued"
+
+
+def test_an_unknown_option_and_command_have_exit_code_2(creamtea, study: Path) -> None:
+    assert creamtea("run", study, "--frobnicate").returncode == 2
+    assert creamtea("frobnicate").returncode == 2
+
+
+def test_an_artefact_root_that_cannot_be_written(creamtea, study: Path) -> None:
+    file = creamtea.folder / "file"
+    file.touch()
+    for root in (file / "artefacts", Path("/proc/artefacts")):
+        done = creamtea("run", study, *INLINE, CREAMTEA_ARTEFACTS=str(root))
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"creamtea: cannot write artefacts to {root}: ")
+        assert "CREAMTEA_ARTEFACTS" in done.stderr
+
+
+def test_an_address_where_nothing_answers(creamtea, study: Path, free_port: int) -> None:
+    for command in ("run", "submit"):
+        done = creamtea(command, study, "--address", f"127.0.0.1:{free_port}")
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"creamtea: --address 127.0.0.1:{free_port}: no Ray head answers there")
+    with socket.socket() as mute:  # something listens, but it is no Ray
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        done = creamtea("run", study, "--address", f"127.0.0.1:{mute.getsockname()[1]}")
+    assert done.returncode == 2
+    assert "no Ray head answers there" in done.stderr
+
+
+def test_a_database_in_use_is_said_in_one_line(creamtea, study: Path) -> None:
+    held = sqlite3.connect(creamtea.home / "creamtea.db", isolation_level=None)
+    held.execute("BEGIN IMMEDIATE")
+    done = creamtea("run", study, *INLINE)
+    held.close()
+    assert done.returncode == 1
+    assert done.stderr.startswith("creamtea: the database failed: database is locked.")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_traceback_is_shown_on_demand(creamtea) -> None:
+    process = creamtea.start("--traceback", "status", "nosuch")
+    _, told = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "Traceback" in told
+    assert "InputError: no study 'nosuch'" in told
