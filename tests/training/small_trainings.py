@@ -51,7 +51,7 @@ def reversals(count: int, longest: int, seed: int) -> Pairs:
 
 
 def development(pairs: Pairs) -> Development:
-    references = [Numbers().decode(row[:-1]) for row in pairs.targets]
+    references = [Numbers().decode(row[:-1].tolist()) for row in pairs.targets]
     return Development(pairs, references, Numbers())
 
 
@@ -85,5 +85,5 @@ def trainer(
         if done >= kill_at:
             raise Killed
 
-    dev = development(reversals(20, 5, seed=9) if dev is None else dev)
-    return Trainer(params, pairs, dev, torch.device("cpu"), FolderCheckpoints(folder), progress)
+    held_out = development(reversals(20, 5, seed=9) if dev is None else dev)
+    return Trainer(params, pairs, held_out, torch.device("cpu"), FolderCheckpoints(folder), progress)

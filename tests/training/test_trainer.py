@@ -139,9 +139,7 @@ def test_a_loss_that_is_no_number_names_its_update(tmp_path: Path, monkeypatch: 
         return loss * (math.nan if made.at.update >= 3 else 1.0), translation
 
     monkeypatch.setattr(made, "losses_of", poisoned)
-    with pytest.raises(
-        StepError, match=r"loss is nan at update 3: lower training\.learning_rate"
-    ):
+    with pytest.raises(StepError, match=r"loss is nan at update 3: lower training\.learning_rate"):
         made.run()
 
 

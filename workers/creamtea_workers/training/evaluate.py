@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from sacrebleu.metrics import BLEU
 
 from creamtea_workers.corpora.batches import Pairs, plan_in_order
-from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.interface import TranslationModel, output_logits
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.objectives.base import Objective
@@ -24,13 +24,22 @@ BLEU_SENTENCES = 500
 BLEU_BATCH = 64
 
 
+class Subwords(Protocol):
+    """What is asked of a `SubwordModel`."""
+
+    size: int
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids."""
+
+
 @dataclass(frozen=True)
 class Development:
     """The development set: encoded pairs, and the references of its first sentences as text."""
 
     pairs: Pairs
     references: Sequence[str]
-    subwords: SubwordModel
+    subwords: Subwords
 
 
 @dataclass(frozen=True)

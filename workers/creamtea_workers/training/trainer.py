@@ -70,10 +70,10 @@ class Trainer:
         self.planned = -1  # the epoch that `plan` is of
         self.losses: list[Tensor] = []  # (2,): loss, sum of translation losses; since the last look
         self.said = ""
+        self.total = self.expected_updates()
 
     def run(self) -> Outcome:
         self.resume()
-        self.total = self.expected_updates()
         clock = time.monotonic()
         while not self.stopped():
             if self.at.position == len(self.plan_of(self.at.epoch)):

@@ -1,0 +1,172 @@
+"""Training speed on a CPU: target tokens (padding not counted) a second, by objective and threads.
+
+    python bench/train_speed.py [--source FILE --target FILE] [--threads 1 2] [--updates 40] [--json]
+
+The shape is that of Multi30k: 3 + 3 layers, width 128, feed-forward 512, a vocabulary of 4000, bf16
+autocast. Without files the text is random, with the lengths of Multi30k (11 to 25 subwords, mostly).
+Whole updates are timed, batch making and optimiser included; validation and checkpoints are not. Every
+row is a process of its own, so that thread pools and malloc start fresh.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+OBJECTIVES: dict[str, dict[str, Any]] = {
+    "softmax": {"kind": "softmax", "label_smoothing": 0.1},
+    "scones": {"kind": "scones", "alpha": 0.5},
+    "entmax": {"kind": "entmax", "label_smoothing": 0.1},
+}
+ROWS = [("softmax", False), ("softmax", True), ("scones", False), ("entmax", False)]
+VOCABULARY = 4000
+WARM_UP = 10  # updates before the clock starts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--source", type=Path, help="source text, one sentence a line")
+    parser.add_argument("--target", type=Path, help="target text, line by line")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--updates", type=int, default=40)
+    parser.add_argument("--batch-tokens", type=int, default=2048)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--row", help=argparse.SUPPRESS)  # one measurement, in a process of its own
+    arguments = parser.parse_args()
+    if (arguments.source is None) != (arguments.target is None):
+        parser.error("--source and --target go together")
+    if arguments.row:
+        objective, nvs, threads = json.loads(arguments.row)
+        print(json.dumps(measure(arguments, objective, nvs, threads)))
+        return
+    if not arguments.json:
+        print(f"{processor_name()}, {os.cpu_count()} cores, torch {version('torch')}")
+    results = []
+    for threads in arguments.threads:
+        for objective, nvs in ROWS:
+            results.append(in_new_process([objective, nvs, threads]))
+            if not arguments.json:
+                show(results[-1], heading=len(results) == 1)
+    if arguments.json:
+        print(json.dumps(results, indent=2))
+
+
+def processor_name() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def in_new_process(row: list[Any]) -> dict[str, Any]:
+    environment = {**os.environ, "OMP_NUM_THREADS": str(row[2])}
+    command = [sys.executable, __file__, *sys.argv[1:], "--row", json.dumps(row)]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+def show(result: dict[str, Any], heading: bool) -> None:
+    if heading:
+        print(f"{'objective':<10} {'NVS head':<9} {'threads':>7} {'tokens/s':>9} {'tokens/CPU s':>13}")
+    print(
+        f"{result['objective']:<10} {'yes' if result['nvs'] else 'no':<9} {result['threads']:>7} "
+        f"{result['tokens_per_second']:>9,.0f} {result['tokens_per_cpu_second']:>13,.0f}",
+        flush=True,
+    )
+
+
+def measure(arguments: argparse.Namespace, objective: str, nvs: bool, threads: int) -> dict[str, Any]:
+    from creamtea.study.spec import Architecture, Nvs, Training
+    from creamtea_workers.corpora.batches import plan_epoch
+    from creamtea_workers.runtime import prepare_torch
+    from creamtea_workers.training.evaluate import Development
+    from creamtea_workers.training.trainer import Trainer
+
+    device = prepare_torch(threads, 0)
+    pairs, subwords = load_pairs(arguments)
+    params = {
+        "objective": OBJECTIVES[objective],
+        "architecture": Architecture().model_dump(),
+        "nvs": Nvs().model_dump() if nvs else None,
+        "training": Training(batch_tokens=arguments.batch_tokens).model_dump(),
+        "seed": 1,
+    }
+    trainer = Trainer(params, pairs, Development(pairs, [], subwords), device, Unused(), lambda *_: None)
+    plan = plan_epoch(pairs, arguments.batch_tokens, seed=1, epoch=0)
+    tokens, wall, processor = 0, 0.0, 0.0
+    for update in range(WARM_UP + arguments.updates):
+        if update == WARM_UP:
+            tokens, wall, processor = 0, time.perf_counter(), time.process_time()
+        batch = pairs.batch(plan[update % len(plan)])
+        trainer.update(batch)
+        tokens += batch.target_tokens
+    wall, processor = time.perf_counter() - wall, time.process_time() - processor
+    return {
+        "objective": objective,
+        "nvs": nvs,
+        "threads": threads,
+        "batch_tokens": arguments.batch_tokens,
+        "tokens_per_second": tokens / wall,
+        "tokens_per_cpu_second": tokens / processor,
+        "torch": version("torch"),
+        "processor": processor_name(),
+    }
+
+
+class Unused:
+    """No checkpoints are saved."""
+
+    def save(self, name: str, source: Path) -> None:
+        raise NotImplementedError
+
+    def load(self, name: str) -> Path | None:
+        return None
+
+
+class RandomSubwords:
+    size = VOCABULARY
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return ""
+
+
+def load_pairs(arguments: argparse.Namespace) -> tuple[Any, Any]:
+    """(pairs, subwords): of the files, with a vocabulary of their own, or random ones."""
+    from creamtea.study.spec import Subwords
+    from creamtea_workers.corpora.batches import Pairs
+    from creamtea_workers.corpora.subwords import SubwordModel, train_subwords
+    from creamtea_workers.corpora.text import read_lines
+
+    if arguments.source is None:
+        random = np.random.default_rng(1)
+        lengths = np.clip(random.normal(17, 6, size=(20000, 1)) + random.normal(0, 2, size=(20000, 2)), 4, 60)
+        sources, targets = (
+            [random.integers(4, VOCABULARY, int(n)).tolist() for n in lengths[:, side]] for side in (0, 1)
+        )
+        return Pairs(sources, targets), RandomSubwords()
+    with tempfile.TemporaryDirectory() as folder:
+        model = Path(folder) / "subwords.model"
+        spec = Subwords(kind="bpe", vocabulary=VOCABULARY)
+        train_subwords([arguments.source, arguments.target], spec, model)
+        subwords = SubwordModel.load(model)
+    source, target = (
+        subwords.encode_lines(read_lines(file)) for file in (arguments.source, arguments.target)
+    )
+    return Pairs(source, target), subwords
+
+
+if __name__ == "__main__":
+    main()
