@@ -47,7 +47,7 @@ def test_without_scores_the_hypotheses_are_the_same(selected: bool) -> None:
 def test_finished_rows_leave_the_computation() -> None:
     model = TableModel(7, seed=0, end=-50.0)  # nobody finishes: the limits decide
     found = decode(model, "softmax", selected=False)
-    assert model.rows_stepped == [6, 5, 4, 4, 3, 3, 3, 3, 3]
+    assert model.rows_stepped == [6, 6, 4, 4, 3, 3, 3, 3, 3]  # together, a quarter or more at a time
     assert [len(h.tokens) for h in found] == LIMITS
     assert not any(h.finished for h in found)
 
