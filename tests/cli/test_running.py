@@ -128,6 +128,9 @@ def test_submit_leaves_a_controller_that_serves_and_goes(creamtea, study: Path, 
     other = creamtea("submit", study, *INLINE, "--set", "name=other")  # served by the same controller
     assert other.returncode == 0, other.stderr
     assert len(list((creamtea.home / "logs").iterdir())) == 1
+    elsewhere = creamtea("submit", study, "--address", "127.0.0.1:6379")
+    assert elsewhere.returncode == 2
+    assert "uses its own machine, not 127.0.0.1:6379; leave --address out" in elsewhere.stderr
     creamtea("cancel", "tiny")
     creamtea("cancel", "other")
     wait_for(lambda: creamtea.json("status")["controller"] is None)

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from creamtea.cli import workplace as shared
-from creamtea.errors import InputError
+from creamtea.engine.lease import live_controller
+from creamtea.store.database import Database
 
 WAIT = 2.0  # seconds between looks whether another controller has ended
 
@@ -30,32 +31,41 @@ def controller(
     until_idle: Annotated[
         bool, typer.Option("--until-idle", help="Leave when no study is unfinished.")
     ] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="While `creamtea run` works on the database, wait until it ends.")
-    ] = False,
 ) -> None:
     """Run every queued study of the database, until interrupted.
 
-    `creamtea submit` starts one by itself where none lives; a permanent one is a service of a team.
-    Interrupting it loses nothing: the next controller goes on.
+    `creamtea submit` starts one by itself where none lives; a permanent one is a service of a team. It
+    waits while another controller lives. Interrupting it loses nothing: the next controller goes on.
     """
     from creamtea.cli.progress import shown
     from creamtea.cli.run import stoppable
-    from creamtea.engine import lease, state
+    from creamtea.engine import state
     from creamtea.engine.controller import Controller
 
     runs_steps = shared.make_executor(executor, address)
     with shared.opened_database() as database:
         store = shared.artefact_store()
-        while wait and (live := lease.live_controller(database)) is not None:
-            if live.study_id is None:
-                raise InputError(lease.refusal(live))
-            time.sleep(WAIT)
         try:
             with stoppable(), shown(None, 0, False) as display:
-                Controller(database, store, runs_steps, display).run(
-                    until=lambda: until_idle and state.idle(database)
-                )
+                while _may_begin(database, until_idle):
+                    Controller(database, store, runs_steps, display).run(
+                        until=lambda: until_idle and state.idle(database)
+                    )
+                    if state.idle(database):  # else a study came while the lease was given back
+                        return
         except KeyboardInterrupt:
             typer.echo("creamtea: the controller was stopped; the next one goes on", err=True)
             raise typer.Exit(130) from None
+
+
+def _may_begin(database: Database, until_idle: bool) -> bool:
+    """Wait until no other controller lives; False if that one serves every study, as this one would."""
+    told = False
+    while (live := live_controller(database)) is not None:
+        if live.study_id is None and until_idle:
+            return False
+        if not told:
+            typer.echo(f"waiting for another controller: {live}", err=True)
+            told = True
+        time.sleep(WAIT)
+    return True

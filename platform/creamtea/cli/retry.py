@@ -36,12 +36,12 @@ def retry(
         with database.session() as session:
             study = find_study(session, name)
         live = live_controller(database)
-        if live is None or live.study_id is not None:
+        if live is not None and live.study_id is not None:
             shared.refuse_second_controller(database)
-            submission = requeue(database, store, study.id)
+        submission = requeue(database, store, study.id)
+        if live_controller(database) is None:
             carry_out(database, store, runs_steps, submission, as_json=as_json, quiet=quiet)
             return
-        requeue(database, store, study.id)
     if as_json:
         typer.echo(json.dumps({"study": name, "study_id": study.id, "state": "queued"}))
     else:

@@ -58,19 +58,16 @@ def submit(
     runs_steps = shared.make_executor(executor, address)
     with shared.opened_database() as database:
         store = shared.artefact_store()
-        live = live_controller(database)
-        serving = live is not None and live.study_id is None
-        if serving:
-            _check_same_cluster(live, address)
-        else:
+        if not _serves(live_controller(database), address):
             runs_steps.check()
         submission = shared.submit_study(database, store, study, data, override, priority)
         log = "the controller's log"
-        if not serving:
+        # asked again: a controller that found nothing more to do may have left meanwhile
+        live = live_controller(database)
+        if not _serves(live, address):
             log = str(_start_controller(database, executor, address, behind=live))
-        name = submission.name
         if not wait:
-            _tell(submission.study_id, name, log, as_json)
+            _tell(submission.study_id, submission.name, log, as_json)
             return
         started = time.monotonic()
         total = len(set(submission.nodes.values()))
@@ -81,12 +78,16 @@ def submit(
         conclude(database, submission.study_id, as_json=as_json, reused=submission.reused, seconds=seconds)
 
 
-def _check_same_cluster(live: LiveController | None, address: str | None) -> None:
-    if live is not None and address and address != live.address:
+def _serves(live: LiveController | None, address: str | None) -> bool:
+    """Does a controller live that will run what is queued? InputError if it uses another cluster."""
+    if live is None or live.study_id is not None:
+        return False
+    if address and address != live.address:
         raise InputError(
             f"the controller of this database, {live}, uses {live.address or 'its own machine'}, not "
             f"{address}; leave --address out, or stop that process first"
         )
+    return True
 
 
 def _start_controller(
@@ -101,7 +102,7 @@ def _start_controller(
     logs = Settings.load().home / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     log = logs / f"controller-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"
-    command = [sys.executable, "-m", "creamtea.cli.main", "controller", "--until-idle", "--wait"]
+    command = [sys.executable, "-m", "creamtea.cli.main", "controller", "--until-idle"]
     command += ["--executor", executor, *(["--address", address] if address else [])]
     with log.open("wb") as output:
         process = subprocess.Popen(
