@@ -13,17 +13,25 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
+
+from creamtea.study.spec import Architecture, Nvs, Subwords, Training
+from creamtea_workers.corpora.batches import Pairs, plan_epoch
+from creamtea_workers.corpora.subwords import SubwordModel, train_subwords
+from creamtea_workers.corpora.text import read_lines
+from creamtea_workers.runtime import prepare_torch
+from creamtea_workers.search.systems import device_name
+from creamtea_workers.training.evaluate import Development
+from creamtea_workers.training.trainer import Trainer
 
 OBJECTIVES: dict[str, dict[str, Any]] = {
     "softmax": {"kind": "softmax", "label_smoothing": 0.1},
@@ -32,6 +40,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
 }
 ROWS = [("softmax", False), ("softmax", True), ("scones", False), ("entmax", False)]
 VOCABULARY = 4000
+CPU = torch.device("cpu")
 WARM_UP = 10  # updates before the clock starts
 
 
@@ -52,7 +61,7 @@ def main() -> None:
         print(json.dumps(measure(arguments, objective, nvs, threads)))
         return
     if not arguments.json:
-        print(f"{processor_name()}, {os.cpu_count()} cores, torch {version('torch')}")
+        print(f"{device_name(CPU)}, torch {torch.__version__}")
     results = []
     for threads in arguments.threads:
         for objective, nvs in ROWS:
@@ -61,13 +70,6 @@ def main() -> None:
                 show(results[-1], heading=len(results) == 1)
     if arguments.json:
         print(json.dumps(results, indent=2))
-
-
-def processor_name() -> str:
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
 
 
 def in_new_process(row: list[Any]) -> dict[str, Any]:
@@ -89,13 +91,7 @@ def show(result: dict[str, Any], heading: bool) -> None:
 
 
 def measure(arguments: argparse.Namespace, objective: str, nvs: bool, threads: int) -> dict[str, Any]:
-    from creamtea.study.spec import Architecture, Nvs, Training
-    from creamtea_workers.corpora.batches import plan_epoch
-    from creamtea_workers.runtime import prepare_torch
-    from creamtea_workers.training.evaluate import Development
-    from creamtea_workers.training.trainer import Trainer
-
-    device = prepare_torch(threads, 0)
+    prepare_torch(threads)
     pairs, subwords = load_pairs(arguments)
     params = {
         "objective": OBJECTIVES[objective],
@@ -104,7 +100,7 @@ def measure(arguments: argparse.Namespace, objective: str, nvs: bool, threads: i
         "training": Training(batch_tokens=arguments.batch_tokens).model_dump(),
         "seed": 1,
     }
-    trainer = Trainer(params, pairs, Development(pairs, [], subwords), device, Unused(), lambda *_: None)
+    trainer = Trainer(params, pairs, Development(pairs, [], subwords), CPU, Unused(), lambda *_: None)
     plan = plan_epoch(pairs, arguments.batch_tokens, seed=1, epoch=0)
     tokens, wall, processor = 0, 0.0, 0.0
     for update in range(WARM_UP + arguments.updates):
@@ -121,8 +117,8 @@ def measure(arguments: argparse.Namespace, objective: str, nvs: bool, threads: i
         "batch_tokens": arguments.batch_tokens,
         "tokens_per_second": tokens / wall,
         "tokens_per_cpu_second": tokens / processor,
-        "torch": version("torch"),
-        "processor": processor_name(),
+        "torch": torch.__version__,
+        "device": device_name(CPU),
     }
 
 
@@ -145,11 +141,6 @@ class RandomSubwords:
 
 def load_pairs(arguments: argparse.Namespace) -> tuple[Any, Any]:
     """(pairs, subwords): of the files, with a vocabulary of their own, or random ones."""
-    from creamtea.study.spec import Subwords
-    from creamtea_workers.corpora.batches import Pairs
-    from creamtea_workers.corpora.subwords import SubwordModel, train_subwords
-    from creamtea_workers.corpora.text import read_lines
-
     if arguments.source is None:
         random = np.random.default_rng(1)
         lengths = np.clip(random.normal(17, 6, size=(20000, 1)) + random.normal(0, 2, size=(20000, 2)), 4, 60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 
 import torch
@@ -10,12 +11,14 @@ import torch
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3  # malloc.h
 
 
-def prepare_torch(cpus: int, gpus: float) -> torch.device:
-    """Use `cpus` threads and keep freed memory; the device to work on: a GPU if the step has one."""
+def prepare_torch(cpus: int) -> None:
+    """Use `cpus` threads, deterministic kernels where there are any, and keep freed memory."""
     torch.set_num_threads(cpus)
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic only with it
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     if sys.platform == "linux":
         keep_freed_memory()
-    return torch.device("cuda" if gpus > 0 and torch.cuda.is_available() else "cpu")
 
 
 def keep_freed_memory() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +15,14 @@ from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import read_lines
 from creamtea_workers.models.build import save_model
 from creamtea_workers.runtime import prepare_torch
+from creamtea_workers.search.systems import device_name, step_device
 from creamtea_workers.training.evaluate import BLEU_SENTENCES, Development
 from creamtea_workers.training.trainer import Outcome, Trainer
 
 
 def run(context: StepContext) -> StepResult:
-    device = prepare_torch(context.cpus, context.gpus)
-    make_deterministic()
+    prepare_torch(context.cpus)
+    device = step_device(context.gpus)
     corpus = context.input("corpus")
     subwords = SubwordModel.load(context.input("subwords") / "subwords.model")
     pairs = training_pairs(corpus, subwords, Training.model_validate(context.params["training"]))
@@ -31,13 +31,6 @@ def run(context: StepContext) -> StepResult:
     outcome = trainer.run()
     save_model(context.output, outcome.model, context.params)
     return StepResult(metrics(outcome, pairs), curves(outcome), facts(outcome, device))
-
-
-def make_deterministic() -> None:
-    """Deterministic kernels where there are any; without filling every new tensor, which is for debugging."""
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
 
 def training_pairs(corpus: Path, subwords: SubwordModel, training: Training) -> Pairs:
@@ -81,7 +74,7 @@ def curves(outcome: Outcome) -> list[PointRow]:
 def facts(outcome: Outcome, device: torch.device) -> dict[str, Any]:
     at = outcome.position
     return {
-        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        "device": device_name(device),
         "threads": torch.get_num_threads(),
         "stopped": outcome.stopped,
         "averaged_updates": sorted(best.update for best in at.best),

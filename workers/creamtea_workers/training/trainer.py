@@ -70,24 +70,25 @@ class Trainer:
         self.planned = -1  # the epoch that `plan` is of
         self.losses: list[Tensor] = []  # (2,): loss, sum of translation losses; since the last look
         self.said = ""
+        self.clock = 0.0  # since when the seconds of training are not counted yet
         self.total = self.expected_updates()
 
     def run(self) -> Outcome:
         self.resume()
-        clock = time.monotonic()
+        self.clock = time.monotonic()
         while not self.stopped():
             if self.at.position == len(self.plan_of(self.at.epoch)):
                 self.at.epoch, self.at.position = self.at.epoch + 1, 0
                 if self.training.validate_every is None:
-                    clock = self.validate(clock)
+                    self.validate()
                 continue
             self.update(self.pairs.batch(self.plan[self.at.position]).to(self.device))
             if self.training.validate_every and self.at.update % self.training.validate_every == 0:
-                clock = self.validate(clock)
+                self.validate()
             elif self.at.update % self.training.checkpoint_every == 0:
-                clock = self.checkpoint(clock)
+                self.checkpoint()
         if self.at.validated != self.at.update:
-            self.validate(clock)
+            self.validate()
         self.model.load_state_dict(average_best(self.checkpoints, self.at.best))
         evaluation = evaluate(self.model.eval(), self.objective, self.development, self.device)
         return Outcome(self.model, evaluation, self.at, self.stopped())
@@ -162,11 +163,21 @@ class Trainer:
                 "training.learning_rate or training.clip, or lengthen training.warmup"
             )
         self.at.loss_sum += rows[:, 1].double().sum().item()
-        self.progress(self.at.update, self.total, f"epoch {self.at.epoch + 1}{self.said}")
+        self.tell()
 
-    def validate(self, clock: float) -> float:
+    def tell(self) -> None:
+        epoch = self.at.epoch + (self.at.position > 0)  # between two epochs: the one that has ended
+        self.progress(self.at.update, self.total, f"epoch {epoch}{self.said}")
+
+    def count_seconds(self) -> None:
+        """Add the time since `clock` to the training's."""
+        now = time.monotonic()
+        self.at.seconds += now - self.clock
+        self.clock = now
+
+    def validate(self) -> None:
         self.look()
-        self.at.seconds += time.monotonic() - clock
+        self.count_seconds()
         result = evaluate(self.model, self.objective, self.development, self.device)
         if not math.isfinite(result.loss):
             raise StepError(
@@ -184,8 +195,9 @@ class Trainer:
         self.at.validated = self.at.update
         self.record(result)
         self.said = f", dev BLEU {result.bleu:.1f}"
-        self.progress(self.at.update, self.total, f"epoch {self.at.epoch + 1}{self.said}")
-        return self.checkpoint(time.monotonic())
+        self.tell()
+        self.clock = time.monotonic()
+        self.checkpoint()
 
     def record(self, result: Evaluation) -> None:
         values = {
@@ -198,12 +210,11 @@ class Trainer:
         self.at.loss_sum, self.at.loss_tokens = 0.0, 0
         self.at.points += [(name, self.at.update, y) for name, y in values.items() if math.isfinite(y)]
 
-    def checkpoint(self, clock: float) -> float:
-        """Save everything; returns the clock from which the next updates are timed."""
+    def checkpoint(self) -> None:
         self.look()
-        self.at.seconds += time.monotonic() - clock
+        self.count_seconds()
         save_position(self.checkpoints, self.at, self.model.state_dict(), self.optimiser.state_dict())
-        return time.monotonic()
+        self.clock = time.monotonic()
 
 
 def attention_kernels(device: torch.device) -> AbstractContextManager[None]:
