@@ -163,7 +163,10 @@ def points(settings: Sequence[Setting], counts: Counts, possible: NDArray[np.int
             (float(one[:, 0].mean()), float(one[:, 1 + position].sum() / total), setting.label)
             for setting, one in zip(settings, counts, strict=True)
         ]
-        rows += [PointRow(f"recall_{scope}", x, y, label) for x, y, label in sorted(curve)]
+        rows += [
+            PointRow(f"recall_{scope}", x, y, label)
+            for x, y, label in sorted(curve, key=lambda point: point[0])
+        ]
     return rows
 
 
