@@ -14,6 +14,7 @@ from creamtea.errors import StepError
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import write_jsonl
 from creamtea_workers.metrics.texts import read_jsonl
+from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.systems import TrainedModel, device_name, lexicon_file, step_device
 from creamtea_workers.search.translator import Translation, Translator
 
@@ -30,7 +31,7 @@ def run(context: StepContext) -> StepResult:
     text), `truncated` (share cut at the length limit; its detail has the counts), `sentences_per_second`
     (search with selection; loading, subwords and files not counted).
     """
-    torch.set_num_threads(context.cpus)
+    prepare_torch(context.cpus)
     device = step_device(context.gpus)
     segments = read_jsonl(context.input("test_set") / "segments.jsonl")
     subwords = SubwordModel.load(context.input("subwords") / "subwords.model")

@@ -27,6 +27,7 @@ from creamtea.stats.percentiles import RESAMPLES, median_interval, repetition_pe
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import write_jsonl
 from creamtea_workers.metrics.texts import read_jsonl
+from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.systems import TrainedModel, device_name, lexicon_file, step_device
 from creamtea_workers.search.translator import Translator
 
@@ -40,7 +41,7 @@ def run(context: StepContext) -> StepResult:
     detail is the median over repetitions of the ratio to the first system, in per cent.
     """
     protocol = context.params["latency"]
-    torch.set_num_threads(protocol["threads"])
+    prepare_torch(protocol["threads"])
     device = step_device(context.gpus)
     segments = read_jsonl(context.input("test_set") / "segments.jsonl")
     if not segments:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from creamtea.engine.step import MetricRow, PointRow, StepContext, StepResult
@@ -14,6 +13,7 @@ from creamtea.stats.bootstrap import SAMPLES, SEED, Array, Interval, bootstrap_i
 from creamtea.study.spec import FullVocabulary, LexiconSelection, Recall, Selection
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.metrics.texts import read_jsonl
+from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.systems import SELECTION, TrainedModel, lexicon_file, step_device
 from creamtea_workers.selection.coverage import (
     Counts,
@@ -56,7 +56,7 @@ def run(context: StepContext) -> StepResult:
     each with a 95 % bootstrap interval over segments; points `recall_sentence` and `recall_idiom` against
     the mean size for every setting of the sweep.
     """
-    torch.set_num_threads(context.cpus)
+    prepare_torch(context.cpus)
     selection = SELECTION.validate_python(context.params["selection"])
     settings = Setting.all_of(selection, Recall.model_validate(context.params["sweep"]))
     segments = read_jsonl(context.input("test_set") / "segments.jsonl")
