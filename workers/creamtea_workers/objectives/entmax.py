@@ -64,7 +64,7 @@ def entmax15(logits: Tensor) -> Tensor:
 
 
 def shift_and_halve_(logits: Tensor) -> Tensor:
-    """z/2 with the row's maximum at 0, which entmax does not notice, and which keeps the digits of z/2 - τ."""
+    """z/2 with the row's maximum at 0: the same entmax, and z/2 - τ keeps its digits."""
     return logits.sub_(logits.amax(1, keepdim=True)).mul_(0.5)
 
 
@@ -76,7 +76,7 @@ def solve(half: Tensor) -> tuple[Tensor, Tensor]:
     for which they do not are done again with four times as many.
     """
     threshold, conjugate = torch.empty_like(half[:, :1]), torch.empty_like(half[:, 0])
-    rows, left = slice(None), half
+    rows, left = torch.arange(half.shape[0], device=half.device), half
     k = min(FIRST_K, half.shape[1])
     while True:
         tau, value, support = solve_sorted(left.topk(k, 1).values)
@@ -84,7 +84,7 @@ def solve(half: Tensor) -> tuple[Tensor, Tensor]:
         unsure = (support == k).nonzero()[:, 0]
         if k == half.shape[1] or len(unsure) == 0:
             return threshold, conjugate
-        rows = unsure if isinstance(rows, slice) else rows[unsure]
+        rows = rows[unsure]
         left = half[rows]
         k = min(4 * k, half.shape[1])
 

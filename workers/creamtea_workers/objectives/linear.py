@@ -26,16 +26,15 @@ def linear_loss(loss: LogitLoss, hidden: Tensor, weight: Tensor, bias: Tensor, t
     """Sum of the losses of hidden (N, D) under weight (V, D), bias (V,), targets (N,).
 
     The matrix products run in autocast's type where it is on, all else in fp32 (fp64 of fp64)."""
-    return LinearLoss.apply(loss, hidden, weight, bias, targets)
+    return LinearLoss.apply(loss, torch.is_grad_enabled(), hidden, weight, bias, targets)
 
 
 class LinearLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, loss, hidden, weight, bias, targets):  # type: ignore[no-untyped-def]
+    def forward(ctx, loss, differentiate, hidden, weight, bias, targets):  # type: ignore[no-untyped-def]
         device = hidden.device.type
         precise = torch.promote_types(weight.dtype, torch.float32)
         low = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
-        differentiate = any(ctx.needs_input_grad)
         matrix, rows, offset = weight.to(low), hidden.to(low), bias.to(precise)
         total = torch.zeros((), dtype=precise, device=hidden.device)
         if differentiate:
@@ -63,4 +62,4 @@ class LinearLoss(torch.autograd.Function):
         gradients = [
             (gradient * scale).to(dtype) for gradient, dtype in zip(ctx.saved_tensors, ctx.types, strict=True)
         ]
-        return None, *gradients, None
+        return None, None, *gradients, None
