@@ -1,0 +1,235 @@
+"""What people get wrong, through the command line: the whole message on standard error and the exit code."""
+
+from __future__ import annotations
+
+import socket
+import sqlite3
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from creamtea.cli.main import main
+from creamtea.store.schema import head, upgrade
+
+STUDY = """\
+name: small
+languages: {source: en, target: de}
+corpora:
+  text:
+    kind: files
+    train: [{source: train.en, target: train.de}]
+    dev: {source: dev.en, target: dev.de}
+subwords:
+  joint: {kind: bpe, vocabulary: 60}
+variants:
+  softmax:
+    corpus: text
+    subwords: joint
+    objective: {kind: softmax}
+    training: {max_updates: 1}
+systems:
+  greedy: {variant: softmax}
+  lexicon: {variant: softmax, selection: {kind: lexicon, k: 5}}
+baseline: greedy
+test_sets:
+  test: {kind: files, source: test.en, target: test.de}
+"""
+RUN = ["run", "study.yaml", "--executor", "inline", "--quiet"]
+Change = Callable[[], None]
+
+
+def edit(old: str, new: str) -> Change:
+    def change() -> None:
+        text = Path("study.yaml").read_text()
+        assert text.count(old) == 1
+        Path("study.yaml").write_text(text.replace(old, new))
+
+    return change
+
+
+def write(name: str, content: bytes) -> Change:
+    return lambda: Path(name).write_bytes(content) and None
+
+
+def newer_database() -> None:
+    url = "sqlite:///home/creamtea.db"
+    Path("home").mkdir()
+    upgrade(url)
+    with sqlite3.connect("home/creamtea.db") as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+
+
+def root_in_a_file() -> None:
+    Path("home").mkdir()
+    Path("home/artefacts").touch()
+
+
+ONE = "\n1 mistake in study.yaml"
+NOTHING: Change = lambda: None  # noqa: E731
+# what is wrong: (arguments, how it comes about, the message after "creamtea: ", with {place} for the folder)
+CASES: dict[str, tuple[list[str], Change, str]] = {
+    "unknown key": (
+        RUN,
+        edit("vocabulary: 60", "vocabulary: 60, seed: 1"),
+        "study.yaml:9: subwords.joint.seed: found an unknown key, allowed one of kind, vocabulary, "
+        "character_coverage" + ONE,
+    ),
+    "wrong type": (
+        RUN,
+        edit("vocabulary: 60", "vocabulary: many"),
+        'study.yaml:9: subwords.joint.vocabulary: found "many", allowed a whole number' + ONE,
+    ),
+    "unknown objective": (
+        RUN,
+        edit("{kind: softmax}", "{kind: hinge}"),
+        'study.yaml:14: variants.softmax.objective.kind: found "hinge", '
+        "allowed one of softmax, scones, entmax" + ONE,
+    ),
+    "k = 0": (
+        RUN,
+        edit("k: 5", "k: 0"),
+        "study.yaml:18: systems.lexicon.selection.k: found 0, allowed at least 1" + ONE,
+    ),
+    "a baseline that is no system": (
+        RUN,
+        edit("baseline: greedy", "baseline: gredy"),
+        'study.yaml:19: baseline: found "gredy", allowed a system: greedy, lexicon (did you mean greedy?)'
+        + ONE,
+    ),
+    "NVS without a head": (
+        RUN,
+        edit("{kind: lexicon, k: 5}", "{kind: nvs}"),
+        "study.yaml:18: systems.lexicon.selection.kind: found nvs, but the variant has no NVS head, "
+        "allowed full or lexicon, or a block `nvs: {}` in the variant" + ONE,
+    ),
+    "misaligned files": (
+        RUN,
+        write("train.de", b"one\ntwo\n"),
+        "study.yaml:6: corpora.text.train[0].target: found 30 lines in train.en and 2 in train.de, "
+        "allowed equal counts: line n of one file belongs to line n of the other; align them again" + ONE,
+    ),
+    "a missing file": (
+        RUN,
+        lambda: Path("dev.de").unlink(),
+        'study.yaml:7: corpora.text.dev.target: found "dev.de": no such file at dev.de, '
+        "allowed a text file, plain or gzip; paths are taken relative to --data" + ONE,
+    ),
+    "an empty corpus": (
+        RUN,
+        write("test.en", b""),
+        'study.yaml:21: test_sets.test.source: found "test.en": a file without text, '
+        "allowed at least one sentence" + ONE,
+    ),
+    "invalid UTF-8": (
+        RUN,
+        write("test.de", b"a\nb\n\xff\nd\ne\n"),
+        'study.yaml:21: test_sets.test.target: found "test.de": line 3 is not UTF-8, '
+        "allowed UTF-8 text; convert the file (iconv -t UTF-8)" + ONE,
+    ),
+    "broken YAML": (
+        RUN,
+        write("study.yaml", b"name: [\n"),
+        "study.yaml:2: found broken YAML (expected the node content, but found '<stream end>'), "
+        "allowed valid YAML" + ONE,
+    ),
+    "no such study": (
+        ["run", "nosuch.yaml"],
+        NOTHING,
+        "nosuch.yaml: no such file; give the path of a study (.yaml)",
+    ),
+    "a wrong --set": (
+        [*RUN, "--set", "variants.softmax.seed=3"],
+        NOTHING,
+        "--set variants.softmax.seed=3: variants.softmax.seed: found an unknown key, allowed one of corpus, "
+        "subwords, objective, architecture, nvs, training, seeds (did you mean seeds?)" + ONE,
+    ),
+    "an unknown executor": (
+        ["run", "study.yaml", "--executor", "slurm"],
+        NOTHING,
+        "--executor slurm: there is no such executor; it is one of ray, inline",
+    ),
+    "a malformed address": (
+        ["submit", "study.yaml", "--address", "head"],
+        NOTHING,
+        "--address head: write HOST:PORT of the Ray head, as `ray start --head` prints it",
+    ),
+    "an artefact root that cannot be written": (
+        RUN,
+        root_in_a_file,
+        "cannot write artefacts to {place}/home/artefacts: Not a directory; name a folder or address that "
+        "can be written in CREAMTEA_ARTEFACTS",
+    ),
+    "a database newer than the code": (
+        ["status"],
+        newer_database,
+        "SQLite file {place}/home/creamtea.db has schema revision 9999, which this creamtea does not know "
+        f"(it knows up to {head()}): the database is newer than this creamtea; install a newer creamtea",
+    ),
+    "a report of nothing": (
+        ["report", "nosuch"],
+        NOTHING,
+        "no study 'nosuch'; the database has no study yet; `creamtea run STUDY.yaml` makes one",
+    ),
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("CREAMTEA_DATABASE_URL", "CREAMTEA_ARTEFACTS", "RAY_ADDRESS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CREAMTEA_HOME", "home")
+    Path("study.yaml").write_text(STUDY)
+    for part, count in (("train", 30), ("dev", 5), ("test", 5)):
+        for side in ("en", "de"):
+            Path(f"{part}.{side}").write_text("".join(f"line {i} of {part}\n" for i in range(count)))
+    return tmp_path
+
+
+def call(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(sys, "argv", ["creamtea", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main()
+    return int(end.value.code or 0)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_one_message_and_exit_code_2(
+    case: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments, change, message = CASES[case]
+    change()
+    assert call(arguments, monkeypatch) == 2
+    assert capsys.readouterr().err == f"creamtea: {message.replace('{place}', str(place))}\n"
+
+
+def test_a_port_in_use(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        assert call(["serve", "--port", str(port)], monkeypatch) == 2
+    assert capsys.readouterr().err == (
+        f"creamtea: port {port} on 127.0.0.1 is in use, perhaps by another `creamtea serve`: stop that one "
+        f"or choose another port, e.g. --port {port + 1} (--port 0 takes any free one)\n"
+    )
+
+
+def test_a_vocabulary_larger_than_the_data_allows_fails_its_step(
+    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit("vocabulary: 60", "vocabulary: 6000")()
+    assert call(RUN, monkeypatch) == 1
+    told = capsys.readouterr()
+    assert told.err == (
+        "subwords/text/joint: trying again cannot change this: mend what the message names, then run the "
+        "study again\n11 steps behind what failed did not run\n"
+    )
+    assert (
+        "subwords: vocabulary 6000 is more than this corpus can fill: the largest possible for bpe is 94; set "
+        "vocabulary to 94 or less, or train on more text"
+    ) in " ".join(told.out.split())
