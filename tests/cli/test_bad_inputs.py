@@ -230,6 +230,6 @@ def test_a_vocabulary_larger_than_the_data_allows_fails_its_step(
         "study again\n11 steps behind what failed did not run\n"
     )
     assert (
-        "subwords: vocabulary 6000 is more than this corpus can fill: the largest possible for bpe is 94; set "
-        "vocabulary to 94 or less, or train on more text"
+        "subwords: vocabulary 6000 is more than this corpus can fill: the largest possible for bpe is 94; "
+        "set vocabulary to 94 or less, or train on more text"
     ) in " ".join(told.out.split())
