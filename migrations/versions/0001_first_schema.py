@@ -61,7 +61,7 @@ def upgrade() -> None:
         sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("name", sa.String(), nullable=False),
         sa.Column("config_hash", sa.String(), nullable=False),
-        sa.Column("spec", DOCUMENT, nullable=False),
+        sa.Column("spec", sa.JSON(), nullable=False),
         sa.Column("state", sa.String(), nullable=False),
         sa.Column("priority", sa.Integer(), nullable=False),
         sa.Column("code_version", sa.String(), nullable=False),

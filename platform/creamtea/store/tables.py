@@ -83,7 +83,7 @@ class StudyRow(Base):
     id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(index=True)
     config_hash: Mapped[str]  # sha256 of the canonical expanded spec
-    spec: Mapped[dict[str, Any]]  # the expanded spec
+    spec: Mapped[dict[str, Any]] = mapped_column(JSON)  # expanded; plain JSON keeps the order of its keys
     state: Mapped[str]
     priority: Mapped[int] = mapped_column(default=0)
     code_version: Mapped[str]
