@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from creamtea.engine.events import EngineEvent  # noqa: E402
 from creamtea.engine.executors.base import Executor  # noqa: E402
 from creamtea.engine.executors.inline import InlineExecutor  # noqa: E402
 from creamtea.store.artefacts import ArtefactStore  # noqa: E402
-from creamtea.store.database import Database  # noqa: E402
+from creamtea.store.database import Database, open_database  # noqa: E402
 from creamtea.study.catalogue import STEP_KINDS  # noqa: E402
 
 
@@ -39,6 +40,16 @@ def log(tmp_path: Path) -> Path:
 @pytest.fixture
 def store(tmp_path: Path) -> ArtefactStore:
     return ArtefactStore(tmp_path / "artefacts")
+
+
+@pytest.fixture
+def sqlite(sqlite_template: Path, tmp_path: Path) -> Iterator[Database]:
+    """A fresh SQLite database, where a second kind of database would show nothing new."""
+    path = tmp_path / "database.db"
+    shutil.copyfile(sqlite_template, path)
+    database = open_database(f"sqlite:///{path}")
+    yield database
+    database.close()
 
 
 @pytest.fixture

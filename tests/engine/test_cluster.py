@@ -26,7 +26,7 @@ from creamtea.engine.events import EngineEvent, StepProgressed
 from creamtea.engine.executors.ray import RayExecutor, check_address
 from creamtea.errors import InputError
 from creamtea.store.artefacts import ArtefactStore
-from creamtea.store.database import Database, open_database
+from creamtea.store.database import Database
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
@@ -135,15 +135,6 @@ def wait_for_head(cluster: Cluster) -> None:
         assert time.monotonic() < deadline, f"the head did not start: {log[-2000:]}"
 
 
-@pytest.fixture
-def sqlite(sqlite_template: Path, tmp_path: Path) -> Iterator[Database]:
-    path = tmp_path / "database.db"
-    shutil.copyfile(sqlite_template, path)
-    database = open_database(f"sqlite:///{path}")
-    yield database
-    database.close()
-
-
 @pytest.mark.timeout(400)
 def test_steps_run_on_both_nodes_and_go_on_when_one_is_lost(
     cluster: Cluster,
@@ -191,33 +182,36 @@ def wait_for_nodes(executor: RayExecutor, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("environment", "reason"),
+    ("command", "environment", "reason"),
     [
-        ({}, "and none was given"),
-        ({"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}, "and the one given is not the cluster's"),
-        ({"RAY_AUTH_MODE": "token"}, "and none was given"),
+        ("submit", {}, "and none was given"),
+        ("run", {"RAY_AUTH_MODE": "token"}, "and none was given"),
+        (
+            "submit",
+            {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64},
+            "and the one given is not the cluster's",
+        ),
     ],
 )
 def test_without_the_token_the_command_line_is_refused(
-    cluster: Cluster, environment: dict[str, str], reason: str, tmp_path: Path
+    cluster: Cluster, command: str, environment: dict[str, str], reason: str, tmp_path: Path
 ) -> None:
     study = tmp_path / "study.yaml"
     study.write_text("never read: the cluster is asked first\n")
     base = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    for command in ("submit", "run"):
-        done = subprocess.run(
-            [sys.executable, "-m", "creamtea.cli.main", command, study, "--address", cluster.address],
-            env={**base, "HOME": str(tmp_path), "CREAMTEA_HOME": str(tmp_path / "home"), **environment},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 2, done.stderr
-        assert done.stderr == (
-            f"creamtea: the Ray cluster at {cluster.address} asks for a token, {reason}: set "
-            "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH, a file) to the token that its "
-            "head was started with\n"
-        )
+    done = subprocess.run(
+        [sys.executable, "-m", "creamtea.cli.main", command, study, "--address", cluster.address],
+        env={**base, "HOME": str(tmp_path), "CREAMTEA_HOME": str(tmp_path / "home"), **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stderr == (
+        f"creamtea: the Ray cluster at {cluster.address} asks for a token, {reason}: set "
+        "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH, a file) to the token that its "
+        "head was started with\n"
+    )
 
 
 def test_the_right_token_is_accepted(cluster: Cluster) -> None:

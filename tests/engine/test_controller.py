@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import update
 from toy_steps import attempts
-from toy_study import ToyStudy, happenings, study_state
+from toy_study import ToyStudy, happenings, study_state, wait_for
 
 from creamtea.engine import lease as leases
 from creamtea.engine import state
@@ -44,27 +44,11 @@ TOYS = Path(__file__).parent / "toys"
 
 
 @pytest.fixture
-def sqlite(sqlite_template: Path, tmp_path: Path) -> Iterator[Database]:
-    path = tmp_path / "database.db"
-    shutil.copyfile(sqlite_template, path)
-    database = open_database(f"sqlite:///{path}")
-    yield database
-    database.close()
-
-
-@pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shorter waits, so that tests of the loop take no time."""
     monkeypatch.setattr("creamtea.engine.controller.LOOK", 0.05)
     monkeypatch.setattr("creamtea.engine.controller.POLL", 0.02)
     monkeypatch.setattr("creamtea.engine.state.BACK_OFF", state.BACK_OFF / 40)
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
 
 
 def test_a_study_runs_to_its_end_and_a_second_time_reuses_all(

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 from toy_controller import runtime_env
 from toy_steps import attempts
-from toy_study import ToyStudy, happenings
+from toy_study import ToyStudy, happenings, wait_for
 
 from creamtea.engine import state
 from creamtea.engine.controller import Controller
@@ -22,32 +20,16 @@ from creamtea.engine.events import EngineEvent, Notice, StepFailed, StepProgress
 from creamtea.engine.executors.ray import RayExecutor, check_address
 from creamtea.errors import InputError
 from creamtea.store.artefacts import ArtefactStore
-from creamtea.store.database import Database, open_database
+from creamtea.store.database import Database
 
 pytestmark = pytest.mark.slow
 TOYS = Path(__file__).parent / "toys"
-
-
-@pytest.fixture
-def sqlite(sqlite_template: Path, tmp_path: Path) -> Iterator[Database]:
-    path = tmp_path / "database.db"
-    shutil.copyfile(sqlite_template, path)
-    database = open_database(f"sqlite:///{path}")
-    yield database
-    database.close()
 
 
 @pytest.fixture(autouse=True)
 def short_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("creamtea.engine.state.BACK_OFF", state.BACK_OFF / 20)
     monkeypatch.setenv("RAY_AUTH_TOKEN", "t" * 32)  # set by the executor otherwise, and then left behind
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
 
 
 def ray_processes() -> set[int]:

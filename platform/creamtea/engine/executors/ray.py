@@ -126,6 +126,7 @@ class RayExecutor:
         if not self.address and "RAY_AUTH_TOKEN_PATH" not in os.environ:
             # a token of this run's own; Ray would write one into the home folder
             os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        _read_token()
         import ray
 
         options: dict[str, Any] = {"runtime_env": self._runtime_env} if self._runtime_env else {}
@@ -222,6 +223,7 @@ def check_address(address: str) -> None:
     from ray.core.generated import gcs_service_pb2, gcs_service_pb2_grpc
     from ray.exceptions import AuthenticationError
 
+    _read_token()
     try:
         maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
         with init_grpc_channel(address) as channel:
@@ -239,11 +241,17 @@ def check_address(address: str) -> None:
 
 
 def _refused(address: str) -> str:
-    from ray._private.authentication.authentication_token_setup import AuthenticationTokenLoader
-
-    found = AuthenticationTokenLoader.instance().has_token(ignore_auth_mode=True)
-    given = "the one given is not the cluster's" if found else "none was given"
+    given = "the one given is not the cluster's" if _read_token() else "none was given"
     return (
         f"the Ray cluster at {address} asks for a token, and {given}: set RAY_AUTH_MODE=token and "
         "RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH, a file) to the token that its head was started with"
     )
+
+
+def _read_token() -> bool:
+    """Read the token anew, from the environment or its file (Ray itself does once a process); is there one?"""
+    from ray._private.authentication.authentication_token_setup import AuthenticationTokenLoader
+
+    loader = AuthenticationTokenLoader.instance()
+    loader.reset_cache()
+    return bool(loader.has_token(ignore_auth_mode=True))
