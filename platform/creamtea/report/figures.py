@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from creamtea.report import text
+from creamtea.report.labels import GAP, Point, lifts
 from creamtea.report.model import Cell, Curve, Report, TestSetTable
 
 Spec = dict[str, Any]
@@ -79,7 +80,7 @@ def quality_against_latency(report: Report, test_set: str, metric: str) -> Spec 
                 "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
                 "encoding": {"x": x, "y": y, "color": colour, "tooltip": tooltip},
             },
-            *_labels({"x": x, "y": y, "text": {"field": "system"}, "color": colour}, rows, "latency"),
+            *_labels({"x": x, "y": y, "text": {"field": "system"}, "color": colour}, rows),
         ],
     )
 
@@ -166,7 +167,7 @@ def recall_against_size(report: Report, test_set: str, scope: str) -> Spec | Non
                 },
                 "encoding": {"x": x, "y": y, "tooltip": tooltip},
             },
-            *_labels(text_of, [row for row in rows if row["system"]], "size", logarithmic=True),
+            *_labels(text_of, [row for row in rows if row["system"]], logarithmic=True),
         ],
     )
 
@@ -218,16 +219,23 @@ def _missing(system: str, cell: Cell) -> str:
     return f"{system} ({'not measured' if cell.state == 'absent' else text.STATE_WORDS[cell.state]})"
 
 
-def _labels(encoding: Spec, rows: list[dict[str, Any]], x: str, logarithmic: bool = False) -> list[Spec]:
-    """Text beside the points, towards the middle of the figure so that none is cut off at its edge."""
-    drawn = [row[x] for row in rows if row[x] is not None]
-    low, high = (min(drawn), max(drawn)) if drawn else (0.0, 0.0)
+def _labels(encoding: Spec, rows: list[dict[str, Any]], logarithmic: bool = False) -> list[Spec]:
+    """Text beside the points, towards the middle of the figure so that none is cut off at its edge, and
+    lifted so that none lies on another. Adds the field `lift` to the rows."""
+    x, y, label = (encoding[channel]["field"] for channel in ("x", "y", "text"))
+    drawn = [row for row in rows if row.get(label) and row[x] is not None and row[y] is not None]
+    points = [Point(row[x], row[y], row[label]) for row in drawn]
+    for row in rows:
+        row["lift"] = None
+    for row, lift in zip(drawn, lifts(points, logarithmic), strict=True):
+        row["lift"] = lift
+    low, high = min((p.x for p in points), default=0.0), max((p.x for p in points), default=0.0)
     middle = math.sqrt(low * high) if logarithmic else (low + high) / 2
-    sides = (("left", 8, f"datum.{x} <= {middle}"), ("right", -8, f"datum.{x} > {middle}"))
+    sides = (("left", GAP, f"datum.{x} <= {middle}"), ("right", -GAP, f"datum.{x} > {middle}"))
     return [
         {
-            "transform": [{"filter": f"isValid(datum.{x}) && {where}"}],
-            "mark": {"type": "text", "align": align, "dx": dx, "dy": -9, "limit": 190},
+            "transform": [{"filter": f"isValid(datum.lift) && {where}"}],
+            "mark": {"type": "text", "align": align, "dx": dx, "dy": {"expr": "datum.lift"}, "limit": 190},
             "encoding": encoding,
         }
         for align, dx, where in sides
