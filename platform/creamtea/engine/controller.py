@@ -106,7 +106,7 @@ class Controller:
 
     def _settle(self) -> None:
         for blocked in state.settle(self._database):
-            self._emit(StepFailed(blocked.key, blocked.node, "upstream", blocked.error))
+            self._emit(StepFailed(blocked.key, blocked.node, blocked.kind, blocked.error))
 
     def _start_ready(self, lease: leases.Lease) -> None:
         # the executor is asked only when there is work: a study that is all reused never starts Ray

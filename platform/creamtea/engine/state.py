@@ -235,6 +235,7 @@ class Blocked:
 
     key: str
     node: str
+    kind: str  # "upstream" or "unavailable"
     error: str
 
 
@@ -275,7 +276,9 @@ def _fail_descendants(session: Session, now: datetime) -> list[Blocked]:
         .join(StepInput, StepInput.step_key == StepRow.key)
         .join(before, before.key == StepInput.input_key)
         .where(StepRow.state.in_(("pending", "ready")), before.state.in_(("failed", "cancelled")))
-        .order_by(StepRow.key, before.error_kind.in_(("upstream", "unavailable")), before.key)
+        .order_by(
+            StepRow.key, before.error_kind == "unavailable", before.error_kind == "upstream", before.key
+        )
     )
     blocked = []
     while rows := session.execute(doomed).all():
@@ -290,7 +293,7 @@ def _fail_descendants(session: Session, now: datetime) -> list[Blocked]:
             kind = "unavailable" if culprit.error_kind == "unavailable" else "upstream"
             step.state, step.error_kind, step.error, step.finished_at = "failed", kind, error, now
             session.add(Event(step_key=step.key, at=now, what="failed", detail=f"{kind}: {error}"))
-            blocked.append(Blocked(step.key, node_of(session, step.key), error))
+            blocked.append(Blocked(step.key, node_of(session, step.key), kind, error))
         session.flush()
     return blocked
 

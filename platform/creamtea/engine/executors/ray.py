@@ -249,7 +249,7 @@ def _refused(address: str) -> str:
 
 
 def _read_token() -> bool:
-    """Read the token anew, from the environment or its file (Ray itself does once a process); is there one?"""
+    """Read the token anew, where Ray does so once a process; is there one?"""
     from ray._private.authentication.authentication_token_setup import AuthenticationTokenLoader
 
     loader = AuthenticationTokenLoader.instance()
