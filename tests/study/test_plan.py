@@ -204,6 +204,21 @@ def test_comet_is_compared_by_its_segment_scores(write: Write) -> None:
     assert steps["compare/nvs/test/comet"].inputs["system"] == [steps["score/nvs/1/test/comet"].key]
 
 
+def test_a_checkpoint_enters_the_key_by_its_content(write: Write, tmp_path: Path) -> None:
+    metric = "metrics: [{kind: comet, model: comet/model.ckpt}]"
+    study = load_study(write(("baseline: greedy", f"baseline: greedy\n{metric}"))).study
+    node = "score/nvs/1/test/comet"
+    by_name = steps_of(plan(study, tmp_path))[node]
+    assert by_name.locations == {}
+    (tmp_path / "comet").mkdir()
+    (tmp_path / "comet/model.ckpt").write_bytes(b"one")
+    first = steps_of(plan(study, tmp_path))[node]
+    (tmp_path / "comet/model.ckpt").write_bytes(b"two")
+    second = steps_of(plan(study, tmp_path))[node]
+    assert len({by_name.key, first.key, second.key}) == 3
+    assert first.locations == {"comet/model.ckpt": str(tmp_path / "comet/model.ckpt")}
+
+
 # ---------------------------------------------------------------- what studies share
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +37,14 @@ class DataFiles:
     def digests(self, paths: Sequence[str]) -> dict[str, str]:
         known = {path: self._facts.get(path) for path in paths}
         return {path: facts.digest for path, facts in known.items() if facts is not None}
+
+    def checkpoint(self, path: str) -> dict[str, str]:
+        """{path: sha256} of a metric's checkpoint; empty where no such file lies: then it is a name."""
+        place = None if self.root is None else self.root / path
+        if place is None or not place.is_file():
+            return {}
+        with place.open("rb") as file:
+            return {path: hashlib.file_digest(file, "sha256").hexdigest()}
 
     def locations(self, paths: Sequence[str]) -> dict[str, str]:
         if self.root is None:

@@ -103,6 +103,7 @@ class _Planner:
         self.train: dict[tuple[str, int], str] = {}  # variant, seed
         self.decode: dict[tuple[str, int, str], str] = {}  # system, seed, test set
         self.score: dict[tuple[str, int, str, str], str] = {}  # system, seed, test set, metric
+        self.checkpoints = {metric_name(metric): self._checkpoint(metric) for metric in study.metrics}
         self._keys: set[str] = set()
 
     def plan(self) -> None:
@@ -155,6 +156,11 @@ class _Planner:
         if kind == "latency" and self.study.latency:
             return self.study.resources.get(kind, StepResources(cpus=self.study.latency.threads))
         return self.study.resources.get(kind, StepResources())
+
+    def _checkpoint(self, metric: Metric) -> dict[str, Any]:
+        """Parameters that pin a metric's model by its content, where it is a file and not a name."""
+        digests = self.files.checkpoint(metric.model) if metric.kind == "comet" else {}
+        return {"digests": digests} if digests else {}
 
     def _seeds(self, system: str) -> list[int]:
         return self.study.variants[self.study.systems[system].variant].seeds
@@ -259,9 +265,10 @@ class _Planner:
             metric_label = metric_name(metric)
             self.score[name, seed, test_set, metric_label] = self._add(
                 f"score/{place}/{metric_label}",
-                {"metric": _dump(metric), "languages": self.languages},
+                {"metric": _dump(metric), "languages": self.languages, **self.checkpoints[metric_label]},
                 {"test_set": [self.test_set[test_set]], "decode": [decode]},
                 {**labels, "metric": metric_label},
+                paths=list(self.checkpoints[metric_label].get("digests", {})),
             )
         if system.selection.kind != "full":
             params = {"selection": _dump(system.selection), "sweep": _dump(self.study.recall)}
