@@ -207,7 +207,7 @@ def test_comet_is_compared_by_its_segment_scores(write: Write) -> None:
 def test_a_checkpoint_enters_the_key_by_its_content(write: Write, tmp_path: Path) -> None:
     metric = "metrics: [{kind: comet, model: comet/model.ckpt}]"
     study = load_study(write(("baseline: greedy", f"baseline: greedy\n{metric}"))).study
-    node = "score/nvs/1/test/comet"
+    node = "score/nvs/1/test/comet-model.ckpt"
     by_name = steps_of(plan(study, tmp_path))[node]
     assert by_name.locations == {}
     (tmp_path / "comet").mkdir()
