@@ -146,8 +146,9 @@ def test_kill_9_of_controller_and_worker_changes_no_digit(undisturbed: Place, tm
     first.kill()  # the controller, and with it local Ray
     first.wait()
 
-    saved = place.checkpoint()
     second = place.start("run", str(STUDY))
+    wait_for(lambda: train_worker(second.pid), second)  # by now the first run's worker has gone, too
+    saved = place.checkpoint()
     wait_for(lambda: place.checkpoint() > saved, second)  # the training has gone on
     worker = train_worker(second.pid)
     assert worker is not None
