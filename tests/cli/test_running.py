@@ -81,7 +81,7 @@ def test_status_shows_studies_and_steps(creamtea, study: Path) -> None:
 
 def test_interrupt_and_go_on(creamtea, study: Path, wait_for: Wait) -> None:
     process = creamtea.start("run", study, *INLINE, "--quiet", FAKES='{"train": "sleep"}')
-    wait_for(lambda: "running" in creamtea.state().values())
+    wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
     process.send_signal(signal.SIGTERM)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -18,6 +18,7 @@ from creamtea.engine.events import (
 )
 from creamtea.engine.lease import live_controller
 from creamtea.engine.state import ended
+from creamtea.engine.submission import Submission
 from creamtea.errors import CreamteaError
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
@@ -27,13 +28,17 @@ LOOK = 1.0  # seconds between looks
 MISSING = 30.0  # seconds without any controller after which waiting is given up
 
 
-def follow(database: Database, store: ArtefactStore, study_id: int, log: str) -> Iterator[EngineEvent]:
+def follow(
+    database: Database, store: ArtefactStore, submission: Submission, log: str
+) -> Iterator[EngineEvent]:
     """What happens to the study, as events, until it has ended.
 
     CreamteaError when no controller is left that could go on with it; `log` is where to look then.
     """
-    nodes = _nodes(database, study_id)
-    seen = {key: row.state for key, row in _rows(database, study_id).items()}
+    study_id = submission.study_id
+    nodes = {key: node for node, key in reversed(submission.nodes.items())}
+    # what has ended between the submission and the first look is told as well
+    seen = {key: "succeeded" if key in submission.reused_keys else "pending" for key in nodes}
     alive_at = time.monotonic()
     while True:
         over = ended(database, study_id)  # before the rows, so that the last change is told
@@ -56,16 +61,6 @@ def follow(database: Database, store: ArtefactStore, study_id: int, log: str) ->
                 f"no controller works on the study any more; {log} says why. `creamtea submit` starts one"
             )
         time.sleep(LOOK)
-
-
-def _nodes(database: Database, study_id: int) -> dict[str, str]:
-    with database.session() as session:
-        places = session.execute(
-            select(StudyStep.step_key, StudyStep.node)
-            .where(StudyStep.study_id == study_id)
-            .order_by(StudyStep.position.desc())
-        ).all()
-    return {place.step_key: place.node for place in places}  # of a shared step, the first place
 
 
 def _rows(database: Database, study_id: int) -> dict[str, StepRow]:

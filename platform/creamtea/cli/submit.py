@@ -72,7 +72,7 @@ def submit(
         started = time.monotonic()
         total = len(set(submission.nodes.values()))
         with shown(total, submission.reused, quiet) as display:
-            for event in follow(database, store, submission.study_id, log):
+            for event in follow(database, store, submission, log):
                 display(event)
         seconds = round(time.monotonic() - started, 1)
         conclude(database, submission.study_id, as_json=as_json, reused=submission.reused, seconds=seconds)

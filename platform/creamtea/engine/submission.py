@@ -25,7 +25,11 @@ class Submission:
     study_id: int
     name: str
     nodes: dict[str, str]  # place in the study: step key
-    reused: int  # steps that had succeeded already
+    reused_keys: frozenset[str]  # steps that had succeeded already
+
+    @property
+    def reused(self) -> int:
+        return len(self.reused_keys)
 
 
 def submit(
@@ -158,16 +162,16 @@ def _inputs(session: Session, keys: Iterable[str]) -> dict[str, set[str]]:
     return found
 
 
-def _refresh(session: Session, rows: Sequence[StepRow], gone: set[str], now: datetime) -> int:
-    """Decide for every step (inputs first) whether it stands; returns how many are reused."""
+def _refresh(session: Session, rows: Sequence[StepRow], gone: set[str], now: datetime) -> frozenset[str]:
+    """Decide for every step (inputs first) whether it stands; returns the keys of those that are reused."""
     inputs = _inputs(session, [row.key for row in rows])
     again: set[str] = set()  # steps that had succeeded, and run once more
-    reused = 0
+    reused = set()
     for row in rows:
         before_again = bool(inputs.get(row.key, set()) & again)
         if row.state == "succeeded" and row.key not in gone and not before_again:
             session.add(Event(step_key=row.key, at=now, what="reused"))
-            reused += 1
+            reused.add(row.key)
         elif row.state == "succeeded":
             why = "its files are gone" if row.key in gone else "a step before it runs again"
             _reset(session, row, now, why)
@@ -176,7 +180,7 @@ def _refresh(session: Session, rows: Sequence[StepRow], gone: set[str], now: dat
             _reset(session, row, now, f"it had {row.state}" if row.state == "failed" else "it was cancelled")
         elif row.state == "ready":
             row.state = "pending"  # an input of it may have gone back to pending
-    return reused
+    return frozenset(reused)
 
 
 def _reset(session: Session, row: StepRow, now: datetime, why: str) -> None:
