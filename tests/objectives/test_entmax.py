@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from creamtea.study.spec import Entmax
 from creamtea_workers.objectives import build_objective
-from creamtea_workers.objectives.entmax import entmax15, smoothing_constant, solve
+from creamtea_workers.objectives.entmax import conjugate, entmax15, smoothing_constant, threshold
 
 entmax = pytest.importorskip("entmax")
 
 
 @pytest.mark.parametrize("scale", [1e-4, 0.1, 1.0, 10.0, 1e4])
-@pytest.mark.parametrize("size", [1, 2, 31, 32, 33, 700])
+@pytest.mark.parametrize("size", [1, 2, 33, 700])
 def test_is_that_of_the_entmax_package(scale: float, size: int) -> None:
-    """Small scales have the whole row in the support: every k is tried."""
+    """From the whole row in the support (small scales) to one word."""
     torch.manual_seed(1)
     logits = torch.randn(20, size, dtype=torch.float64) * scale
     torch.testing.assert_close(entmax15(logits), entmax.entmax15(logits, -1), atol=1e-9, rtol=1e-9)
@@ -45,16 +45,15 @@ def test_the_conjugate_is_the_maximum() -> None:
     torch.manual_seed(1)
     logits = torch.randn(6, 50, dtype=torch.float64) * 2
     logits -= logits.amax(1, keepdim=True)
-    conjugate = solve(logits / 2)[1]
+    tau = threshold(logits / 2)
+    highest = conjugate((logits / 2 - tau).clamp(min=0), tau)
 
     def objective(p: torch.Tensor) -> torch.Tensor:
         return (p * logits).sum(-1) - ((p**1.5).sum(-1) - 1) / 0.75
 
-    torch.testing.assert_close(conjugate, objective(entmax15(logits)))
+    torch.testing.assert_close(highest, objective(entmax15(logits)))
     for _ in range(20):
-        assert (
-            objective(torch.distributions.Dirichlet(torch.ones(6, 50).double()).sample()) < conjugate
-        ).all()
+        assert (objective(torch.distributions.Dirichlet(torch.ones(6, 50).double()).sample()) < highest).all()
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.01, 0.1, 0.5])

@@ -10,7 +10,7 @@ from torch import Tensor
 from creamtea_workers.objectives.linear import linear_loss
 
 ALPHA = 1.5
-FIRST_K = 32
+MOST_ITERATIONS = 60  # five to seven do; the limit is for rows that are not finite
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,14 @@ class EntmaxObjective:
         if epsilon:
             value = value + epsilon * (chosen - 2 * half.mean(1).sum())
             value = value + len(targets) * smoothing_constant(epsilon, size)
-        threshold, conjugate = solve(half)
-        p = half.sub_(threshold).clamp_(min=0.0).square_()
-        gradient = p.sub_(epsilon / size) if epsilon else p
-        gradient.scatter_add_(1, gold, p.new_full(gold.shape, epsilon - 1))  # p - q
-        return value + conjugate.sum(), gradient
+        tau = threshold(half)
+        root = half.sub_(tau).clamp_(min=0.0)  # √p
+        value = value + conjugate(root, tau).sum()
+        gradient = root.square_()
+        if epsilon:
+            gradient.sub_(epsilon / size)
+        gradient.scatter_add_(1, gold, gradient.new_full(gold.shape, epsilon - 1))  # p - q
+        return value, gradient
 
     def log_scores(self, logits: Tensor) -> Tensor:
         """Exactly -inf off the support."""
@@ -60,7 +63,7 @@ def smoothing_constant(epsilon: float, size: int) -> float:
 def entmax15(logits: Tensor) -> Tensor:
     """Exact 1.5-entmax of the rows of (n, V): p = [z/2 - τ]₊², Σ p = 1."""
     half = shift_and_halve_(logits.clone())
-    return half.sub_(solve(half)[0]).clamp_(min=0.0).square_()
+    return half.sub_(threshold(half)).clamp_(min=0.0).square_()
 
 
 def shift_and_halve_(logits: Tensor) -> Tensor:
@@ -68,40 +71,30 @@ def shift_and_halve_(logits: Tensor) -> Tensor:
     return logits.sub_(logits.amax(1, keepdim=True)).mul_(0.5)
 
 
-def solve(half: Tensor) -> tuple[Tensor, Tensor]:
-    """τ (n, 1) and the conjugate Ω*(z) = max_p p·z - Ω(p) (n,) of the rows of half = z/2 (n, V), whose
-    maximum is 0.
+def threshold(half: Tensor) -> Tensor:
+    """τ (n, 1) of the rows of half = z/2 (n, V), whose maximum is 0.
 
-    Both need the support alone. The largest k logits suffice when fewer than k of them are in it; the rows
-    for which they do not are done again with four times as many.
+    Newton's method on g(τ) = ‖[half - τ]₊‖ - 1, which is convex and falls: from τ = -1, where g ≥ 0, it
+    comes closer from the left without a step too far, and it ends at rounding error after five to seven
+    passes over the row, however large the support. Sorting (Peters, Niculae and Martins 2019, Algorithm 2)
+    takes twice as long for the 32 largest logits, and forty times as long for all of a row of 4,000.
     """
-    threshold, conjugate = torch.empty_like(half[:, :1]), torch.empty_like(half[:, 0])
-    rows, left = torch.arange(half.shape[0], device=half.device), half
-    k = min(FIRST_K, half.shape[1])
-    while True:
-        tau, value, support = solve_sorted(left.topk(k, 1).values)
-        threshold[rows], conjugate[rows] = tau, value
-        unsure = (support == k).nonzero()[:, 0]
-        if k == half.shape[1] or len(unsure) == 0:
-            return threshold, conjugate
-        rows = rows[unsure]
-        left = half[rows]
-        k = min(4 * k, half.shape[1])
+    tau = torch.full_like(half[:, :1], -1.0)
+    tolerance = 8 * torch.finfo(half.dtype).eps
+    for _ in range(MOST_ITERATIONS):
+        root = (half - tau).clamp_(min=0.0)
+        norm = torch.linalg.vector_norm(root, dim=1, keepdim=True)
+        step = (norm - 1) * norm / root.sum(1, keepdim=True)
+        tau += step
+        if step.max().item() <= tolerance:
+            break
+    return tau
 
 
-def solve_sorted(top: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """τ (n, 1), Ω*(z) (n,) and the size of the support (n,) of rows z/2 (n, k), sorted downwards.
+def conjugate(root: Tensor, tau: Tensor) -> Tensor:
+    """Ω*(z) = p·z - Ω(p) (n,), for z with its maximum at 0: root = √p (n, V) and τ (n, 1).
 
-    With the j largest in the support, τ_j = mean - √((1 - j · variance) / j) (Peters, Niculae and Martins
-    2019, Algorithm 2); the support is the largest j with τ_j ≤ top_j.
+    On the support z/2 = √p + τ, so that p·z = 2 Σ √p³ + 2τ, and Ω(p) = (Σ √p³ - 1) / 0.75.
     """
-    count = torch.arange(1, top.shape[1] + 1, dtype=top.dtype, device=top.device)
-    mean = top.cumsum(1) / count
-    scatter = (top * top).cumsum(1) - count * mean * mean  # j · variance
-    candidates = mean - ((1 - scatter) / count).clamp(min=0.0).sqrt()
-    support = (candidates <= top).sum(1)
-    tau = candidates.gather(1, support[:, None] - 1)
-    root = (top - tau).clamp(min=0.0)  # √p
-    p = root * root
-    negentropy = ((p * root).sum(1) - 1) / (ALPHA * (ALPHA - 1))
-    return tau, 2 * (p * top).sum(1) - negentropy, support
+    cubes = (root * root * root).sum(1)
+    return 2 * cubes + 2 * tau[:, 0] - (cubes - 1) / (ALPHA * (ALPHA - 1))
