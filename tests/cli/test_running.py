@@ -79,10 +79,11 @@ def test_status_shows_studies_and_steps(creamtea, study: Path) -> None:
     assert steps["decode/softmax-greedy/1/test"]["error"] == "did not run, because train/softmax/1 failed"
 
 
-def test_interrupt_and_go_on(creamtea, study: Path, wait_for: Wait) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_and_go_on(creamtea, study: Path, wait_for: Wait, number: signal.Signals) -> None:
     process = creamtea.start("run", study, *INLINE, "--quiet", FAKES='{"train": "sleep"}')
     wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
     assert told.startswith("creamtea: interrupted. The same command, or `creamtea retry tiny`, goes on")

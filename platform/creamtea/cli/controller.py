@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from threading import Event
 from typing import Annotated
 
 import typer
@@ -45,20 +45,19 @@ def controller(
     runs_steps = shared.make_executor(executor, address)
     with shared.opened_database() as database:
         store = shared.artefact_store()
-        try:
-            with stoppable(), shown(None, 0, False) as display:
-                while _may_begin(database, until_idle):
-                    Controller(database, store, runs_steps, display).run(
-                        until=lambda: until_idle and state.idle(database)
-                    )
-                    if state.idle(database):  # else a study came while the lease was given back
-                        return
-        except KeyboardInterrupt:
-            typer.echo("creamtea: the controller was stopped; the next one goes on", err=True)
-            raise typer.Exit(130) from None
+        with stoppable() as stop, shown(None, 0, False) as display:
+            while _may_begin(database, until_idle, stop):
+                Controller(database, store, runs_steps, display).run(
+                    until=lambda: stop.is_set() or (until_idle and state.idle(database))
+                )
+                if not stop.is_set() and state.idle(database):
+                    return  # else a study came while the lease was given back
+    if stop.is_set():
+        typer.echo("creamtea: the controller was stopped; the next one goes on", err=True)
+        raise typer.Exit(130)
 
 
-def _may_begin(database: Database, until_idle: bool) -> bool:
+def _may_begin(database: Database, until_idle: bool, stop: Event) -> bool:
     """Wait until no other controller lives; False if that one serves every study, as this one would."""
     told = False
     while (live := live_controller(database)) is not None:
@@ -67,5 +66,6 @@ def _may_begin(database: Database, until_idle: bool) -> bool:
         if not told:
             typer.echo(f"waiting for another controller: {live}", err=True)
             told = True
-        time.sleep(WAIT)
-    return True
+        if stop.wait(WAIT):
+            return False
+    return not stop.is_set()

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -74,29 +75,38 @@ def carry_out(
     started = time.monotonic()
     total = len(set(submission.nodes.values()))
     try:
-        with stoppable(), shown(total, submission.reused, quiet) as display:
-            Controller(database, store, executor, display).run(submission.study_id)
+        with stoppable() as stop, shown(total, submission.reused, quiet) as display:
+            Controller(database, store, executor, display).run(submission.study_id, until=stop.is_set)
+        interrupted = stop.is_set()
     except KeyboardInterrupt:
-        cancel(database, submission.study_id)
+        interrupted = True
+    if interrupted and cancel(database, submission.study_id):
         typer.echo(
             f"creamtea: interrupted. The same command, or `creamtea retry {submission.name}`, goes on from "
             "here: what is done is kept, and a training resumes from its last checkpoint",
             err=True,
         )
-        raise typer.Exit(130) from None
+        raise typer.Exit(130)
     seconds = round(time.monotonic() - started, 1)
     conclude(database, submission.study_id, as_json=as_json, reused=submission.reused, seconds=seconds)
 
 
 @contextmanager
-def stoppable() -> Iterator[None]:
-    """SIGTERM, as a service manager sends it, is taken like an interrupt."""
+def stoppable() -> Iterator[Event]:
+    """An event that is set by the first SIGINT (control-C) or SIGTERM (of a service manager).
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+    So the controller stops between two transactions and not in one. A second signal does not wait.
+    """
+    stop = Event()
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    def ask(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield
+        yield stop
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

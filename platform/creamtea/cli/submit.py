@@ -71,9 +71,16 @@ def submit(
             return
         started = time.monotonic()
         total = len(set(submission.nodes.values()))
-        with shown(total, submission.reused, quiet) as display:
-            for event in follow(database, store, submission, log):
-                display(event)
+        try:
+            with shown(total, submission.reused, quiet) as display:
+                for event in follow(database, store, submission, log):
+                    display(event)
+        except KeyboardInterrupt:
+            typer.echo(
+                f"creamtea: the study goes on; follow with `creamtea status {submission.name} --watch`",
+                err=True,
+            )
+            raise typer.Exit(130) from None
         seconds = round(time.monotonic() - started, 1)
         conclude(database, submission.study_id, as_json=as_json, reused=submission.reused, seconds=seconds)
 
