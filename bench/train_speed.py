@@ -61,7 +61,7 @@ def main() -> None:
         print(json.dumps(measure(arguments, objective, nvs, threads)))
         return
     if not arguments.json:
-        print(f"{device_name(CPU)}, torch {torch.__version__}")
+        print(f"{device_name(CPU)}, torch {torch.__version__}", flush=True)
     results = []
     for threads in arguments.threads:
         for objective, nvs in ROWS:
@@ -73,7 +73,8 @@ def main() -> None:
 
 
 def in_new_process(row: list[Any]) -> dict[str, Any]:
-    environment = {**os.environ, "OMP_NUM_THREADS": str(row[2])}
+    # threads that wait asleep: where other work shares the cores, spinning ones are ten times slower
+    environment = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ, "OMP_NUM_THREADS": str(row[2])}
     command = [sys.executable, __file__, *sys.argv[1:], "--row", json.dumps(row)]
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     result: dict[str, Any] = json.loads(done.stdout)
