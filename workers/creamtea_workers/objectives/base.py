@@ -18,4 +18,4 @@ class Objective(Protocol):
         the support). Greedy search needs only the logits' arg max: every objective is monotone in them."""
 
     def initial_bias(self, vocabulary_size: int) -> float:
-        """What the output bias starts at (SCONES: about -log V; notes in docs/architecture.md)."""
+        """What the output bias starts at (SCONES: -log V, see there)."""
