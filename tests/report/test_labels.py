@@ -5,7 +5,13 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creamtea.report.labels import GAP, HEIGHT, LETTER, LIFTS, LINE, WIDTH, Point, lifts
+from creamtea.report import labels
+from creamtea.report.labels import GAP, HEIGHT, LETTER, LIFTS, LINE, WIDTH, Point
+
+
+def lifts(points: list[Point], logarithmic: bool = False) -> list[float]:
+    """In a figure that draws these points alone."""
+    return labels.lifts(points, [p.x for p in points], [p.y for p in points], logarithmic)
 
 
 def test_a_lonely_label_stands_above_its_point() -> None:
@@ -40,3 +46,9 @@ def test_labels_of_close_points_never_overlap(corners: list[tuple[float, float]]
         for other_start, other_end, other in boxes[:i]:
             apart = end <= other_start or other_end <= start or abs(middle - other) >= LINE - 1e-9
             assert apart
+
+
+def test_the_axes_are_those_of_all_that_is_drawn() -> None:
+    points = [Point(1.0, 1.0, "one"), Point(1.0, 2.0, "two")]
+    assert labels.lifts(points, [1.0, 2.0], [1.0, 2.0]) == [LIFTS[0]] * 2
+    assert labels.lifts(points, [1.0, 2.0], [0.0, 100.0]) == [LIFTS[0], LIFTS[1]]  # now the two are close

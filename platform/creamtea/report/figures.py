@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from creamtea.report import text
-from creamtea.report.labels import GAP, Point, lifts
+from creamtea.report.labels import GAP, LIMIT, Point, lifts
 from creamtea.report.model import Cell, Curve, Report, TestSetTable
 
 Spec = dict[str, Any]
@@ -167,7 +167,7 @@ def recall_against_size(report: Report, test_set: str, scope: str) -> Spec | Non
                 },
                 "encoding": {"x": x, "y": y, "tooltip": tooltip},
             },
-            *_labels(text_of, [row for row in rows if row["system"]], logarithmic=True),
+            *_labels(text_of, rows, logarithmic=True),
         ],
     )
 
@@ -223,19 +223,23 @@ def _labels(encoding: Spec, rows: list[dict[str, Any]], logarithmic: bool = Fals
     """Text beside the points, towards the middle of the figure so that none is cut off at its edge, and
     lifted so that none lies on another. Adds the field `lift` to the rows."""
     x, y, label = (encoding[channel]["field"] for channel in ("x", "y", "text"))
-    drawn = [row for row in rows if row.get(label) and row[x] is not None and row[y] is not None]
-    points = [Point(row[x], row[y], row[label]) for row in drawn]
+    drawn = [row for row in rows if row[x] is not None and row[y] is not None]
+    xs = [row[x] for row in drawn]
+    ys = [row[field] for row in drawn for field in (y, "low", "high") if row.get(field) is not None]
+    labelled = [row for row in drawn if row.get(label)]
+    points = [Point(row[x], row[y], row[label]) for row in labelled]
     for row in rows:
         row["lift"] = None
-    for row, lift in zip(drawn, lifts(points, logarithmic), strict=True):
+    for row, lift in zip(labelled, lifts(points, xs, ys, logarithmic), strict=True):
         row["lift"] = lift
-    low, high = min((p.x for p in points), default=0.0), max((p.x for p in points), default=0.0)
+    low, high = min(xs, default=0.0), max(xs, default=0.0)
     middle = math.sqrt(low * high) if logarithmic else (low + high) / 2
     sides = (("left", GAP, f"datum.{x} <= {middle}"), ("right", -GAP, f"datum.{x} > {middle}"))
+    mark = {"type": "text", "dy": {"expr": "datum.lift"}, "limit": LIMIT}
     return [
         {
             "transform": [{"filter": f"isValid(datum.lift) && {where}"}],
-            "mark": {"type": "text", "align": align, "dx": dx, "dy": {"expr": "datum.lift"}, "limit": 190},
+            "mark": {**mark, "align": align, "dx": dx},
             "encoding": encoding,
         }
         for align, dx, where in sides
