@@ -65,6 +65,18 @@ class Column:
     note: str = ""  # what is measured
 
 
+# what the terminal and the web app show of a training, in this order
+TRAINING_COLUMNS = (
+    Column("updates", "updates", 0),
+    Column("dev_loss", "dev loss", 3),
+    Column("dev_bleu", "dev BLEU", 1),
+    Column("seconds", "seconds", 0),
+    Column("tokens_per_second", "tokens/s", 0),
+    Column("parameters", "parameters", 0),
+    Column("left_out", "left out", 0),
+)
+
+
 @dataclass(frozen=True)
 class Row:
     system: str

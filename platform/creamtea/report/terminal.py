@@ -13,19 +13,20 @@ from rich.table import Table
 from rich.text import Text
 
 from creamtea.report import text
-from creamtea.report.model import Cell, Column, CorpusSummary, Delta, Report, Row, TestSetTable, Training
+from creamtea.report.model import (
+    TRAINING_COLUMNS,
+    Cell,
+    Column,
+    CorpusSummary,
+    Delta,
+    Report,
+    Row,
+    TestSetTable,
+    Training,
+)
 
 WIDTH = 140
 STATE_STYLES = {"failed": "bold red", "unavailable": "yellow", "cancelled": "yellow", "partial": "yellow"}
-TRAINING_COLUMNS = (
-    Column("updates", "updates", 0),
-    Column("dev_loss", "dev loss", 3),
-    Column("dev_bleu", "dev BLEU", 1),
-    Column("seconds", "seconds", 0),
-    Column("tokens_per_second", "tokens/s", 0),
-    Column("parameters", "parameters", 0),
-    Column("left_out", "left out", 0),
-)
 
 
 def make_console() -> Console:

@@ -7,18 +7,8 @@ from collections.abc import Iterable
 import streamlit as st
 
 from creamtea.report import text
-from creamtea.report.model import Column, Failure, Report
+from creamtea.report.model import TRAINING_COLUMNS, Failure, Report
 from creamtea_webapp.markup import escape, moment
-
-TRAINING_COLUMNS = (
-    Column("updates", "updates", 0),
-    Column("dev_loss", "dev loss", 3),
-    Column("dev_bleu", "dev BLEU", 1),
-    Column("parameters", "parameters", 0),
-    Column("tokens_per_second", "tokens/s", 0),
-    Column("seconds", "seconds", 0),
-    Column("left_out", "pairs left out", 0),
-)
 
 
 def failures(report: Report) -> None:
