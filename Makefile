@@ -31,6 +31,8 @@ endif
 serve: $(VENV)/installed  ## serve the reports and rating pages; prints a link
 	$(BIN)/creamtea serve --port $(PORT)
 
+# the files of tests are spread over processes; PYTEST_ARGS="tests/human -x" runs some of them in one
+PYTEST_ARGS ?= -n logical --maxprocesses 4 --dist loadfile
 test: $(VENV)/installed $(COMET)/installed browser  ## the whole test suite
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
