@@ -156,11 +156,13 @@ def test_agreement_and_severity_are_those_of_the_statistics() -> None:
             for rater in range(4)
             if not np.isnan(scores[0, rater])
         ]
-    for expected in rater_agreement(np.array(matrix), owners):
+    table = np.array(matrix)
+    output, rater = np.nonzero(~np.isnan(table))
+    for expected in rater_agreement(rater, output, table[output, rater], owners, range(4)):
         report = report_of(answers, expected.rater)
         assert check(report, "agreement").value == pytest.approx(expected.correlation)
         assert check(report, "severity").value == pytest.approx(expected.severity.mean)
-        assert f"on {expected.units} outputs" in check(report, "agreement").shown
+        assert f"on {expected.outputs} outputs" in check(report, "agreement").shown
 
 
 def test_excluded_raters_are_judged_and_judge_nobody() -> None:

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from creamtea.stats.raters import largest_spread, rater_agreement
+from creamtea.stats.raters import RaterAgreement, largest_spread, rater_agreement
 
 _ = np.nan
 
 
+def agreement_of(matrix: Any, items: Any = None, **counting: Any) -> list[RaterAgreement]:
+    """Of a matrix (outputs, raters), NaN where missing; its ratings in another order than the table's."""
+    table = np.asarray(matrix)
+    output, rater = np.nonzero(~np.isnan(table))
+    turned = np.random.default_rng(4).permutation(len(output))
+    output, rater = output[turned], rater[turned]
+    owners = np.arange(len(table)) if items is None else items
+    return rater_agreement(rater, output, table[output, rater], owners, range(table.shape[1]), **counting)
+
+
 def test_severity_and_correlation_by_hand() -> None:
     table = np.array([[1.0, 3.0, 2.0], [4.0, 4.0, _], [5.0, _, 3.0], [2.0, 3.0, 4.0], [_, _, 1.0]])
-    first = rater_agreement(table)[0]
+    first = agreement_of(table)[0]
     own, others = np.array([1.0, 4.0, 5.0, 2.0]), np.array([2.5, 4.0, 3.0, 3.5])
     expected = stats.ttest_1samp(own - others, 0)
-    assert (first.rater, first.units) == (0, 4)
+    assert (first.rater, first.outputs) == (0, 4)
     assert first.severity.mean == pytest.approx((own - others).mean())
     assert (first.severity.low, first.severity.high) == pytest.approx(tuple(expected.confidence_interval()))
     pearson = stats.pearsonr(own, others)
@@ -28,7 +40,7 @@ def test_severity_and_correlation_by_hand() -> None:
 
 def test_severity_averages_the_outputs_of_an_item_first() -> None:
     table = np.array([[3.0, 1.0], [3.0, 1.0], [4.0, 4.0], [2.0, 3.0]])
-    severity = rater_agreement(table, items=["a", "a", "b", "c"])[0].severity
+    severity = agreement_of(table, items=["a", "a", "b", "c"])[0].severity
     assert severity.items == 3
     assert severity.mean == pytest.approx((2 + 0 - 1) / 3)
 
@@ -38,7 +50,7 @@ def test_a_severe_a_reversed_and_a_straight_line_rater_are_told_apart() -> None:
     quality = rng.normal(4, 1, 80)
     honest = quality[:, None] + rng.normal(0, 0.4, (80, 3))
     table = np.column_stack([honest, quality - 1.5, 8 - quality, np.full(80, 4.0)])
-    found = rater_agreement(table)
+    found = agreement_of(table)
     assert all((row.correlation or 0) > 0.7 for row in found[:4])
     assert found[3].severity.high is not None
     assert found[3].severity.high < -1
@@ -51,14 +63,31 @@ def test_a_severe_a_reversed_and_a_straight_line_rater_are_told_apart() -> None:
 
 
 def test_few_outputs_say_so() -> None:
-    alone, other = rater_agreement([[1.0, _], [2.0, _], [_, 3.0]])
-    assert (alone.units, alone.severity.mean, alone.severity.reason) == (0, None, "no items")
+    alone, other = agreement_of([[1.0, _], [2.0, _], [_, 3.0]])
+    assert (alone.outputs, alone.severity.mean, alone.severity.reason) == (0, None, "no items")
     assert other.correlation_reason == "0 outputs rated by this rater and another: a correlation needs three"
-    three = rater_agreement([[1.0, 2.0], [2.0, 2.5], [3.0, 5.0]])[0]
+    three = agreement_of([[1.0, 2.0], [2.0, 2.5], [3.0, 5.0]])[0]
     assert three.correlation is not None
     assert (three.correlation_low, three.correlation_reason) == (None, "no interval for three outputs")
-    flat = rater_agreement([[1.0, 2.0], [2.0, 2.0], [3.0, 2.0]])[0]
+    flat, constant = agreement_of([[1.0, 2.0], [2.0, 2.0], [3.0, 2.0]])
     assert flat.correlation_reason == "the others' mean is the same for all 3 outputs"
+    assert (flat.constant, constant.constant) == (False, True)
+
+
+def test_who_does_not_count_is_compared_with_those_who_do() -> None:
+    table = np.random.default_rng(5).integers(0, 26, (12, 3)) * 0.2
+    two, all_three = agreement_of(table[:, :2]), agreement_of(table, counting=[0, 1])
+    for alone, beside in zip(two, all_three, strict=False):
+        assert beside.severity.mean == pytest.approx(alone.severity.mean)
+        assert beside.correlation == pytest.approx(alone.correlation)
+    others = table[:, :2].mean(axis=1)
+    assert all_three[2].severity.mean == pytest.approx((table[:, 2] - others).mean())
+    assert all_three[2].correlation == pytest.approx(stats.pearsonr(table[:, 2], others).statistic)
+
+
+def test_vectors_that_do_not_belong_together_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"\(2,\) raters, \(1,\) outputs and \(2,\) scores"):
+        rater_agreement([0, 1], [0], [1.0, 2.0], [0], [0, 1])
 
 
 def test_largest_spread() -> None:

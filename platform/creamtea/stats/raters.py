@@ -1,11 +1,12 @@
 """Single raters against the others: severity and leave-one-out correlation; and where raters disagree most.
 
-All take a matrix (units, raters): a unit is one output (an item of one system), NaN where a rater did not
-rate it. The others of a rater on a unit are all who rated it too, each counting alike.
+An output is what is scored: an item's text of one system. The others of a rater on an output are all who
+rated it too, each counting alike.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,20 +19,22 @@ from creamtea.stats.estimate import ROUNDING, Array, MeanEstimate, mean_estimate
 
 @dataclass(frozen=True)
 class RaterAgreement:
-    """One rater against the others, on the `units` that someone else rated too.
+    """One rater against the others, on the `outputs` that someone else rated too.
 
     `severity` is the mean of (the rater's score − the others' mean), in points: below 0 a severe rater, above
     0 a mild one, with its 95 % t interval over items. `correlation` is Pearson's r of the two with its 95 %
-    Fisher interval; None where `correlation_reason` says why.
+    Fisher interval; None where `correlation_reason` says why. `constant`: the rater gave all those outputs
+    one score, while the others told them apart.
     """
 
-    rater: int  # column of the matrix
-    units: int
+    rater: int
+    outputs: int
     severity: MeanEstimate
     correlation: float | None
     correlation_low: float | None
     correlation_high: float | None
     correlation_reason: str | None = None
+    constant: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,24 +48,35 @@ class Spread:
     deviation: float
 
 
-def rater_agreement(matrix: ArrayLike, items: ArrayLike | None = None) -> list[RaterAgreement]:
-    """Every rater of a matrix (units, raters) against the others, in the order of the columns.
+def rater_agreement(
+    rater: ArrayLike,
+    output: ArrayLike,
+    score: ArrayLike,
+    items: ArrayLike,
+    raters: Sequence[int],
+    counting: Collection[int] | None = None,
+) -> list[RaterAgreement]:
+    """Each of `raters` against the others, from ratings (n,): who, which output (a row of `items`), points.
 
-    `items` (units,) names the item that each unit belongs to: deviations are averaged within an item first,
-    for the outputs for one source are no independent draws. Without it each unit is its own.
+    `items` (outputs,) names the item that each output belongs to: deviations are averaged within an item
+    first, for the outputs for one source are no independent draws. With `counting`, the others are these
+    raters only (the excluded are compared with those who count). ValueError for vectors of other lengths.
     """
-    table = as_matrix(matrix)
-    owner = np.arange(len(table)) if items is None else np.asarray(items)
-    if owner.shape != table.shape[:1]:
-        raise ValueError(f"{owner.shape} items for {len(table)} units")
-    known = ~np.isnan(table)
-    totals, counts = np.where(known, table, 0.0).sum(axis=1), known.sum(axis=1)
+    who, what, owner = np.asarray(rater), np.asarray(output, dtype=np.int64), np.asarray(items)
+    points = np.asarray(score, dtype=np.float64)
+    if not who.shape == what.shape == points.shape:
+        raise ValueError(f"{who.shape} raters, {what.shape} outputs and {points.shape} scores")
+    counts = np.ones(who.shape, bool) if counting is None else np.isin(who, list(counting))
+    totals = np.bincount(what[counts], points[counts], minlength=len(owner))
+    many = np.bincount(what[counts], minlength=len(owner))
     found = []
-    for rater in range(table.shape[1]):
-        shared = known[:, rater] & (counts > 1)
-        own = table[shared, rater]
-        others = (totals[shared] - own) / (counts[shared] - 1)
-        found.append(_against(rater, own, others, owner[shared]))
+    for one in raters:
+        own = who == one
+        here, mine, itself = what[own], points[own], counts[own]  # a rater's own score is left out
+        theirs = many[here] - itself
+        shared = theirs > 0
+        others = (totals[here] - itself * mine)[shared] / theirs[shared]
+        found.append(_against(one, mine[shared], others, owner[here[shared]]))
     return found
 
 
@@ -72,15 +86,15 @@ def _against(rater: int, own: Array, others: Array, items: Array) -> RaterAgreem
     deviations = np.bincount(of_item, weights=own - others) / np.bincount(of_item) if len(own) else own
     severity = mean_estimate(deviations, scale=scale)
 
-    def none(reason: str) -> RaterAgreement:
-        return RaterAgreement(rater, len(own), severity, None, None, None, reason)
+    def none(reason: str, constant: bool = False) -> RaterAgreement:
+        return RaterAgreement(rater, len(own), severity, None, None, None, reason, constant)
 
     if len(own) < 3:
         return none(f"{len(own)} outputs rated by this rater and another: a correlation needs three")
-    if float(np.ptp(own)) <= ROUNDING * scale:
-        return none(f"the rater gave the same score to all {len(own)} outputs")
     if float(np.ptp(others)) <= ROUNDING * scale:
         return none(f"the others' mean is the same for all {len(own)} outputs")
+    if float(np.ptp(own)) <= ROUNDING * scale:
+        return none(f"the rater gave the same score to all {len(own)} outputs", constant=True)
     pearson = stats.pearsonr(own, others)
     r = float(pearson.statistic)
     if len(own) == 3:  # Fisher's interval has n − 3 in its denominator

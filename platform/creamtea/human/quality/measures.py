@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from creamtea.human.quality.answers import Answer
+from creamtea.stats.raters import RaterAgreement, rater_agreement
 
 Array = NDArray[np.float64]
 
@@ -49,7 +50,7 @@ def measure(answers: Sequence[Answer], size: float, counting: set[int]) -> dict[
     return {rater: _of_one(own, size, others[rater]) for rater, own in by_rater.items()}
 
 
-def _of_one(own: list[Answer], size: float, others: tuple[float | None, float | None, int]) -> Measures:
+def _of_one(own: list[Answer], size: float, others: RaterAgreement) -> Measures:
     rated = [answer for answer in own if answer.kind in ("rated", "random")]
     values = size * np.array([step for answer in rated for step in answer.steps], dtype=np.float64)
     timed = [answer for answer in own if answer.active_ms is not None]
@@ -61,7 +62,6 @@ def _of_one(own: list[Answer], size: float, others: tuple[float | None, float | 
     for steps, length in runs:
         totals[steps] = totals.get(steps, 0) + length
     bad, repeats = _control_differences(own, size)
-    agreement, severity, shared = others
     return Measures(
         answers=len(own),
         bad_differences=bad,
@@ -75,9 +75,10 @@ def _of_one(own: list[Answer], size: float, others: tuple[float | None, float | 
         longest_run=max(length for _, length in runs),
         commonest=max(totals.values()) / len(own),
         values=values,
-        agreement=agreement,
-        severity=severity,
-        shared=shared,
+        # one score for all, where the others tell texts apart, is no agreement at all
+        agreement=0.0 if others.constant else others.correlation,
+        severity=others.severity.mean,
+        shared=others.outputs,
     )
 
 
@@ -108,51 +109,19 @@ def _mean_difference(values: Array) -> float:
     return float(2 * (weights * np.sort(values)).sum() / (n * (n - 1)))
 
 
-def _against_others(
-    answers: Sequence[Answer], size: float, counting: set[int]
-) -> dict[int, tuple[float | None, float | None, int]]:
-    """By rater: correlation with the mean of the others, severity, and the number of shared outputs.
-
-    An output is an item's distinct text; controls are left out. Leave-one-out: the mean of the others never
-    holds the rater's own score. As `creamtea.stats.raters.rater_agreement`, without intervals, and with
-    excluded raters, who are compared with those who count.
-    """
+def _against_others(answers: Sequence[Answer], size: float, counting: set[int]) -> dict[int, RaterAgreement]:
+    """By rater. An output is an item's distinct text; controls are left out."""
     numbers: dict[tuple[int, int], int] = {}
-    raters, cells, steps = [], [], []
+    raters, outputs, steps = [], [], []
     for answer in answers:
         if answer.kind not in ("rated", "random"):
             continue
         for group, step in zip(answer.groups, answer.steps, strict=True):
             raters.append(answer.rater)
-            cells.append(numbers.setdefault((answer.item, min(group)), len(numbers)))
+            outputs.append(numbers.setdefault((answer.item, min(group)), len(numbers)))
             steps.append(step)
-    rater, cell, value = np.array(raters), np.array(cells, dtype=np.int64), size * np.array(steps, np.float64)
-    items = np.array([item for item, _ in numbers], dtype=np.int64)  # of the cells
-    counts = np.isin(rater, list(counting))
-    sums = np.bincount(cell[counts], value[counts], minlength=len(numbers))
-    many = np.bincount(cell[counts], minlength=len(numbers))
-    found = {}
-    for one in {answer.rater for answer in answers}:
-        own = rater == one
-        here, mine = cell[own], value[own]
-        left_out = 1 if one in counting else 0
-        theirs = many[here] - left_out
-        shared = theirs > 0
-        mine = mine[shared]
-        mean = (sums[here] - left_out * value[own])[shared] / theirs[shared]
-        severity = _mean_by_item(mine - mean, items[here[shared]]) if len(mine) else None
-        found[one] = (_correlation(mine, mean), severity, len(mine))
-    return found
-
-
-def _mean_by_item(deviations: Array, items: NDArray[np.int64]) -> float:
-    """The mean of (n,) deviations, those of one item averaged first: its outputs are no independent draws."""
-    _, of_item = np.unique(items, return_inverse=True)
-    return float((np.bincount(of_item, weights=deviations) / np.bincount(of_item)).mean())
-
-
-def _correlation(mine: Array, theirs: Array) -> float | None:
-    """Pearson's r (n,); 0 where the rater always gives one score, None where the others do."""
-    if len(mine) < 3 or np.ptp(theirs) < 1e-9:
-        return None
-    return 0.0 if np.ptp(mine) < 1e-9 else float(np.corrcoef(mine, theirs)[0, 1])
+    points = size * np.array(steps, dtype=np.float64)
+    items = [item for item, _ in numbers]
+    everybody = sorted({answer.rater for answer in answers})
+    found = rater_agreement(raters, outputs, points, items, everybody, counting)
+    return {one.rater: one for one in found}

@@ -80,10 +80,12 @@ def _severity(judged: Judged, matrix: Array, units: NDArray[np.int64]) -> HumanT
         Column("correlation", "correlation", _TWO_DIGITS, note="Pearson's r with the mean of the others"),
     ]
     rows = []
-    for found in rater_agreement(matrix, units):
+    output, rater = np.nonzero(~np.isnan(matrix))
+    everybody = range(matrix.shape[1])
+    for found in rater_agreement(rater, output, matrix[output, rater], units, everybody):
         low, high = found.correlation_low, found.correlation_high
         cells = {
-            "outputs": count(found.units),
+            "outputs": count(found.outputs),
             "severity": estimate(found.severity),
             "correlation": number(found.correlation, low, high, found.correlation_reason),
         }
