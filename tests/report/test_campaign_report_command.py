@@ -49,6 +49,7 @@ def test_the_terminal_has_every_table_and_the_texts(run: Callable[..., str]) -> 
         "WMT mode",
         "Metrics against people",
         "Where people and metrics disagree most",
+        "Where raters disagree most",
     ):
         assert title in shown
     assert "launched: 60 of 60 item ratings (100 %) by 2 raters" in " ".join(shown.split())
@@ -71,6 +72,7 @@ def test_json_markdown_and_html_hold_the_same_means(run: Callable[..., str], tmp
     for text in (run("tasting", "--markdown"), path.read_text(encoding="utf-8")):
         for row in means:
             assert f"{row['cells']['mean']['value']:.2f}" in text
+        assert "Where raters disagree most" in text
     assert "\\[b\\]A" in run("[red]old[/red]", "--markdown")
 
 

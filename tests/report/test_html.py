@@ -82,6 +82,10 @@ def test_every_number_of_the_report_is_in_the_file(tasted: Database) -> None:
     for one in report.human[0].disagreements:
         assert one.output in words
         assert text.number(one.people, report.human[0].points) in words
+    assert "Where raters disagree most" in words
+    for disputed in report.human[0].disputes:
+        assert disputed.output in words
+        assert f"deviation {text.number(disputed.deviation, report.human[0].points)}" in words
     assert report.significance in words
     for note in report.human[0].notes:
         assert note in words

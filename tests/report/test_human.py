@@ -15,6 +15,7 @@ from scipy import stats
 from creamtea.errors import InputError
 from creamtea.report.build import build_report
 from creamtea.report.human.build import build_human
+from creamtea.report.human.words import judged_differently
 from creamtea.report.model import AnalysisTable, Cell, HumanReport
 from creamtea.stats.correction import holm
 from creamtea.store.database import Database
@@ -171,6 +172,46 @@ def test_disagreements_are_the_largest_gaps_with_their_texts(tasted: Database) -
     assert first.output == f"o{first.segment}-{first.system}"
     at = SYSTEMS.index(first.system)
     assert first.people == pytest.approx(POINTS[first.segment, at].mean())
+
+
+def test_disputes_are_the_outputs_whose_ratings_lie_furthest_apart(tasted: Database) -> None:
+    report = build_human(tasted, "tasting")
+    deviations = POINTS.std(axis=2, ddof=1)
+    found = [one.deviation for one in report.disputes]
+    assert found == pytest.approx(sorted(deviations.ravel(), reverse=True)[:8])
+    first = report.disputes[0]
+    own = POINTS[first.segment, SYSTEMS.index(first.system)]
+    assert (first.ratings, first.lowest, first.highest) == (2, own.min(), own.max())
+    assert (first.source, first.output) == (
+        f"source {first.segment}",
+        f"o{first.segment}-{first.system}",
+    )
+
+
+def test_disputes_need_two_raters_and_count_a_text_once(filled: Database) -> None:
+    items: list[dict[str, Any]] = [
+        {"steps": {"anna": [0, 0], "ben": [25, 25]}, "outputs": ["same", "same"]},
+        {"steps": {"anna": [3, 9], "ben": [3, 8]}},
+        {"steps": {"anna": [1, 2]}},
+        {"steps": {"anna": [0, 0], "ben": [25, 25]}, "kind": "repeat"},
+    ]
+    rated_campaign(filled, items, ratings_per_item=2)
+    report = build_human(filled, "tasting")
+    assert [(one.segment, one.system) for one in report.disputes] == [(0, "plain"), (1, "beam")]
+    assert [one.shown[0].head for one in judged_differently(report)] == [
+        "segment 1, plain: 2 ratings from 1.00 to 6.00, deviation 3.54"
+    ]
+    rated_campaign(filled, items[2:], name="alone")
+    assert judged_differently(build_human(filled, "alone")) == []
+
+
+def test_a_disputed_preference_is_listed_once(filled: Database) -> None:
+    items = [{"steps": {"anna": [0, 2], "ben": [2, 0]}}, {"steps": {"anna": [1, 1], "ben": [1, 1]}}]
+    rated_campaign(filled, items, protocol="preference", ratings_per_item=2)
+    (texts,) = judged_differently(build_human(filled, "tasting"))
+    assert [one.head for one in texts.shown] == [
+        "segment 1, plain: 2 ratings from 0.0% to 100.0%, deviation 70.7%"
+    ]
 
 
 def test_the_main_table_has_people_beside_the_metrics(tasted: Database) -> None:

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
 from scipy import stats
 
 from creamtea.stats.raters import RaterAgreement, largest_spread, rater_agreement
@@ -93,7 +96,29 @@ def test_vectors_that_do_not_belong_together_are_refused() -> None:
 def test_largest_spread() -> None:
     table = [[1.0, 5.0, _], [3.0, 3.0, 3.0], [_, 2.0, _], [2.0, 6.0, 4.0], [5.0, 1.0, _]]
     found = largest_spread(table, limit=3)
-    assert [row.unit for row in found] == [0, 4, 3]
+    assert [row.output for row in found] == [0, 4, 3]
     assert (found[0].lowest, found[0].highest, found[0].ratings) == (1.0, 5.0, 2)
     assert found[0].deviation == pytest.approx(8**0.5)
-    assert [row.unit for row in largest_spread(table)] == [0, 4, 3, 1]
+    assert [row.output for row in largest_spread(table)] == [0, 4, 3]  # all gave row 1 the same
+    assert largest_spread([[1.0, _], [_, 2.0]]) == []
+
+
+@given(
+    npst.arrays(
+        np.float64,
+        st.tuples(st.integers(1, 8), st.integers(1, 5)),
+        elements=st.one_of(st.integers(0, 25).map(lambda step: 1 + 0.2 * step), st.just(np.nan)),
+    ),
+    st.randoms(),
+)
+def test_the_largest_spread_is_that_of_each_row_and_names_do_not_matter(table: Any, random: Any) -> None:
+    found = largest_spread(table)
+    for row in found:
+        scores = table[row.output][~np.isnan(table[row.output])]
+        assert (row.lowest, row.highest, row.ratings) == (scores.min(), scores.max(), len(scores))
+        assert row.deviation == pytest.approx(np.std(scores, ddof=1))
+    left = [row for at, row in enumerate(table) if at not in {one.output for one in found}]
+    assert all(len(set(row[~np.isnan(row)].tolist())) < 2 for row in left)
+    assert sorted(found, key=lambda row: -round(row.deviation, 9)) == found
+    turned = table[:, random.sample(range(table.shape[1]), table.shape[1])]
+    assert [row.output for row in largest_spread(turned)] == [row.output for row in found]

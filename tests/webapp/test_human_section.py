@@ -136,6 +136,12 @@ def test_texts_and_names_are_never_markup(page: AppTest) -> None:
     assert not [text for text in markdown if "tasting" in text or "img" in text]
 
 
+def test_the_outputs_that_are_judged_differently_are_listed(page: AppTest) -> None:
+    titles = [one.label for one in page.expander]
+    assert {"Where people and metrics disagree most", "Where raters disagree most"} <= set(titles)
+    assert len(re.findall(r"2 ratings from \d\.\d\d to \d\.\d\d, deviation \d\.\d\d<", html(page))) == 8
+
+
 def test_few_raters_are_told(page: AppTest) -> None:
     assert "2 raters: verdicts need the bootstrap of items and raters to agree" in html(page)
 

@@ -51,13 +51,13 @@ def _human(report: HumanReport, notes: text.Footnotes) -> list[str]:
         rows = [(_plain(text.row_name(row)), row.cells) for row in one.table.rows]
         title = f"**{_plain(one.title)}**"
         blocks.append(_grid(title, one.table.heading, one.table.columns, rows, notes))
-    if report.disagreements:
+    for texts in words.judged_differently(report):
         found = [
-            f"- {_plain(words.judgement(one, report))}<br>{_plain(text.one_line(one.source))}"
+            f"- {_plain(one.head)}<br>{_plain(text.one_line(one.source))}"
             f"<br>{_plain(text.one_line(one.output)) or '(empty)'}"
-            for one in report.disagreements
+            for one in texts.shown
         ]
-        blocks.append("\n".join([f"**{words.DISAGREEMENTS}**", "", *found]))
+        blocks.append("\n".join([f"**{texts.title}**", "", *found]))
     return blocks
 
 
@@ -65,7 +65,7 @@ def _human_notes(report: HumanReport) -> list[str]:
     lines = [f"People ({report.campaign}): {note}" for note in report.notes]
     lines += [f"{one.title}: {one.about}" for one in report.tables if one.about]
     lines += [f"{title}: {note}" for title, note in words.column_notes(report).items()]
-    return [*lines, words.ABOUT_DISAGREEMENTS] if report.disagreements else lines
+    return [*lines, *(f"{texts.title}: {texts.about}" for texts in words.judged_differently(report))]
 
 
 def _table(table: TestSetTable, notes: text.Footnotes) -> str:

@@ -215,6 +215,20 @@ class Disagreement:
 
 
 @dataclass(frozen=True)
+class Dispute:
+    """An output that raters judge differently; points of the scale."""
+
+    segment: int
+    system: str
+    source: str
+    output: str
+    ratings: int
+    lowest: float
+    highest: float
+    deviation: float  # sample standard deviation
+
+
+@dataclass(frozen=True)
 class HumanReport:
     """What people say of the systems of one campaign."""
 
@@ -233,6 +247,7 @@ class HumanReport:
     notes: tuple[str, ...]  # what was rated, what was left out, how it was tested
     tables: tuple[HumanTable, ...]
     disagreements: tuple[Disagreement, ...]
+    disputes: tuple[Dispute, ...]
     complete: bool  # False: a summary without what takes resampling, agreement and metrics
 
     def table(self, key: str) -> AnalysisTable | None:

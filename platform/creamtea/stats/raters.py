@@ -39,9 +39,9 @@ class RaterAgreement:
 
 @dataclass(frozen=True)
 class Spread:
-    """How far the ratings of one unit lie apart, in points; `deviation` is the sample standard deviation."""
+    """How far the ratings of one output lie apart, points; `deviation` is their sample standard deviation."""
 
-    unit: int  # row of the matrix
+    output: int  # row of the matrix
     ratings: int
     lowest: float
     highest: float
@@ -104,13 +104,23 @@ def _against(rater: int, own: Array, others: Array, items: Array) -> RaterAgreem
 
 
 def largest_spread(matrix: ArrayLike, limit: int = 20) -> list[Spread]:
-    """The units of a matrix (units, raters) rated furthest apart, by deviation, then range, then row."""
+    """The outputs of a matrix (outputs, raters), NaN where missing, whose ratings lie furthest apart: by
+    deviation, then range, then row. Those without two different ratings are left away."""
     table = as_matrix(matrix)
-    spreads = []
-    for unit, row in enumerate(table):
-        given = row[~np.isnan(row)]
-        if len(given) >= 2:
-            low, high = float(given.min()), float(given.max())
-            spreads.append(Spread(unit, len(given), low, high, float(np.std(given, ddof=1))))
-    spreads.sort(key=lambda spread: (-spread.deviation, spread.lowest - spread.highest, spread.unit))
-    return spreads[:limit]
+    rows = np.flatnonzero((~np.isnan(table)).sum(axis=1) > 1)
+    given = table[rows]
+    low, high = np.nanmin(given, axis=1), np.nanmax(given, axis=1)
+    deviation = np.nanstd(given, axis=1, ddof=1)
+    scale = float(np.abs(given[~np.isnan(given)]).max(initial=0.0))
+    same = (deviation / (ROUNDING * scale or 1.0)).round()  # the same scores of others have one deviation
+    order = [at for at in np.lexsort((rows, low - high, -same)) if high[at] > low[at]]
+    return [
+        Spread(
+            output=int(rows[at]),
+            ratings=int((~np.isnan(given[at])).sum()),
+            lowest=float(low[at]),
+            highest=float(high[at]),
+            deviation=float(deviation[at]),
+        )
+        for at in order[:limit]
+    ]

@@ -1,4 +1,5 @@
-"""What people say of a test set's systems: tables, verdicts, plots, and where people and metrics disagree.
+"""What people say of a test set's systems: tables, verdicts, plots, and where people, metrics and raters
+disagree.
 
 The comparison above has means and verdicts at once; what takes more resampling is computed here, after
 everything else on the page, and kept as long as no rating comes or goes.
@@ -56,9 +57,9 @@ def _show(report: HumanReport, study: int) -> None:
         with st.expander("Agreement, ranks, metrics against people"):
             for one in more:
                 _table(one, key)
-    if report.disagreements:
-        with st.expander(words.DISAGREEMENTS):
-            st.html(_disagreements(report))
+    for texts in words.judged_differently(report):
+        with st.expander(texts.title):
+            st.html(_judged_differently(texts, report))
     listed = "".join(
         f"<dt>{escape(title)}</dt><dd>{escape(note)}</dd>"
         for title, note in words.column_notes(report).items()
@@ -102,13 +103,13 @@ def _plots(report: HumanReport, key: str) -> None:
             figure(figures.people_against_metric(report, chosen), "no segment scores")
 
 
-def _disagreements(report: HumanReport) -> str:
+def _judged_differently(texts: words.Texts, report: HumanReport) -> str:
     shown = "".join(
-        f'<div class="segment"><p class="where">{escape(words.judgement(one, report))}</p>'
+        f'<div class="segment"><p class="where">{escape(one.head)}</p>'
         '<dl class="pair"><div><dt>source</dt>'
         f"<dd>{foreign(one.source, report.source_language)}</dd></div>"
         "<div><dt>output</dt>"
         f'<dd class="own">{foreign(one.output, report.target_language)}</dd></div></dl></div>'
-        for one in report.disagreements
+        for one in texts.shown
     )
-    return f'<div class="ct"><p class="note">{escape(words.ABOUT_DISAGREEMENTS)}</p>{shown}</div>'
+    return f'<div class="ct"><p class="note">{escape(texts.about)}</p>{shown}</div>'

@@ -16,7 +16,6 @@ from markupsafe import Markup
 from creamtea.report import figures, text
 from creamtea.report.analysis_figures import analysis_figure, score_over_parameter
 from creamtea.report.html import svg, views
-from creamtea.report.human import words
 from creamtea.report.human.figures import figures as human_figures
 from creamtea.report.model import HumanReport, Report
 from creamtea.report.terminal import corpus_line
@@ -45,7 +44,6 @@ def to_html(report: Report) -> str:
         tables=tables,
         plots=drawing.all(_plots(report)),
         people=people,
-        words=words,
         analyses=analyses,
         training=views.training(report, notes),
         failures=[one for one in report.failures if one.state != "upstream"],
@@ -58,7 +56,7 @@ def human_html(report: HumanReport) -> str:
     """One campaign by itself."""
     notes = text.Footnotes()
     shown = views.people(report, notes), _Drawing().all(human_figures(report))
-    return _template("campaign.html").render(css=_css(), people=[shown], words=words, footnotes=notes.notes)
+    return _template("campaign.html").render(css=_css(), people=[shown], footnotes=notes.notes)
 
 
 class _Drawing:

@@ -44,21 +44,11 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Judged:
-    """A text that people and a metric judge differently."""
-
-    head: str
-    source: str
-    output: str
-
-
-@dataclass(frozen=True)
 class People:
     title: str
     facts: tuple[str, ...]
     grids: tuple[Grid, ...]
-    disagreements: tuple[Judged, ...]
-    about_disagreements: str
+    texts: tuple[words.Texts, ...]
     notes: tuple[str, ...]
     source_language: str
     target_language: str
@@ -102,10 +92,7 @@ def people(report: HumanReport, notes: text.Footnotes) -> People:
             )
             for one in report.tables
         ),
-        disagreements=tuple(
-            Judged(words.judgement(one, report), one.source, one.output) for one in report.disagreements
-        ),
-        about_disagreements=words.ABOUT_DISAGREEMENTS,
+        texts=tuple(words.judged_differently(report)),
         notes=(
             *report.notes,
             *(f"{title}: {note}" for title, note in words.column_notes(report).items()),

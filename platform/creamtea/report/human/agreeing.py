@@ -1,17 +1,29 @@
-"""How far raters agree, how severe each is, and the ranking as WMT's tables have it."""
+"""How far raters agree and where not, how severe each is, and the ranking as WMT's tables have it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
+from sqlalchemy.orm import Session
 
-from creamtea.human.results import Array, Ratings
+from creamtea.human.results import Array, Integers, Ratings
 from creamtea.report.human.comparing import ITEMS
-from creamtea.report.human.material import Judged, count, estimate, number, plain, table
-from creamtea.report.model import AnalysisRow, Column, HumanTable
+from creamtea.report.human.material import (
+    MOST_TEXTS,
+    Judged,
+    count,
+    estimate,
+    number,
+    plain,
+    shown_texts,
+    table,
+)
+from creamtea.report.model import AnalysisRow, Column, Dispute, HumanTable
 from creamtea.stats.agreement import intraclass, krippendorff_alpha
 from creamtea.stats.bootstrap import SAMPLES
-from creamtea.stats.raters import rater_agreement
+from creamtea.stats.raters import largest_spread, rater_agreement
 from creamtea.stats.wmt import wmt_ranking
 
 _TWO_DIGITS = 2
@@ -36,21 +48,28 @@ AGREEMENT = (
 )
 
 
-def by_rater(ratings: Ratings, repeated: NDArray[np.bool_]) -> tuple[Array, NDArray[np.int64]]:
-    """(outputs, raters) scores, NaN where missing, and the unit of each output. Outputs that are the same
-    text as another on their unit are left away: one judgement is no two."""
+@dataclass(frozen=True)
+class Outputs:
+    """Scores by output and rater. Outputs that are the same text as another on their unit are left away: one
+    judgement is no two."""
+
+    scores: Array  # (outputs, raters), NaN where missing
+    unit: Integers  # (outputs,)
+    system: Integers
+
+
+def by_rater(ratings: Ratings, repeated: NDArray[np.bool_]) -> Outputs:
     systems = len(ratings.campaign.systems)
     own = ~repeated[ratings.unit, ratings.system]
     cells, output = np.unique(ratings.unit[own] * systems + ratings.system[own], return_inverse=True)
     matrix = np.full((len(cells), len(ratings.raters)), np.nan)
     matrix[output, ratings.rater[own]] = ratings.value[own]
-    return matrix, cells // systems
+    return Outputs(matrix, cells // systems, cells % systems)
 
 
-def agreement(judged: Judged, repeated: NDArray[np.bool_]) -> list[HumanTable]:
+def agreement(judged: Judged, outputs: Outputs) -> list[HumanTable]:
     """Nothing where no output has two raters."""
-    ratings = judged.ratings
-    matrix, units = by_rater(ratings, repeated)
+    matrix, units = outputs.scores, outputs.unit
     if not ((~np.isnan(matrix)).sum(axis=1) > 1).any():
         return []
     alpha = krippendorff_alpha(matrix, groups=units, samples=SAMPLES)
@@ -69,7 +88,7 @@ def agreement(judged: Judged, repeated: NDArray[np.bool_]) -> list[HumanTable]:
     return [together, _severity(judged, matrix, units)]
 
 
-def _severity(judged: Judged, matrix: Array, units: NDArray[np.int64]) -> HumanTable:
+def _severity(judged: Judged, matrix: Array, units: Integers) -> HumanTable:
     columns = [
         Column("outputs", "outputs", 0, note="that somebody else rated too"),
         judged.points(
@@ -92,6 +111,31 @@ def _severity(judged: Judged, matrix: Array, units: NDArray[np.int64]) -> HumanT
         rows.append(AnalysisRow(judged.ratings.raters[found.rater], "", cells))
     about = "Each rater against the others, on the outputs that they share."
     return table("raters", "Raters", about, "rater", columns, rows)
+
+
+def disputes(session: Session, judged: Judged, outputs: Outputs) -> tuple[Dispute, ...]:
+    """The outputs whose ratings lie furthest apart, with their texts. Of a pair's preferences the first: what
+    one output gains the other loses."""
+    rows = np.arange(len(outputs.unit))
+    if judged.preference:
+        rows = np.unique(outputs.unit, return_index=True)[1]
+    found = largest_spread(outputs.scores[rows], MOST_TEXTS)
+    chosen = rows[[one.output for one in found]]
+    cells = list(zip(outputs.unit[chosen].tolist(), outputs.system[chosen].tolist(), strict=True))
+    texts = shown_texts(session, judged.ratings, cells)
+    return tuple(
+        Dispute(
+            segment=int(judged.ratings.segment_index[unit]),
+            system=judged.systems[at],
+            source=texts[unit, at][0],
+            output=texts[unit, at][1],
+            ratings=one.ratings,
+            lowest=one.lowest,
+            highest=one.highest,
+            deviation=one.deviation,
+        )
+        for one, (unit, at) in zip(found, cells, strict=True)
+    )
 
 
 # ---------------------------------------------------------------- WMT mode

@@ -15,7 +15,7 @@ from creamtea.report.cells import Material, Measured
 from creamtea.report.human import agreeing, comparing, metrics
 from creamtea.report.human.comparing import Pair
 from creamtea.report.human.material import Judged, judged, only_random
-from creamtea.report.model import Disagreement, HumanReport, HumanTable
+from creamtea.report.model import Disagreement, Dispute, HumanReport, HumanTable
 from creamtea.stats.cluster import FEW_RATERS
 from creamtea.store.database import Database
 from creamtea.store.queries import metrics_of, study_nodes
@@ -62,9 +62,12 @@ def human_report(
     pairs = comparing.against_baseline(of_all, complete)
     tables = _comparisons(of_all, pairs, complete)
     disagreements: tuple[Disagreement, ...] = ()
+    disputes: tuple[Dispute, ...] = ()
     if complete and len(ratings.value):
         tables += [one for one in [comparing.clusters(of_all, pairs)] if one is not None]
-        tables += agreeing.agreement(of_all, repeated_scores(session, ratings))
+        outputs = agreeing.by_rater(ratings, repeated_scores(session, ratings))
+        tables += agreeing.agreement(of_all, outputs)
+        disputes = agreeing.disputes(session, of_all, outputs)
         if not of_all.preference:
             tables.append(agreeing.wmt_mode(of_all))
         if material is not None:
@@ -88,6 +91,7 @@ def human_report(
         notes=tuple(_notes(of_all)),
         tables=tuple(tables),
         disagreements=disagreements,
+        disputes=disputes,
         complete=complete,
     )
 

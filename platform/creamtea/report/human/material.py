@@ -6,12 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from creamtea.human.results import Array, Ratings
 from creamtea.human.settings import USUAL_DELTA
 from creamtea.report import text
 from creamtea.report.model import AnalysisRow, AnalysisTable, Cell, Column, HumanTable
 from creamtea.stats.estimate import MeanEstimate
+from creamtea.store.tables import Item
+
+MOST_TEXTS = 8  # in a list of outputs, of a metric or of raters
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,22 @@ def only_random(all_of: Judged) -> Judged:
     chosen = all_of.ratings.random
     matrix = np.where(chosen[:, None], all_of.matrix, np.nan)
     return Judged(all_of.ratings, matrix, chosen.astype(np.float64), all_of.baseline, all_of.delta)
+
+
+def shown_texts(
+    session: Session, ratings: Ratings, cells: Sequence[tuple[int, int]]
+) -> dict[tuple[int, int], tuple[str, str]]:
+    """Source and output of (unit, system) cells, from the items that were rated."""
+    wanted = set(cells)
+    items: dict[int, int] = {}
+    for unit, system in wanted:
+        rows = (ratings.unit == unit) & (ratings.system == system)
+        items[int(ratings.item[rows][0])] = unit
+    found = {}
+    for item in session.scalars(select(Item).where(Item.id.in_(items))):
+        for system, output in zip(item.systems, item.outputs, strict=True):
+            found[items[item.id], int(system)] = (item.source, str(output))
+    return found
 
 
 def table(

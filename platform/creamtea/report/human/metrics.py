@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from creamtea.human.results import Array, Integers, Ratings
 from creamtea.report import describe
 from creamtea.report.cells import Material
-from creamtea.report.human.material import Judged, count, plain, table
+from creamtea.report.human.material import MOST_TEXTS, Judged, count, plain, shown_texts, table
 from creamtea.report.model import AnalysisRow, Column, Disagreement, HumanTable
 from creamtea.stats.human_metric import (
     Grouping,
@@ -23,10 +23,9 @@ from creamtea.stats.human_metric import (
     soft_pairwise_accuracy,
     tie_calibrated_accuracy,
 )
-from creamtea.store.tables import Item, SegmentScore
+from creamtea.store.tables import SegmentScore
 from creamtea.study.checks import metric_name
 
-MOST_SEGMENTS = 8  # shown for a metric
 _CORRELATIONS: dict[str, tuple[Kind, Grouping]] = {
     "kendall_item": ("kendall", "group-by-item"),
     "pearson_item": ("pearson", "group-by-item"),
@@ -103,10 +102,11 @@ def _fill(session: Session, step: str, segments: Integers, column: Array) -> Non
     query = select(SegmentScore.index, SegmentScore.value).where(
         SegmentScore.step_key == step, SegmentScore.index.between(int(segments[0]), int(segments[-1]))
     )
-    for index, value in session.execute(query):
-        at = int(np.searchsorted(segments, index))
-        if segments[at] == index:
-            column[at] = value
+    # the connection's rows are plain ones: the session's take twice the time
+    stored = np.array(session.connection().execute(query).all(), dtype=np.float64).reshape(-1, 2)
+    at = np.searchsorted(segments, stored[:, 0])
+    rated = segments[at] == stored[:, 0]
+    column[at[rated]] = stored[rated, 1]
 
 
 def metric_tables(judged: Judged, metrics: Sequence[MetricScores]) -> list[HumanTable]:
@@ -181,9 +181,9 @@ def disagreements(
             continue
         gap = people - metric
         cells = np.argwhere(both)
-        order = np.lexsort((cells[:, 1], cells[:, 0], -np.abs(gap[both])))[:MOST_SEGMENTS]
+        order = np.lexsort((cells[:, 1], cells[:, 0], -np.abs(gap[both])))[:MOST_TEXTS]
         found += [(one, int(unit), int(at), float(gap[unit, at])) for unit, at in cells[order]]
-    texts = _texts(session, judged.ratings, [(unit, at) for _, unit, at, _ in found])
+    texts = shown_texts(session, judged.ratings, [(unit, at) for _, unit, at, _ in found])
     return tuple(
         Disagreement(
             segment=int(judged.ratings.segment_index[unit]),
@@ -204,19 +204,3 @@ def _standard(matrix: Array, known: NDArray[np.bool_]) -> Array | None:
     values = matrix[known]
     deviation = float(np.std(values, ddof=1))
     return (matrix - values.mean()) / deviation if deviation > 0 else None
-
-
-def _texts(
-    session: Session, ratings: Ratings, cells: Sequence[tuple[int, int]]
-) -> dict[tuple[int, int], tuple[str, str]]:
-    """Source and output of (unit, system) cells, from the items that were rated."""
-    wanted = set(cells)
-    items: dict[int, int] = {}
-    for unit, system in wanted:
-        rows = (ratings.unit == unit) & (ratings.system == system)
-        items[int(ratings.item[rows][0])] = unit
-    found = {}
-    for item in session.scalars(select(Item).where(Item.id.in_(items))):
-        for system, output in zip(item.systems, item.outputs, strict=True):
-            found[items[item.id], int(system)] = (item.source, str(output))
-    return found

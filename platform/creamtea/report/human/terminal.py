@@ -12,21 +12,22 @@ from creamtea.report.model import HumanReport, HumanTable
 
 
 def print_human(report: HumanReport, console: Console, notes: text.Footnotes) -> None:
-    """Every table of a campaign, and the outputs that people and metrics judge differently."""
+    """Every table of a campaign, and the outputs that are judged differently."""
     console.print()
     told = "; ".join(words.about(report))
     console.print(Text.assemble((f"People: {report.campaign}", "bold"), (f"  {told}", "dim")))
     for one in report.tables:
         _print_table(one, console, notes)
-    if report.disagreements:
-        console.print(Text(words.DISAGREEMENTS, "bold"))
-        for found in report.disagreements:
-            console.print(Text(words.judgement(found, report)))
+    texts = words.judged_differently(report)
+    for listed in texts:
+        console.print()
+        console.print(Text(listed.title, "bold"))
+        for found in listed.shown:
+            console.print(Text(found.head))
             console.print(Text(f"  source  {found.source or '(empty)'}", "dim"))
             console.print(Text(f"  output  {found.output or '(empty)'}", "dim"))
     lines = [*report.notes, *(f"{title}: {note}" for title, note in words.column_notes(report).items())]
-    if report.disagreements:
-        lines.append(words.ABOUT_DISAGREEMENTS)
+    lines += [f"{listed.title}: {listed.about}" for listed in texts]
     for line in lines:
         console.print(Text(line, "dim"))
 
