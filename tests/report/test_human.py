@@ -14,6 +14,7 @@ from scipy import stats
 
 from creamtea.errors import InputError
 from creamtea.report.build import build_report
+from creamtea.report.html import to_html
 from creamtea.report.human.build import build_human
 from creamtea.report.human.words import judged_differently
 from creamtea.report.model import AnalysisTable, Cell, HumanReport
@@ -232,6 +233,38 @@ def test_the_main_table_has_people_beside_the_metrics(tasted: Database) -> None:
     assert rows["softmax-greedy"][verdict].words == "baseline"
     assert rows["scones-greedy"][people].note == "the system does not take part in campaign tasting"
     assert "launched: 120 of 120 item ratings (100 %) by 2 raters" in table.columns[3].signature
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_a_campaign_without_ratings_has_a_line_and_no_columns(
+    complete: bool, filled: Database, fill: Fill
+) -> None:
+    study = fill(filled)
+    before = [column.key for column in build_report(filled, study).table("test").columns]
+    rated_campaign(filled, [{}] * 3, name="begun", systems=SYSTEMS[:2], study_id=study)
+    report = build_report(filled, study, complete)
+    assert [column.key for column in report.table("test").columns] == before
+    (begun,) = report.human
+    assert (begun.tables, begun.notes) == ((), ("The campaign has no ratings yet.",))
+    assert "The campaign has no ratings yet." in to_html(report)
+    rated_campaign(
+        filled,
+        [{"steps": {"anna": [3, 4]}, "kind": "repeat"}],
+        name="practised",
+        systems=SYSTEMS[:2],
+        study_id=study,
+    )
+    assert build_human(filled, "practised").notes == (
+        "0 ratings count. Left out: ratings of controls and tutorial items: 2.",
+        "No rating of the systems counts yet.",
+    )
+    rated_campaign(filled, [{"steps": {"anna": [3, 4]}}], name="rated", systems=SYSTEMS[:2], study_id=study)
+    titles = [column.title for column in build_report(filled, study, complete).table("test").columns]
+    assert [title for title in titles if "people" in title] == [
+        "people",
+        "people of softmax-greedy",
+        "verdict of people",
+    ]
 
 
 def test_a_draft_and_another_study_are_not_in_the_report(filled: Database, fill: Fill) -> None:

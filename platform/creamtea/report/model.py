@@ -245,7 +245,7 @@ class HumanReport:
     target_language: str
     signature: str  # every choice that a mean depends on
     notes: tuple[str, ...]  # what was rated, what was left out, how it was tested
-    tables: tuple[HumanTable, ...]
+    tables: tuple[HumanTable, ...]  # none before the first rating that counts
     disagreements: tuple[Disagreement, ...]
     disputes: tuple[Dispute, ...]
     complete: bool  # False: a summary without what takes resampling, agreement and metrics

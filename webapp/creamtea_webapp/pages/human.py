@@ -65,10 +65,10 @@ def _show(report: HumanReport, study: int) -> None:
         for title, note in words.column_notes(report).items()
     )
     notes = "".join(f'<p class="note">{escape(note)}</p>' for note in report.notes)
-    st.html(
-        f'<div class="ct analysis">{notes}<details><summary>Columns</summary><dl class="list">{listed}</dl>'
-        "</details></div>"
-    )
+    meanings = ""
+    if listed:
+        meanings = f'<details><summary>Columns</summary><dl class="list">{listed}</dl></details>'
+    st.html(f'<div class="ct analysis">{notes}{meanings}</div>')
 
 
 def _table(one: HumanTable, key: str) -> None:

@@ -59,11 +59,12 @@ def human_report(
     """One campaign's report; without a study's `material` there are no metrics."""
     ratings = load_ratings(session, campaign)
     of_all = judged(ratings, material.spec.baseline if material is not None else None)
-    pairs = comparing.against_baseline(of_all, complete)
-    tables = _comparisons(of_all, pairs, complete)
+    rated = len(ratings.value) > 0
+    pairs = comparing.against_baseline(of_all, complete) if rated else []
+    tables = _comparisons(of_all, pairs, complete) if rated else []
     disagreements: tuple[Disagreement, ...] = ()
     disputes: tuple[Dispute, ...] = ()
-    if complete and len(ratings.value):
+    if complete and rated:
         tables += [one for one in [comparing.clusters(of_all, pairs)] if one is not None]
         outputs = agreeing.by_rater(ratings, repeated_scores(session, ratings))
         tables += agreeing.agreement(of_all, outputs)
@@ -199,6 +200,9 @@ def _signature(of_all: Judged) -> str:
 
 def _notes(of_all: Judged) -> list[str]:
     ratings = of_all.ratings
+    out = ratings.left_out
+    if not len(ratings.value) and not out.excluded_ratings + out.control_ratings + out.skipped:
+        return ["The campaign has no ratings yet."]
     notes = [_left_out(ratings)]
     if len(set(ratings.weight.tolist())) > 1:
         notes.append(
@@ -216,7 +220,7 @@ def _notes(of_all: Judged) -> list[str]:
             "too sure of other raters."
         )
     if not len(ratings.value):
-        notes.append("No rating counts yet.")
+        notes.append("No rating of the systems counts yet.")
     return notes
 
 

@@ -26,8 +26,9 @@ class HumanColumns:
 
 
 def human_columns(reports: Sequence[HumanReport], test_set: str) -> list[HumanColumns]:
-    """Of the campaigns on this test set; with their names in the titles where there are several."""
-    of_test_set = [one for one in reports if one.test_set == test_set]
+    """Of the campaigns on this test set that have ratings; with their names in the titles where there are
+    several. A column without a number is left away."""
+    of_test_set = [one for one in reports if one.test_set == test_set and one.tables]
     return [_columns(one, named=len(of_test_set) > 1) for one in of_test_set]
 
 
@@ -64,13 +65,9 @@ def _columns(report: HumanReport, named: bool) -> HumanColumns:
             percent.key: mean.get("percent", Cell("absent", "a preference has no Baseline = 100 %")),
             verdict.key: compared["verdict"] if compared else Cell("ok", words="baseline"),
         }
-    shown = (score, percent, verdict) if _has(report, "percent") else (score, verdict)
+    known = any(cell[percent.key].value is not None for cell in cells.values())
+    shown = (score, percent, verdict) if known else (score, verdict)
     return HumanColumns(shown, cells, NOT_RATED.format(report.campaign))
-
-
-def _has(report: HumanReport, key: str) -> bool:
-    means = report.table("means")
-    return means is not None and any(column.key == key for column in means.columns)
 
 
 def _by_system(table: AnalysisTable | None) -> dict[str, dict[str, Cell]]:
