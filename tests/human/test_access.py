@@ -71,14 +71,6 @@ def test_an_expired_session_opens_nothing(database: Database) -> None:
     assert access.identify(database, opened.secret) is None
 
 
-def test_a_revoked_session_opens_nothing(database: Database) -> None:
-    opened = access.exchange(database, access.create_link(database, "reader"))
-    identity = access.identify(database, opened.secret)
-    assert identity is not None
-    access.revoke_session(database, identity.session_id)
-    assert access.identify(database, opened.secret) is None
-
-
 def test_revoking_a_rater_ends_used_and_unused_links(study_database: Database) -> None:
     launched_campaign(study_database, "c", study="jam", test_set="test", systems=["plain", "beam"])
     rater = add_rater(study_database, "c", "anna")

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 from starlette.requests import Request
 
+from creamtea.human import links
 from creamtea_webapp.gate.entrance import Limiter, routes
 from creamtea_webapp.gate.middleware import inline_scripts
 
@@ -81,6 +82,11 @@ def test_a_wrong_cookie_opens_nothing(site, cookie: str) -> None:
 
 @pytest.mark.parametrize("cookie", ["", "creamtea-{port}=nonsense"])
 def test_the_websocket_is_closed_without_a_session(site, cookie: str) -> None:
+    assert websocket(site, cookie.format(port=urlsplit(site.url).port)).startswith("HTTP/1.1 401")
+
+
+def websocket(site, cookie: str) -> str:
+    """The answer to a WebSocket's handshake."""
     place = urlsplit(site.url)
     lines = [
         "GET /_stcore/stream HTTP/1.1",
@@ -90,13 +96,25 @@ def test_the_websocket_is_closed_without_a_session(site, cookie: str) -> None:
         "Sec-WebSocket-Version: 13",
         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
         "Sec-WebSocket-Protocol: streamlit",
-        f"Cookie: {cookie.format(port=place.port)}",
+        f"Cookie: {cookie}",
         "\r\n",
     ]
     with socket.create_connection((place.hostname, place.port), timeout=10) as connection:
         connection.sendall("\r\n".join(lines).encode())
-        answer = connection.recv(65536).decode()
-    assert answer.startswith("HTTP/1.1 401")
+        return connection.recv(65536).decode("latin-1")
+
+
+@pytest.mark.parametrize("role", ["reader", "organiser"])
+def test_a_withdrawn_link_ends_the_session_at_its_next_request(site, role: str) -> None:
+    link = site.new_link(role)
+    cookie = cookie_of(exchange(site, link))
+    assert ask(site, "GET", "/", Cookie=cookie).status == 200
+    assert websocket(site, cookie).startswith("HTTP/1.1 101")
+    links.revoke(site.database, links.listed(site.database)[-1].id, "test")
+    for path in ("/", "/_stcore/host-config", "/media/x.png"):
+        assert ask(site, "GET", path, Cookie=cookie).status == 401, path
+    assert websocket(site, cookie).startswith("HTTP/1.1 401")
+    assert exchange(site, link).status == 401
 
 
 def test_health_and_entrance_are_open_and_say_nothing(site) -> None:

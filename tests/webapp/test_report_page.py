@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from creamtea.human import links
+
 pytestmark = pytest.mark.browser
 
 HOSTILE = [
@@ -161,3 +163,15 @@ def test_an_unknown_study_is_told_with_its_name_escaped(site, open_page) -> None
     page.get_by_text("No such study").wait_for()
     assert "<img src=x>" in page.locator(".ct .lead").inner_text()
     assert page.locator(".ct img").count() == 0
+
+
+def test_a_withdrawn_link_ends_an_open_page(site, open_page) -> None:
+    page = open_page(site.new_link("reader"))
+    page.get_by_role("link", name="quagga").click()
+    page.get_by_text("Provenance").wait_for()
+    enter(page, "Page of 4", "2")
+    wait_for_segments(page, range(11, 21))  # the page's own runs are over
+    links.revoke(site.database, links.listed(site.database)[-1].id, "test")
+    enter(page, "Containing", "你好")  # over the page's WebSocket
+    page.get_by_text("Your link does not open this page").wait_for()
+    assert page.locator(".outputs").count() == 0

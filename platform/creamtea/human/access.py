@@ -200,16 +200,6 @@ def _open_sessions(database: Database, session: Session, session_secret: str) ->
     )
 
 
-def revoke_session(database: Database, session_id: int) -> None:
-    """End one browser session (signing out)."""
-    with database.transaction() as session:
-        session.execute(
-            update(WebSession)
-            .where(WebSession.id == session_id, WebSession.revoked_at.is_(None))
-            .values(revoked_at=database.now(session))
-        )
-
-
 def revoke_rater(database: Database, rater_id: int, actor: str = audit.COMMAND_LINE, reason: str = "") -> int:
     """Withdraw every link of a rater, and with them the sessions they opened; how many links.
 
