@@ -38,6 +38,7 @@ class CampaignSummary:
     name: str
     study: str | None  # None: ratings made elsewhere
     test_set: str
+    languages: tuple[str, str]  # codes: source, target
     protocol: str
     state: str
     systems: list[str]
@@ -233,6 +234,7 @@ def _summary(session: Session, campaign: Campaign) -> CampaignSummary:
         name=campaign.name,
         study=study.name if study is not None else None,
         test_set=campaign.test_set,
+        languages=(campaign.source_language, campaign.target_language),
         protocol=campaign.protocol,
         state=campaign.state,
         systems=list(campaign.systems),

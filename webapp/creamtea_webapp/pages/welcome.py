@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 import streamlit as st
 
+from creamtea import languages
 from creamtea.human.raters import Welcome
 from creamtea_webapp.markup import escape
 
@@ -32,7 +33,7 @@ def consent(known: Welcome, on_agree: Callable[[], None]) -> None:
         st.html(
             '<div class="ct"><h1>Rating translations</h1>'
             f'<p class="lead">{WHAT[known.protocol]}</p>'
-            f'<p class="facts"><span>{escape(" → ".join(known.languages))}</span></p></div>'
+            f'<p class="facts"><span>{escape(languages.pair(*known.languages))}</span></p></div>'
         )
         if known.instructions.strip():
             st.markdown(_markdown(known.instructions), unsafe_allow_html=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from creamtea import languages
 from creamtea.report import text
 from creamtea.report.model import Disagreement, Dispute, HumanReport
 
@@ -38,7 +39,7 @@ def about(report: HumanReport) -> list[str]:
     return [
         f"{PROTOCOLS[report.protocol]}, {report.scale}",
         f"{report.state}: {report.progress}",
-        f"{report.test_set}, {report.source_language} → {report.target_language}",
+        f"{report.test_set}, {languages.pair(report.source_language, report.target_language)}",
     ]
 
 

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import streamlit as st
 
+from creamtea import languages
 from creamtea.errors import InputError
 from creamtea.human import campaigns, rights
 from creamtea.human.access import Identity
@@ -127,7 +128,8 @@ def head(who: Identity, campaign: CampaignSummary, view: str = "") -> None:
     st.html(
         f'<div class="ct">{above}<h1>{escape(campaign.name)}</h1>'
         f'<p class="facts">{state_badge(campaign.state)}<span>{escape(campaign.protocol)}</span>'
-        f"<span>{source}, {escape(campaign.test_set)}</span><span>{len(campaign.systems)} systems: "
+        f"<span>{source}, {escape(campaign.test_set)}</span>"
+        f"<span>{escape(languages.pair(*campaign.languages))}</span><span>{len(campaign.systems)} systems: "
         f"{escape(', '.join(campaign.systems))}</span></p>"
         "<nav "
         f'class="views">{"".join(_view(campaign.id, key, label, view) for key, label in views)}</nav></div>'
