@@ -22,7 +22,7 @@ from creamtea.human.access import Identity
 from creamtea.human.quality import reports_of
 from creamtea.human.settings import CampaignSettings
 from creamtea.store.database import Database
-from creamtea.store.tables import AccessToken, AuditEvent, Campaign, Rater
+from creamtea.store.tables import AccessToken, AuditEvent, Campaign, Item, Rater
 from creamtea_webapp import session
 from creamtea_webapp.pages.organise import reports as pages_reports
 
@@ -293,6 +293,56 @@ def test_an_export_is_downloaded_and_imported_again(filled: Database, visit: Vis
     listing = shown(visit(campaigns="all"))
     assert "again" in listing
     assert "tasting" in listing
+
+
+SCORES = b"""anna,ONLINE-A,1,TGT,eng,ces,60,news.1,False,1.0,2.5
+anna,ONLINE-B,1,TGT,eng,ces,70,news.1,False,3.0,4.0
+anna,ONLINE-A,1,TGT,eng,ces,80,news.2,False,5.0,6.0
+"""
+TEXTS = {
+    "sources": ("source.txt", b"one\n<b>two</b>\nthree\n"),
+    "documents": ("docs.tsv", b"news\tnews.1\nnews\tnews.1\nnews\tnews.2\n"),
+}
+OUTPUTS = [("ONLINE-A.txt", b"a1\na2\na3\n"), ("ONLINE-B.txt", b"b1\nb2\nb3\n")]
+
+
+def import_page(visit: Visit, kind: str, outputs: list[tuple[str, bytes]]) -> AppTest:
+    """The page with scores of Appraise and their texts, sent off."""
+    app = visit(campaigns="import")
+    app.text_input(key="import-name").set_value("wmt")
+    app.selectbox(key="import-kind").set_value(kind)
+    app.file_uploader(key="import-file").set_value([("scores.csv", SCORES, "text/csv")])
+    for name, (file, text) in TEXTS.items():
+        app.file_uploader(key=f"import-{name}").set_value([(file, text, "text/plain")])
+    app.file_uploader(key="import-outputs").set_value([(*one, "text/plain") for one in outputs])
+    return ran(app.button[0].click().run())
+
+
+def test_scores_of_appraise_are_imported_with_their_texts(filled: Database, visit: Visit) -> None:
+    app = import_page(visit, "appraise", OUTPUTS)
+    assert "Campaign wmt: 3 ratings by 1 raters, 3 items, 2 systems" in shown(app)
+    row = campaign_row(filled, "wmt")
+    with filled.session() as reading:
+        items = reading.scalars(select(Item).where(Item.campaign_id == row.id).order_by(Item.position))
+        found = [(one.segment_index, one.source, one.outputs) for one in items]
+    assert found == [(0, "one", ["a1"]), (0, "one", ["b1"]), (2, "three", ["a3"])]
+    assert "English (eng) → Czech (ces)" in shown(visit(campaign=row.id))
+
+
+@pytest.mark.parametrize(
+    ("kind", "outputs", "told"),
+    [
+        ("csv", OUTPUTS, "“Sources”, “Outputs” and “Documents” go with scores of Appraise"),
+        ("appraise", [("ONLINE-Z.txt", b"z\n")], "“Outputs” ONLINE-Z: the file has no such system"),
+        ("appraise", [OUTPUTS[0]] * 2, "“Outputs”: two files for the system"),
+        ("appraise", [("ONLINE-A.txt", b"a1\n")], "“Outputs” ONLINE-A: 1 lines in the file"),
+    ],
+)
+def test_texts_that_do_not_fit_store_nothing(
+    filled: Database, visit: Visit, kind: str, outputs: list[tuple[str, bytes]], told: str
+) -> None:
+    assert told in shown(import_page(visit, kind, outputs))
+    assert campaigns.summaries(filled) == []
 
 
 def test_a_zip_with_folders_or_no_zip_is_refused(filled: Database, visit: Visit) -> None:

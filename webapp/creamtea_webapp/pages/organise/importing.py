@@ -6,6 +6,7 @@ import tempfile
 import zipfile
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
@@ -50,12 +51,32 @@ def page() -> None:
         b.text_input("Test set", key="import-test-set", placeholder="the campaign's name")
         c.text_input(LABELS["source-language"], key="import-source", placeholder="de")
         d.text_input(LABELS["target-language"], key="import-target", placeholder="en")
+        with st.expander("Texts beside the scores of Appraise"):
+            _texts_of_appraise()
         st.form_submit_button(
             "Import", type="primary", on_click=partial(act, rights.IMPORT_RATINGS, None, _import)
         )
     st.html(
         '<p class="ct note">The last four are for files of ratings that do not say them; a zip says them '
-        "itself. Texts beside an Appraise file are taken by <code>creamtea campaign import</code>.</p>"
+        "itself.</p>"
+    )
+
+
+def _texts_of_appraise() -> None:
+    st.html(
+        '<p class="ct note">The scores hold no texts. Each of these files has a line for each segment of the '
+        "test set; the outputs of a system are in a file of its name, as <code>ONLINE-A.txt</code>. Lines of "
+        "<em>Documents</em> are DOMAIN TAB DOCUMENT.</p>"
+    )
+    left, middle, right = st.columns(3)
+    left.file_uploader(LABELS["sources"], ["txt"], key="import-sources")
+    middle.file_uploader(LABELS["output-of"], ["txt"], accept_multiple_files=True, key="import-outputs")
+    right.file_uploader(LABELS["documents"], ["txt", "docs", "tsv"], key="import-documents")
+    st.selectbox(
+        LABELS["first-segment"],
+        [1, 0],
+        format_func={1: "is number 1", 0: "is number 0"}.__getitem__,
+        key="import-first",
     )
 
 
@@ -70,6 +91,9 @@ def _import(database: Database, actor: str) -> str:
         raise InputError("--source-language and --target-language go together: give both or neither")
     said = None if state["import-protocol"] == IN_THE_FILE else str(state["import-protocol"])
     test_set = str(state["import-test-set"]).strip() or name
+    texts = [state.get("import-sources"), state.get("import-outputs"), state.get("import-documents")]
+    if any(texts) and (kind != exporting.APPRAISE or file.name.endswith(".zip")):
+        raise InputError("--sources, --output-of and --documents go with scores of Appraise")
     with tempfile.TemporaryDirectory() as temporary:
         path = Path(temporary) / Path(file.name).name
         path.write_bytes(file.getvalue())
@@ -80,12 +104,44 @@ def _import(database: Database, actor: str) -> str:
             if said is not None and said not in APPRAISE_PROTOCOLS:
                 raise InputError(f"--protocol of Appraise's scores is {' or '.join(APPRAISE_PROTOCOLS)}")
             pair = (source, target) if source else None
-            options = AppraiseOptions(name, said or "da", test_set, pair)
+            options = AppraiseOptions(
+                name,
+                said or "da",
+                test_set,
+                pair,
+                first_segment=int(state["import-first"]),
+                **_kept(Path(temporary) / "texts"),
+            )
             done = exporting.import_appraise(database, options, path, actor)
         else:
             facts = Facts(name, said, test_set, source or UNKNOWN, target or UNKNOWN)
             done = exporting.import_ratings(database, facts, path, kind, actor)
     return _in_words(done)
+
+
+def _kept(folder: Path) -> dict[str, Any]:
+    """The texts beside an Appraise file, as files in this new folder, by the fields of `AppraiseOptions`."""
+    folder.mkdir()
+    state = st.session_state
+
+    def kept(file: Any) -> Path | None:
+        if file is None:
+            return None
+        path = folder / f"{len(list(folder.iterdir()))}-{Path(file.name).name}"
+        path.write_bytes(file.getvalue())
+        return path
+
+    outputs: dict[str, Path | None] = {}
+    for file in state.get("import-outputs") or []:
+        system = Path(file.name).stem
+        if system in outputs:
+            raise InputError(f"--output-of: two files for the system {system!r}")
+        outputs[system] = kept(file)
+    return {
+        "sources": kept(state.get("import-sources")),
+        "outputs": outputs,
+        "documents": kept(state.get("import-documents")),
+    }
 
 
 def _in_words(done: Imported) -> str:

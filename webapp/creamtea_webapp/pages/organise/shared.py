@@ -40,6 +40,9 @@ LABELS = {
     "format": "Kind of file",
     "source-language": "Source language",
     "target-language": "Target language",
+    "sources": "Sources",
+    "output-of": "Outputs",
+    "first-segment": "First segment",
 }
 
 
