@@ -45,7 +45,7 @@ def test_swaps_are_numpys_draws_whatever_the_chunk_size(monkeypatch: pytest.Monk
     drawn = np.random.default_rng(5).integers(2, size=(101, 37), dtype=bool)
     for cells in (1, 37 * 32, 37 * 64 + 1, 10**6):
         monkeypatch.setattr(randomization, "_CHUNK_CELLS", cells)
-        assert np.array_equal(np.concatenate(list(randomization._swaps(37, 101, 5))), drawn)
+        assert np.array_equal(np.concatenate(list(randomization.swaps(37, 101, 5))), drawn)
 
 
 def exact_p_value(baseline: list[Array], system: list[Array]) -> float:

@@ -20,10 +20,11 @@ def sweeps(study: Study) -> tuple[Sweep, ...]:
     of a system stays the same; in the study's order. Empty where there is none."""
     settings = {name: _settings(study, name) for name in study.systems}
     found: dict[Path, list[SweepGroup]] = {}
-    for path in dict.fromkeys(path for setting in settings.values() for path, _ in _numbers(setting)):
+    numbers = {name: dict(_numbers(setting)) for name, setting in settings.items()}
+    for path in dict.fromkeys(path for own in numbers.values() for path in own):
         alike: dict[str, list[tuple[float, str]]] = {}
         for name, setting in settings.items():
-            value = dict(_numbers(setting)).get(path)
+            value = numbers[name].get(path)
             if value is not None:
                 alike.setdefault(_without(setting, path), []).append((value, name))
         for members in alike.values():

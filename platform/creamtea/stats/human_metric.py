@@ -15,6 +15,7 @@ from scipy import stats
 
 from creamtea.stats.bootstrap import SEED
 from creamtea.stats.estimate import ROUNDING, Array, without_rounding
+from creamtea.stats.randomization import swaps
 
 Grouping = Literal["no-grouping", "group-by-item"]
 Kind = Literal["kendall", "pearson"]
@@ -132,20 +133,21 @@ def soft_pairwise_accuracy(
     usable = known.any(axis=0)
     if not usable.any():
         return PairAgreement(None, 0, "no two systems share an item with all scores")
-    turned = np.random.default_rng(seed).integers(2, size=(permutations, len(ours)), dtype=bool)
-    signs = np.where(turned, -1.0, 1.0)
-    p_human, p_metric = (_one_sided(np.where(known, scores, 0.0)[:, usable], signs) for scores in differences)
+    both = np.concatenate([np.where(known, scores, 0.0)[:, usable] for scores in differences], axis=1)
+    p_human, p_metric = np.split(_one_sided(both, permutations, seed), 2)
     return PairAgreement(float(1 - np.abs(p_human - p_metric).mean()), int(usable.sum()))
 
 
-def _one_sided(differences: Array, signs: Array) -> Array:
-    """(items, pairs) and (permutations, items) -> (pairs,)."""
+def _one_sided(differences: Array, permutations: int, seed: int) -> Array:
+    """(items, pairs) -> (pairs,)."""
     observed = differences.sum(axis=0)
-    drawn = signs @ differences
     tie = ROUNDING * np.abs(differences).sum(axis=0)
-    above, equal = drawn > observed + tie, np.abs(drawn - observed) <= tie
-    share: Array = above.mean(axis=0) + equal.mean(axis=0) / 2
-    return share
+    share = np.zeros(len(observed))
+    for turned in swaps(len(differences), permutations, seed):
+        drawn = observed - 2 * (turned @ differences)
+        above, equal = drawn > observed + tie, np.abs(drawn - observed) <= tie
+        share += above.sum(axis=0) + equal.sum(axis=0) / 2
+    return share / permutations
 
 
 def tie_calibrated_accuracy(human: ArrayLike, metric: ArrayLike) -> PairAgreement:

@@ -25,11 +25,11 @@ from creamtea.stats.estimate import (
     mean_estimate,
     without_rounding,
 )
+from creamtea.stats.randomization import swaps
 
 FLIPS = 10_000
 _EXACT_TIED = 13  # items: where scipy's signed-rank test with ties goes from all sign patterns to the normal
 _EXACT = 16  # items that differ: up to 2^16 sign patterns are all looked at
-_CHUNK_CELLS = 4_000_000  # signs held at once: 32 MB
 
 
 @dataclass(frozen=True)
@@ -178,10 +178,8 @@ def sign_flip(differences: Array, flips: int = FLIPS, seed: int = SEED) -> TestR
         for value in differing[1:]:
             sums = np.concatenate([sums + value, sums - value])
         return TestResult(float(np.mean(np.abs(sums) >= least)), observed, "sign flip, exact")
-    rng = np.random.default_rng(seed)
-    found, rows_a_chunk = 0, max(1, _CHUNK_CELLS // (32 * n)) * 32  # 32 signs come from one random number
-    for start in range(0, flips, rows_a_chunk):
-        turned = rng.integers(2, size=(min(rows_a_chunk, flips - start), n), dtype=bool)
-        sums = observed - 2 * (turned.astype(np.float64) @ differing)
+    found = 0
+    for turned in swaps(n, flips, seed):
+        sums = observed - 2 * (turned @ differing)
         found += int(np.sum(np.abs(sums) >= least))
     return TestResult((found + 1) / (flips + 1), observed, f"sign flip, {flips} random patterns")

@@ -22,7 +22,7 @@ import numpy as np
 from creamtea.stats.bootstrap import SEED, Array, ScoreFunction, paired_arrays
 
 TRIALS = 10_000
-_CHUNK_CELLS = 4_000_000  # swaps held at once: 32 MB
+_CHUNK_CELLS = 400_000  # swaps held at once: 3 MB, which a processor's cache takes
 _TIE = 1e-9  # differences closer than this, relative to the scores, are the same one, summed otherwise
 
 
@@ -60,20 +60,23 @@ def paired_randomization(
     observed = abs(float(our_scores.mean() - their_scores.mean()))
     least = observed - _TIE * float(np.abs([our_scores, their_scores]).max())
     exceeding = 0
-    for swapped in _swaps(n, trials, seed):
+    for swapped in swaps(n, trials, seed):
         moved = (swapped @ gain).reshape(-1, *our_sums.shape)
         differences = (score(our_sums + moved) - score(their_sums - moved)).mean(axis=-1)
         exceeding += int(np.sum(np.abs(differences) >= least))
     return PairedRandomization((exceeding + 1) / (trials + 1), trials, seed)
 
 
-def _swaps(n: int, trials: int, seed: int) -> Iterator[Array]:
+def swaps(n: int, trials: int, seed: int) -> Iterator[Array]:
     """(rows, n) of 0 and 1, together (trials, n): `default_rng(seed).integers(2, …, dtype=bool)`.
 
-    NumPy takes 32 such draws from a random number: chunks of whole numbers give what one call would.
+    NumPy takes 32 such draws from a random number, the lowest bit first: whole numbers in a chunk give what
+    one call would, and unpacking them takes a third of the time that `integers` does.
     """
     rng = np.random.default_rng(seed)
     rows_a_chunk = max(1, _CHUNK_CELLS // (32 * n)) * 32
     for start in range(0, trials, rows_a_chunk):
         rows = min(rows_a_chunk, trials - start)
-        yield rng.integers(2, size=(rows, n), dtype=bool).astype(np.float64)
+        drawn = np.frombuffer(rng.bytes(4 * math.ceil(rows * n / 32)), dtype=np.uint8)
+        bits = np.unpackbits(drawn, count=rows * n, bitorder="little")
+        yield bits.reshape(rows, n).astype(np.float64)

@@ -102,11 +102,11 @@ def _fill(session: Session, step: str, segments: Integers, column: Array) -> Non
     query = select(SegmentScore.index, SegmentScore.value).where(
         SegmentScore.step_key == step, SegmentScore.index.between(int(segments[0]), int(segments[-1]))
     )
-    # the connection's rows are plain ones: the session's take twice the time
-    stored = np.array(session.connection().execute(query).all(), dtype=np.float64).reshape(-1, 2)
-    at = np.searchsorted(segments, stored[:, 0])
-    rated = segments[at] == stored[:, 0]
-    column[at[rated]] = stored[rated, 1]
+    rows = session.connection().execute(query).all()  # a session's own rows take twice the time
+    index, value = np.array(tuple(zip(*rows, strict=True)), dtype=np.float64).reshape(2, -1)
+    at = np.searchsorted(segments, index)
+    rated = segments[at] == index
+    column[at[rated]] = value[rated]
 
 
 def metric_tables(judged: Judged, metrics: Sequence[MetricScores]) -> list[HumanTable]:
