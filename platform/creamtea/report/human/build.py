@@ -133,7 +133,7 @@ def _comparisons(of_all: Judged, pairs: list[Pair], complete: bool) -> list[Huma
         tables.append(
             comparing.pair_table(
                 of_all,
-                comparing.other_pairs(of_all, complete),
+                comparing.other_pairs(of_all, complete, pairs),
                 "pairs",
                 "The other pairs",
                 "Not planned against a baseline: p-values are Holm's over all pairs of the campaign.",

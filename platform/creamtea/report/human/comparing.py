@@ -93,9 +93,13 @@ class Pair:
     verdict: Verdict
 
 
-def compared(judged: Judged, positions: Sequence[tuple[int, int]], flips: bool) -> list[Pair]:
-    """(baseline, system) each. Without `flips` there is no p-value of the permutation test."""
-    comparisons = [_compare(judged, baseline, system, flips) for baseline, system in positions]
+def compared(
+    judged: Judged, positions: Sequence[tuple[int, int]], flips: bool, known: Sequence[Pair] = ()
+) -> list[Pair]:
+    """(baseline, system) each. Without `flips` there is no p-value of the permutation test. Tests of `known`
+    pairs are not done again."""
+    done = {(one.baseline, one.system): one.comparison for one in known}
+    comparisons = [done.get(pair) or _compare(judged, *pair, flips) for pair in positions]
     t = corrected([one.t_test.p_value for one in comparisons])
     ranks = corrected([one.signed_rank.p_value for one in comparisons])
     signs = corrected([one.sign_flip.p_value for one in comparisons]) if flips else [None] * len(comparisons)
@@ -130,9 +134,9 @@ def against_baseline(judged: Judged, flips: bool) -> list[Pair]:
     return compared(judged, [(judged.baseline, at) for at in judged.others], flips)
 
 
-def other_pairs(judged: Judged, flips: bool) -> list[Pair]:
-    """The pairs without the baseline, corrected over all pairs of the campaign."""
-    pairs = compared(judged, list(combinations(range(len(judged.systems)), 2)), flips)
+def other_pairs(judged: Judged, flips: bool, known: Sequence[Pair]) -> list[Pair]:
+    """The pairs without the baseline, corrected over all pairs of the campaign; `known`: those with it."""
+    pairs = compared(judged, list(combinations(range(len(judged.systems)), 2)), flips, known)
     return [one for one in pairs if judged.baseline not in (one.baseline, one.system)]
 
 
