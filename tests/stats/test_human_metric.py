@@ -203,6 +203,49 @@ def test_tie_calibration_by_hand() -> None:
     assert (strict.value, strict.threshold) == (1.0, 0.0)
 
 
+# Inputs and results in the tests of mt-metrics-eval (github.com/google-research/mt-metrics-eval, folder
+# mt_metrics_eval): stats_test.py, and tau_optimization_test.py for the last three.
+
+
+def test_googles_examples_of_correlations() -> None:
+    people, metric = np.array([[1, 4], [2, 5], [3, 6]]), np.array([[2, 3], [1, 3], [4, 7]])
+    flats: dict[Kind, float] = {"pearson": 0.776, "kendall": 0.552}
+    for kind, flat in flats.items():
+        assert segment_correlation(people, metric, kind, "no-grouping").value == pytest.approx(flat, abs=5e-4)
+        assert segment_correlation(people, metric, kind, "group-by-item").value == pytest.approx(1.0)
+    one_item = [[1, 2, 2, 3, 4]], [[2, 1, 1.5, 5, 3]]
+    for grouping in ("no-grouping", "group-by-item"):
+        found = segment_correlation(*one_item, "kendall", grouping)
+        assert found.value == pytest.approx(0.316227766)
+    agreement = pairwise_accuracy([[1, 2, 3, 3, 4]], [[1, 1, 2, 1, 2]])
+    assert (agreement.value, agreement.pairs) == (5 / 10, 10)
+
+
+NONE = np.nan
+
+
+@pytest.mark.parametrize(
+    ("people", "metric", "value", "threshold"),
+    [
+        ([[1, 2, 2, 3, 4]], [[2, 1, 1.5, 5, 3]], 0.7, 0.5),
+        ([[1, 2, 3, 4]], [[0, 2, 6, 8]], 1.0, 0),
+        ([[1, 1, 1, 4]], [[0, 2, 6, 8]], 4 / 6, 4),
+        (
+            [[1, 5, 2, 1, 1], [4, 2, 2, 1, 4], [5, 9, 2, 8, 7], [7, 6, NONE, 3, 2], [NONE] * 5],
+            [[0, 5, 2, 3, 2], [NONE, 2, 1, 5, 3], [9, 1, 5, 3, 8], [9, 3, 4, 4, 1], [NONE] * 5],
+            0.4916666666666668,
+            1,
+        ),
+    ],
+)
+def test_googles_examples_of_tie_calibration(
+    people: list[list[float]], metric: list[list[float]], value: float, threshold: float
+) -> None:
+    found = tie_calibrated_accuracy(people, metric)
+    assert found.value == pytest.approx(value, abs=1e-12)
+    assert found.threshold == threshold
+
+
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="matrices"):
         pairwise_accuracy(np.zeros((2, 3)), np.zeros((3, 2)))

@@ -6,7 +6,12 @@ ratings of one item are paired, and the unpaired Mann-Whitney test misses most t
 
 Differences from the scripts: systems are keyed by their position, never by a score (two systems of equal
 means both keep their row), and a standard deviation is replaced by 1 only where it is 0, not below 1 (on a
-scale of 1–6 that would leave nothing standardised).
+scale of 1–6 that would leave nothing standardised). A win needs no higher mean, as in the tables of 2021.
+Those end a cluster where the system above the line has as many wins as there are systems below, whomever it
+beats (wmt-conference/wmt21-news-systems: one line more in de-en, one less in hi-bn). The script of 2022
+(wmt-conference/wmt22-news-systems, humaneval/DA+SQM/make_rankings.py) asks for a higher mean, leaves out
+raters of no spread, and compares two systems on the segments rated for both unless --include-unmatched is
+given.
 """
 
 from __future__ import annotations
@@ -109,7 +114,7 @@ def wmt_ranking(
                 p_values[a][b], beats[a, b] = p, p < SIGNIFICANT
 
     order = sorted(rated, key=lambda s: (-mean_z[s], s))
-    clusters = _clusters(beats[np.ix_(order, order)])
+    clusters = cluster_numbers(beats[np.ix_(order, order)])
     wins, losses = beats.sum(axis=1), beats.sum(axis=0)
     rows = [
         WmtSystem(
@@ -143,7 +148,7 @@ def _mann_whitney(ours: Array, theirs: Array) -> float:
     return float(stats.mannwhitneyu(ours, theirs, alternative="greater").pvalue)
 
 
-def _clusters(beats: NDArray[np.bool_]) -> list[int]:
+def cluster_numbers(beats: NDArray[np.bool_]) -> list[int]:
     """The cluster of each system, best first, from who beats whom in that order: (n, n) -> n numbers."""
     clusters, current = [], 1
     for i in range(len(beats)):

@@ -14,7 +14,16 @@ from creamtea.errors import InputError
 from creamtea.human.exchange.collecting import collect
 from creamtea.human.exchange.exporting import export_campaign, import_export
 from creamtea.store.database import Database
-from creamtea.store.tables import Hypothesis, Metric, Segment, SegmentScore, StepRow, StudyRow, StudyStep
+from creamtea.store.tables import (
+    Campaign,
+    Hypothesis,
+    Metric,
+    Segment,
+    SegmentScore,
+    StepRow,
+    StudyRow,
+    StudyStep,
+)
 
 PLAIN, BEAM, SCONES = 0, 1, 2  # systems of the study `jam` (tests/human/conftest.py)
 NAMES = ["plain", "beam", "scones"]
@@ -153,9 +162,8 @@ def test_an_import_has_its_own_items_as_test_set(database: Database, other: Data
     import_export(other, rated.name, tmp_path / "csv", "csv", "test")
     found = exported(other, rated, tmp_path)
     assert found.source == ["source 1", "source 0"]
-    missing = "[No translation supplied]"
-    assert found.outputs == {"a_b": [missing, "x"], "c.d-e": ["", missing]}
-    assert found.references == {"ref": [missing, missing]}
+    assert found.outputs == {"a_b": [None, "x"], "c.d-e": ["", None]}
+    assert found.references == {"ref": [None, None]}
     assert found.human["da", "seg"] == {"a_b": [None, 10.0], "c.d-e": [20.0, None]}
 
 
@@ -215,8 +223,31 @@ def test_documents_in_two_places_are_refused(database: Database, tmp_path: Path)
 
 
 def test_a_line_separator_of_unicode_ends_no_line(database: Database, tmp_path: Path) -> None:
-    rated = one_item(database, ["a"], output="one\u2028line\x85\x0b")
-    assert exported(database, rated, tmp_path).outputs["a"] == ["one\u2028line\x85\x0b"]
+    rated = one_item(database, ["a"], output="one\u2028line\x85\x0b.")
+    assert exported(database, rated, tmp_path).outputs["a"] == ["one\u2028line\x85\x0b."]
+
+
+def test_texts_are_written_as_they_are_and_read_without_white_space_at_their_end(
+    database: Database, tmp_path: Path
+) -> None:
+    rated = one_item(database, ["a"], output="\t a  b\u3000 ")
+    assert exported(database, rated, tmp_path).outputs["a"] == ["\t a  b"]
+    written = (tmp_path / "jam-test" / "system-outputs" / "en-de" / "a.txt").read_bytes()
+    assert written == "\t a  b\u3000 \n".encode()
+
+
+@pytest.mark.parametrize(
+    ("code", "name"), [("zh-Hant", "zh_Hant"), ("x.y", "x_y"), ("e[n]", "e_n_"), ("*?", "__"), ("", "und")]
+)
+def test_languages_are_words_that_patterns_find(
+    database: Database, tmp_path: Path, code: str, name: str
+) -> None:
+    """The toolkit looks for files by patterns with SRC-TGT in them: of "e[n]" it finds none."""
+    rated = one_item(database, ["a"])
+    with database.transaction() as session:
+        session.execute(update(Campaign).values(source_language=code))
+    export_campaign(database, rated.name, "mt-metrics-eval", tmp_path / "jam-test", "test")
+    assert evalset.read(tmp_path / "jam-test", f"{name}-de").outputs == {"a": ["x"]}
 
 
 def test_a_reference_called_as_a_system_gets_another_name(database: Database, tmp_path: Path) -> None:

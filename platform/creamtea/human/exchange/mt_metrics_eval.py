@@ -134,7 +134,9 @@ def sanitised(name: str) -> str:
 
 
 def _language(code: str) -> str:
-    return re.sub(r"[.-]", "_", sanitised(code))
+    """A word for SRC or TGT: the toolkit parts names at . and -, and looks for files by patterns that hold
+    it."""
+    return re.sub(r"\W", "_", code) or "und"
 
 
 def _different(names: Sequence[str], what: str) -> dict[str, str]:
