@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from small_campaigns import add_rater, make_campaign
+from sqlalchemy import select
 
 from creamtea.errors import InputError
-from creamtea.human import access, audit, raters, sign_in
+from creamtea.human import access, audit, links, raters, sign_in
 from creamtea.human.sign_in import NotRegistered, Person, checked_subject
 from creamtea.store.database import Database
-from creamtea.store.tables import Rater
+from creamtea.store.tables import AccessToken, Rater
 
 ISSUER = "https://id.example.org"
 
@@ -119,3 +120,105 @@ def test_a_sign_in_is_one_raters_and_goes_with_the_identity(database: Database) 
     with pytest.raises(InputError, match="was deleted"):
         sign_in.set_subject(database, anna, "test", "anna@example.org")
     sign_in.set_subject(database, ben, "test", "anna@example.org")
+
+
+# ---------------------------------------------------------------- organisers
+
+
+def organiser_of(database: Database, opened: access.OpenedSession) -> int | None:
+    """The campaign that this session organises, and no other; None for a session that is over."""
+    who = access.identify(database, opened.secret)
+    if who is None:
+        return None
+    assert (who.role, who.rater_id) == ("organiser", None)
+    assert who.campaign_id is not None
+    return who.campaign_id
+
+
+def test_an_organiser_signs_in_to_one_campaign(database: Database) -> None:
+    mine, other = (make_campaign(database, name=name) for name in ("mine", "other"))
+    sign_in.add_organiser(database, "mine", "test", " Dora@Example.org")
+    dora = person("dora@example.org")
+    for asked in (mine, None):
+        assert organiser_of(database, sign_in.open_session(database, dora, asked)) == mine
+    with pytest.raises(NotRegistered):
+        sign_in.open_session(database, dora, other)
+    for stranger in (person("eve@example.org"), person(), person("dora@example.org.evil.example")):
+        with pytest.raises(NotRegistered):
+            sign_in.open_session(database, stranger, mine)
+    lines = audit.read(database, mine)
+    assert [one.action for one in lines][-2:] == [audit.ORGANISER_SIGNED_IN] * 2
+    assert (audit.LINK_CREATED, {"role": "organiser", "sign-in": True}) in [
+        (one.action, one.detail) for one in lines
+    ]
+    assert "dora" not in str(lines).lower()
+
+
+def test_no_secret_opens_the_right_to_sign_in(database: Database) -> None:
+    mine = make_campaign(database)
+    sign_in.add_organiser(database, "c", "test", "dora@example.org")
+    with database.session() as session:
+        stored = session.scalars(select(AccessToken.digest)).one()
+    for secret in (stored, "dora@example.org", f"{mine}:dora@example.org"):
+        with pytest.raises(access.AccessRefused):
+            access.exchange(database, secret)
+        assert access.identify(database, secret) is None
+
+
+def test_withdrawing_ends_an_organisers_sessions_for_good(database: Database) -> None:
+    mine = make_campaign(database)
+    sign_in.add_organiser(database, "c", "test", "dora@example.org")
+    dora = person("dora@example.org")
+    opened = sign_in.open_session(database, dora)
+    (link,) = links.listed(database)
+    assert (link.sign_in, link.opens, link.sessions) == ("dora@example.org", True, 1)
+    links.revoke(database, link.id, "test", "left")
+    assert organiser_of(database, opened) is None
+    with pytest.raises(NotRegistered):
+        sign_in.open_session(database, dora, mine)
+    assert links.listed(database, opening=True) == []
+    sign_in.add_organiser(database, "c", "test", "dora@example.org")
+    assert organiser_of(database, sign_in.open_session(database, dora)) == mine
+    assert organiser_of(database, opened) is None  # what was ended stays so
+
+
+def test_the_right_is_over_after_its_time_and_so_are_its_sessions(database: Database) -> None:
+    make_campaign(database)
+    dora = person("dora@example.org")
+    sign_in.add_organiser(database, "c", "test", "dora@example.org", timedelta(days=1))
+    assert sign_in.open_session(database, dora).lifetime <= timedelta(days=1)
+    make_campaign(database, name="over")
+    sign_in.add_organiser(database, "over", "test", "ed@example.org", timedelta(seconds=-1))
+    with pytest.raises(NotRegistered):
+        sign_in.open_session(database, person("ed@example.org"))
+    sign_in.add_organiser(database, "over", "test", "ed@example.org")
+    assert sign_in.open_session(database, person("ed@example.org")).role == "organiser"
+
+
+def test_nobody_rates_and_organises_one_campaign(database: Database) -> None:
+    make_campaign(database)
+    raters.add(database, "c", "test", pseudonym="anna", subject="anna@example.org")
+    with pytest.raises(InputError, match="has a rater with this sign-in already"):
+        sign_in.add_organiser(database, "c", "test", "anna@example.org")
+    sign_in.add_organiser(database, "c", "test", "dora@example.org")
+    for again in (
+        lambda: sign_in.add_organiser(database, "c", "test", "dora@example.org"),
+        lambda: raters.add(database, "c", "test", pseudonym="dora", subject="dora@example.org"),
+    ):
+        with pytest.raises(InputError, match="has an organiser with this sign-in, who does not rate"):
+            again()
+    with pytest.raises(InputError, match=r"people sign in by an e-mail address"):
+        sign_in.add_organiser(database, "c", "test", "dora")
+    with pytest.raises(InputError, match="no campaign"):
+        sign_in.add_organiser(database, "nothing", "test", "dora@example.org")
+
+
+def test_the_same_person_by_two_names_rates(database: Database) -> None:
+    """Known by address and by issuer and subject: of one campaign the lesser right is the one."""
+    mine = make_campaign(database)
+    rater = raters.add(database, "c", "test", subject=f"{ISSUER}|7")
+    sign_in.add_organiser(database, "c", "test", "dora@example.org")
+    opened = sign_in.open_session(database, person("dora@example.org"), mine)
+    who = access.identify(database, opened.secret)
+    assert who is not None
+    assert (who.role, who.rater_id) == ("rater", rater)

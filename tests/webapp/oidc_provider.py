@@ -98,6 +98,75 @@ class FakeProvider:
         return JSONResponse({"keys": [self.key.as_dict(private=False)]})
 
 
+# ---------------------------------------------------------------- its lies
+
+
+def stranger(provider: FakeProvider) -> None:
+    key = RSAKey.generate_key(2048, {"kid": "one"})
+    provider.sign = lambda claims: provider.signed(claims, key)
+
+
+def lying(**wrong: Any) -> Callable[[FakeProvider], None]:
+    def lie(provider: FakeProvider) -> None:
+        provider.lie = lambda claims: {k: v for k, v in (claims | wrong).items() if v is not None}
+
+    return lie
+
+
+def unsigned(provider: FakeProvider) -> None:
+    provider.sign = lambda claims: provider.signed(claims, algorithm="none")
+
+
+def signed_by_the_secret(provider: FakeProvider) -> None:
+    provider.sign = provider.signed_by_the_secret
+
+
+def garbage(token: object) -> Callable[[FakeProvider], None]:
+    def lie(provider: FakeProvider) -> None:
+        provider.answer = lambda answer: answer | {"id_token": token}
+
+    return lie
+
+
+def without_token(provider: FakeProvider) -> None:
+    provider.answer = lambda answer: {"access_token": "x", "token_type": "Bearer"}
+
+
+def returning(**returns: str) -> Callable[[FakeProvider], None]:
+    return lambda provider: provider.returns.update(returns)
+
+
+LIES: dict[str, Callable[[FakeProvider], None]] = {
+    "another nonce": lying(nonce="another"),
+    "no nonce": lying(nonce=None),
+    "for somebody else": lying(aud="another"),
+    "for several, and no word for whom": lying(aud=[ID, "another"]),
+    "for several, handed to another": lying(aud=[ID, "another"], azp="another"),
+    "for another, handed to us": lying(aud="another", azp=ID),
+    "for nobody": lying(aud=None),
+    "expired": lying(exp=int(time.time()) - 3600),
+    "never expires": lying(exp=None),
+    "from the future": lying(iat=int(time.time()) + 3600),
+    "another issuer": lying(iss="https://evil.example"),
+    "no subject": lying(sub=None),
+    "an empty subject": lying(sub=""),
+    "a subject that is a number": lying(sub=7),
+    "a subject that no database stores": lying(sub="7\0"),
+    "signed by a stranger": stranger,
+    "unsigned": unsigned,
+    "signed by the shared secret": signed_by_the_secret,
+    "no ID token": without_token,
+    "no token at all": garbage("x.y.z"),
+    "a number for a token": garbage(7),
+    "another code": returning(code="guessed"),
+    "an error": returning(error="access_denied"),
+    "another provider's answer": returning(iss="https://evil.example"),
+}
+
+
+# ---------------------------------------------------------------- running it
+
+
 @contextmanager
 def running_provider() -> Iterator[FakeProvider]:
     provider = FakeProvider()

@@ -1,24 +1,22 @@
-"""Raters sign in by OpenID Connect: a real server against a provider on loopback, true and lying."""
+"""People sign in by OpenID Connect: a real server against a provider on loopback, true and lying."""
 
 from __future__ import annotations
 
 import itertools
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import requests
-from joserfc.jwk import RSAKey
-from oidc_provider import ID, SECRET, FakeProvider, running_provider
+from oidc_provider import ID, LIES, SECRET, FakeProvider, running_provider
 from rating_board import own_campaign
 from sqlalchemy import select
 from typer.testing import CliRunner
 
 from creamtea.cli.main import app
 from creamtea.errors import InputError
-from creamtea.human import access, audit, raters
+from creamtea.human import access, audit, links, raters, rights, sign_in
 from creamtea.human.access import Identity
 from creamtea.settings import SignIn
 from creamtea.store.tables import Campaign
@@ -175,73 +173,11 @@ def test_an_unknown_or_unverified_person_is_sent_to_the_organiser(site, provider
     assert browser.get(f"{site.url}/", timeout=20).status_code == 401
 
 
-def stranger(provider: FakeProvider) -> None:
-    key = RSAKey.generate_key(2048, {"kid": "one"})
-    provider.sign = lambda claims: provider.signed(claims, key)
-
-
-def lying(**wrong: Any) -> Callable[[FakeProvider], None]:
-    def lie(provider: FakeProvider) -> None:
-        provider.lie = lambda claims: {k: v for k, v in (claims | wrong).items() if v is not None}
-
-    return lie
-
-
-def unsigned(provider: FakeProvider) -> None:
-    provider.sign = lambda claims: provider.signed(claims, algorithm="none")
-
-
-def signed_by_the_secret(provider: FakeProvider) -> None:
-    provider.sign = provider.signed_by_the_secret
-
-
-def garbage(token: object) -> Callable[[FakeProvider], None]:
-    def lie(provider: FakeProvider) -> None:
-        provider.answer = lambda answer: answer | {"id_token": token}
-
-    return lie
-
-
-def without_token(provider: FakeProvider) -> None:
-    provider.answer = lambda answer: {"access_token": "x", "token_type": "Bearer"}
-
-
-def returning(**returns: str) -> Callable[[FakeProvider], None]:
-    return lambda provider: provider.returns.update(returns)
-
-
-LIES: dict[str, Callable[[FakeProvider], None]] = {
-    "another nonce": lying(nonce="another"),
-    "no nonce": lying(nonce=None),
-    "for somebody else": lying(aud="another"),
-    "for several, and no word for whom": lying(aud=[ID, "another"]),
-    "for several, handed to another": lying(aud=[ID, "another"], azp="another"),
-    "for another, handed to us": lying(aud="another", azp=ID),
-    "for nobody": lying(aud=None),
-    "expired": lying(exp=int(time.time()) - 3600),
-    "never expires": lying(exp=None),
-    "from the future": lying(iat=int(time.time()) + 3600),
-    "another issuer": lying(iss="https://evil.example"),
-    "no subject": lying(sub=None),
-    "an empty subject": lying(sub=""),
-    "a subject that is a number": lying(sub=7),
-    "a subject that no database stores": lying(sub="7\0"),
-    "signed by a stranger": stranger,
-    "unsigned": unsigned,
-    "signed by the shared secret": signed_by_the_secret,
-    "no ID token": without_token,
-    "no token at all": garbage("x.y.z"),
-    "a number for a token": garbage(7),
-    "another code": returning(code="guessed"),
-    "an error": returning(error="access_denied"),
-    "another provider's answer": returning(iss="https://evil.example"),
-}
-
-
 @pytest.mark.parametrize("lie", LIES)
 def test_a_lie_opens_nothing(site, provider, browser, lie: str) -> None:
     email = f"{next(NUMBERS)}@example.org"
     register(site, email)
+    organised(site, email)
     provider.user = somebody(email)
     LIES[lie](provider)
     page = browser.sign_in()
@@ -310,6 +246,62 @@ def test_the_secret_and_the_codes_are_in_no_output(site, provider, browser) -> N
     assert SECRET not in written
     assert len(provider.given) >= 8
     assert [given for given in provider.given if given in written] == []
+
+
+# ---------------------------------------------------------------- organisers
+
+
+def organised(site: Any, email: str) -> int:
+    """The id of a new campaign that this person organises."""
+    name, campaign_id = campaign(site)
+    sign_in.add_organiser(site.database, name, "test", email)
+    return campaign_id
+
+
+def test_an_organiser_comes_in_to_the_campaign_and_is_out_when_withdrawn(site, provider, browser) -> None:
+    campaign_id = organised(site, "dora@example.org")
+    provider.user = somebody("Dora@example.org")
+    page = browser.sign_in(f"?campaign={campaign_id}")
+    assert (page.status_code, page.url) == (200, f"{site.url}/?campaign={campaign_id}")
+    who = browser.identity
+    assert who is not None
+    assert (who.role, who.rater_id, who.campaign_id) == ("organiser", None, campaign_id)
+    assert rights.may(who, rights.MANAGE_RATERS, campaign_id)
+    assert not rights.may(who, rights.MANAGE_RATERS, campaign_id + 1)
+    assert not who.reads_reports
+    (number,) = [one.id for one in links.listed(site.database) if one.sign_in == "dora@example.org"]
+    links.revoke(site.database, number, "test")
+    assert browser.identity is None
+    assert browser.get(f"{site.url}/", timeout=20).status_code == 401
+    assert browser.sign_in(f"?campaign={campaign_id}").status_code == 403
+
+
+@pytest.mark.parametrize(
+    "user",
+    [
+        somebody("eve@example.org"),
+        somebody("fay@example.org", verified=False),
+        {"sub": "9", "email": "fay@example.org"},
+        somebody(sub="fay@example.org"),
+    ],
+)
+def test_an_unlisted_or_unverified_address_organises_nothing(site, provider, browser, user) -> None:
+    campaign_id = organised(site, "fay@example.org")
+    provider.user = user
+    assert browser.sign_in(f"?campaign={campaign_id}").status_code == 403
+    assert browser.identity is None
+
+
+def test_a_raters_address_gives_no_organisers_right(site, provider, browser) -> None:
+    email = f"{next(NUMBERS)}@example.org"
+    campaign_id, _ = register(site, email)
+    organised(site, "other@example.org")
+    provider.user = somebody(email)
+    assert browser.sign_in(f"?campaign={campaign_id}").status_code == 200
+    assert browser.identity is not None
+    assert browser.identity.role == "rater"
+    allowed = [action for action in rights.RIGHTS if rights.may(browser.identity, action, campaign_id)]
+    assert allowed == [rights.RATE]
 
 
 # ---------------------------------------------------------------- settings and parts

@@ -29,7 +29,8 @@ def list_links(
     every: Annotated[bool, typer.Option("--all", help="Those that open nothing any more, too.")] = False,
     json: AsJson = False,
 ) -> None:
-    """List the links that still let somebody in: not used yet, or by a browser that is signed in.
+    """List the links that still let somebody in: not used yet, or by a browser that is signed in; and the
+    organisers who may sign in by OpenID Connect.
 
     Never a secret: those are stored nowhere.
     """
@@ -61,6 +62,8 @@ def _line(one: Link) -> str:
     """As "3  reader  created 2026-03-04 05:06, used 2026-03-04 06:00, 1 browser signed in"."""
     what = " ".join([one.role, *([f"{one.rater!r}"] if one.rater else [])])
     where = f" of {one.campaign}" if one.campaign else ""
+    if one.sign_in is not None:
+        where += f", signs in as {one.sign_in}"
     facts = [f"created {_minute(one.created_at)}"]
     if one.used_at is not None:
         facts.append(f"used {_minute(one.used_at)}")
@@ -68,7 +71,7 @@ def _line(one: Link) -> str:
         facts.append(f"withdrawn {_minute(one.revoked_at)}")
     elif one.used_at is None:
         facts.append(f"{'expires' if one.opens else 'expired'} {_minute(one.expires_at)}")
-    else:
+    if one.revoked_at is None and (one.used_at is not None or one.sign_in is not None):
         facts.append(f"{one.sessions} browser{'s' * (one.sessions != 1)} signed in")
     return f"{one.id}  {what}{where}  {', '.join(facts)}"
 

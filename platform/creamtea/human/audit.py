@@ -29,6 +29,7 @@ LINK_CREATED = "link created"
 LINKS_WITHDRAWN = "links withdrawn"
 SIGN_IN_SET = "rater's sign-in set"
 SIGNED_IN = "rater signed in"
+ORGANISER_SIGNED_IN = "organiser signed in"
 
 ACTIONS = (
     CREATED,
@@ -45,6 +46,7 @@ ACTIONS = (
     LINKS_WITHDRAWN,
     SIGN_IN_SET,
     SIGNED_IN,
+    ORGANISER_SIGNED_IN,
 )
 
 COMMAND_LINE = "command line"  # the actor of what `creamtea campaign` does

@@ -12,13 +12,15 @@ from sqlalchemy import func, select, update
 
 from creamtea.errors import InputError
 from creamtea.human import audit
+from creamtea.human.sign_in import signs_in
 from creamtea.store.database import Database
 from creamtea.store.tables import AccessToken, Campaign, Rater, WebSession
 
 
 @dataclass(frozen=True)
 class Link:
-    """A link without its secret. `rater` is a pseudonym; `sessions` are browsers that are signed in by it."""
+    """A link without its secret, or an organiser's right to sign in. `rater` is a pseudonym; `sessions` are
+    browsers that are signed in by it."""
 
     id: int
     role: str  # one of tables.ROLES
@@ -29,6 +31,7 @@ class Link:
     used_at: datetime | None
     revoked_at: datetime | None
     sessions: int
+    sign_in: str | None  # whom it lets in by OpenID Connect; no secret opens it
     opens: bool  # whether it, or a session that it opened, lets anyone in
 
 
@@ -64,6 +67,7 @@ def listed(database: Database, *, opening: bool = False) -> list[Link]:
                     token.used_at,
                     token.revoked_at,
                     sessions,
+                    signs_in(token.digest),
                     opens=unused or sessions > 0,
                 )
             )

@@ -1,8 +1,9 @@
-"""Raters who sign in by OpenID Connect instead of by a link: who may, and the session that it opens.
+"""People who sign in by OpenID Connect instead of by a link: who may, and the session that it opens.
 
-An organiser writes down who a rater is at the provider, `Rater.subject`: a verified e-mail address, or
-"ISSUER|SUBJECT" where a provider vouches for no address. The protocol itself is the web app's
-(creamtea_webapp/gate/); here a verified person becomes a session like one that a link opens.
+Somebody writes down who a rater is at the provider, `Rater.subject`, or who organises a campaign
+(`add_organiser`): a verified e-mail address, or "ISSUER|SUBJECT" where a provider vouches for no address. An
+organiser's is a token that no secret opens, so it is listed and withdrawn like a link. The protocol itself is
+the web app's (creamtea_webapp/gate/); here a verified person becomes a session like one that a link opens.
 """
 
 from __future__ import annotations
@@ -16,17 +17,20 @@ from sqlalchemy.orm import Session
 
 from creamtea.errors import CreamteaError, InputError
 from creamtea.human import access, audit
+from creamtea.human.campaigns import find_campaign
 from creamtea.store.database import Database
 from creamtea.store.tables import AccessToken, Campaign, Rater
 
 LONGEST_SUBJECT = 500  # characters
+STANDING = "sign-in:"  # begins what an organiser's token has in place of a digest
+ORGANISES = timedelta(days=365)  # then somebody has to say so again
 
 
 class NotRegistered(CreamteaError):
-    """Nobody wrote this person down as a rater (of the campaign asked for)."""
+    """Nobody wrote this person down as a rater or an organiser (of the campaign asked for)."""
 
     def __init__(self) -> None:
-        super().__init__("no campaign here knows this person as a rater")
+        super().__init__("no campaign here knows this person as a rater or an organiser")
 
 
 @dataclass(frozen=True)
@@ -43,14 +47,14 @@ class Person:
 
     @property
     def subjects(self) -> list[str]:
-        """What `Rater.subject` may say for this person."""
+        """What may be written down for this person."""
         if self.email is None or not _is_address(self.email):
             return [self.identifier]
         return [self.identifier, _plain(self.email)]
 
 
 def checked_subject(subject: str) -> str:
-    """A rater's sign-in as the database keeps it: an address in lower case, or ISSUER|SUBJECT as it is.
+    """A sign-in as the database keeps it: an address in lower case, or ISSUER|SUBJECT as it is.
 
     InputError for anything else.
     """
@@ -62,7 +66,7 @@ def checked_subject(subject: str) -> str:
         if bar and name and issuer.startswith(("https://", "http://")):
             return subject
     raise InputError(
-        "a rater signs in by an e-mail address that the provider has verified, anna@example.org, or by "
+        "people sign in by an e-mail address that the provider has verified, anna@example.org, or by "
         "issuer and subject, 'https://id.example.org|1234' (what the page says when it turns somebody away)"
     )
 
@@ -97,9 +101,84 @@ def set_subject(database: Database, rater_id: int, actor: str, subject: str) -> 
 
 
 def check_free(session: Session, campaign: Campaign, subject: str) -> None:
-    """InputError where a rater of the campaign has this subject."""
+    """InputError where a rater or an organiser of the campaign has this subject: nobody is both."""
     if session.scalar(select(Rater.id).where(Rater.campaign_id == campaign.id, Rater.subject == subject)):
         raise InputError(f"campaign {campaign.name!r} has a rater with this sign-in already")
+    mine = AccessToken.digest == _standing(campaign.id, subject)
+    number = session.scalar(select(AccessToken.id).where(mine, AccessToken.revoked_at.is_(None)))
+    if number is not None:
+        raise InputError(
+            f"campaign {campaign.name!r} has an organiser with this sign-in, who does not rate: "
+            f"`creamtea links revoke {number}` ends that"
+        )
+
+
+# ---------------------------------------------------------------- organisers
+
+
+def _standing(campaign_id: int, subject: str) -> str:
+    """What the token of an organiser who signs in has in place of a digest. No secret's digest is like it."""
+    return f"{STANDING}{campaign_id}:{subject}"
+
+
+def signs_in(digest: str) -> str | None:
+    """Who signs in by the token with this digest; None for a link's."""
+    return digest.removeprefix(STANDING).split(":", 1)[1] if digest.startswith(STANDING) else None
+
+
+def add_organiser(
+    database: Database, campaign: str, actor: str, subject: str, lifetime: timedelta = ORGANISES
+) -> None:
+    """Let somebody organise this campaign, and no other, by signing in. Withdrawing it (human/links.py) ends
+    the sessions, and so does the end of `lifetime`.
+
+    InputError for an unknown campaign, for a subject that is none, and for one of a rater or an organiser of
+    the campaign.
+    """
+    subject = checked_subject(subject)
+    with database.transaction() as session:
+        row = find_campaign(session, campaign)
+        session.refresh(row, with_for_update={"key_share": True})
+        now = database.now(session)
+        mine = AccessToken.digest == _standing(row.id, subject)
+        ended = AccessToken.revoked_at.is_not(None) | (AccessToken.expires_at <= now)
+        over = session.scalar(select(AccessToken).where(mine, ended))
+        if over is not None:  # what it once opened stays closed
+            over.digest = _of_no_secret()
+            session.flush()
+        check_free(session, row, subject)
+        session.add(
+            AccessToken(
+                digest=_standing(row.id, subject),
+                role="organiser",
+                campaign_id=row.id,
+                created_at=now,
+                expires_at=now + lifetime,
+            )
+        )
+        detail = {"role": "organiser", "sign-in": True}
+        audit.record(session, row.id, actor, audit.LINK_CREATED, detail=detail)
+
+
+def _organisers(
+    session: Session, person: Person, campaign_id: int | None
+) -> list[tuple[AccessToken, Campaign]]:
+    """The person's tokens that open something now."""
+    ids = list(session.scalars(select(Campaign.id))) if campaign_id is None else [campaign_id]
+    digests = [_standing(one, subject) for one in ids for subject in person.subjects]
+    found = session.execute(
+        select(AccessToken, Campaign)
+        .join(Campaign, Campaign.id == AccessToken.campaign_id)
+        .where(AccessToken.digest.in_(digests), AccessToken.revoked_at.is_(None))
+    )
+    return [(token, campaign) for token, campaign in found]
+
+
+def _of_no_secret() -> str:
+    return access.digest(secrets.token_urlsafe(32))
+
+
+# ---------------------------------------------------------------- sessions
 
 
 def open_session(
@@ -108,23 +187,30 @@ def open_session(
     campaign_id: int | None = None,
     lifetime: timedelta = access.SESSION_LIFETIME,
 ) -> access.OpenedSession:
-    """A browser session for a rater with this sign-in: of the campaign asked for; without one of the
-    campaign that was launched last, or if none is launched, of the last.
+    """A browser session for a rater or an organiser with this sign-in: of the campaign asked for; without one
+    of the campaign that was launched last, or if none is launched, of the last.
 
-    Its token is used from the start, so it is no link, and what ends a rater's links ends the session too.
-    NotRegistered where nobody is this person.
+    A rater's token is used from the start, so it is no link, and what ends a rater's links ends the session
+    too; so does withdrawing an organiser's. NotRegistered where nobody is this person.
     """
     with database.transaction() as session:
         asked = select(Rater, Campaign).join(Campaign).where(Rater.subject.in_(person.subjects))
         if campaign_id is not None:
             asked = asked.where(Campaign.id == campaign_id)
-        found = [(rater, campaign) for rater, campaign in session.execute(asked)]
+        now = database.now(session)
+        found: list[tuple[Rater | AccessToken, Campaign]] = [(one, of) for one, of in session.execute(asked)]
+        # after the raters: of one campaign the lesser right is the first
+        found += [one for one in _organisers(session, person, campaign_id) if one[0].expires_at > now]
         if not found:
             raise NotRegistered
-        rater, campaign = max(found, key=lambda one: _recent(one[1]))
-        now = database.now(session)
+        who, campaign = max(found, key=lambda one: _recent(one[1]))
+        if isinstance(who, AccessToken):
+            audit.record(session, campaign.id, "organiser", audit.ORGANISER_SIGNED_IN)
+            left = min(lifetime, who.expires_at - now)
+            return access.open_session(session, who.id, who.role, None, now, left)
+        rater = who
         token = AccessToken(
-            digest=access.digest(secrets.token_urlsafe(32)),  # of a secret that nobody has
+            digest=_of_no_secret(),
             role="rater",
             campaign_id=campaign.id,
             rater_id=rater.id,

@@ -220,7 +220,8 @@ class AccessToken(Base):
     __tablename__ = "access_token"
     __table_args__ = (one_of("role", ROLES),)
     id: Mapped[int] = mapped_column(primary_key=True)
-    digest: Mapped[str] = mapped_column(unique=True)  # sha256 of the secret
+    # sha256 of the secret; of an organiser who signs in instead, who that is (human/sign_in.py)
+    digest: Mapped[str] = mapped_column(unique=True)
     role: Mapped[str]
     campaign_id: Mapped[int | None] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"), index=True)
     rater_id: Mapped[int | None] = mapped_column(ForeignKey("rater.id", ondelete="CASCADE"), index=True)

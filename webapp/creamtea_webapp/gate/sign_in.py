@@ -150,7 +150,7 @@ def _address(request: Request) -> str:
 def _unknown(person: Person, again: int | None) -> Response:
     """Who is known at the provider and not here is told what to tell the organiser."""
     by = person.email or person.identifier
-    said = "You have signed in, but no study here knows you as a rater. Ask the organiser to add you as:"
+    said = "You have signed in, but no study here knows you. Ask the organiser to add you as:"
     hint = "" if person.email else "<p>The sign-in service has verified no e-mail address of yours.</p>"
     page = f"<p>{said}</p>\n<p><code>{escape(by)}</code></p>\n{hint}"
     return HTMLResponse(PAGE.substitute(said=page, sign_in=sign_in_link(again)), status_code=403)

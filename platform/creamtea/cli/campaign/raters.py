@@ -20,7 +20,8 @@ def register(commands: typer.Typer) -> None:
     commands.command(
         epilog="Examples: `creamtea campaign link first --rater anna` · "
         "`creamtea campaign link first --rater ben --subject ben@example.org` · "
-        "`creamtea campaign link first --organiser`"
+        "`creamtea campaign link first --organiser` · "
+        "`creamtea campaign link first --organiser --subject dora@example.org`"
     )(link)
     commands.command(epilog="Example: `creamtea campaign revoke first --rater anna`")(revoke)
     people = typer.Typer(help="The raters of a campaign.", no_args_is_help=True, rich_markup_mode="markdown")
@@ -48,33 +49,40 @@ def link(
         typer.Option(
             "--subject",
             metavar="EMAIL",
-            help="The rater signs in by OpenID Connect: a verified e-mail address, or ISSUER|SUBJECT.",
+            help="Who signs in by OpenID Connect instead: a verified e-mail address, or ISSUER|SUBJECT.",
         ),
     ] = None,
     url: Address = f"http://{LOOPBACK[0]}:{PORT}",
 ) -> None:
     """Print a link for a rater, or for an organiser of this campaign. It works once, within 14 days.
 
-    With --subject it is the address where this rater signs in, and holds no secret.
+    With --subject it is the address where this person signs in, and holds no secret. An organiser may for a
+    year; `creamtea links list` and `creamtea links revoke` show and end it.
     """
     if (rater is None) != organiser:
         raise InputError("a link is for a rater or an organiser: give --rater PSEUDONYM or --organiser")
     if subject is not None:
-        if rater is None:
-            raise InputError("--subject is for raters: give --rater PSEUDONYM")
         sign_in.checked_subject(subject)
     with opened_database() as database:
         campaign_id = campaigns.summary(database, name).id
+        if rater is None and subject is not None:
+            sign_in.add_organiser(database, name, ACTOR, subject)
+            typer.echo(_sign_in_at(url, campaign_id))
+            return
         if rater is None:
             secret = access.create_link(database, "organiser", campaign_id=campaign_id, actor=ACTOR)
         else:
             rater_id = raters.find_or_add(database, name, ACTOR, rater)
             if subject is not None:
                 sign_in.set_subject(database, rater_id, ACTOR, subject)
-                typer.echo(f"{url.rstrip('/')}/login?campaign={campaign_id}")
+                typer.echo(_sign_in_at(url, campaign_id))
                 return
             secret = access.create_link(database, "rater", rater_id=rater_id, actor=ACTOR)
         typer.echo(link_to(url, secret))
+
+
+def _sign_in_at(url: str, campaign_id: int) -> str:
+    return f"{url.rstrip('/')}/login?campaign={campaign_id}"
 
 
 def revoke(name: Name, rater: RaterName) -> None:
