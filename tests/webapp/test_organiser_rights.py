@@ -66,7 +66,7 @@ def test_pages_read_nothing_for_whom_they_are_not(monkeypatch: pytest.MonkeyPatc
         app = AppTest.from_string(source, default_timeout=60).run()
         goes_on = [str(error.message) for error in app.exception] == ["the page read the database"]
         if page == "importing":  # a form that needs nothing from the database
-            goes_on = not app.exception and [one.key for one in app.file_uploader] == ["import-file"]
+            goes_on = not app.exception and "import-file" in [one.key for one in app.file_uploader]
         assert (goes_on, refused(app)) == (may[name], not may[name]), (page, name)
 
 
