@@ -6,32 +6,21 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # so that the tests of this folder can import `analysis_rows`
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for `planned_studies`
 
 import analysis_rows
+from planned_studies import Result, planned_study
 
 from creamtea.store.database import Database, open_database
-from creamtea.store.tables import (
-    Hypothesis,
-    Metric,
-    Point,
-    Segment,
-    SegmentScore,
-    StepInput,
-    StepRow,
-    StudyRow,
-    StudyStep,
-)
-from creamtea.study.plan import PlannedNode, plan
-from creamtea.study.spec import Study
+from creamtea.store.tables import Hypothesis, Segment, SegmentScore
+from creamtea.study.plan import PlannedNode
 
-NOW = datetime(2026, 3, 4, 5, 6, tzinfo=UTC)
 SPEC: dict[str, Any] = {
     "name": "teatime",
     "description": "Jam or cream first?",
@@ -154,68 +143,26 @@ def fill_study(
     **study: Any,
 ) -> int:
     """Write a planned study; `changes` are given by node name or its beginning. Returns its number."""
-    parsed = Study.model_validate(spec or SPEC)
-    planned = plan(parsed, None)
-    by_key = {node.key: node for node in reversed(planned.nodes)}
-    with database.transaction() as session:
-        values = {"state": "succeeded", "code_version": "0.1", "config_hash": "c0ffee" * 10, **study}
-        number = StudyRow(
-            name=parsed.name, spec=parsed.model_dump(mode="json"), created_at=NOW, finished_at=NOW, **values
-        )
-        session.add(number)
-        known = set(session.scalars(StepRow.__table__.select().with_only_columns(StepRow.key)))
-        for step in planned.steps:
-            if step.key in known:
-                continue
-            node = by_key[step.key]
-            change: Change = {}
-            for place, wanted in (changes or {}).items():
-                if node.node.startswith(place):
-                    change |= wanted
-            metrics = change.pop("metrics") if "metrics" in change else metrics_of(node)
-            facts = (
-                {"device": "cpu", "threads": 2, "training_seconds": 318.25} if step.kind == "train" else {}
-            )
-            columns = {"state": "succeeded", "attempts": 1, "facts": facts, "finished_at": NOW, **change}
-            session.add(
-                StepRow(
-                    key=step.key,
-                    kind=step.kind,
-                    version=step.version,
-                    params=step.params,
-                    resources={},
-                    locations={},
-                    created_at=NOW,
-                    **columns,
-                )
-            )
-            session.flush()
-            if columns["state"] == "succeeded":
-                session.add_all(Metric(step_key=step.key, **metric) for metric in metrics)
-                session.add_all(Point(step_key=step.key, **point) for point in points_of(node))
-                session.add_all(texts_of(step.key, node))
-        for step in planned.steps:
-            if step.key not in known:
-                session.add_all(
-                    StepInput(step_key=step.key, role=role, position=position, input_key=key)
-                    for role, keys in step.inputs.items()
-                    for position, key in enumerate(keys)
-                )
-        session.flush()
-        session.add_all(
-            StudyStep(
-                study_id=number.id, node=node.node, step_key=node.key, position=position, labels=node.labels
-            )
-            for position, node in enumerate(planned.nodes)
-        )
-        return number.id
+
+    def result(node: PlannedNode) -> Result:
+        change: Change = {}
+        for place, wanted in (changes or {}).items():
+            if node.node.startswith(place):
+                change |= wanted
+        metrics = change.pop("metrics") if "metrics" in change else metrics_of(node)
+        if node.node.startswith("train/"):
+            change = {"facts": {"device": "cpu", "threads": 2, "training_seconds": 318.25}, **change}
+        return Result(change, metrics, points_of(node), texts_of(node))
+
+    return planned_study(database, spec or SPEC, result, **study)
 
 
 SOURCES = ["a cup of tea", "over the moon", "jam first", "cream FIRST"]
 REFERENCES = ["eine Tasse Tee", "überglücklich", "Marmelade zuerst", "Rahm zuerst"]
 
 
-def texts_of(key: str, node: PlannedNode) -> list[Any]:
+def texts_of(node: PlannedNode) -> list[Any]:
+    key = node.key
     kind, system = node.node.split("/")[0], node.labels.get("system", "")
     if kind == "test_set":
         idiom = [{"name": "moon", "source": [0, 13], "target": [0, 13]}]

@@ -7,26 +7,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import select
-
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for `planned_studies`
 sys.path.insert(0, str(Path(__file__).parents[1] / "report"))  # for `analysis_rows`
 
 import analysis_rows
+from planned_studies import Result, planned_study
 
 from creamtea.store.database import Database
-from creamtea.store.tables import (
-    Hypothesis,
-    Metric,
-    Point,
-    Segment,
-    SegmentScore,
-    StepInput,
-    StepRow,
-    StudyRow,
-    StudyStep,
-)
-from creamtea.study.plan import PlannedNode, plan
-from creamtea.study.spec import Study
+from creamtea.store.tables import Hypothesis, Segment, SegmentScore
+from creamtea.study.plan import PlannedNode
 
 SPEC: dict[str, Any] = {
     "name": "quagga",
@@ -176,11 +165,10 @@ def points_of(node: PlannedNode) -> list[dict[str, Any]]:
     return analysis_rows.points_of(node)
 
 
-def texts_of(
-    key: str, node: PlannedNode, texts: list[tuple[str, list[str]]], systems: list[str]
-) -> list[Any]:
+def texts_of(node: PlannedNode, texts: list[tuple[str, list[str]]], systems: list[str]) -> list[Any]:
     if "analysis" in node.labels:
         return []
+    key = node.key
     kind = node.node.split("/")[0]
     if kind == "test_set":
         idiom = [{"name": "first word", "source": [0, 3], "target": [0, 3]}]
@@ -206,61 +194,12 @@ def fill_study(
     database: Database, texts: list[tuple[str, list[str]]], document: dict[str, Any] = SPEC
 ) -> int:
     """Write the planned study as if it had run, but for COMET, whose model is missing."""
-    spec = Study.model_validate(document)
-    planned = plan(spec, None)
-    systems = list(spec.systems)
-    first_node = {node.key: node for node in reversed(planned.nodes)}
-    with database.transaction() as session:
-        now = database.now(session)
-        study = StudyRow(
-            name=spec.name,
-            spec=spec.model_dump(mode="json"),
-            config_hash="c0ffee" * 10,
-            code_version="0.1",
-            state="failed",
-            created_at=now,
-            finished_at=now,
-        )
-        session.add(study)
-        known = set(session.scalars(select(StepRow.key)))
-        steps = [step for step in planned.steps if step.key not in known]
-        for step in steps:
-            node = first_node[step.key]
-            lost = node.labels.get("metric") == "comet"
-            state = (
-                {"state": "failed", "error_kind": "unavailable", "error": NO_MODEL}
-                if lost
-                else {"state": "succeeded"}
-            )
-            session.add(
-                StepRow(
-                    key=step.key,
-                    kind=step.kind,
-                    version=step.version,
-                    params=step.params,
-                    resources={},
-                    locations={},
-                    created_at=now,
-                    finished_at=now,
-                    attempts=1,
-                    facts={"device": "cpu", "threads": 2} if step.kind == "train" else {},
-                    **state,
-                )
-            )
-            session.flush()
-            if not lost:
-                session.add_all(Metric(step_key=step.key, **metric) for metric in metrics_of(node, systems))
-                session.add_all(Point(step_key=step.key, **point) for point in points_of(node))
-                session.add_all(texts_of(step.key, node, texts, systems))
-        session.flush()
-        session.add_all(
-            StepInput(step_key=step.key, role=role, position=position, input_key=key)
-            for step in steps
-            for role, keys in step.inputs.items()
-            for position, key in enumerate(keys)
-        )
-        session.add_all(
-            StudyStep(study_id=study.id, node=node.node, step_key=node.key, position=i, labels=node.labels)
-            for i, node in enumerate(planned.nodes)
-        )
-        return study.id
+    systems = list(document["systems"])
+
+    def result(node: PlannedNode) -> Result:
+        if node.labels.get("metric") == "comet":
+            return Result({"state": "failed", "error_kind": "unavailable", "error": NO_MODEL})
+        facts = {"facts": {"device": "cpu", "threads": 2}} if node.node.startswith("train/") else {}
+        return Result(facts, metrics_of(node, systems), points_of(node), texts_of(node, texts, systems))
+
+    return planned_study(database, document, result, state="failed")
