@@ -102,8 +102,10 @@ def _fill(session: Session, step: str, segments: Integers, column: Array) -> Non
     query = select(SegmentScore.index, SegmentScore.value).where(
         SegmentScore.step_key == step, SegmentScore.index.between(int(segments[0]), int(segments[-1]))
     )
-    rows = session.connection().execute(query).all()  # a session's own rows take twice the time
-    index, value = np.array(tuple(zip(*rows, strict=True)), dtype=np.float64).reshape(2, -1)
+    # few rows at once: were all of them kept, Python's garbage collector would take twice as long as the rest
+    some_rows = session.connection().execute(query).partitions(500)
+    stored = np.fromiter((number for rows in some_rows for row in rows for number in row), dtype=np.float64)
+    index, value = stored.reshape(-1, 2).T
     at = np.searchsorted(segments, index)
     rated = segments[at] == index
     column[at[rated]] = value[rated]
