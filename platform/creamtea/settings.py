@@ -35,7 +35,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class SignIn:
-    """The OpenID Connect provider that raters may sign in at."""
+    """The OpenID Connect provider that raters and organisers may sign in at."""
 
     issuer: str  # CREAMTEA_OIDC_ISSUER
     client_id: str  # CREAMTEA_OIDC_CLIENT_ID

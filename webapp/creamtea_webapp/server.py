@@ -33,7 +33,7 @@ def serve(
 ) -> None:
     """Serve until interrupted; `ready` is called with the port once it is bound (port 0: any free one).
 
-    Raters may sign in at the provider of `sign_in`; `url` is where people reach the server, if known.
+    People may sign in at the provider of `sign_in`; `url` is where people reach the server, if known.
     Raises InputError where the address cannot be bound, before anything starts.
     """
     check_address(host, port)

@@ -42,7 +42,7 @@ def serve(
 ) -> None:
     """Serve the web app: studies, reports and rating. Prints a link that works once.
 
-    Nothing is shown without a link, or for raters a sign-in by OpenID Connect where CREAMTEA_OIDC_ISSUER,
+    Nothing is shown without a link, or a sign-in by OpenID Connect where CREAMTEA_OIDC_ISSUER,
     CREAMTEA_OIDC_CLIENT_ID and CREAMTEA_OIDC_CLIENT_SECRET are set. Stop with Ctrl-C.
     """
     server = _webapp()
