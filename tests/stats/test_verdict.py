@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from creamtea.stats.cluster import ClusterBootstrap, cluster_bootstrap
+from creamtea.stats.crossed import CrossedComparison, crossed_comparisons
 from creamtea.stats.paired import PairedComparison, compare_paired
 from creamtea.stats.power import items_for_equivalence, items_needed
 from creamtea.stats.verdict import Outcome, judge
@@ -82,7 +82,12 @@ def test_equal_nothing_and_one() -> None:
 
 
 def test_what_cannot_be_judged_is_refused() -> None:
-    for arguments in ({"delta": 0.0}, {"delta": 0.1, "p_value": 1.5}, {"delta": 0.1, "comparisons": 0}):
+    for arguments in (
+        {"delta": 0.0},
+        {"delta": 0.1, "p_value": 1.5},
+        {"delta": 0.1, "crossed_p": -0.1},
+        {"delta": 0.1, "comparisons": 0},
+    ):
         with pytest.raises(ValueError):
             judge(comparison(0.1, 1.0, 10), **arguments)  # type: ignore[arg-type]
 
@@ -92,55 +97,84 @@ def test_what_cannot_be_judged_is_refused() -> None:
 
 def rated(
     gains: list[float], items: int = 200, noise: float = 0.3
-) -> tuple[PairedComparison, ClusterBootstrap]:
+) -> tuple[PairedComparison, CrossedComparison]:
     """Every rater sees a gain of their own on each item."""
     draw = np.random.default_rng(len(gains))
     item, rater = (grid.ravel() for grid in np.indices((items, len(gains))))
     baseline = draw.normal(3, 1, items)[item]
     system = baseline + np.array(gains)[rater] + draw.normal(0, noise, len(item))
-    means = [np.bincount(item, weights=scores) / len(gains) for scores in (baseline, system)]
-    return compare_paired(*means, flips=100), cluster_bootstrap(item, rater, baseline, system)
+    base, ours = (np.bincount(item, weights=scores) / len(gains) for scores in (baseline, system))
+    scores = np.stack([baseline, system], axis=1)
+    return compare_paired(base, ours, flips=100), crossed_comparisons(item, rater, scores, [(0, 1)])[0]
 
 
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_difference_that_only_some_raters_see_is_undecided(sign: int) -> None:
-    paired, cluster = rated([sign * 1.2, 0.0, 0.0, 0.0])
-    alone, both = judge(paired, 0.1), judge(paired, 0.1, cluster=cluster)
+    paired, crossed = rated([sign * 1.2, 0.0, 0.0, 0.0])
+    alone, both = judge(paired, 0.1), judge(paired, 0.1, crossed=crossed)
     assert alone.outcome is (Outcome.BETTER if sign > 0 else Outcome.WORSE)
     assert (both.outcome, both.for_these_raters) == (Outcome.UNDECIDED, alone.outcome)
     assert both.items_needed is None  # more items do not tell more of raters
-    agreed, cluster = rated([sign * 0.3] * 4)
-    assert judge(agreed, 0.1, cluster=cluster).outcome is alone.outcome
+    agreed, crossed = rated([sign * 0.3] * 4)
+    assert judge(agreed, 0.1, crossed=crossed).outcome is alone.outcome
 
 
 def test_no_larger_difference_holds_for_other_raters_too() -> None:
     """Raters who see opposite differences cancel each other out on every item."""
-    paired, cluster = rated([1.0, -1.0, 1.0, -1.0])
-    alone, both = judge(paired, 0.2), judge(paired, 0.2, cluster=cluster)
+    paired, crossed = rated([1.0, -1.0, 1.0, -1.0])
+    alone, both = judge(paired, 0.2), judge(paired, 0.2, crossed=crossed)
     assert (alone.outcome, alone.within_delta) == (Outcome.NO_LARGER_DIFFERENCE, True)
     assert (both.outcome, both.within_delta) == (Outcome.UNDECIDED, False)
     assert both.for_these_raters is Outcome.NO_LARGER_DIFFERENCE
-    alike, cluster = rated([0.0] * 4)
-    assert judge(alike, 0.2, cluster=cluster).outcome is Outcome.NO_LARGER_DIFFERENCE
+    alike, crossed = rated([0.0] * 4)
+    assert judge(alike, 0.2, crossed=crossed).outcome is Outcome.NO_LARGER_DIFFERENCE
 
 
 def test_the_ninety_per_cent_interval_over_raters_decides() -> None:
-    paired, cluster = rated([0.05, -0.05, 0.1, -0.1])
-    low, high = cluster.difference.low_90, cluster.difference.high_90
+    paired, crossed = rated([0.05, -0.05, 0.1, -0.1])
+    low, high = crossed.difference.low_90, crossed.difference.high_90
     assert low is not None
     assert high is not None
-    assert cluster.difference.low < low < high < cluster.difference.high  # type: ignore[operator]
+    assert crossed.difference.low < low < high < crossed.difference.high  # type: ignore[operator]
     widest = max(-low, high)
-    outcomes = [judge(paired, widest + step, cluster=cluster).outcome for step in (0.001, -0.001)]
+    outcomes = [judge(paired, widest + step, crossed=crossed).outcome for step in (0.001, -0.001)]
     assert outcomes == [Outcome.NO_LARGER_DIFFERENCE, Outcome.UNDECIDED]
 
 
 def test_one_rater_and_no_spread_take_the_paired_verdict() -> None:
-    paired, cluster = rated([0.5])
-    assert cluster.raters == 1
-    assert judge(paired, 0.1, cluster=cluster) == judge(paired, 0.1)
+    paired, crossed = rated([0.5])
+    assert crossed.raters == 1
+    assert judge(paired, 0.1, crossed=crossed) == judge(paired, 0.1)
     same = np.array([1.2, 3.4, 2.2, 5.0, 4.4, 3.0])
-    drawn = cluster_bootstrap([0, 1, 2, 3, 4, 5], [0, 1] * 3, same, same)
-    assert drawn.difference.low is None
-    found = judge(compare_paired(same, same), 0.1, cluster=drawn)
+    scores = np.stack([same, same], axis=1)
+    drawn = crossed_comparisons([0, 1, 2, 3, 4, 5], [0, 1] * 3, scores, [(0, 1)])[0]
+    assert (drawn.difference.low, drawn.difference.standard_error) == (None, 0.0)
+    found = judge(compare_paired(same, same), 0.1, crossed=drawn)
     assert found.outcome is Outcome.NO_LARGER_DIFFERENCE
+
+
+def test_two_raters_seldom_speak_for_others() -> None:
+    paired, crossed = rated([0.3, 0.5])
+    both = judge(paired, 0.1, crossed=crossed)
+    assert (both.outcome, both.for_these_raters) == (Outcome.UNDECIDED, Outcome.BETTER)
+    paired, crossed = rated([0.5, 0.5])  # unless they agree closely
+    assert judge(paired, 0.1, crossed=crossed).outcome is Outcome.BETTER
+
+
+def test_the_corrected_p_value_over_raters_decides() -> None:
+    paired, crossed = rated([0.3] * 4)
+    held = judge(paired, 0.1, crossed=crossed, crossed_p=0.06)
+    assert (held.outcome, held.for_these_raters) == (Outcome.UNDECIDED, Outcome.BETTER)
+    assert judge(paired, 0.1, crossed=crossed, crossed_p=0.04).outcome is Outcome.BETTER
+
+
+def test_without_an_interval_over_raters_nothing_is_said_of_others() -> None:
+    """Two raters who see opposite things on alternate items, by as much."""
+    item, rater = (grid.ravel() for grid in np.indices((40, 2)))
+    gain = 0.5 + np.where((item + rater) % 2 == 0, 0.25, -0.25)
+    scores = np.stack([np.full(80, 3.0), 3.0 + gain], axis=1)
+    crossed = crossed_comparisons(item, rater, scores, [(0, 1)])[0]
+    assert (crossed.difference.low, crossed.difference.standard_error) == (None, None)
+    paired = compare_paired(np.full(40, 3.0), np.full(40, 3.5), flips=100)
+    verdict = judge(paired, 0.1, crossed=crossed)
+    assert (verdict.outcome, verdict.for_these_raters) == (Outcome.UNDECIDED, Outcome.BETTER)

@@ -19,7 +19,8 @@ Array = NDArray[np.float64]
 # Scores closer than this, relative to the largest, are equal: 3.4 - 3.2 and 2.4 - 2.2 differ in the last
 # digit.
 ROUNDING = 1e-10
-_LEAST_DF = 0.5  # two items of weights 1 and 0.5: below, an interval is wider than any scale
+OUTWEIGHED = "one item weighs more than all others together: no spread to judge by"
+_LEAST_ITEMS = 1.5  # items of one weight that would tell as much; two of weights 1 and 0.5
 
 
 @dataclass(frozen=True)
@@ -57,15 +58,9 @@ def mean_estimate(
 ) -> MeanEstimate:
     """The mean of values (n,) with its t interval; without weights the textbook's (scipy's `ttest_1samp`).
 
-    With weights w (n,), all positive, m = Σwx/Σw and
-
-        se² = Σw²(x − m)²/(Σw)² · Σw²/Σw²(1 − 2w/Σw + Σw²/(Σw)²),   df = (Σw²)²/Σw⁴ − 1,
-
-    the linearised variance of a ratio (Cochran 1977, ch. 6), its second factor making it unbiased where all
-    items spread alike (n/(n − 1) for equal weights), and Satterthwaite's degrees of freedom (n − 1 for equal
-    weights). `scale` is the size of the scores that the values are differences of: what lies below its
-    rounding is no spread. ValueError for values that are not finite or weights that are not positive: callers
-    leave those out.
+    With weights w (n,), all positive, `variance_of_mean` has the formulas. `scale` is the size of the scores
+    that the values are differences of: what lies below its rounding is no spread. ValueError for values that
+    are not finite or weights that are not positive: callers leave those out.
     """
     x = np.asarray(values, dtype=np.float64)
     w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=np.float64)
@@ -74,8 +69,7 @@ def mean_estimate(
     if len(x) == 0:
         return MeanEstimate(None, None, None, None, None, confidence, 0, "no items")
     w = w / w.max()  # of any size: squares and fourth powers stay in range
-    total, squares = float(w.sum()), float((w**2).sum())
-    mean = float((w * x).sum()) / total
+    mean = float((w * x).sum() / w.sum())
     if len(x) == 1:
         return MeanEstimate(
             mean, None, None, None, None, confidence, 1, "only one item: no spread to judge by"
@@ -85,14 +79,36 @@ def mean_estimate(
         reason = f"the same value on all {len(x)} items: no spread to judge by"
         mean = 0.0 if abs(mean) <= ROUNDING * scale else mean
         return MeanEstimate(mean, None, None, None, None, confidence, len(x), reason)
-    df = squares**2 / float((w**4).sum()) - 1
-    if df < _LEAST_DF:
-        reason = "one item weighs more than all others together: no spread to judge by"
-        return MeanEstimate(mean, None, None, None, None, confidence, len(x), reason)
-    shape = squares / float((w**2 * (1 - 2 * w / total + squares / total**2)).sum())
-    error = math.sqrt(float((w**2 * (x - mean) ** 2).sum()) * shape) / total
+    if outweighed(w):
+        return MeanEstimate(mean, None, None, None, None, confidence, len(x), OUTWEIGHED)
+    variance, df = variance_of_mean(x, w)
+    error = math.sqrt(variance)
     half = float(stats.t.ppf(0.5 + confidence / 2, df)) * error
     return MeanEstimate(mean, error, df, mean - half, mean + half, confidence, len(x))
+
+
+def outweighed(weights: Array) -> bool:
+    """Whether one of the weights (n,) is so large that the others say nothing of the spread."""
+    squares = weights**2
+    return float(squares.sum()) ** 2 < _LEAST_ITEMS * float((squares**2).sum())
+
+
+def variance_of_mean(values: Array, weights: Array) -> tuple[float, float]:
+    """se² of m = Σwx/Σw for independent values x (n,) that spread alike, and its degrees of freedom.
+
+        se² = Σw²(x − m)²/(Σw)² · Σw²/Σw²(1 − 2w/Σw + Σw²/(Σw)²)
+
+    is the linearised variance of a ratio (Cochran 1977, ch. 6) made unbiased by its second factor, n/(n − 1)
+    for equal weights. Σw²(x − m)² is a quadratic form xᵀMx, and df = (tr M)²/tr M² are Satterthwaite's (as in
+    Bell and McCaffrey 2002, "Bias reduction in standard errors for linear regression with multi-stage
+    samples"): n − 1 for equal weights, 1 for two values whatever their weights.
+    """
+    w = weights / weights.sum()
+    m = float((w * values).sum())
+    w2, w3, w4, w5 = (float((w**power).sum()) for power in (2, 3, 4, 5))
+    trace = w2 - 2 * w3 + w2**2
+    of_square = w4 - 4 * w5 + 4 * w2 * w4 + 2 * w3**2 - 4 * w2**2 * w3 + w2**4  # M = (I − w1ᵀ)D(I − 1wᵀ)
+    return float((w**2 * (values - m) ** 2).sum()) * w2 / trace, trace**2 / of_square
 
 
 def without_rounding(values: Array, scale: float) -> Array:

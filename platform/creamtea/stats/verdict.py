@@ -5,8 +5,8 @@ tell. Two one-sided t-tests at 5 % (TOST, Schuirmann 1987: the 90 % interval lie
 otherwise the verdict is "undecided", with the number of items that would decide it.
 
 A paired test over items speaks of the raters who took part. Where there were several, the verdict has to
-hold for other raters as well: the cluster bootstrap's intervals, which draw items and raters, must say the
-same. With fewer than ten raters even they are too narrow (stats/cluster.py).
+hold for other raters as well: the test and the interval that take raters as drawn, too (stats/crossed.py),
+must say the same. Two or three raters seldom get that far, for they say little about how raters differ.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from creamtea.stats.cluster import ClusterBootstrap
+from creamtea.stats.crossed import CrossedComparison
 from creamtea.stats.paired import PairedComparison
 from creamtea.stats.power import ALPHA, POWER, items_for_equivalence, items_needed
 
@@ -35,7 +35,8 @@ class Verdict:
     difference that is real, and smaller than δ. `items_needed` is the total that would decide an undecided
     pair at power 0.8, were the observed difference the true one (None: more than a million, or nothing to
     plan with), `reason` why there is no interval. `for_these_raters` is what the items alone decide where
-    raters differ too much to say it of others: the outcome is then undecided, and more items would not help.
+    raters are too few, or differ too much, to say it of others: the outcome is then undecided, and raters are
+    what it lacks.
     """
 
     outcome: Outcome
@@ -56,7 +57,8 @@ def judge(
     delta: float,
     p_value: float | None = None,
     comparisons: int = 1,
-    cluster: ClusterBootstrap | None = None,
+    crossed: CrossedComparison | None = None,
+    crossed_p: float | None = None,
 ) -> Verdict:
     """The verdict on a comparison for a margin δ > 0 in points.
 
@@ -64,9 +66,10 @@ def judge(
     comparisons; left out, the paired t-test's own. `comparisons` (their number) plans at 5 % / comparisons,
     Holm's hardest step.
 
-    `cluster` is the same comparison with raters drawn too. With several raters better and worse need its 95 %
-    interval to exclude 0 as well, no larger difference its 90 % interval inside ±δ; where it has no interval,
-    every resample gave one value, and it decides nothing.
+    `crossed` is the same comparison with raters drawn too, `crossed_p` its corrected p-value (left out, its
+    own). With several raters better and worse need that to be below 5 % as well, no larger difference its
+    90 % interval inside ±δ. Where no rating deviates it decides nothing; where it has no interval for another
+    reason, nothing can be said of other raters.
 
     Where all differences are the same value there is no t. Then the signs decide: p is the sign-flip test's,
     and the difference lies within δ where it does and n items on one side of δ have a chance of at most 5 %
@@ -74,8 +77,9 @@ def judge(
     """
     if not (math.isfinite(delta) and delta > 0):
         raise ValueError(f"δ must be above 0 points, not {delta}")
-    if p_value is not None and not 0.0 <= p_value <= 1.0:
-        raise ValueError(f"{p_value!r} is no p-value")
+    for p in (p_value, crossed_p):
+        if p is not None and not 0.0 <= p <= 1.0:
+            raise ValueError(f"{p!r} is no p-value")
     if comparisons < 1:
         raise ValueError(f"{comparisons} comparisons")
     estimate, n = comparison.estimate, comparison.items
@@ -93,7 +97,7 @@ def judge(
 
     differs = p is not None and p < ALPHA and difference != 0.0
     these = _outcome(differs, within, difference)
-    differs_elsewhere, within_elsewhere = _for_other_raters(cluster, delta)
+    differs_elsewhere, within_elsewhere = _for_other_raters(crossed, crossed_p, delta)
     within = within and within_elsewhere
     outcome = _outcome(differs and differs_elsewhere, within, difference)
     held_back = outcome is Outcome.UNDECIDED and these is not outcome
@@ -122,14 +126,19 @@ def _outcome(differs: bool, within: bool, difference: float) -> Outcome:
     return Outcome.NO_LARGER_DIFFERENCE if within else Outcome.UNDECIDED
 
 
-def _for_other_raters(cluster: ClusterBootstrap | None, delta: float) -> tuple[bool, bool]:
-    """Whether the intervals over items and raters let there be a difference, and none larger than δ."""
-    if cluster is None or cluster.raters < 2:
+def _for_other_raters(
+    crossed: CrossedComparison | None, p_value: float | None, delta: float
+) -> tuple[bool, bool]:
+    """Whether, with raters drawn too, there is a difference, and none larger than δ."""
+    if crossed is None or crossed.raters < 2:
         return True, True
-    found = cluster.difference
-    if found.low is None or found.high is None or found.low_90 is None or found.high_90 is None:
+    found = crossed.difference
+    if found.standard_error == 0.0:
         return True, True
-    return not found.low <= 0.0 <= found.high, -delta < found.low_90 and found.high_90 < delta
+    p = found.p_value if p_value is None else p_value
+    if p is None or found.low_90 is None or found.high_90 is None:
+        return False, False
+    return p < ALPHA, -delta < found.low_90 and found.high_90 < delta
 
 
 def _needed(comparison: PairedComparison, delta: float, comparisons: int) -> int | None:

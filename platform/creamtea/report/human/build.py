@@ -16,7 +16,7 @@ from creamtea.report.human import agreeing, comparing, metrics
 from creamtea.report.human.comparing import Pair
 from creamtea.report.human.material import Judged, judged, only_random
 from creamtea.report.model import Disagreement, Dispute, HumanReport, HumanTable
-from creamtea.stats.cluster import FEW_RATERS
+from creamtea.stats.crossed import FEW_RATERS
 from creamtea.store.database import Database
 from creamtea.store.queries import metrics_of, study_nodes
 from creamtea.store.tables import Campaign, StudyRow
@@ -123,7 +123,7 @@ def _comparisons(of_all: Judged, pairs: list[Pair], complete: bool) -> list[Huma
             f"Paired over items. p-values are Holm's over the comparisons with {name}; the verdict is by the "
             f"paired t-test at 5 % and by two one-sided t-tests against ±{of_all.shown_delta()}"
             + (
-                "; with several raters the bootstrap of items and raters has to agree."
+                "; with several raters the test that draws raters as well as items has to agree."
                 if len(of_all.ratings.raters) > 1
                 else ", for the rater who took part: others may differ by more."
             ),
@@ -215,9 +215,8 @@ def _notes(of_all: Judged) -> list[str]:
         notes.append("One rater: nothing is known of how others would judge, or of how far they would agree.")
     if 1 < len(ratings.raters) < FEW_RATERS:
         notes.append(
-            f"{len(ratings.raters)} raters: verdicts need the bootstrap of items and raters to agree, and "
-            f"from fewer than {FEW_RATERS} raters its intervals are too narrow: what is decided may still be "
-            "too sure of other raters."
+            f"{len(ratings.raters)} raters: few to say how raters differ, so intervals with other raters in "
+            "mind are wide, and verdicts, which need them to agree, are often undecided."
         )
     if not len(ratings.value):
         notes.append("No rating of the systems counts yet.")

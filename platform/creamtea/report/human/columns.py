@@ -76,7 +76,7 @@ def _by_system(table: AnalysisTable | None) -> dict[str, dict[str, Cell]]:
 
 def _delta(cells: dict[str, Cell]) -> Delta:
     """The comparison with the baseline as the other columns have it: for a mark both tests must agree, and
-    the verdict must not be undecided because raters differ."""
+    the verdict must not be undecided because of few raters, or raters who differ."""
     difference, t, ranks = (cells.get(key, Cell("absent")) for key in ("difference", "p_t", "p_signed_rank"))
     if difference.value is None or t.value is None:
         return Delta("absent", difference.note or t.note)

@@ -12,7 +12,7 @@ from scipy import stats
 from creamtea.report.cells import corrected
 from creamtea.report.human.material import Judged, count, estimate, number, p_value, table
 from creamtea.report.model import AnalysisRow, Cell, Column, HumanTable
-from creamtea.stats.cluster import FEW_RATERS, ClusterBootstrap, cluster_bootstraps
+from creamtea.stats.crossed import FEW_RATERS, CrossedComparison, crossed_comparisons
 from creamtea.stats.estimate import mean_estimate
 from creamtea.stats.paired import FLIPS, PairedComparison, compare_paired
 from creamtea.stats.power import POWER
@@ -89,7 +89,8 @@ class Pair:
     t: float | None
     signed_rank: float | None
     sign_flip: float | None
-    cluster: ClusterBootstrap | None  # None with one rater
+    crossed: CrossedComparison | None  # None with one rater
+    crossed_p: float | None
     verdict: Verdict
 
 
@@ -103,21 +104,22 @@ def compared(
     t = corrected([one.t_test.p_value for one in comparisons])
     ranks = corrected([one.signed_rank.p_value for one in comparisons])
     signs = corrected([one.sign_flip.p_value for one in comparisons]) if flips else [None] * len(comparisons)
-    with_raters = _with_raters(judged, positions)
+    drawn = _with_raters(judged, positions)
+    drawn_p = corrected([None if one is None else one.difference.p_value for one in drawn])
     verdicts = [
-        judge(one, judged.delta, p, max(1, len(positions)), drawn)
-        for one, p, drawn in zip(comparisons, t, with_raters, strict=True)
+        judge(one, judged.delta, t[at], max(1, len(positions)), drawn[at], drawn_p[at])
+        for at, one in enumerate(comparisons)
     ]
     return [
-        Pair(baseline, system, comparisons[at], t[at], ranks[at], signs[at], with_raters[at], verdicts[at])
-        for at, (baseline, system) in enumerate(positions)
+        Pair(*pair, comparisons[at], t[at], ranks[at], signs[at], drawn[at], drawn_p[at], verdicts[at])
+        for at, pair in enumerate(positions)
     ]
 
 
-def _with_raters(judged: Judged, positions: Sequence[tuple[int, int]]) -> list[ClusterBootstrap | None]:
+def _with_raters(judged: Judged, positions: Sequence[tuple[int, int]]) -> list[CrossedComparison | None]:
     """Each comparison with raters drawn too; None where one rater alone rated it."""
     unit, rater, scores = judged.ratings.side_by_side()
-    found = cluster_bootstraps(unit, rater, scores, positions, weights=judged.weights[unit])
+    found = crossed_comparisons(unit, rater, scores, positions, weights=judged.weights[unit])
     return [one if one.raters > 1 else None for one in found]
 
 
@@ -183,10 +185,10 @@ def verdict_cell(judged: Judged, verdict: Verdict) -> Cell:
     if verdict.for_these_raters is not None:
         decided = _decided(judged, verdict.for_these_raters)
         note = (
-            f"for the raters who took part: {decided}; they differ too much to say it of other raters, which "
-            "takes more raters, not more items"
+            "they are too few, or differ too much, to say it of other raters: ask more raters rather than "
+            "about more items"
         )
-        return Cell("ok", note, words="undecided")
+        return Cell("ok", note, words=f"undecided (these raters: {decided})")
     if verdict.items_needed is None:
         why = verdict.reason or "more than a million items would be needed"
         return Cell("ok", why, words="undecided")
@@ -227,32 +229,30 @@ def _sign_test(judged: Judged, pair: Pair) -> float | None:
 
 def clusters(judged: Judged, pairs: Sequence[Pair]) -> HumanTable | None:
     """The differences from the baseline with raters drawn too; None where no pair has several raters."""
-    drawn = [(one.system, one.cluster) for one in pairs if one.cluster is not None]
-    if not drawn:
+    rows = [
+        AnalysisRow(judged.systems[one.system], "", _cluster_cells(judged, one.crossed, one.crossed_p))
+        for one in pairs
+        if one.crossed is not None
+    ]
+    if not rows:
         return None
-    found = [one for _, one in drawn]
     columns = [
         ITEMS,
         Column("raters", "raters", 0),
-        judged.points("difference", "difference", "95 % percentile interval over items and raters"),
+        judged.points("difference", "difference", "95 % t interval over items and raters"),
         Column("percent", f"of {judged.systems[judged.baseline]}", 1, unit="%"),
         Column("p_cluster", "p", 3),
     ]
-    p_values = corrected([one.difference.p_value for one in found])
-    rows = [
-        AnalysisRow(judged.systems[at], "", _cluster_cells(judged, one, p))
-        for (at, one), p in zip(drawn, p_values, strict=True)
-    ]
     about = (
-        f"Bootstrap of items and raters together (Owen 2007; {found[0].drawn:,} samples, seed "
-        f"{found[0].seed}): how sure a difference is for other items and other raters. A verdict needs "
-        f"this interval to agree. Fewer than {FEW_RATERS} raters say little about how raters differ: the "
-        "interval is then too narrow. p: after Holm's correction."
+        "How sure a difference is for other items and other raters: variances of crossed items and raters "
+        "(Obuchowski and Rockette 1995; Hillis 2007), critical values by Cochran and Cox. A verdict needs "
+        f"this to agree. Fewer than {FEW_RATERS} raters say little about how raters differ: the interval is "
+        "then wide. p: after Holm's correction."
     )
     return table("clusters", "With other raters in mind", about, "system", columns, rows)
 
 
-def _cluster_cells(judged: Judged, found: ClusterBootstrap, p: float | None) -> dict[str, Cell]:
+def _cluster_cells(judged: Judged, found: CrossedComparison, p: float | None) -> dict[str, Cell]:
     difference, ratio = found.difference, found.ratio
     cells = {
         "items": count(found.items),

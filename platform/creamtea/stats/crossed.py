@@ -1,0 +1,221 @@
+"""How sure a comparison is when both items and raters were drawn: t intervals for crossed samples.
+
+Ratings of one item are no independent draws, nor are those of one rater. Radiology has the same question
+(several readers, the same cases: "MRMC"), and its answer is followed here. The variance of a mean is what
+raters' own means spread by, plus what raters have in common because they rated the same items (Obuchowski and
+Rockette 1995, "Hypothesis testing of diagnostic accuracy for multiple readers and multiple tests", Commun.
+Stat. Simul. 24(2), as Hillis 2007 writes it, "A comparison of denominator degrees of freedom methods for
+multiple observer ROC analysis", Stat. Med. 26):
+
+    V = V_raters + C,   C = max(0, Σ_i(Σ_r e_ir)² − Σ_ir e_ir²) / (1 − Σ_r q_r²)
+
+with e_ir the part of a rater's work on an item in the value's deviation, and q_r a rater's share of it.
+V_raters, the variance of a mean over raters, has R − 1 degrees of freedom; C, from the pairs of raters on an
+item, has n − 1. The sum of squares over items less that over cells is the one of two-way clustering (Cameron,
+Gelbach and Miller 2011, "Robust inference with multiway clustering"); it is divided because V_raters, which
+is centred, misses what all raters share. Where every rater rated every item, C is Hillis' estimate by the
+mean squares, less V_raters/(n − 1).
+
+Few raters say little about how raters differ, and an interval must know that. A bootstrap of items and raters
+does not (95 % intervals covered in 82 % of simulated campaigns with four raters, in 68 % with two), and one
+t with Hillis' degrees of freedom, guessed from the same few raters, not enough (92 % with three, 87 % with
+two). So the critical value is Cochran and Cox's (1950, "Experimental designs"): the mean of the two parts' t
+quantiles, weighted by the parts. It covers in 94 to 98 % with two to 40 raters, where each item is rated by
+one, some or all of them and where items weigh differently (tests/stats/test_error_rates.py has a part of the
+simulation). Intervals of few raters are wide, as they must be: t is 12.7 with two and 4.3 with three.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize, special
+
+from creamtea.stats.estimate import OUTWEIGHED, ROUNDING, Array, outweighed, variance_of_mean
+
+Integers = NDArray[np.int64]
+
+FEW_RATERS = 4  # with fewer, t makes an interval at least twice as wide as many raters would
+_LARGEST_SHARE = 0.99  # of one rater's ratings: beyond, the others' say nothing of how raters differ
+_LEAST_P = 1e-300  # p-values below are given as this
+
+
+@dataclass(frozen=True)
+class CrossedEstimate:
+    """A value with its t intervals and two-sided p-value; None where `reason` says why.
+
+    `standard_error` is 0 where no rating deviates: then neither items nor raters differ, and there is no
+    interval either.
+    """
+
+    value: float | None
+    standard_error: float | None
+    low: float | None  # 95 %
+    high: float | None
+    low_90: float | None  # to be compared with ±δ
+    high_90: float | None
+    p_value: float | None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class CrossedComparison:
+    """system − baseline (points) and 100 · system / baseline (per cent), over `items` rated for both."""
+
+    difference: CrossedEstimate
+    ratio: CrossedEstimate
+    items: int
+    raters: int
+    ratings: int
+    left_out: int  # items rated for one of the two only, or of weight 0
+
+
+def crossed_comparisons(
+    item: ArrayLike,
+    rater: ArrayLike,
+    scores: ArrayLike,
+    pairs: Sequence[tuple[int, int]],
+    weights: ArrayLike | None = None,
+) -> list[CrossedComparison]:
+    """Compare each (baseline, system) of `pairs`, columns of `scores` (m, systems).
+
+    A row is one rater's work on one item: item and rater (m,) are any labels, NaN is where that rater gave
+    that system no score. The compared means are means over items of the means over an item's ratings, as in
+    `compare_paired`: a score of system s, by one of k_is raters of an item of weight w_i, counts
+    c_irs = w_i/(k_is Σw). A cell's part of the difference is e_ir = c_ir1(x_ir1 − m_1) − c_ir0(x_ir0 − m_0);
+    that of the ratio (the delta method's) has m_1/m_0 before its second term and 100/m_0 before the whole.
+
+    `weights` (m,) repeat an item's weight on each of its rows. ValueError for arrays of different lengths, an
+    item of two weights, or two rows of a rater on an item.
+    """
+    columns = np.asarray(scores, dtype=np.float64)
+    weighing = np.ones(len(columns)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if not np.shape(item) == np.shape(rater) == weighing.shape == columns.shape[:1]:
+        raise ValueError("item, rater, scores and weights must have one length")
+    if np.isinf(columns).any() or not (np.isfinite(weighing) & (weighing >= 0)).all():
+        raise ValueError("scores must be finite or NaN, weights finite and not negative")
+    of_item, of_rater = _numbered(np.asarray(item)), _numbered(np.asarray(rater))
+    if len(np.unique(of_item * (of_rater.max(initial=0) + 1) + of_rater)) < len(of_item):
+        raise ValueError("a rater's work on an item must be one row")
+    item_weight = np.zeros(of_item.max(initial=-1) + 1)
+    item_weight[of_item] = weighing
+    if not np.array_equal(item_weight[of_item], weighing):
+        raise ValueError("the rows of an item must repeat one weight")
+    return [_compare(of_item, of_rater, columns[:, list(pair)].T, weighing) for pair in pairs]
+
+
+def _numbered(labels: NDArray[np.generic]) -> Integers:
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+def _compare(item: Integers, rater: Integers, scores: Array, weights: Array) -> CrossedComparison:
+    """Of the rows' scores of baseline and system (2, m)."""
+    known = ~np.isnan(scores)
+    counts = np.stack([np.bincount(item, mask, item.max(initial=-1) + 1) for mask in known])
+    kept = (counts.min(axis=0) > 0)[item] & (weights > 0) & known.any(axis=0)
+    rated, compared = int((counts > 0).any(axis=0).sum()), len(np.unique(item[kept]))
+    if not compared:
+        missing = _without("no item was rated for both systems")
+        return CrossedComparison(missing, missing, 0, 0, 0, rated)
+    known, x = known[:, kept], np.where(known, scores, 0.0)[:, kept]
+    share = np.where(known, weights[kept] / counts[:, item[kept]], 0.0)  # (2, rows)
+    share /= share.sum(axis=1, keepdims=True)
+    base, ours = (float(mean) for mean in (share * x).sum(axis=1))
+    deviation = share * (x - np.array([[base], [ours]]))
+    item, rater = _numbered(item[kept]), _numbered(rater[kept])
+    of_cell = share.mean(axis=0)
+    cells = _Cells(item, rater, of_cell, _summed(item, of_cell), _summed(rater, of_cell))
+
+    largest = float(np.abs(x).max())
+    difference = _estimate(cells, ours - base, 0.0, deviation[1] - deviation[0], largest)
+    if base > 0:
+        parts = 100 / base * (deviation[1] - ours / base * deviation[0])
+        ratio = _estimate(cells, 100 * ours / base, 100.0, parts, 100 * largest / base)
+    else:
+        ratio = _without("the baseline's mean is not above 0: no ratio to it")
+    raters, ratings = int(rater.max()) + 1, int(known.sum())
+    return CrossedComparison(difference, ratio, compared, raters, ratings, rated - compared)
+
+
+def _without(reason: str, value: float | None = None, error: float | None = None) -> CrossedEstimate:
+    return CrossedEstimate(value, error, None, None, None, None, None, reason)
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Item, rater and share (rows,) of each rater's work on an item; shares sum to 1. Their sums by item and rater."""
+
+    item: Integers
+    rater: Integers
+    share: Array
+    of_item: Array
+    of_rater: Array
+
+    def refusal(self) -> str | None:
+        """Why there can be no interval, whatever the scores."""
+        if len(self.of_rater) == 1:
+            return "one rater: nothing is known of how others would judge"
+        if self.of_rater.max() > _LARGEST_SHARE:
+            return "one rater has nearly all ratings: nothing is known of how others would judge"
+        if len(self.of_item) == 1:
+            return "only one item: no spread over items to judge by"
+        return OUTWEIGHED if outweighed(self.of_item) else None
+
+
+def _summed(numbers: Integers, values: Array) -> Array:
+    return np.bincount(numbers, values).astype(np.float64)
+
+
+def _estimate(cells: _Cells, value: float, null: float, parts: Array, scale: float) -> CrossedEstimate:
+    """`parts` (rows,) are the cells' parts e in the value's deviation; they sum to 0. `scale` is the size of
+    what they are differences of."""
+    refusal = cells.refusal()
+    if refusal is not None:
+        return _without(refusal, value)
+    if (np.abs(parts) <= ROUNDING * scale * cells.share).all():
+        return _without("the same on all items by all raters: no spread to judge by", value, 0.0)
+    by_item, by_rater = _summed(cells.item, parts), _summed(cells.rater, parts)
+    raters, raters_df = variance_of_mean(by_rater / cells.of_rater, cells.of_rater)
+    items, items_df = variance_of_mean(by_item / cells.of_item, cells.of_item)
+    squares = float((by_item**2).sum())
+    between = max(0.0, 1 - float((parts**2).sum()) / squares) if squares > 0 else 0.0
+    common = items * between / (1 - float((cells.of_rater**2).sum()))
+    error = math.sqrt(raters + common)
+    if error <= ROUNDING * scale:
+        return _without("what raters differ by cancels out: no spread to judge by", value)
+    spread = _Spread(raters / error**2, raters_df, items_df)
+    half, half_90 = (spread.critical(alpha) * error for alpha in (0.05, 0.10))
+    p = spread.p_value(abs(value - null) / error)
+    return CrossedEstimate(value, error, value - half, value + half, value - half_90, value + half_90, p)
+
+
+@dataclass(frozen=True)
+class _Spread:
+    """A variance of two parts: the raters' share of it, and the degrees of freedom of each."""
+
+    raters: float
+    raters_df: float
+    items_df: float
+
+    def critical(self, alpha: float) -> float:
+        """Cochran and Cox's two-sided critical value."""
+        of_raters, of_items = -special.stdtrit([self.raters_df, self.items_df], alpha / 2)
+        return float(self.raters * of_raters + (1 - self.raters) * of_items)
+
+    def p_value(self, t: float) -> float:
+        """The α whose critical value is t; it lies between the p-values of the two t distributions."""
+
+        def excess(log_alpha: float) -> float:
+            return self.critical(math.exp(log_alpha)) - t
+
+        tails = np.sort(2 * special.stdtr([self.raters_df, self.items_df], -t))
+        low, high = (math.log(max(float(tail), _LEAST_P)) for tail in tails)
+        if excess(low) <= 0:
+            return math.exp(low)
+        if excess(high) >= 0:
+            return math.exp(high)
+        return math.exp(float(optimize.brentq(excess, low, high)))
