@@ -10,11 +10,11 @@ multiple observer ROC analysis", Stat. Med. 26):
     V = V_raters + C,   C = max(0, Σ_i(Σ_r e_ir)² − Σ_ir e_ir²) / (1 − Σ_r q_r²)
 
 with e_ir the part of a rater's work on an item in the value's deviation, and q_r a rater's share of it.
-V_raters, the variance of a mean over raters, has R − 1 degrees of freedom; C, from the pairs of raters on an
-item, has n − 1. The sum of squares over items less that over cells is the one of two-way clustering (Cameron,
-Gelbach and Miller 2011, "Robust inference with multiway clustering"); it is divided because V_raters, which
-is centred, misses what all raters share. Where every rater rated every item, C is Hillis' estimate by the
-mean squares, less V_raters/(n − 1).
+Both parts are scaled as `variance_of_mean` does. V_raters, the variance of a mean over raters, has R − 1
+degrees of freedom; C, from the pairs of raters on an item, has n − 1. The sum of squares over items less that
+over cells is the one of two-way clustering (Cameron, Gelbach and Miller 2011, "Robust inference with multiway
+clustering"); it is divided because V_raters, which is centred, misses what all raters share. Where every
+rater rated every item, C is Hillis' estimate by the mean squares, less V_raters/(n − 1).
 
 Few raters say little about how raters differ, and an interval must know that. A bootstrap of items and raters
 does not (95 % intervals covered in 82 % of simulated campaigns with four raters, in 68 % with two), and one
@@ -147,7 +147,7 @@ def _without(reason: str, value: float | None = None, error: float | None = None
 
 @dataclass(frozen=True)
 class _Cells:
-    """Item, rater and share (rows,) of each rater's work on an item; shares sum to 1. Their sums by item and rater."""
+    """Item, rater and share (rows,) of each rater's work on an item; shares sum to 1 (and their sums)."""
 
     item: Integers
     rater: Integers
