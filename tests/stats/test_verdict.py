@@ -141,10 +141,16 @@ def test_the_ninety_per_cent_interval_over_raters_decides() -> None:
     assert outcomes == [Outcome.NO_LARGER_DIFFERENCE, Outcome.UNDECIDED]
 
 
-def test_one_rater_and_no_spread_take_the_paired_verdict() -> None:
+def test_one_rater_speaks_for_no_other() -> None:
     paired, crossed = rated([0.5])
     assert crossed.raters == 1
-    assert judge(paired, 0.1, crossed=crossed) == judge(paired, 0.1)
+    verdict = judge(paired, 0.1, crossed=crossed)
+    assert (verdict.outcome, verdict.for_these_raters) == (Outcome.UNDECIDED, Outcome.BETTER)
+    assert verdict.items_needed is None
+    assert judge(paired, 0.1).outcome is Outcome.BETTER
+
+
+def test_no_spread_takes_the_paired_verdict() -> None:
     same = np.array([1.2, 3.4, 2.2, 5.0, 4.4, 3.0])
     scores = np.stack([same, same], axis=1)
     drawn = crossed_comparisons([0, 1, 2, 3, 4, 5], [0, 1] * 3, scores, [(0, 1)])[0]

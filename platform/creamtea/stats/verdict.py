@@ -4,9 +4,9 @@
 tell. Two one-sided t-tests at 5 % (TOST, Schuirmann 1987: the 90 % interval lies inside ±δ) show the first;
 otherwise the verdict is "undecided", with the number of items that would decide it.
 
-A paired test over items speaks of the raters who took part. Where there were several, the verdict has to
-hold for other raters as well: the test and the interval that take raters as drawn, too (stats/crossed.py),
-must say the same. Two or three raters seldom get that far, for they say little about how raters differ.
+A paired test over items speaks of the raters who took part. The verdict has to hold for other raters as well:
+the test and the interval that take raters as drawn, too (stats/crossed.py), must say the same. Two or three
+raters seldom get that far, for they say little about how raters differ, and one rater never does.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ def judge(
     Holm's hardest step.
 
     `crossed` is the same comparison with raters drawn too, `crossed_p` its corrected p-value (left out, its
-    own). With several raters better and worse need that to be below 5 % as well, no larger difference its
-    90 % interval inside ±δ. Where no rating deviates it decides nothing; where it has no interval for another
-    reason, nothing can be said of other raters.
+    own). Better and worse need that to be below 5 % as well, no larger difference its 90 % interval inside
+    ±δ. Where no rating of several raters deviates it decides nothing; where it has no interval for another
+    reason (one rater, say), nothing can be said of other raters. Left out, the verdict is of these raters.
 
     Where all differences are the same value there is no t. Then the signs decide: p is the sign-flip test's,
     and the difference lies within δ where it does and n items on one side of δ have a chance of at most 5 %
@@ -130,9 +130,11 @@ def _for_other_raters(
     crossed: CrossedComparison | None, p_value: float | None, delta: float
 ) -> tuple[bool, bool]:
     """Whether, with raters drawn too, there is a difference, and none larger than δ."""
-    if crossed is None or crossed.raters < 2:
+    if crossed is None:
         return True, True
     found = crossed.difference
+    if crossed.raters < 2:
+        return False, False
     if found.standard_error == 0.0:
         return True, True
     p = found.p_value if p_value is None else p_value

@@ -89,7 +89,7 @@ class Pair:
     t: float | None
     signed_rank: float | None
     sign_flip: float | None
-    crossed: CrossedComparison | None  # None with one rater
+    crossed: CrossedComparison
     crossed_p: float | None
     verdict: Verdict
 
@@ -105,7 +105,7 @@ def compared(
     ranks = corrected([one.signed_rank.p_value for one in comparisons])
     signs = corrected([one.sign_flip.p_value for one in comparisons]) if flips else [None] * len(comparisons)
     drawn = _with_raters(judged, positions)
-    drawn_p = corrected([None if one is None else one.difference.p_value for one in drawn])
+    drawn_p = corrected([one.difference.p_value for one in drawn])
     verdicts = [
         judge(one, judged.delta, t[at], max(1, len(positions)), drawn[at], drawn_p[at])
         for at, one in enumerate(comparisons)
@@ -116,11 +116,10 @@ def compared(
     ]
 
 
-def _with_raters(judged: Judged, positions: Sequence[tuple[int, int]]) -> list[CrossedComparison | None]:
-    """Each comparison with raters drawn too; None where one rater alone rated it."""
+def _with_raters(judged: Judged, positions: Sequence[tuple[int, int]]) -> list[CrossedComparison]:
+    """Each comparison with raters drawn too."""
     unit, rater, scores = judged.ratings.side_by_side()
-    found = crossed_comparisons(unit, rater, scores, positions, weights=judged.weights[unit])
-    return [one if one.raters > 1 else None for one in found]
+    return crossed_comparisons(unit, rater, scores, positions, weights=judged.weights[unit])
 
 
 def _compare(judged: Judged, baseline: int, system: int, flips: bool) -> PairedComparison:
@@ -232,7 +231,7 @@ def clusters(judged: Judged, pairs: Sequence[Pair]) -> HumanTable | None:
     rows = [
         AnalysisRow(judged.systems[one.system], "", _cluster_cells(judged, one.crossed, one.crossed_p))
         for one in pairs
-        if one.crossed is not None
+        if one.crossed.raters > 1
     ]
     if not rows:
         return None
