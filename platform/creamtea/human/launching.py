@@ -35,7 +35,7 @@ ANALYSIS: dict[str, Any] = {
     "correction": "Holm over the comparisons",
     "interval": 0.95,
     "verdict": "better or worse where the corrected test rejects; no difference larger than delta where the "
-    "90 % interval lies within -delta and delta; both also with raters drawn, where there are several; "
+    "90 % interval lies within -delta and delta; both also with raters drawn; "
     "otherwise undecided",
 }
 
