@@ -158,8 +158,8 @@ def test_no_secret_opens_the_right_to_sign_in(database: Database) -> None:
     mine = make_campaign(database)
     sign_in.add_organiser(database, "c", "test", "dora@example.org")
     with database.session() as session:
-        stored = session.scalars(select(AccessToken.digest)).one()
-    for secret in (stored, "dora@example.org", f"{mine}:dora@example.org"):
+        assert session.scalars(select(AccessToken.digest)).all() == [None]
+    for secret in ("", "None", "dora@example.org", f"sign-in:{mine}:dora@example.org"):
         with pytest.raises(access.AccessRefused):
             access.exchange(database, secret)
         assert access.identify(database, secret) is None
@@ -180,6 +180,8 @@ def test_withdrawing_ends_an_organisers_sessions_for_good(database: Database) ->
     sign_in.add_organiser(database, "c", "test", "dora@example.org")
     assert organiser_of(database, sign_in.open_session(database, dora)) == mine
     assert organiser_of(database, opened) is None  # what was ended stays so
+    told = [(one.sign_in, one.opens) for one in links.listed(database)]
+    assert told == [("dora@example.org", False), ("dora@example.org", True)]
 
 
 def test_the_right_is_over_after_its_time_and_so_are_its_sessions(database: Database) -> None:
@@ -193,6 +195,8 @@ def test_the_right_is_over_after_its_time_and_so_are_its_sessions(database: Data
         sign_in.open_session(database, person("ed@example.org"))
     sign_in.add_organiser(database, "over", "test", "ed@example.org")
     assert sign_in.open_session(database, person("ed@example.org")).role == "organiser"
+    told = [(one.sign_in, one.opens) for one in links.listed(database)]
+    assert told == [("dora@example.org", True), ("ed@example.org", False), ("ed@example.org", True)]
 
 
 def test_nobody_rates_and_organises_one_campaign(database: Database) -> None:

@@ -5,92 +5,17 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import JSON, Integer, Table, inspect, select, text, update
-from sqlalchemy.types import Double
+from filled_tables import dump, fill, row_of, without
+from sqlalchemy import TextClause, inspect, text, update
 
 from creamtea.errors import CreamteaError, InputError
 from creamtea.store import schema
 from creamtea.store.database import Database, open_database
-from creamtea.store.tables import Base, UtcDateTime
-
-# Columns whose CHECK constraint allows few values.
-CHOICES = {
-    "controller.id": 1,
-    "study.state": "running",
-    "step.state": "failed",
-    "step.error_kind": "timeout",
-    "access_token.role": "rater",
-    "web_session.role": "rater",
-    "campaign.protocol": "contrastive-da",
-    "campaign.state": "launched",
-    "item.kind": "rated",
-    "rating.step": 25,
-}
-Rows = dict[str, list[dict[str, Any]]]
-
-
-def fill(database: Database) -> None:
-    """Two rows in every table (one where only one may be), every column set, children under parents."""
-    with database.transaction() as session:
-        for table in Base.metadata.sorted_tables:
-            for number in (1,) if table.name == "controller" else (1, 2):
-                session.execute(table.insert().values(**row_of(table, number)))
-
-
-def row_of(table: Table, number: int) -> dict[str, Any]:
-    def value(name: str, type_: Any) -> Any:
-        column = table.columns[name]
-        if f"{table.name}.{name}" in CHOICES:
-            return CHOICES[f"{table.name}.{name}"]
-        if column.foreign_keys:
-            parent = next(iter(column.foreign_keys)).column
-            return value_of(parent.type, number)
-        return value_of(type_, number)
-
-    return {column.name: value(column.name, column.type) for column in table.columns}
-
-
-def value_of(type_: Any, number: int) -> Any:
-    if isinstance(type_, UtcDateTime):
-        return datetime(2026, 1, number, 12, 30, 15, 250_000, tzinfo=UTC)
-    if isinstance(type_, JSON):
-        return {"größe": [number, None, 0.5]}
-    if isinstance(type_, Integer):
-        return number
-    if isinstance(type_, Double):
-        return number + 0.1
-    return f"Zeile {number} – ∂"
-
-
-def dump(database: Database) -> Rows:
-    """Every row of every table that exists, with the columns that exist and that the models know."""
-    with database.engine.connect() as connection:
-        inspector = inspect(connection)
-        present = set(inspector.get_table_names())
-        rows: Rows = {}
-        for table in Base.metadata.sorted_tables:
-            if table.name not in present:
-                continue
-            names = {column["name"] for column in inspector.get_columns(table.name)}
-            chosen = select(*(column for column in table.columns if column.name in names))
-            found = connection.execute(chosen.order_by(*table.primary_key.columns))
-            rows[table.name] = [dict(row._mapping) for row in found]
-        return rows
-
-
-def without(rows: Rows, other: Rows) -> Rows:
-    """The rows with the columns that `other` has too."""
-    return {
-        table: [
-            {name: row[name] for name in kept} for row, kept in zip(rows[table], other[table], strict=True)
-        ]
-        for table in other
-    }
+from creamtea.store.tables import Base
 
 
 @pytest.fixture
@@ -123,8 +48,14 @@ def described(database: Database) -> dict[str, Any]:
     inspector = inspect(database.engine)
     tables = sorted(set(inspector.get_table_names()) - {"alembic_version"})
 
+    def told(value: Any) -> Any:
+        """With the text of a partial index's condition, whose repr is its address."""
+        if isinstance(value, dict):
+            return sorted((name, told(one)) for name, one in value.items())
+        return str(value) if isinstance(value, TextClause) else value
+
     def ordered(items: Any) -> list[str]:
-        return sorted(repr(sorted(item.items(), key=lambda pair: pair[0])) for item in items)
+        return sorted(repr(told(item)) for item in items)
 
     return {
         table: {
@@ -173,15 +104,16 @@ def test_there_is_one_head() -> None:
 # ---------------------------------------------------------------- up, down, up
 
 
-def test_rows_survive_a_revision_down_and_up(empty_url: str) -> None:
+@pytest.mark.parametrize(("revision", "gone"), [("0003", set()), ("0002", {"audit_event"})])
+def test_rows_survive_a_revision_down_and_up(empty_url: str, revision: str, gone: set[str]) -> None:
     database = open_database(empty_url)
     fill(database)
     full = dump(database)
     assert all(full.values())
-    schema.downgrade(empty_url, "-1")
+    schema.downgrade(empty_url, revision)
     lower = dump(database)
     assert lower == without(full, lower)
-    assert set(full) - set(lower) == {"audit_event"}
+    assert set(full) - set(lower) == gone
     schema.upgrade(empty_url)
     again = dump(database)
     assert without(again, lower) == lower

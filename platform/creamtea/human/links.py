@@ -12,7 +12,6 @@ from sqlalchemy import func, select, update
 
 from creamtea.errors import InputError
 from creamtea.human import audit
-from creamtea.human.sign_in import signs_in
 from creamtea.store.database import Database
 from creamtea.store.tables import AccessToken, Campaign, Rater, WebSession
 
@@ -67,7 +66,7 @@ def listed(database: Database, *, opening: bool = False) -> list[Link]:
                     token.used_at,
                     token.revoked_at,
                     sessions,
-                    signs_in(token.digest),
+                    token.subject,
                     opens=unused or sessions > 0,
                 )
             )

@@ -2,17 +2,17 @@
 
 Somebody writes down who a rater is at the provider, `Rater.subject`, or who organises a campaign
 (`add_organiser`): a verified e-mail address, or "ISSUER|SUBJECT" where a provider vouches for no address. An
-organiser's is a token that no secret opens, so it is listed and withdrawn like a link. The protocol itself is
-the web app's (creamtea_webapp/gate/); here a verified person becomes a session like one that a link opens.
+organiser's is a token that no secret opens, `AccessToken.subject`, so it is listed and withdrawn like a link.
+The protocol itself is the web app's (creamtea_webapp/gate/); here a verified person becomes a session like
+one that a link opens.
 """
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from sqlalchemy import select
+from sqlalchemy import ColumnElement, select, update
 from sqlalchemy.orm import Session
 
 from creamtea.errors import CreamteaError, InputError
@@ -22,7 +22,6 @@ from creamtea.store.database import Database
 from creamtea.store.tables import AccessToken, Campaign, Rater
 
 LONGEST_SUBJECT = 500  # characters
-STANDING = "sign-in:"  # begins what an organiser's token has in place of a digest
 ORGANISES = timedelta(days=365)  # then somebody has to say so again
 
 
@@ -104,8 +103,8 @@ def check_free(session: Session, campaign: Campaign, subject: str) -> None:
     """InputError where a rater or an organiser of the campaign has this subject: nobody is both."""
     if session.scalar(select(Rater.id).where(Rater.campaign_id == campaign.id, Rater.subject == subject)):
         raise InputError(f"campaign {campaign.name!r} has a rater with this sign-in already")
-    mine = AccessToken.digest == _standing(campaign.id, subject)
-    number = session.scalar(select(AccessToken.id).where(mine, AccessToken.revoked_at.is_(None)))
+    here = AccessToken.campaign_id == campaign.id
+    number = session.scalar(select(AccessToken.id).where(here, _held_by(subject)))
     if number is not None:
         raise InputError(
             f"campaign {campaign.name!r} has an organiser with this sign-in, who does not rate: "
@@ -116,21 +115,16 @@ def check_free(session: Session, campaign: Campaign, subject: str) -> None:
 # ---------------------------------------------------------------- organisers
 
 
-def _standing(campaign_id: int, subject: str) -> str:
-    """What the token of an organiser who signs in has in place of a digest. No secret's digest is like it."""
-    return f"{STANDING}{campaign_id}:{subject}"
-
-
-def signs_in(digest: str) -> str | None:
-    """Who signs in by the token with this digest; None for a link's."""
-    return digest.removeprefix(STANDING).split(":", 1)[1] if digest.startswith(STANDING) else None
+def _held_by(*subjects: str) -> ColumnElement[bool]:
+    """Whether a token is the right of one of these to sign in, and not withdrawn."""
+    return AccessToken.subject.in_(subjects) & AccessToken.revoked_at.is_(None)
 
 
 def add_organiser(
     database: Database, campaign: str, actor: str, subject: str, lifetime: timedelta = ORGANISES
 ) -> None:
     """Let somebody organise this campaign, and no other, by signing in. Withdrawing it (human/links.py) ends
-    the sessions, and so does the end of `lifetime`.
+    the sessions, and so does the end of `lifetime`; a right that is over is withdrawn for the new one.
 
     InputError for an unknown campaign, for a subject that is none, and for one of a rater or an organiser of
     the campaign.
@@ -140,18 +134,16 @@ def add_organiser(
         row = find_campaign(session, campaign)
         session.refresh(row, with_for_update={"key_share": True})
         now = database.now(session)
-        mine = AccessToken.digest == _standing(row.id, subject)
-        ended = AccessToken.revoked_at.is_not(None) | (AccessToken.expires_at <= now)
-        over = session.scalar(select(AccessToken).where(mine, ended))
-        if over is not None:  # what it once opened stays closed
-            over.digest = _of_no_secret()
-            session.flush()
+        over = _held_by(subject) & (AccessToken.expires_at <= now)
+        session.execute(
+            update(AccessToken).where(AccessToken.campaign_id == row.id, over).values(revoked_at=now)
+        )
         check_free(session, row, subject)
         session.add(
             AccessToken(
-                digest=_standing(row.id, subject),
                 role="organiser",
                 campaign_id=row.id,
+                subject=subject,
                 created_at=now,
                 expires_at=now + lifetime,
             )
@@ -161,21 +153,17 @@ def add_organiser(
 
 
 def _organisers(
-    session: Session, person: Person, campaign_id: int | None
+    session: Session, person: Person, campaign_id: int | None, now: datetime
 ) -> list[tuple[AccessToken, Campaign]]:
     """The person's tokens that open something now."""
-    ids = list(session.scalars(select(Campaign.id))) if campaign_id is None else [campaign_id]
-    digests = [_standing(one, subject) for one in ids for subject in person.subjects]
-    found = session.execute(
+    asked = (
         select(AccessToken, Campaign)
         .join(Campaign, Campaign.id == AccessToken.campaign_id)
-        .where(AccessToken.digest.in_(digests), AccessToken.revoked_at.is_(None))
+        .where(_held_by(*person.subjects), AccessToken.expires_at > now)
     )
-    return [(token, campaign) for token, campaign in found]
-
-
-def _of_no_secret() -> str:
-    return access.digest(secrets.token_urlsafe(32))
+    if campaign_id is not None:
+        asked = asked.where(Campaign.id == campaign_id)
+    return [(token, campaign) for token, campaign in session.execute(asked)]
 
 
 # ---------------------------------------------------------------- sessions
@@ -200,7 +188,7 @@ def open_session(
         now = database.now(session)
         found: list[tuple[Rater | AccessToken, Campaign]] = [(one, of) for one, of in session.execute(asked)]
         # after the raters: of one campaign the lesser right is the first
-        found += [one for one in _organisers(session, person, campaign_id) if one[0].expires_at > now]
+        found += _organisers(session, person, campaign_id, now)
         if not found:
             raise NotRegistered
         who, campaign = max(found, key=lambda one: _recent(one[1]))
@@ -210,7 +198,6 @@ def open_session(
             return access.open_session(session, who.id, who.role, None, now, left)
         rater = who
         token = AccessToken(
-            digest=_of_no_secret(),
             role="rater",
             campaign_id=campaign.id,
             rater_id=rater.id,

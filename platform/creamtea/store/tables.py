@@ -8,7 +8,17 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, CheckConstraint, DateTime, ForeignKey, MetaData, UniqueConstraint
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    CheckConstraint,
+    DateTime,
+    ForeignKey,
+    Index,
+    MetaData,
+    UniqueConstraint,
+    text,
+)
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
@@ -215,16 +225,32 @@ class Point(Base):
 
 
 class AccessToken(Base):
-    """A link's token, stored hashed: exchanged once for a session, expiring, scoped, revocable."""
+    """What opens sessions: expiring, scoped, revocable. A link's is exchanged once for a session; its secret
+    is stored hashed. No secret opens the token behind a rater's sign-in, nor an organiser's right to sign in,
+    which names the person: once a campaign among the tokens that are not withdrawn (human/sign_in.py)."""
 
     __tablename__ = "access_token"
-    __table_args__ = (one_of("role", ROLES),)
+    __table_args__ = (
+        one_of("role", ROLES),
+        CheckConstraint(
+            "subject IS NULL OR (digest IS NULL AND role = 'organiser' AND campaign_id IS NOT NULL)",
+            name="sign_in",
+        ),
+        Index(
+            None,
+            "campaign_id",
+            "subject",
+            unique=True,
+            postgresql_where=text("revoked_at IS NULL"),
+            sqlite_where=text("revoked_at IS NULL"),
+        ),
+    )
     id: Mapped[int] = mapped_column(primary_key=True)
-    # sha256 of the secret; of an organiser who signs in instead, who that is (human/sign_in.py)
-    digest: Mapped[str] = mapped_column(unique=True)
+    digest: Mapped[str | None] = mapped_column(unique=True)  # sha256 of the secret; None: there is none
     role: Mapped[str]
     campaign_id: Mapped[int | None] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"), index=True)
     rater_id: Mapped[int | None] = mapped_column(ForeignKey("rater.id", ondelete="CASCADE"), index=True)
+    subject: Mapped[str | None]  # the organiser who signs in by OpenID Connect, as in Rater.subject
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
     used_at: Mapped[datetime | None]
