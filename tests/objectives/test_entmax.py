@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from creamtea.study.spec import Entmax
@@ -54,6 +54,7 @@ def test_is_that_of_the_entmax_package(alpha: float, scale: float, size: int) ->
     torch.testing.assert_close(p.sum(1), torch.ones(5).double(), atol=1e-7, rtol=0)
 
 
+@example([-3, -3, 5], 0.01, 8.0)
 @settings(deadline=None, max_examples=60)
 @given(
     st.lists(st.integers(-8, 8), min_size=1, max_size=80),
@@ -63,8 +64,10 @@ def test_is_that_of_the_entmax_package(alpha: float, scale: float, size: int) ->
 def test_rows_with_many_equal_logits(values: list[int], scale: float, alpha: float) -> None:
     logits = torch.tensor([values], dtype=torch.float64) * scale
     p = entmax(logits, alpha)
-    assert p.sum().item() == pytest.approx(1.0, abs=1e-9)
-    torch.testing.assert_close(p, of_package(logits, alpha), atol=1e-7, rtol=0)
+    # the power 1 / (alpha - 1) of a score next to the threshold magnifies what rounding leaves of it
+    tolerance = 1e-9 if alpha <= 2 else 1e-6
+    assert p.sum().item() == pytest.approx(1.0, abs=tolerance)
+    torch.testing.assert_close(p, of_package(logits, alpha), atol=max(tolerance, 1e-7), rtol=0)
 
 
 @settings(deadline=None, max_examples=60)

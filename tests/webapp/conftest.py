@@ -26,6 +26,12 @@ from creamtea.human import access, audit, raters
 from creamtea.store.database import Database, open_database
 
 
+@pytest.fixture(autouse=True)
+def main_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streamlit's AppTest leaves its script as __main__, which processes of later tests would then import."""
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+
+
 @pytest.fixture
 def filled(database: Database) -> Database:
     """The filled study, once on SQLite and once on PostgreSQL."""
