@@ -31,9 +31,9 @@ endif
 serve: $(VENV)/installed  ## serve the reports and rating pages; prints a link
 	$(BIN)/creamtea serve --port $(PORT)
 
-# the files of tests are spread over processes, in their order: with the many short ones at the end none waits
-# long for the other; PYTEST_ARGS="tests/human -x" runs some of them in one
-PYTEST_ARGS ?= -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# the files of tests are spread over three processes (on two cores: many tests wait for browsers and leases), in
+# their order, so that the long ones do not come last; PYTEST_ARGS="tests/human -x" runs some of them in one
+PYTEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
 test: $(VENV)/installed $(COMET)/installed browser  ## the whole test suite
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
