@@ -139,6 +139,7 @@ def test_a_second_run_reuses_every_step(undisturbed: Place) -> None:
     assert undisturbed.happened("train/softmax/1").count("started") == 1
 
 
+@pytest.mark.timeout(900)  # two minutes beside two other processes on two cores
 def test_kill_9_of_controller_and_worker_changes_no_digit(undisturbed: Place, tmp_path: Path) -> None:
     place = Place(tmp_path)
     first = place.start("run", str(STUDY))
