@@ -121,12 +121,8 @@ def _comparisons(of_all: Judged, pairs: list[Pair], complete: bool) -> list[Huma
             "comparisons",
             f"Against {name}",
             f"Paired over items. p-values are Holm's over the comparisons with {name}; the verdict is by the "
-            f"paired t-test at 5 % and by two one-sided t-tests against ±{of_all.shown_delta()}"
-            + (
-                "; with several raters the test that draws raters as well as items has to agree."
-                if len(of_all.ratings.raters) > 1
-                else ", for the rater who took part: others may differ by more."
-            ),
+            f"paired t-test at 5 % and by two one-sided t-tests against ±{of_all.shown_delta()}; the test "
+            "that draws raters as well as items has to agree, which one rater alone never gives.",
         ),
     ]
     if complete and len(of_all.systems) > 2:
