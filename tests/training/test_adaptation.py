@@ -74,6 +74,14 @@ def test_never_ends_worse_than_it_started(parent: Path, tmp_path: Path) -> None:
     assert all(torch.equal(value, weights[name]) for name, value in outcome.model.state_dict().items())
 
 
+def test_the_last_is_kept_where_the_study_says_so(parent: Path, tmp_path: Path) -> None:
+    """At a rate that destroys the model, and though the development loss was lowest at the start."""
+    outcome = adapted(parent, tmp_path, learning_rate=0.5, keep="last", patience=100)
+    assert [best.update for best in outcome.position.best] == [outcome.position.update]
+    assert 0 not in dev_losses(outcome)
+    assert outcome.evaluation.loss == pytest.approx(list(dev_losses(outcome).values())[-1])
+
+
 def test_before_the_first_update_there_is_no_training_loss(parent: Path, tmp_path: Path) -> None:
     points = adapted(parent, tmp_path, learning_rate=0.001, max_updates=1).position.points
     assert {name for name, update, _ in points if update == 0} == {"dev_loss", "dev_perplexity", "dev_bleu"}

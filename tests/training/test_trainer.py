@@ -13,7 +13,7 @@ from small_trainings import FolderCheckpoints, interrupted, parameters, reversal
 
 from creamtea.errors import StepError
 from creamtea_workers.training import trainer as trainer_module
-from creamtea_workers.training.best import average_best, keep_best, slot_name
+from creamtea_workers.training.best import Keep, average_best, keep_best, slot_name
 from creamtea_workers.training.checkpoint import Best
 from creamtea_workers.training.evaluate import Evaluation
 from creamtea_workers.training.trainer import Outcome
@@ -181,13 +181,19 @@ def test_a_loss_that_is_no_number_names_its_update(tmp_path: Path, monkeypatch: 
         made.run()
 
 
-def test_the_average_is_the_mean_of_the_best(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("keep", "kept", "mean"), [("best", [(2.0, 5), (3.0, 2)], 3.5), ("last", [(7.0, 6), (2.0, 5)], 5.5)]
+)
+def test_the_average_is_the_mean_of_the_best(
+    keep: Keep, kept: list[tuple[float, int]], mean: float, tmp_path: Path
+) -> None:
     checkpoints = FolderCheckpoints(tmp_path)
     best: list[Best] = []
-    for update, loss in enumerate([5.0, 3.0, 4.0, 6.0, 2.0], start=1):
-        best = keep_best(checkpoints, best, 2, (loss, update), {"weight": torch.full((3,), float(update))})
-    assert [(one.loss, one.update) for one in best] == [(2.0, 5), (3.0, 2)]
-    assert torch.equal(average_best(checkpoints, best)["weight"], torch.full((3,), 3.5))
+    for update, loss in enumerate([5.0, 3.0, 4.0, 6.0, 2.0, 7.0], start=1):
+        model = {"weight": torch.full((3,), float(update))}
+        best = keep_best(checkpoints, best, 2, (loss, update), model, keep)
+    assert [(one.loss, one.update) for one in best] == kept
+    assert torch.equal(average_best(checkpoints, best)["weight"], torch.full((3,), mean))
 
 
 def test_a_new_best_overwrites_nothing_that_the_last_checkpoint_names(tmp_path: Path) -> None:

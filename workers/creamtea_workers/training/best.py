@@ -1,6 +1,9 @@
-"""The best models of a training by development loss, and their average."""
+"""The best models of a training (by development loss, or the newest), and their average."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
 
 from torch import Tensor
 
@@ -8,22 +11,34 @@ from creamtea.engine.step import Checkpoints
 from creamtea_workers.training.checkpoint import Best, load, save
 
 State = dict[str, Tensor]
+Keep = Literal["best", "last"]
+_RANKS: dict[Keep, Callable[[Best], tuple[float, int]]] = {
+    "best": lambda one: (one.loss, one.update),
+    "last": lambda one: (0.0, -one.update),
+}
 
 
 def keep_best(
-    checkpoints: Checkpoints, best: list[Best], many: int, candidate: tuple[float, int], model: State
+    checkpoints: Checkpoints,
+    best: list[Best],
+    many: int,
+    candidate: tuple[float, int],
+    model: State,
+    keep: Keep = "best",
 ) -> list[Best]:
-    """The new list of at most `many`, best first, after a model with (loss, update).
+    """The new list of at most `many`, best first, after a model with (loss, update). `keep`: the best have
+    the lowest losses ("best") or the highest updates ("last").
 
     There is one slot more than models: the new one goes where the list of the last checkpoint keeps
     nothing, so that an attempt that resumes from that checkpoint finds all that it names.
     """
     loss, update = candidate
-    if len(best) == many and loss >= best[-1].loss:
-        return best
     slot = min(set(range(many + 1)) - {one.slot for one in best})
-    save(checkpoints, slot_name(slot), model)
-    return sorted([*best, Best(loss, update, slot)], key=lambda one: (one.loss, one.update))[:many]
+    new = Best(loss, update, slot)
+    kept = sorted([*best, new], key=_RANKS[keep])
+    if new in kept[:many]:
+        save(checkpoints, slot_name(slot), model)
+    return kept[:many]
 
 
 def average_best(checkpoints: Checkpoints, best: list[Best]) -> State:

@@ -50,7 +50,8 @@ class Trainer:
 
     `initial`, the output folder of another train step, is what an adaptation starts from. That model, as of
     update 0, is a candidate for the best one: without averaging, adapting never ends with a higher
-    development loss than it began with. Not so where an NVS head is new, which that loss knows nothing of.
+    development loss than it began with. Not so where an NVS head is new, which that loss knows nothing of,
+    nor where `training.keep` is "last".
     """
 
     def __init__(
@@ -73,7 +74,8 @@ class Trainer:
         unigram = unigram_frequencies(pairs.targets, development.subwords.size).to(device)
         self.objective = build_objective(params["objective"], unigram)
         self.model = build_model(params, development.subwords.size)
-        self.judge_initial = initial is not None and not load_initial(self.model, initial)
+        same_parts = initial is not None and not load_initial(self.model, initial)
+        self.judge_initial = same_parts and self.training.keep == "best"
         self.model.to(device)
         self.optimiser = make_optimiser(self.model, self.training)
         self.at = Position()
@@ -220,13 +222,15 @@ class Trainer:
                 f"the development loss is {result.loss} after update {self.at.update}: lower "
                 "training.learning_rate or training.clip, or lengthen training.warmup"
             )
-        self.at.waited = 0 if not self.at.best or result.loss < self.at.best[0].loss else self.at.waited + 1
+        before = [y for name, _, y in self.at.points if name == "dev_loss"]
+        self.at.waited = 0 if result.loss < min(before, default=math.inf) else self.at.waited + 1
         self.at.best = keep_best(
             self.checkpoints,
             self.at.best,
             self.training.average,
             (result.loss, self.at.update),
             self.model.state_dict(),
+            self.training.keep,
         )
         self.at.validated = self.at.update
         self.record(result)

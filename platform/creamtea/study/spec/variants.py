@@ -111,6 +111,8 @@ class Training(Strict):
     max_epochs: Positive | None = None
     validate_every: Positive | None = None  # updates; None: once an epoch
     patience: Positive = 5  # validations without a better development loss
+    # the checkpoints that count as best: by the development loss, or the newest (a recipe of so many epochs)
+    keep: Literal["best", "last"] = "best"
     average: Positive = 1  # the best checkpoints that are averaged
     max_tokens: Positive = 128  # subwords; longer training pairs are left out, and counted
     checkpoint_every: Positive = 100  # updates between checkpoints for resuming
