@@ -56,6 +56,7 @@ def test_every_system_and_figure_is_there_and_no_line_is_too_long(
         "30.5",
         "[29.0, 32.2]",
         "+2.0*",
+        "[1.0, 3.0]",
         "p=0.030/0.016",
         "−1.0",
         "p=0.20/0.30",
@@ -138,7 +139,7 @@ def test_markdown_is_a_table_with_notes(troubled: Report) -> None:
     assert len(table) == 2 + len(SYSTEMS)
     assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table}) == 1
     assert "**softmax-greedy** (baseline)<br>softmax, greedy" in table[2]
-    assert "| 32.5<br>\\[31.0, 34.2\\]<br>+2.0\\* p=0.030/0.016 |" in table[4]
+    assert "| 32.5<br>\\[31.0, 34.2\\]<br>+2.0\\*<br>\\[1.0, 3.0\\]<br>p=0.030/0.016 |" in table[4]
     notes = [line for line in lines if line.startswith("- ")]
     assert any("no \\[bold\\]model\\[/bold\\]; fetch it once" in note for note in notes)
     assert "- BLEU: `nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0`" in notes
@@ -150,6 +151,7 @@ def test_markdown_is_a_table_with_notes(troubled: Report) -> None:
         (Delta("ok", value=1.25, p_value=0.0, p_corrected=0.0004, significant=True), "+1.2* p<0.001"),
         (Delta("ok", value=-0.75, p_value=0.04, p_corrected=0.04999, significant=True), "−0.8* p=0.049"),
         (Delta("ok", value=0.0, p_value=1.0, p_corrected=1.0), "±0.0 p=1.00"),
+        (Delta("ok", value=0.6, low=-0.4, high=1.4, p_corrected=0.66), "+0.6 [−0.4, 1.4] p=0.66"),
         (Delta("ok", value=1.0, p_corrected=0.0004, p_randomization_corrected=0.2), "+1.0 p<0.001/0.20"),
         (Delta("ok", value=1.0, p_corrected=0.04999, p_randomization_corrected=0.0), "+1.0 p=0.049/<0.001"),
         (Delta("pending", "compare/… has not run yet"), "Δ pending"),

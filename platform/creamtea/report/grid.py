@@ -35,8 +35,8 @@ def cell_text(cell: Cell, column: Column, notes: text.Footnotes) -> Text:
     # a difference that has no value because its score has none would say the same twice
     if cell.delta is not None and (cell.value is not None or cell.delta.value is not None):
         style = _delta_style(cell.delta, column)
-        shown, *p_values = text.difference(cell.delta, column)
-        lines += [Text(line, style) for line in (shown + notes.mark(cell.delta.note), *p_values)]
+        shown, *rest = text.difference(cell.delta, column)
+        lines += [Text(line, style) for line in (shown + notes.mark(cell.delta.note), *rest)]
     return Text("\n").join(lines)
 
 

@@ -101,7 +101,8 @@ def _cell(cell: Cell, column: Column, notes: text.Footnotes) -> str:
     parts = [text.value(cell, column) + notes.mark(cell.note), text.deviation(cell, column)]
     parts += [text.interval(cell.low, cell.high, column), text.percent(cell)]
     if cell.delta is not None and (cell.value is not None or cell.delta.value is not None):
-        parts.append(" ".join(text.difference(cell.delta, column)) + notes.mark(cell.delta.note))
+        shown, *rest = text.difference(cell.delta, column)
+        parts += [shown + notes.mark(cell.delta.note), *rest]
     return "<br>".join(_plain(part) for part in parts if part)
 
 

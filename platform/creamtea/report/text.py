@@ -41,7 +41,8 @@ def interval(low: float | None, high: float | None, column: Column) -> str:
 
 
 def difference(delta: Delta, column: Column) -> list[str]:
-    """As "+1.2*" and "p=0.003/0.002" (bootstrap, randomisation), or what became of the comparison.
+    """As "+1.2*", "[0.4, 2.0]" and "p=0.003/0.002" (bootstrap, randomisation), one below the other; or what
+    became of the comparison.
 
     A p-value is rounded down: never "0.050" for one below 0.05.
     """
@@ -52,7 +53,8 @@ def difference(delta: Delta, column: Column) -> list[str]:
     p = f"p{_p_value(delta.p_corrected)}"
     if delta.p_randomization_corrected is not None:
         p += f"/{p_value(delta.p_randomization_corrected)}"
-    return [f"{sign}{number(abs(delta.value), column)}{mark}", p]
+    bounds = interval(delta.low, delta.high, column)
+    return [f"{sign}{number(abs(delta.value), column)}{mark}", *([bounds] if bounds else []), p]
 
 
 def p_value(p: float) -> str:

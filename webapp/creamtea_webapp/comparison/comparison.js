@@ -58,8 +58,8 @@ function box(cell, notes) {
   const value = make("span", cell.best ? "value best" : "value", cell.text);
   td.append(value, ...cell.lines.map((text) => make("span", "small", text)));
   if (cell.deltas) {
-    const [difference, ...pValues] = cell.deltas;
-    td.append(make("span", `small delta ${cell.change}`, difference), ...pValues.map((text) => make("span", "small", text)));
+    const [difference, ...rest] = cell.deltas;
+    td.append(make("span", `small delta ${cell.change}`, difference), ...rest.map((text) => make("span", "small", text)));
   }
   if (cell.note) {
     if (!notes.includes(cell.note)) notes.push(cell.note);

@@ -22,7 +22,7 @@ from creamtea.report.model import (
 class ShownCell:
     value: str
     lines: tuple[str, ...]  # deviation, interval, percentages
-    change: tuple[str, ...]  # difference and its p-values
+    change: tuple[str, ...]  # difference, its interval and p-values
     mood: str  # "better" or "worse" where the difference is significant, else the cell's state or ""
 
 
