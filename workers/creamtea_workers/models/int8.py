@@ -1,17 +1,25 @@
 """Linear layers in int8 on a CPU: weights quantised once, activations as they come.
 
-A weight has one scale an output row (its largest magnitude is 127), so that some rows of a quantised matrix
-are the quantised rows. An activation has one scale a vector, not one a tensor as torch's dynamic
-quantisation has it: what a sentence gets would then depend on its batch mates. All sums are exact int32:
+A weight has one scale an output row (its largest magnitude becomes L, see below), so that some rows of a
+quantised matrix are the quantised rows. An activation has one scale a vector, not one a tensor as torch's
+dynamic quantisation has it: what a sentence gets would then depend on its batch mates. All sums are exact:
 
-    y = m · s_w ⊙ (q_w q_x) / 127 + b,   q_x = round(127 x / m),   m = max |x|
+    y = m · s_w ⊙ (q_w q_x) / 127 + b,   q_w = round(w / s_w),   s_w = max |w| / L,
+                                         q_x = round(127 x / m),  m = max |x|
 
 The products are FBGEMM's (packed weights) and oneDNN's (rows picked for one sentence, not worth packing).
+Both shift q_x to u8, 1 … 255. With AVX-512 VNNI (Intel from Ice Lake and Cascade Lake on, AMD from Zen 4 on)
+they add products up in int32, and L is 127. The instruction that other x86 processors have for it
+(`vpmaddubsw`) adds two products in int16 and cuts the sum off at 32,767, which errs by up to a third of a
+layer's output: there L is 64, as 2 · 255 · 64 = 32,640 fits, and a layer errs by 1.6 % in place of 1 %.
+torch's `reduce_range` takes the bit from the activations instead, which does not help here: oneDNN adds 128
+to whatever it is given.
 """
 
 from __future__ import annotations
 
 import warnings
+from functools import cache
 from typing import Any
 
 import torch
@@ -19,7 +27,9 @@ from torch import Tensor
 
 from creamtea.errors import StepError
 
-LARGEST = 127
+LARGEST = 127  # of an activation; and of a weight, where sums do not saturate
+LARGEST_SATURATING = 64  # of a weight, where they do
+PROBE = 64  # rows and columns
 SMALLEST = 1e-38  # in place of 0, of a row of zeros
 ENGINE = "fbgemm"
 Packed: Any = torch.classes.quantized.LinearPackedParamsBase  # a class that only TorchScript knows
@@ -34,6 +44,19 @@ def require_int8() -> None:
         )
 
 
+@cache
+def largest_weight() -> int:
+    """L: 64 where one of the two products saturates on this processor, else 127. Found out by multiplying
+    the largest numbers, once a process."""
+    most = torch.full((PROBE, PROBE), LARGEST, dtype=torch.int8)
+    matrix = Int8Matrix(most, torch.full((PROBE,), 1 / LARGEST), torch.zeros(PROBE))
+    ones = torch.ones(2, PROBE)
+    exact = all(
+        torch.allclose(product(ones), torch.tensor(float(PROBE))) for product in (matrix, Int8Linear(matrix))
+    )
+    return LARGEST if exact else LARGEST_SATURATING
+
+
 class Int8Matrix:
     """A weight (K, D) in int8 with a scale a row, and a bias (K,) in fp32."""
 
@@ -43,7 +66,7 @@ class Int8Matrix:
     @classmethod
     def of(cls, weight: Tensor, bias: Tensor | None) -> Int8Matrix:
         """Quantise a weight (K, D) in fp32."""
-        scale = (weight.abs().amax(1) / LARGEST).clamp_(min=SMALLEST)
+        scale = (weight.abs().amax(1) / largest_weight()).clamp_(min=SMALLEST)
         quantised = (weight / scale.unsqueeze(1)).round_().to(torch.int8)
         return cls(quantised, scale, torch.zeros_like(scale) if bias is None else bias)
 
