@@ -89,6 +89,12 @@ BAD = {
         "study.yaml:18: systems.greedy.precision: found fp16 on a CPU, allowed fp32, bf16 or int8, "
         "or `gpus: 1` in resources.decode (fp16 is for GPUs)",
     ),
+    "exact search in int8": (
+        (GREEDY, "  greedy: {variant: softmax, search: {kind: exact}, precision: int8}"),
+        "study.yaml:18: systems.greedy.precision: found int8 with exact search, allowed fp32: exact search "
+        "compares prefixes of all lengths, whose scores int8 rounds otherwise in each batch, so that nothing "
+        "is proved",
+    ),
     "an IBM-3 corpus over no files": (
         (
             "  grammar: {kind: synthetic}",
@@ -163,13 +169,50 @@ def test_one_mistake_is_one_line(write: Write, change: tuple[str, str], line: st
     assert str(caught.value) == f"{line}\n1 mistake in study.yaml"
 
 
-def test_int8_on_a_gpu(write: Write) -> None:
+LATENCY = "latency: {test_set: test}"
+EMPTY = "analyses:\n  empty: {kind: empty_string, test_set: test"
+
+
+@pytest.mark.parametrize(
+    "precision, blocks, place",
+    [
+        ("int8", "resources: {decode: {gpus: 1}}", "decode"),
+        ("int8", f"{LATENCY}\nresources: {{latency: {{gpus: 1}}}}", "latency"),
+        ("int8", f"{EMPTY}}}\nresources: {{empty_string: {{gpus: 1}}}}", "empty_string"),
+        ("int8", f"{EMPTY}, systems: [greedy]}}\nresources: {{empty_string: {{gpus: 1}}}}", "empty_string"),
+        (
+            "int8",
+            f"{LATENCY}\nresources: {{decode: {{gpus: 1}}, latency: {{gpus: 1}}}}",
+            "decode and .*latency",
+        ),
+        ("fp16", f"{LATENCY}\nresources: {{decode: {{gpus: 1}}}}", "latency"),
+    ],
+)
+def test_a_precision_that_a_step_has_no_device_for(
+    write: Write, precision: str, blocks: str, place: str
+) -> None:
     path = write(
-        (GREEDY, "  greedy: {variant: softmax, precision: int8}"),
-        (BASELINE, "baseline: greedy\nresources: {decode: {gpus: 1}}"),
+        (GREEDY, f"  greedy: {{variant: softmax, precision: {precision}}}"),
+        (BASELINE, f"{BASELINE}\n{blocks}"),
     )
-    with pytest.raises(InputError, match=r"systems\.greedy\.precision: found int8 on a GPU"):
+    with pytest.raises(
+        InputError, match=rf"systems\.greedy\.precision: found {precision} on .* resources.{place}"
+    ):
         load_study(path)
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        "latency: {test_set: test, systems: [scones], baselines: [scones]}\nresources: {latency: {gpus: 1}}",
+        f"{EMPTY}, systems: [scones]}}\nresources: {{empty_string: {{gpus: 1}}}}",
+        "resources: {train: {gpus: 1}, latency: {gpus: 1}}",
+    ],
+)
+def test_a_gpu_for_steps_that_do_not_run_the_system(write: Write, blocks: str) -> None:
+    load_study(
+        write((GREEDY, "  greedy: {variant: softmax, precision: int8}"), (BASELINE, f"{BASELINE}\n{blocks}"))
+    )
 
 
 def test_a_preset_gives_sizes_and_what_is_beside_it_goes_before(write: Write) -> None:
@@ -209,3 +252,9 @@ def test_a_baseline_must_translate_what_is_compared_with_it(write: Write) -> Non
         "study.yaml:19: systems.scones.test_sets: found other, which greedy does not translate, "
         "allowed a `baseline` that translates all of scones's test sets"
     )
+
+
+def test_test_sets_that_are_none_are_one_mistake(write: Write) -> None:
+    path = write(("test_sets:\n  test: {kind: synthetic, corpus: grammar}", "test_sets: true"))
+    with pytest.raises(InputError, match="test_sets: found true, allowed a block of keys\n1 mistake"):
+        load_study(path)

@@ -14,6 +14,11 @@ NO_NORMALISATION = (
     "no length_normalization: exact search prunes by a score that only falls as a hypothesis grows, which a "
     "normalised one does not"
 )
+NO_INT8 = (
+    "fp32: exact search compares prefixes of all lengths, whose scores int8 rounds otherwise in each batch, "
+    "so that nothing is proved"
+)
+SCORED = ("", "greedy", "beam", "exact")  # searches for a high score, of which `empty_string` takes all
 
 
 def check_systems(data: dict[str, Any], groups: Groups) -> Iterator[Mistake]:
@@ -32,7 +37,7 @@ def check_systems(data: dict[str, Any], groups: Groups) -> Iterator[Mistake]:
         if lexicon and lexicon.k > largest:
             yield Mistake((*at, "selection", "k"), str(lexicon.k), f"at most alignment.max_k = {largest}")
         yield from _check_search((*at, "search"), data, system, variant)
-        yield from _check_precision((*at, "precision"), data, system.get("precision"))
+        yield from _check_precision((*at, "precision"), data, name, system)
         yield from known_names(data, groups, (*at, "test_sets"), system.get("test_sets") or None, "test_sets")
         yield from known(data, groups, at, system, "baseline", "systems")
         yield from _check_pairing(at, data, name, system)
@@ -55,16 +60,42 @@ def _check_search(
             yield Mistake((*path, key), found, "at most the size of the vocabulary")
 
 
-def _check_precision(path: KeyPath, data: dict[str, Any], precision: Any) -> Iterator[Mistake]:
-    resources = named(data, "resources", "decode")
-    decode = parsed(StepResources, resources or {})
-    if decode is None:
+def _check_precision(
+    path: KeyPath, data: dict[str, Any], name: str, system: dict[str, Any]
+) -> Iterator[Mistake]:
+    precision = system.get("precision")
+    if precision == "int8" and kind_of(system.get("search")) == "exact":
+        yield Mistake(path, "int8 with exact search", NO_INT8)
+    if precision not in ("fp16", "int8"):
         return
-    if precision == "fp16" and decode.gpus == 0:
-        found = "fp16 on a CPU"
-        yield Mistake(path, found, "fp32, bf16 or int8, or `gpus: 1` in resources.decode (fp16 is for GPUs)")
-    if precision == "int8" and decode.gpus > 0:
-        yield Mistake(path, "int8 on a GPU", "fp32, bf16 or fp16, or no gpus in resources.decode")
+    steps = {}  # kind: whether it is given a GPU
+    for kind in _steps_that_run(data, name, system):
+        resources = parsed(StepResources, named(data, "resources", kind) or {})
+        if resources is not None:
+            steps[f"resources.{kind}"] = resources.gpus > 0
+    places = " and ".join(place for place, gpu in steps.items() if gpu == (precision == "int8"))
+    if places and precision == "fp16":
+        allowed = f"fp32, bf16 or int8, or `gpus: 1` in {places} (fp16 is for GPUs)"
+        yield Mistake(path, "fp16 on a CPU", allowed)
+    elif places:
+        yield Mistake(path, "int8 on a GPU", f"fp32, bf16 or fp16, or no gpus in {places}")
+
+
+def _steps_that_run(data: dict[str, Any], name: str, system: dict[str, Any]) -> Iterator[str]:
+    """The kinds of the steps that load a system's model in the system's precision."""
+    yield "decode"
+    latency = data.get("latency")
+    if isinstance(latency, dict) and _names(latency.get("systems"), name, otherwise=True):
+        yield "latency"
+    scored = kind_of(system.get("selection")) in ("", "full") and kind_of(system.get("search")) in SCORED
+    for _, analysis in blocks(data, "analyses"):
+        if kind_of(analysis) == "empty_string" and _names(analysis.get("systems"), name, otherwise=scored):
+            yield "empty_string"
+            return
+
+
+def _names(chosen: Any, name: str, otherwise: bool) -> bool:
+    return name in chosen if isinstance(chosen, list) else otherwise
 
 
 def _check_pairing(at: KeyPath, data: dict[str, Any], name: str, system: dict[str, Any]) -> Iterator[Mistake]:
@@ -78,8 +109,8 @@ def _check_pairing(at: KeyPath, data: dict[str, Any], name: str, system: dict[st
     path = (*at, "baseline") if own else (*at, "test_sets")
     if own and other.get("baseline") not in (None, baseline):
         yield Mistake(path, f"{baseline}, which is compared with {shown(other['baseline'])}", "a baseline")
-    every = data.get("test_sets")
-    sets = [entry.get("test_sets") or list(every or {}) for entry in (system, other)]
+    every = [test_set for test_set, _ in blocks(data, "test_sets")]
+    sets = [entry.get("test_sets") or every for entry in (system, other)]
     if all(isinstance(names, list) for names in sets):
         missing = [test_set for test_set in sets[0] if test_set not in sets[1]]
         if missing:
