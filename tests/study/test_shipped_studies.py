@@ -1,22 +1,148 @@
-"""Every study that is shipped is valid, whatever data it is given."""
+"""Every study that is shipped is valid, and so is every command that its header gives."""
 
 from __future__ import annotations
 
+import gzip
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
-from creamtea.study.loader import load_study
+from creamtea.cli.main import app
+from creamtea.study.loader import LoadedStudy, load_study
 from creamtea.study.plan import plan
 
 STUDIES = Path(__file__).parents[2] / "studies"
 FILES = sorted(STUDIES.rglob("*.yaml"))
+# by the folders that the headers name, DATA_SET/SOURCE-TARGET: what each paper was tried on
+PAPERS = {
+    "scones-wmt19": {f"wmt19/{pair}" for pair in ("de-en", "en-de", "fi-en", "en-fi", "lt-en", "en-lt")},
+    "scones-ibm3": {"wmt19/de-en"},
+    "nvs-wmt20": {"wmt20/en-de", "wmt20/de-en"},
+    "nvs-wmt20-ru": {"wmt20/en-ru", "wmt20/ru-en"},
+    "entmax-mt": {
+        *("iwslt17/de-en", "iwslt17/en-de", "kftt/ja-en", "kftt/en-ja"),
+        *("wmt16/ro-en", "wmt16/en-ro", "wmt14/en-de"),
+    },
+}
+SENTENCES = "Eins.\nZwei.\n"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A `creamtea` command of a study's header, as the command line reads it."""
+
+    file: Path
+    name: str  # run, submit
+    options: dict[str, Any]
+
+    @property
+    def overrides(self) -> list[str]:
+        return self.options["override"] or []
+
+    def load(self) -> LoadedStudy:
+        return load_study(STUDIES.parent / self.options["study"], self.overrides)
+
+
+def commands_of(file: Path) -> Iterator[Command]:
+    """The commands in the comment at the top of a study; a backslash continues a line."""
+    lines = file.read_text(encoding="utf-8").split("\n")
+    end = next(number for number, line in enumerate(lines) if not line.startswith("#"))
+    comment = "\n".join(line.removeprefix("#") for line in lines[:end]).replace("\\\n", " ")
+    for line in comment.split("\n"):
+        start = line.find("creamtea ")
+        if line.startswith("   ") and start >= 0:
+            name, *words = shlex.split(line[start:])[1:]
+            command = get_command(app).commands[name]  # type: ignore[attr-defined]
+            yield Command(file, name, command.make_context(name, words).params)
+
+
+COMMANDS = {
+    f"{file.stem}-{number}": command for file in FILES for number, command in enumerate(commands_of(file))
+}
+
+
+def named_files(spec: Any) -> set[str]:
+    """The user's files that a study's plain values name, wherever they stand."""
+    if isinstance(spec, list):
+        return set().union(*map(named_files, spec))
+    if not isinstance(spec, dict):
+        return set()
+    keys = ("source", "target", "idioms", "info", "table")
+    here = {value for key, value in spec.items() if key in keys and isinstance(value, str)}
+    return here.union(*(named_files(value) for key, value in spec.items() if key != "languages"))
+
+
+def write_stand_ins(root: Path, names: set[str]) -> None:
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(gzip.compress(SENTENCES.encode()) if path.suffix == ".gz" else SENTENCES.encode())
+
+
+def assert_plans_with_files(loaded: LoadedStudy, root: Path) -> None:
+    """The study is valid where all of its files are there, and reads each of them."""
+    names = named_files(loaded.spec)
+    write_stand_ins(root, names)
+    steps = plan(loaded.study, root, loaded.errors).steps
+    assert {name for step in steps for name in step.locations} == names
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
-def test_a_shipped_study_is_valid_and_says_how_to_run_it(path: Path) -> None:
-    study = load_study(path).study
-    assert plan(study, None).steps
-    command = "submit" if path.parent.name == "papers" else "run"
-    place = path.relative_to(STUDIES.parent).as_posix()
-    assert f"creamtea {command} {place}" in path.read_text(encoding="utf-8")
+def test_a_shipped_study_is_valid_and_says_how_to_run_it(path: Path, tmp_path: Path) -> None:
+    assert_plans_with_files(load_study(path), tmp_path)
+    first = next(commands_of(path))
+    assert first.name == ("submit" if path.parent.name == "papers" else "run")
+    assert not first.overrides
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_command_of_a_header_is_of_its_study_and_valid(command: Command, tmp_path: Path) -> None:
+    assert (STUDIES.parent / command.options["study"]).samefile(command.file)
+    assert_plans_with_files(command.load(), tmp_path)
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_a_header_sets_nothing_outside_of_its_commands(path: Path) -> None:
+    overrides = [text for command in commands_of(path) for text in command.overrides]
+    assert path.read_text(encoding="utf-8").count("--set ") == len(overrides)
+
+
+def test_every_study_of_a_paper_is_listed_here() -> None:
+    assert {file.stem for file in FILES if file.parent.name == "papers"} == set(PAPERS)
+
+
+@pytest.mark.parametrize("stem", PAPERS)
+def test_the_commands_of_a_header_cover_the_papers_pairs_under_names_of_their_own(stem: str) -> None:
+    commands = [command for command in COMMANDS.values() if command.file.stem == stem]
+    assert {command.options["data"].as_posix() for command in commands} == PAPERS[stem]
+    studies = [command.load().study for command in commands]
+    for command, study in zip(commands, studies, strict=True):
+        assert command.options["data"].name == f"{study.languages.source}-{study.languages.target}"
+    assert len({study.name for study in studies}) == len(studies)
+
+
+def test_entmax_trains_for_the_papers_epochs() -> None:
+    for command in COMMANDS.values():
+        if command.file.stem == "entmax-mt":
+            epochs = {variant.training.max_epochs for variant in command.load().study.variants.values()}
+            assert epochs == ({15} if command.options["data"].parent.name == "wmt14" else {100})
+
+
+def test_the_russian_nvs_study_is_the_german_one_without_idioms() -> None:
+    german, russian = (
+        load_study(STUDIES / "papers" / name).study for name in ("nvs-wmt20.yaml", "nvs-wmt20-ru.yaml")
+    )
+    for part in ("variants", "systems", "test_sets", "analyses"):
+        ours, theirs = getattr(russian, part), getattr(german, part)
+        left_out = ("adapted", "adapted-lexicon", "adapted-nvs", "itds", "recall-idioms", "context")
+        assert ours == {name: entry for name, entry in theirs.items() if name not in left_out}
+    for part in ("subwords", "baseline", "metrics", "alignment", "recall", "latency", "resources"):
+        assert getattr(russian, part) == getattr(german, part)
+    corpus, filters = german.corpora["wmt20"], {"held_out": ["newstest2020"]}
+    filters = corpus.filters.model_copy(update=filters)  # type: ignore[union-attr]
+    assert russian.corpora == {"wmt20": corpus.model_copy(update={"filters": filters})}
