@@ -69,6 +69,16 @@ BAD = {
         "study.yaml:17: variants.adapted.training.weight_decay: found 0.1, "
         "allowed 0 with `optimizer: adam`, which has no decay; adamw and lamb have one",
     ),
+    "two weights of a head": (
+        ("    nvs: {}", "    nvs: {positive_weight: 10.0, auto_weight: 1.0}"),
+        "study.yaml:12: variants.softmax.nvs.positive_weight: found 10.0 beside auto_weight 1.0, "
+        "allowed one of the two: auto_weight takes its place",
+    ),
+    "unigrams that smooth nothing": (
+        ("    objective: {kind: softmax}", "    objective: {kind: softmax, smoothing: unigram}"),
+        "study.yaml:11: variants.softmax.objective.smoothing: found unigram without label_smoothing, "
+        "allowed a label_smoothing above 0 beside it, or no `smoothing`",
+    ),
     "exact search with length normalisation": (
         (GREEDY, "  greedy: {variant: softmax, search: {kind: exact, length_normalization: 1.0}}"),
         "study.yaml:18: systems.greedy.search.length_normalization: found 1.0 in an exact search, allowed no "
@@ -252,6 +262,16 @@ def test_a_baseline_must_translate_what_is_compared_with_it(write: Write) -> Non
         "study.yaml:19: systems.scones.test_sets: found other, which greedy does not translate, "
         "allowed a `baseline` that translates all of scones's test sets"
     )
+
+
+def test_one_member_of_a_grid_may_have_no_smoothing(write: Write) -> None:
+    path = write(
+        (
+            "{kind: scones, alpha: 0.5}",
+            "{kind: entmax, smoothing: unigram, label_smoothing: [0.0, 0.1]}",
+        )
+    )
+    assert len(load_study(path).study.variants) == 3
 
 
 def test_test_sets_that_are_none_are_one_mistake(write: Write) -> None:

@@ -28,8 +28,33 @@ def check_variants(data: dict[str, Any], groups: Groups) -> Iterator[Mistake]:
             allowed = "0 with `optimizer: adam`, which has no decay; adamw and lamb have one"
             found = str(training.weight_decay)
             yield Mistake(("variants", name, "training", "weight_decay"), found, allowed)
+        yield from _check_idle(data, groups, name, variant)
         yield from repeated(variant.get("seeds"), ("variants", name, "seeds"))
         yield from _check_start(data, groups, name, variant)
+
+
+def _check_idle(
+    data: dict[str, Any], groups: Groups, name: str, variant: dict[str, Any]
+) -> Iterator[Mistake]:
+    """What would do nothing beside something else of the same variant."""
+    nvs, at = variant.get("nvs"), ("variants", name)
+    if isinstance(nvs, dict) and "positive_weight" in nvs and nvs.get("auto_weight") is not None:
+        found = f"{shown(nvs['positive_weight'])} beside auto_weight {shown(nvs['auto_weight'])}"
+        yield Mistake((*at, "nvs", "positive_weight"), found, "one of the two: auto_weight takes its place")
+    grid = next((members for members in groups["variants"].values() if name in members), [name])
+    members = [(named(data, "variants", member) or {}).get("objective") for member in grid]
+    if _smooths_with_unigrams(variant.get("objective")) and not any(map(_smooths, members)):
+        allowed = "a label_smoothing above 0 beside it, or no `smoothing`"
+        yield Mistake((*at, "objective", "smoothing"), "unigram without label_smoothing", allowed)
+
+
+def _smooths_with_unigrams(objective: Any) -> bool:
+    return isinstance(objective, dict) and objective.get("smoothing") == "unigram"
+
+
+def _smooths(objective: Any) -> bool:
+    """In a grid over label_smoothing one member may have none."""
+    return isinstance(objective, dict) and objective.get("label_smoothing", 0) != 0
 
 
 def _check_start(
