@@ -107,11 +107,22 @@ def metrics_of(node: PlannedNode) -> list[dict[str, Any]]:
             return [row("recall", idiom, "idiom"), row("recall", 0.95, "sentence")]
         case "latency":
             return [
-                row(name, 10.0 * (3 - position) + extra, str(position), detail={"hardware": "a CPU"})
-                for position in range(3)
+                one
                 for name, extra in (("latency_p50", 0.0), ("latency_p90", 6.0), ("latency_p99", 9.0))
+                for one in latency_rows(name, [10.0 * (3 - position) + extra for position in range(3)])
             ]
     return analysis_rows.metrics_of(node) if "analysis" in labels else []
+
+
+def latency_rows(name: str, times: list[float]) -> list[dict[str, Any]]:
+    """A system a position, in milliseconds, each with its percentages of all."""
+    rows = []
+    for position, time in enumerate(times):
+        shares = [100 * time / other for other in times]
+        percents = [{"value": share, "low": share - 2, "high": share + 3} for share in shares]
+        detail = {"hardware": "a CPU", "percent_of": percents}
+        rows.append(row(name, time, str(position), low=time - 0.5, high=time + 1, detail=detail))
+    return rows
 
 
 def points_of(node: PlannedNode) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from creamtea.report import text
 from creamtea.report.build import build_report
 from creamtea.report.cells import correct
 from creamtea.report.figures import quality_against_latency
-from creamtea.report.model import Delta, Report, Row
+from creamtea.report.model import Delta, Percent, Report, Row
 from creamtea.store.database import Database
 
 Fill = Callable[..., int]
@@ -26,13 +26,16 @@ def test_latency_is_a_percentage_of_each_baseline(filled: Database, fill: Fill, 
     fill(filled, spec=spec)
     report = build_report(filled, "teatime")
     nvs = rows_of(report)["softmax-nvs"].cells["latency_p50"]  # 10 ms; the baselines 30 and 20 ms
-    assert nvs.percents == {"softmax-greedy": pytest.approx(33.33, abs=0.01), "softmax-lexicon": 50.0}
-    assert text.percent(nvs) == "33 / 50 %"
+    assert nvs.percents["softmax-lexicon"] == Percent(50.0, 48.0, 53.0)
+    assert text.percents(nvs) == ["33 % [31, 36]", "50 % [48, 53]"]
+    lexicon = rows_of(report)["softmax-lexicon"].cells["latency_p99"]  # 29 ms of 39 ms
+    assert text.percents(lexicon) == ["74 % [72, 77]", "100 %"]
     assert "% of softmax-greedy / softmax-lexicon" in report.latency_note
     figure = quality_against_latency(report, "test", "bleu")
     assert figure is not None
-    titles = [field["title"] for field in figure["layer"][1]["encoding"]["tooltip"]]
-    assert titles[-2:] == ["% of softmax-greedy", "% of softmax-lexicon"]
+    titles = [field["title"] for field in figure["layer"][2]["encoding"]["tooltip"]]
+    assert titles[-2:] == ["of softmax-greedy", "of softmax-lexicon"]
+    assert figure["data"]["values"][2]["percent1"] == "50 % [48, 53]"
 
 
 def test_a_baseline_without_a_time_is_left_out(filled: Database, fill: Fill, spec: dict[str, Any]) -> None:
@@ -40,6 +43,20 @@ def test_a_baseline_without_a_time_is_left_out(filled: Database, fill: Fill, spe
     fill(filled, spec=spec)  # scones-greedy is not timed
     nvs = rows_of(build_report(filled, "teatime"))["softmax-nvs"].cells["latency_p50"]
     assert list(nvs.percents) == ["softmax-greedy"]
+
+
+def test_percentages_that_an_earlier_version_measured_have_no_interval(
+    filled: Database, fill: Fill, spec: dict[str, Any]
+) -> None:
+    spec["latency"]["baselines"] = ["softmax-greedy", "softmax-lexicon"]
+    old = [
+        {"name": f"latency_p{percent}", "subject": str(position), "value": 30.0 - 10 * position, "detail": {}}
+        for percent in (50, 90, 99)
+        for position in range(3)
+    ]
+    fill(filled, spec=spec, changes={"latency": {"metrics": old}})
+    nvs = rows_of(build_report(filled, "teatime"))["softmax-nvs"].cells["latency_p90"]
+    assert text.percents(nvs) == ["33 %", "50 %"]
 
 
 @pytest.fixture

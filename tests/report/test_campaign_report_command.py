@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from creamtea.cli.campaign import results
 from creamtea.errors import InputError
+from creamtea.report.terminal import WIDTH
 from creamtea.store.database import Database
 
 Fill = Callable[..., int]
@@ -54,7 +55,7 @@ def test_the_terminal_has_every_table_and_the_texts(run: Callable[..., str]) -> 
         assert title in shown
     assert "launched: 60 of 60 item ratings (100 %) by 2 raters" in " ".join(shown.split())
     assert "depends on its zero point" in " ".join(shown.split())
-    assert max(map(len, shown.splitlines())) <= 140
+    assert max(map(len, shown.splitlines())) <= WIDTH
 
 
 def test_ratings_made_elsewhere_are_reported_with_their_names_as_text(run: Callable[..., str]) -> None:

@@ -70,8 +70,14 @@ def test_every_system_is_in_the_quality_figure(report: Report) -> None:
     assert [row["system"] for row in rows(spec)] == SYSTEMS
     nvs = rows(spec)[2]
     assert (nvs["quality"], nvs["low"], nvs["high"], nvs["latency"]) == (32.5, 31.0, 34.25, 10.0)
+    assert (nvs["latency_low"], nvs["latency_high"]) == (9.5, 11.0)
     assert rows(spec)[3]["latency"] is None
     assert spec is not None
+    bars = [layer["encoding"] for layer in spec["layer"] if layer["mark"].get("type") == "rule"]
+    assert [(bar["x"]["field"], bar["y"]["field"]) for bar in bars] == [
+        ("latency", "low"),
+        ("latency_low", "quality"),
+    ]
     assert spec["title"]["subtitle"] == "not drawn: scones-greedy (not measured)"
 
 

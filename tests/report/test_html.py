@@ -71,7 +71,7 @@ def test_every_number_of_the_report_is_in_the_file(tasted: Database) -> None:
     words = "\n".join(page.words)
     seen = 0
     for cell, column in shown_cells(report):
-        wanted = [text.value(cell, column), text.deviation(cell, column), text.percent(cell)]
+        wanted = [text.value(cell, column), text.deviation(cell, column), *text.percents(cell)]
         wanted.append(text.interval(cell.low, cell.high, column))
         if cell.delta is not None and cell.value is not None:
             wanted += text.difference(cell.delta, column)

@@ -13,7 +13,7 @@ from creamtea.report import text
 from creamtea.report.build import build_report
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Cell, Column, Delta, Report
-from creamtea.report.terminal import render
+from creamtea.report.terminal import WIDTH, render
 from creamtea.store.database import Database
 
 Fill = Callable[..., int]
@@ -62,15 +62,15 @@ def test_every_system_and_figure_is_there_and_no_line_is_too_long(
         "p=0.20/0.30",
         "± 0.5",
         "90.0",
-        "33 %",
+        "33 % [31, 36]",
         "0.987",
     ):
         assert figure in shown
 
 
-def test_the_whole_comparison_is_one_table_at_140_columns(filled: Database, fill: Fill) -> None:
+def test_the_whole_comparison_is_one_table_in_a_pipe(filled: Database, fill: Fill) -> None:
     fill(filled)
-    lines = printed(build_report(filled, "teatime"), 140).splitlines()
+    lines = printed(build_report(filled, "teatime"), WIDTH).splitlines()
     (heading,) = [line for line in lines if line.strip().startswith("system")]
     for word in ("BLEU", "chrF", "COMET", "selected", "length"):
         assert word in heading
@@ -86,6 +86,7 @@ def test_the_whole_comparison_is_one_table_at_140_columns(filled: Database, fill
         "25.0",
         "10.0",
         "16.0",
+        "19.0",
     ]
 
 

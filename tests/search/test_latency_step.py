@@ -80,7 +80,7 @@ def test_every_system_sentence_and_repetition_is_timed_once(tmp_path: Path) -> N
         assert row.detail["batch_size"] == row.detail["threads"] == 1
         assert row.detail["hardware"]
     first, second, third, fourth = (by_subject["latency_p50", str(s)].detail for s in range(4))
-    assert first["percent_of_first"] == first["percent_of_first_low"] == 100.0
+    assert first["percent_of"][0] == {"value": 100.0, "low": 100.0, "high": 100.0}
     assert (second["selection"], second["beam"], second["search"]) == ("lexicon k=2", 2, "beam")
     assert (third["selection"], third["precision"]) == ("nvs threshold=0.5 context=word", "bf16")
     assert (fourth["precision"], fourth["beam"]) == ("int8", 4)
@@ -92,6 +92,24 @@ def test_exact_search_in_int8_is_refused_with_the_remedy(tmp_path: Path) -> None
     trained = TrainedModel.load(step_files.model_folder(tmp_path, size), "int8", torch.device("cpu"))
     with pytest.raises(StepError, match=r"search exact in precision int8.*fp32"):
         trained.translator({"selection": {"kind": "full"}, "search": {"kind": "exact"}}, None)
+
+
+def test_percentages_are_paired_over_repetitions_against_every_system() -> None:
+    # two sentences, four repetitions on a machine that slows down; the second system takes half the time of
+    # the first in every one of them, and once a quarter
+    drift = np.array([1.0, 2.0, 4.0, 8.0])
+    first = np.stack([drift, 3 * drift], axis=1)  # (repetitions, sentences)
+    second = first * np.array([0.5, 0.5, 0.5, 0.25])[:, None]
+    rows = latency.metrics(np.stack([first, second]), [{"beam": 1}, {"beam": 2}])
+    of = {(row.name, row.subject): row.detail["percent_of"] for row in rows}
+    assert of["latency_p50", "1"][0]["value"] == of["latency_p99", "1"][0]["value"] == 50.0
+    assert (of["latency_p50", "1"][0]["low"], of["latency_p50", "1"][0]["high"]) == (25.0, 50.0)
+    assert of["latency_p50", "0"][1]["value"] == 200.0
+    assert of["latency_p90", "1"][1] == {"value": 100.0, "low": 100.0, "high": 100.0}
+    # the times themselves are spread by the drift
+    (time,) = [row for row in rows if (row.name, row.subject) == ("latency_p50", "0")]
+    assert (time.low, time.value, time.high) == (2000.0, 6000.0, 16000.0)
+    assert time.detail["beam"] == 1
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,8 @@ def _latency_note(spec: Study, material: Material) -> str:
     note = (
         f"Latency: milliseconds a sentence, batch 1, {_threads(latency.threads)}, {latency.sentences} "
         f"sentences of {latency.test_set} × {latency.repetitions} repetitions, systems "
-        f"interleaved, the first seed of each; % of {' / '.join(latency_baselines(spec))}"
+        f"interleaved, the first seed of each; % of {' / '.join(latency_baselines(spec))}, paired over "
+        "repetitions"
     )
     for one in material.of("latency"):
         state, reason = state_of(one.node)

@@ -23,7 +23,7 @@ LEARNING_TITLES = {
 
 
 def quality_against_latency(report: Report, test_set: str, metric: str) -> Spec | None:
-    """One point a system: score with its 95 % interval over median latency. None without latency.
+    """One point a system: score over median latency, each with its 95 % interval. None without latency.
 
     KeyError for an unknown test set or metric. Latency may have been measured on another test set: the
     axis says on which.
@@ -45,7 +45,12 @@ def quality_against_latency(report: Report, test_set: str, metric: str) -> Spec 
                 "low": score.low,
                 "high": score.high,
                 "latency": time.value,
-                **{f"percent{at}": time.percents.get(name) for at, name in enumerate(baselines)},
+                "latency_low": time.low,
+                "latency_high": time.high,
+                **{
+                    f"percent{at}": text.percent(time.percents[name]) if name in time.percents else None
+                    for at, name in enumerate(baselines)
+                },
             }
         )
         missing += [text.not_drawn(row.system, cell.state) for cell in (score, time) if cell.value is None][
@@ -61,15 +66,19 @@ def quality_against_latency(report: Report, test_set: str, metric: str) -> Spec 
         ("low", "95 % from", f".{quality.digits}f"),
         ("high", "95 % to", f".{quality.digits}f"),
         ("latency", "p50, ms", ".1f"),
-        *((f"percent{at}", f"% of {name}", ".0f") for at, name in enumerate(baselines)),
+        ("latency_low", "95 % from", ".1f"),
+        ("latency_high", "95 % to", ".1f"),
+        *((f"percent{at}", f"of {name}", "") for at, name in enumerate(baselines)),
     )
-    bounds = {"y": vega.quantity("low", quality.title, zero=False), "y2": {"field": "high"}}
+    up = {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}, "color": colour}
+    across = {"x": x | {"field": "latency_low"}, "x2": {"field": "latency_high"}, "y": y, "color": colour}
     return vega.figure(
         f"{quality.title} against latency ({test_set})",
         missing,
         rows,
         [
-            {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": {"x": x, **bounds, "color": colour}},
+            {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": up},
+            {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": across},
             {
                 "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
                 "encoding": {"x": x, "y": y, "color": colour, "tooltip": tooltip},

@@ -23,15 +23,14 @@ def heading(column: Column) -> Text:
 
 
 def cell_text(cell: Cell, column: Column, notes: text.Footnotes) -> Text:
-    """Value, deviation, interval and difference from the baseline below each other."""
+    """Value, deviation, interval, percentages and difference from the baseline below each other."""
     style = STATE_STYLES.get(cell.state, "")
     lines = [Text(text.value(cell, column) + notes.mark(cell.note), style)]
     if spread := text.deviation(cell, column):
         lines.append(Text(spread, "dim"))
     if bounds := text.interval(cell.low, cell.high, column):
         lines.append(Text(bounds, "dim"))
-    if relative := text.percent(cell):
-        lines.append(Text(relative, "dim"))
+    lines += [Text(relative, "dim") for relative in text.percents(cell)]
     # a difference that has no value because its score has none would say the same twice
     if cell.delta is not None and (cell.value is not None or cell.delta.value is not None):
         style = _delta_style(cell.delta, column)

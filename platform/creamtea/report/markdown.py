@@ -99,7 +99,7 @@ def _grid(
 
 def _cell(cell: Cell, column: Column, notes: text.Footnotes) -> str:
     parts = [text.value(cell, column) + notes.mark(cell.note), text.deviation(cell, column)]
-    parts += [text.interval(cell.low, cell.high, column), text.percent(cell)]
+    parts += [text.interval(cell.low, cell.high, column), *text.percents(cell)]
     if cell.delta is not None and (cell.value is not None or cell.delta.value is not None):
         shown, *rest = text.difference(cell.delta, column)
         parts += [shown + notes.mark(cell.delta.note), *rest]

@@ -47,6 +47,15 @@ class Delta:
 
 
 @dataclass(frozen=True)
+class Percent:
+    """A time as a percentage of a baseline's: both measured in turn, repetition by repetition."""
+
+    value: float
+    low: float | None = None  # 95 %; none for the baseline itself
+    high: float | None = None
+
+
+@dataclass(frozen=True)
 class Cell:
     state: str
     note: str = ""
@@ -55,7 +64,7 @@ class Cell:
     high: float | None = None
     deviation: float | None = None  # sample standard deviation over seeds
     seeds: int = 0  # that the value is made of
-    percents: dict[str, float] = field(default_factory=dict)  # of each baseline of the latency, in order
+    percents: dict[str, Percent] = field(default_factory=dict)  # of each baseline of the latency, in order
     delta: Delta | None = None
     words: str = ""  # shown in place of the number: a verdict, a p-value, a range of ranks
 

@@ -18,7 +18,7 @@ from creamtea.report.cells import (
     state_of,
 )
 from creamtea.report.human.columns import HumanColumns
-from creamtea.report.model import Cell, Column, Delta, Row, TestSetTable
+from creamtea.report.model import Cell, Column, Delta, Percent, Row, TestSetTable
 from creamtea.store.queries import MetricValue
 from creamtea.study.checks import metric_name
 from creamtea.study.spec import Metric, Study
@@ -42,7 +42,18 @@ LENGTH = Column("length_ratio", "length", 3, note="hypothesis over reference tok
 EMPTY = Column("empty", "empty", 1, "lower", 100.0, "%", note="share of empty outputs")
 LATENCY = (
     Column("latency_p50", "p50", 1, "lower", 1.0, "ms", note="median latency of a sentence"),
-    Column("latency_p90", "p90", 1, "lower", 1.0, "ms", note="latency that 90 % of the sentences stay under"),
+    *(
+        Column(
+            f"latency_p{percent}",
+            f"p{percent}",
+            1,
+            "lower",
+            1.0,
+            "ms",
+            note=f"latency that {percent} % of the sentences stay under",
+        )
+        for percent in (90, 99)
+    ),
 )
 NOT_TRANSLATED = "the system does not translate this test set"
 TRAINING = ("updates", "dev_loss", "dev_bleu", "seconds", "tokens_per_second", "parameters", "left_out")
@@ -179,15 +190,33 @@ def _latency_cells(material: Material) -> dict[tuple[str, str], Cell]:
 
         return read_cell(runs, read, "the plan has no latency step")
 
+    baselines = [name for name in latency_baselines(spec) if name in timed]
+
+    def percents(system: str, key: str) -> dict[str, Percent]:
+        found = {name: run.find(key, str(timed.index(name))) for run in runs for name in {system, *baselines}}
+        return {
+            name: _percent(own, other, timed.index(name))
+            for name in baselines
+            if (own := found[system]) and (other := found[name])
+        }
+
     cells = {(system, column.key): cell(system, column.key) for system in spec.systems for column in LATENCY}
-    for column in LATENCY:
-        bases = {name: cells[name, column.key].value for name in latency_baselines(spec)}
-        for system in spec.systems:
-            found = cells[system, column.key]
-            if (value := found.value) is not None:
-                percents = {name: 100.0 * value / base for name, base in bases.items() if base}
-                cells[system, column.key] = replace(found, percents=percents)
-    return cells
+    return {
+        (system, key): replace(found, percents=percents(system, key)) if found.value is not None else found
+        for (system, key), found in cells.items()
+    }
+
+
+def _percent(own: MetricValue, baseline: MetricValue, position: int) -> Percent:
+    """A system's time as a percentage of the baseline's, as the step has paired them; `position` is the
+    baseline's among the systems. Of a step of version 1 the ratio of both medians, without an interval."""
+    if own.subject == baseline.subject:
+        return Percent(100.0)
+    if (paired := own.detail.get("percent_of")) is not None:
+        return Percent(**paired[position])
+    assert own.value is not None
+    assert baseline.value is not None
+    return Percent(100.0 * own.value / baseline.value)
 
 
 def latency_baselines(spec: Study) -> list[str]:

@@ -21,7 +21,7 @@ from creamtea.report.model import (
     Training,
 )
 
-WIDTH = 140
+WIDTH = 180
 
 
 def make_console() -> Console:

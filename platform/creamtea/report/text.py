@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from creamtea.report.model import Analysis, AnalysisRow, Cell, Column, Delta
+from creamtea.report.model import Analysis, AnalysisRow, Cell, Column, Delta, Percent
 
 STATE_WORDS = {
     "pending": "pending",
@@ -14,6 +14,8 @@ STATE_WORDS = {
     "cancelled": "cancelled",
     "absent": "none",  # its note says why there is nothing to measure
 }
+
+_PERCENT = Column("percent", "percent", 0)
 
 
 def number(value: float, column: Column) -> str:
@@ -69,9 +71,15 @@ def _p_value(p: float) -> str:
     return f"={math.floor(p * 10**digits) / 10**digits:.{digits}f}"
 
 
-def percent(cell: Cell) -> str:
-    """As "43 %" of the baseline or "43 / 81 %" of several, or nothing."""
-    return f"{' / '.join(f'{percent:.0f}' for percent in cell.percents.values())} %" if cell.percents else ""
+def percents(cell: Cell) -> list[str]:
+    """As "43 % [41, 45]", one for each baseline."""
+    return [percent(one) for one in cell.percents.values()]
+
+
+def percent(of_baseline: Percent) -> str:
+    """As "43 % [41, 45]", or "100 %" of the baseline itself."""
+    bounds = interval(of_baseline.low, of_baseline.high, _PERCENT)
+    return f"{number(of_baseline.value, _PERCENT)} %" + (f" {bounds}" if bounds else "")
 
 
 def heading(column: Column) -> str:

@@ -43,6 +43,6 @@ STEP_KINDS: dict[str, StepKind] = {
         StepKind("calibration", 1, "analyse calibration"),
         StepKind("recall_at_size", 1, "analyse recall at equal size"),
         StepKind("nvs_context", 1, "analyse NVS without context"),
-        StepKind("latency", 1, "measure latency", exclusive=True),
+        StepKind("latency", 2, "measure latency", exclusive=True),
     )
 }

@@ -107,7 +107,7 @@ def _lines(cell: Cell, column: Column) -> tuple[str, ...]:
     return (
         text.deviation(cell, column),
         text.interval(cell.low, cell.high, column),
-        text.percent(cell),
+        *text.percents(cell),
     )
 
 

@@ -15,6 +15,7 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,9 @@ _SEED = 1  # of the order in which systems take turns
 
 def run(context: StepContext) -> StepResult:
     """Metrics `latency_p50`, `latency_p90`, `latency_p99` in milliseconds, one of each a system; the subject
-    is its position. `creamtea.stats.percentiles` defines value and interval; `percent_of_first` in the
-    detail is the median over repetitions of the ratio to the first system, in per cent.
+    is its position. `creamtea.stats.percentiles` defines value and interval. `percent_of` in the detail
+    has, for each system by its position, the median over repetitions of the ratio to that system in the same
+    repetition, in per cent, with the 95 % bootstrap interval over repetitions: {"value", "low", "high"}.
     """
     protocol = context.params["latency"]
     prepare_torch(protocol["threads"])
@@ -160,16 +162,11 @@ def describe(system: dict[str, Any], translator: Translator, selected_size: floa
 def metrics(seconds: Array, details: Sequence[dict[str, Any]]) -> list[MetricRow]:
     result = []
     for percent in PERCENTILES:
-        first = repetition_percentiles(seconds[0], percent)
-        for position, detail in enumerate(details):
-            own = repetition_percentiles(seconds[position], percent)
+        times = [repetition_percentiles(system, percent) for system in seconds]
+        for position, (own, detail) in enumerate(zip(times, details, strict=True)):
             time_ = median_interval(1000 * own)
-            share = median_interval(100 * own / first)
-            compared = {
-                "percent_of_first": share.value,
-                "percent_of_first_low": share.low,
-                "percent_of_first_high": share.high,
-            }
+            # of every system, since which of them are baselines is a study's to say, not a measurement's
+            percents = [asdict(median_interval(100 * own / other)) for other in times]
             result.append(
                 MetricRow(
                     f"latency_p{percent}",
@@ -177,7 +174,7 @@ def metrics(seconds: Array, details: Sequence[dict[str, Any]]) -> list[MetricRow
                     time_.low,
                     time_.high,
                     subject=str(position),
-                    detail={**detail, **compared},
+                    detail={**detail, "percent_of": percents},
                 )
             )
     return result

@@ -129,7 +129,7 @@ def cell(shown: Cell, column: Column, notes: text.Footnotes) -> ShownCell:
     lines = (
         text.deviation(shown, column),
         text.interval(shown.low, shown.high, column),
-        text.percent(shown),
+        *text.percents(shown),
     )
     change: tuple[str, ...] = ()
     mood = "" if shown.state == "ok" else shown.state
