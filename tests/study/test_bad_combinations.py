@@ -69,6 +69,17 @@ BAD = {
         "study.yaml:17: variants.adapted.training.weight_decay: found 0.1, "
         "allowed 0 with `optimizer: adam`, which has no decay; adamw and lamb have one",
     ),
+    "an alpha so near to one that it is softmax's": (
+        ("    objective: {kind: softmax}", "    objective: {kind: entmax, alpha: 1.0000001}"),
+        "study.yaml:11: variants.softmax.objective.alpha: found 1.0000001, "
+        "allowed at least 1.000001: nearer to 1 entmax is softmax but for 0.000001 (`kind: softmax`)",
+    ),
+    "an alpha beyond fp64": (
+        ("    objective: {kind: softmax}", "    objective: {kind: entmax, alpha: 51}"),
+        "study.yaml:11: variants.softmax.objective.alpha: found 51, allowed at most 50: beyond, a large "
+        "vocabulary's threshold is below the smallest number, and all but the most likely words have had 0 "
+        "for long",
+    ),
     "two weights of a head": (
         ("    nvs: {}", "    nvs: {positive_weight: 10.0, auto_weight: 1.0}"),
         "study.yaml:12: variants.softmax.nvs.positive_weight: found 10.0 beside auto_weight 1.0, "

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from creamtea_workers.objectives.linear import linear_loss
 from creamtea_workers.objectives.smoothing import LabelSmoothing
-from creamtea_workers.objectives.threshold import support
+from creamtea_workers.objectives.threshold import precise, support
 
 
 @dataclass(frozen=True)
@@ -20,19 +20,18 @@ class EntmaxObjective:
     is kept, so that losses at different ε can be compared and zero is the minimum. The gradient is p̂ - q.
     """
 
-    alpha: float  # > 1; 2 is sparsemax
+    alpha: float  # 1.000001 … 50 (`threshold`); 2 is sparsemax
     smoothing: LabelSmoothing
 
     def loss(self, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
         return linear_loss(self, hidden, weight, bias, targets)
 
     def loss_and_gradient(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        gold = targets[:, None]
+        gold, logits = targets[:, None], precise(logits, self.alpha)
         logits.sub_(logits.amax(1, keepdim=True))  # the loss does not change with the shift
         value = self.entropy(self.smoothing.power_sum(self.alpha, gold, logits))
         value -= self.smoothing.expected(logits, gold)
-        candidates, tau = support(logits.mul_(self.alpha - 1), self.alpha)
-        rest = (candidates.scores - tau).clamp_(min=0.0)
+        candidates, rest, tau = support(logits.mul_(self.alpha - 1), self.alpha)
         p = rest.pow(1 / (self.alpha - 1))
         value += self.conjugate(p, rest, tau)
         return value.sum(), self.smoothing.subtract_from_(candidates.put_(p, logits, 0.0), gold)
@@ -49,12 +48,11 @@ class EntmaxObjective:
 
     def log_scores(self, logits: Tensor) -> Tensor:
         """Exactly -inf off the support."""
-        rows = logits.float().reshape(-1, logits.shape[-1])
+        rows = precise(logits.float(), self.alpha).reshape(-1, logits.shape[-1])
         rows = (rows - rows.amax(1, keepdim=True)).mul_(self.alpha - 1)
-        candidates, tau = support(rows, self.alpha)
-        rest = (candidates.scores - tau).clamp_(0.0, 1.0)
-        scores = rest.log_().div_(self.alpha - 1)
-        return candidates.put_(scores, rows, -math.inf).reshape(logits.shape)
+        candidates, rest, _ = support(rows, self.alpha)
+        scores = rest.clamp_(max=1.0).log_().div_(self.alpha - 1)
+        return candidates.put_(scores, rows, -math.inf).reshape(logits.shape).float()
 
     def initial_bias(self, vocabulary_size: int) -> float:
         return 0.0

@@ -4,6 +4,12 @@ Scores are s = (α - 1)(z - max z) ≤ 0 throughout: the same entmax with τ in 
 digits. The threshold of some entries of a row is a lower bound of the row's. That of the largest of every
 few entries costs little and leaves hardly more candidates than the support, some dozens of a trained model's
 vocabulary; only they are gone over for the row's own threshold.
+
+In what precision: near α = 1, p is a high power of s - τ and magnifies its rounding, so that below 1.01 all
+is done in fp64, down to 1 + 10⁻⁶, where entmax is softmax but for 10⁻⁶. Above α = 2, p is a root of s - τ:
+next to the threshold a word can have any probability although no digit of s - τ is left. Bisection goes on
+until τ is between two neighbours in fp64, with a sum of p above 1 and one below, and p is what lies between
+theirs and sums up to 1. Up to α = 50, -τ ≥ V^(1 - α) is in fp64's range.
 """
 
 from __future__ import annotations
@@ -16,6 +22,7 @@ from torch import Tensor
 BLOCK = 32  # entries, of which the largest stands for all
 MARGIN = 1e-4  # by which rounding may put the bound too high, and far more
 MOST_CANDIDATES = 0.25  # share of the entries above which gathering the candidates does not pay
+NEAR_SOFTMAX = 1.01  # α below which fp32 is not precise enough
 MOST_ITERATIONS = 60  # five to seven do; the limit is for rows that are not finite
 
 
@@ -47,12 +54,23 @@ class Candidates:
         return into
 
 
-def support(scores: Tensor, alpha: float) -> tuple[Candidates, Tensor]:
-    """What may be in the support of scores (n, V) whose maximum is 0, and τ (n, 1), fp64 where α > 2."""
+def precise(logits: Tensor, alpha: float) -> Tensor:
+    """The logits in the type that α asks for."""
+    return logits.double() if alpha < NEAR_SOFTMAX else logits
+
+
+def support(scores: Tensor, alpha: float) -> tuple[Candidates, Tensor, Tensor]:
+    """What may be in the support of scores (n, V) whose maximum is 0, [s - τ]₊ of it (n, K), and τ (n, 1);
+    these two in fp64 where α > 2."""
     lowest = scores.new_full((len(scores), 1), -1.0)
-    bound = threshold(block_maxima(scores), alpha, lowest) - MARGIN
+    bound = (threshold(block_maxima(scores), alpha, lowest) - MARGIN).clamp_(min=-1.0)
     candidates = Candidates.above(scores, bound)
-    return candidates, threshold(candidates.scores, alpha, bound)
+    if alpha <= 2:
+        tau = threshold(candidates.scores, alpha, bound)
+        return candidates, (candidates.scores - tau).clamp_(min=0.0), tau
+    exact = candidates.scores.double()
+    tau, above = bisection(exact, 1 / (alpha - 1))
+    return candidates, between(exact, tau, above, alpha - 1), tau
 
 
 def block_maxima(scores: Tensor) -> Tensor:
@@ -65,7 +83,7 @@ def block_maxima(scores: Tensor) -> Tensor:
 def threshold(scores: Tensor, alpha: float, bound: Tensor) -> Tensor:
     """τ (n, 1) of scores (n, K), which is not below `bound` (n, 1)."""
     beta = 1 / (alpha - 1)
-    return newton(scores, beta, bound) if beta >= 1 else bisection(scores.double(), beta)
+    return newton(scores, beta, bound) if beta >= 1 else bisection(scores.double(), beta)[0]
 
 
 def newton(scores: Tensor, beta: float, bound: Tensor) -> Tensor:
@@ -90,10 +108,9 @@ def newton(scores: Tensor, beta: float, bound: Tensor) -> Tensor:
     return tau
 
 
-def bisection(scores: Tensor, beta: float) -> Tensor:
-    """τ for β < 1 (α > 2), where Σ [s - τ]₊^β is neither convex nor concave: by halving the logarithm of the
-    largest probability, m = (-τ)^β, which lies between 1/K and 1. In fp64: where s - τ is near 0 its power
-    is far more sensitive than s itself."""
+def bisection(scores: Tensor, beta: float) -> tuple[Tensor, Tensor]:
+    """τ for β < 1 (α > 2), where Σ [s - τ]₊^β is neither convex nor concave: the number below it and the one
+    above, by halving the logarithm of the largest probability, m = (-τ)^β, which lies between 1/K and 1."""
     low = torch.full_like(scores[:, :1], scores.shape[1]).log_().neg_()
     high = torch.zeros_like(low)
     for _ in range(MOST_ITERATIONS):
@@ -101,7 +118,15 @@ def bisection(scores: Tensor, beta: float) -> Tensor:
         tau = -(middle / beta).exp()
         enough = (scores - tau).clamp_(min=0.0).pow_(beta).sum(1, keepdim=True) >= 1
         high, low = torch.where(enough, middle, high), torch.where(enough, low, middle)
-    return -(high / beta).exp()
+    return -(high / beta).exp(), -(low / beta).exp()
+
+
+def between(scores: Tensor, below: Tensor, above: Tensor, power: float) -> Tensor:
+    """[s - τ]₊ (n, K) for τ between two neighbours (n, 1), whose roots of degree `power` sum up to 1."""
+    more, less = ((scores - tau).clamp_(min=0.0).pow_(1 / power) for tau in (below, above))
+    excess, lack = (p.sum(1, keepdim=True) - 1 for p in (more, less))
+    share = torch.where(excess > lack, -lack / (excess - lack), 1.0).clamp_(0.0, 1.0)
+    return less.lerp_(more, share).pow_(power)
 
 
 def power(rest: Tensor, exponent: float) -> Tensor:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from creamtea.study.checks.reading import Groups, blocks, known, named, parsed, repeated
-from creamtea.study.mistakes import Mistake, shown
+from creamtea.study.checks.reading import Groups, blocks, kind_of, known, named, parsed, repeated
+from creamtea.study.mistakes import KeyPath, Mistake, shown
 from creamtea.study.spec import Architecture, Training
+from creamtea.study.spec.variants import MAX_ALPHA, MIN_ALPHA
 
 
 def check_variants(data: dict[str, Any], groups: Groups) -> Iterator[Mistake]:
@@ -28,9 +29,25 @@ def check_variants(data: dict[str, Any], groups: Groups) -> Iterator[Mistake]:
             allowed = "0 with `optimizer: adam`, which has no decay; adamw and lamb have one"
             found = str(training.weight_decay)
             yield Mistake(("variants", name, "training", "weight_decay"), found, allowed)
+        yield from _check_alpha(("variants", name, "objective", "alpha"), variant.get("objective"))
         yield from _check_idle(data, groups, name, variant)
         yield from repeated(variant.get("seeds"), ("variants", name, "seeds"))
         yield from _check_start(data, groups, name, variant)
+
+
+def _check_alpha(path: KeyPath, objective: Any) -> Iterator[Mistake]:
+    alpha = objective.get("alpha") if kind_of(objective) == "entmax" else None
+    if not isinstance(alpha, int | float) or MIN_ALPHA <= alpha <= MAX_ALPHA:
+        return
+    if 1 <= alpha < MIN_ALPHA:
+        allowed = f"at least {MIN_ALPHA}: nearer to 1 entmax is softmax but for 0.000001 (`kind: softmax`)"
+        yield Mistake(path, shown(alpha), allowed, settled=True)
+    elif alpha > MAX_ALPHA:
+        allowed = (
+            f"at most {MAX_ALPHA:g}: beyond, a large vocabulary's threshold is below the smallest number, "
+            "and all but the most likely words have had 0 for long"
+        )
+        yield Mistake(path, shown(alpha), allowed, settled=True)
 
 
 def _check_idle(

@@ -32,11 +32,14 @@ class Scones(Strict):
     label_smoothing: BelowOne = 0.0
 
 
+MIN_ALPHA, MAX_ALPHA = 1.000001, 50.0  # what fp64 holds (creamtea_workers.objectives.threshold)
+
+
 class Entmax(Strict):
     """alpha-entmax Fenchel-Young loss (Peters and Martins 2021), with Fenchel-Young label smoothing."""
 
     kind: Literal["entmax"]
-    alpha: Annotated[float, Field(gt=1.0, le=8.0)] = 1.5  # 2 is sparsemax
+    alpha: Annotated[float, Field(ge=MIN_ALPHA, le=MAX_ALPHA)] = 1.5  # 2 is sparsemax
     label_smoothing: BelowOne = 0.0
     smoothing: Smoothing = "uniform"
 
