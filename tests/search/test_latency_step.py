@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -43,14 +44,14 @@ SYSTEMS = [
 ]
 
 
-def test_every_system_sentence_and_repetition_is_timed_once(tmp_path: Path) -> None:
+def given(tmp_path: Path, systems: list[dict[str, Any]]) -> Context:
     subwords = step_files.subwords_folder(tmp_path)
     size = step_files.vocabulary_size(subwords)
     words = ["the", "cat", "sat", "on", "the", "mat", "in", "the", "park"]
     segments = [{"source": " ".join(words[: n % 9]), "reference": "x"} for n in range(12)]
     (tmp_path / "out").mkdir()
-    context = Context(
-        {"latency": {"sentences": 4, "repetitions": 3, "warmup": 1, "threads": 1}, "systems": SYSTEMS},
+    return Context(
+        {"latency": {"sentences": 4, "repetitions": 3, "warmup": 1, "threads": 1}, "systems": systems},
         tmp_path / "out",
         {
             "test_set": [step_files.test_set_folder(tmp_path, segments)],
@@ -59,6 +60,21 @@ def test_every_system_sentence_and_repetition_is_timed_once(tmp_path: Path) -> N
             "align": [step_files.lexicon_folder(tmp_path, size)],
         },
     )
+
+
+def test_a_beam_wider_than_the_selection_is_refused_before_anything_is_timed(tmp_path: Path) -> None:
+    wide = {**SYSTEMS[1], "search": {"kind": "beam", "width": 30}}
+    context = given(tmp_path, [SYSTEMS[0], wide])
+    with pytest.raises(
+        StepError, match=r"segment \d+: the selection leaves \d+ subwords, .* width of 30.* `k`"
+    ):
+        latency.run(context)
+    assert context.progresses == []
+
+
+def test_every_system_sentence_and_repetition_is_timed_once(tmp_path: Path) -> None:
+    context = given(tmp_path, SYSTEMS)
+    size = step_files.vocabulary_size(context.input("subwords"))
     result = latency.run(context)
 
     rows = read_rows(tmp_path / "out" / "latency.jsonl")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeVar
@@ -10,9 +11,11 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from creamtea.errors import StepError
 from creamtea_workers.models.interface import EOS, PAD, Memory, TranslationModel
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search import (
+    BeamSearch,
     ExactSearch,
     Hypothesis,
     SearchMethod,
@@ -24,6 +27,27 @@ from creamtea_workers.selection.base import Selector
 
 Sources = Sequence[Sequence[int]]  # subwords of each sentence, without </s>
 Result = TypeVar("Result")
+
+
+class NarrowSelection(StepError):
+    """A sentence may use fewer subwords than the beam is wide."""
+
+    def __init__(self, source: Sequence[int], size: int, beam: int) -> None:
+        super().__init__(
+            f"the selection leaves {size} subwords, fewer than the beam's width of {beam}: lower the width "
+            "(`width` of a beam search, `beam` of an exact one), or select more (a higher `k`, a lower "
+            "`threshold`)"
+        )
+        self.source = source
+
+
+@contextmanager
+def segments_named(sources: Sources, indices: Sequence[int]) -> Iterator[None]:
+    """What is wrong with one of the sources says which segment that is; `indices`: their numbers."""
+    try:
+        yield
+    except NarrowSelection as error:
+        raise StepError(f"segment {indices[sources.index(error.source)]}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -43,15 +67,16 @@ class Translator:
 
     @torch.inference_mode()
     def translate(self, sources: Sources, with_scores: bool = True) -> list[Translation]:
-        """`with_scores` False saves greedy search the activation; the hypotheses are the same."""
+        """`with_scores` False saves greedy search the activation; the hypotheses are the same.
+        NarrowSelection, before anything is searched, where the beam is wider than a sentence's selection."""
         return self._in_parts(lambda part: self._translate(part, with_scores), sources)
 
     def _translate(self, sources: Sources, with_scores: bool) -> list[Translation]:
         memory, selection = self._encode(sources)
+        sizes = self._sizes(sources, selection)
         output = output_layer(self.model, selection)
         limits = self._limits(sources)
         hypotheses = self.search(self.model, self.objective, memory, output, limits, with_scores, sources)
-        sizes = self._sizes(selection, len(sources))
         return [Translation(*pair) for pair in zip(hypotheses, sizes, strict=True)]
 
     @torch.inference_mode()
@@ -62,8 +87,8 @@ class Translator:
             yield list(enumerate(self.translate(sources)))
             return
         memory, selection = self._encode(sources)
+        sizes = self._sizes(sources, selection)
         output, limits = output_layer(self.model, selection), self._limits(sources)
-        sizes = self._sizes(selection, len(sources))
         for found in self.search.rounds(self.model, self.objective, memory, output, limits):
             yield [(n, Translation(hypothesis, sizes[n])) for n, hypothesis in found]
 
@@ -77,7 +102,7 @@ class Translator:
     @torch.inference_mode()
     def selected_sizes(self, sources: Sources) -> list[int]:
         """How many ids each sentence may use; V where nothing is selected."""
-        return self._in_parts(lambda part: self._sizes(self._encode(part)[1], len(part)), sources)
+        return self._in_parts(lambda part: self._sizes(part, self._encode(part)[1]), sources)
 
     def _encode(self, sources: Sources) -> tuple[Memory, list[Tensor] | None]:
         memory = self.model.encode(source_batch(sources, self.model.output_weight.device))
@@ -98,8 +123,22 @@ class Translator:
     def _limits(self, sources: Sources) -> list[int]:
         return [length_limit(self.search.max_length_ratio, len(source)) for source in sources]
 
-    def _sizes(self, selection: list[Tensor] | None, count: int) -> list[int]:
-        return [self.model.vocabulary_size] * count if selection is None else [len(ids) for ids in selection]
+    def _sizes(self, sources: Sources, selection: list[Tensor] | None) -> list[int]:
+        """How many ids each sentence may use. NarrowSelection where the beam is wider, but for an empty
+        line, which has nothing to select by."""
+        if selection is None:
+            return [self.model.vocabulary_size] * len(sources)
+        sizes = [len(ids) for ids in selection]
+        for source, size in zip(sources, sizes, strict=True):
+            if source and size < self._beam:
+                raise NarrowSelection(source, size, self._beam)
+        return sizes
+
+    @property
+    def _beam(self) -> int:
+        if isinstance(self.search, ExactSearch):
+            return self.search.beam
+        return self.search.width if isinstance(self.search, BeamSearch) else 1
 
 
 def source_batch(sources: Sources, device: torch.device) -> Tensor:

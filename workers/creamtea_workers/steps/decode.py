@@ -11,7 +11,6 @@ import torch
 
 from creamtea.engine.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
-from creamtea.study.spec import Beam, Exact
 from creamtea_workers.analysis.rows import NO_SEGMENTS, mean_row, share_row
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import write_jsonl
@@ -19,8 +18,8 @@ from creamtea_workers.metrics.texts import read_jsonl
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.exact import OUTCOMES, ExactHypothesis
 from creamtea_workers.search.resume import SAVE_EVERY, Found
-from creamtea_workers.search.systems import SEARCH, TrainedModel, device_name, lexicon_file, step_device
-from creamtea_workers.search.translator import Translation, Translator
+from creamtea_workers.search.systems import TrainedModel, device_name, lexicon_file, step_device
+from creamtea_workers.search.translator import Translation, Translator, segments_named
 
 # decoder rows × vocabulary of a batch: 256 MB of fp32 logits; a wide beam takes fewer sentences at a time
 _BATCH_CELLS = 1 << 26
@@ -75,38 +74,20 @@ def translate(
     `indices`: the segments' numbers, for people."""
     most = _BATCH_CELLS // (translator.search.width * translator.model.vocabulary_size)
     size = max(1, min(context.params["batch_size"], most))
-    beam = beam_width(context)
     found = Found.load(context.checkpoints)
     left = sorted(set(range(len(sources))) - found.translations.keys(), key=lambda n: -len(sources[n]))
     context.progress(len(found.translations), len(sources), "sentences")
     before, began, saved = found.seconds, time.perf_counter(), time.monotonic()
     for batch in (left[start : start + size] for start in range(0, len(left), size)):
-        for some in translator.translate_gradually([sources[n] for n in batch]):
-            for position, translation in some:
-                if sources[batch[position]]:  # an empty line has nothing to select by
-                    check_beam(beam, translation.selected_size, indices[batch[position]])
-                found.translations[batch[position]] = translation
-            found.seconds = before + time.perf_counter() - began
-            context.progress(len(found.translations), len(sources), "sentences")
-            if time.monotonic() - saved > SAVE_EVERY:
-                found.save(context.checkpoints)
-                saved = time.monotonic()
+        with segments_named(sources, indices):
+            for some in translator.translate_gradually([sources[n] for n in batch]):
+                found.translations.update((batch[position], translation) for position, translation in some)
+                found.seconds = before + time.perf_counter() - began
+                context.progress(len(found.translations), len(sources), "sentences")
+                if time.monotonic() - saved > SAVE_EVERY:
+                    found.save(context.checkpoints)
+                    saved = time.monotonic()
     return found
-
-
-def beam_width(context: StepContext) -> int:
-    """Of the search's beam; 1 where there is none."""
-    search = SEARCH.validate_python(context.params["search"])
-    return search.width if isinstance(search, Beam) else search.beam if isinstance(search, Exact) else 1
-
-
-def check_beam(width: int, selected_size: int, index: int) -> None:
-    if selected_size < width:
-        raise StepError(
-            f"segment {index}: the selection leaves {selected_size} subwords, fewer than the beam's width of "
-            f"{width}: lower the width (`width` of a beam search, `beam` of an exact one), or select more "
-            "(a higher `k`, a lower `threshold`)"
-        )
 
 
 def hypothesis_row(index: int, translation: Translation, subwords: SubwordModel) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from creamtea_workers.corpora.text import write_jsonl
 from creamtea_workers.metrics.texts import read_jsonl
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.systems import TrainedModel, device_name, lexicon_file, step_device
-from creamtea_workers.search.translator import Translator
+from creamtea_workers.search.translator import Translator, segments_named
 
 PERCENTILES = (50, 90, 99)
 _SEED = 1  # of the order in which systems take turns
@@ -53,10 +53,12 @@ def run(context: StepContext) -> StepResult:
     chosen = spread_by_length([len(source) for source in sources], protocol["sentences"])
     systems = load_systems(context, device, subwords)
     sentences = [sources[n] for n in chosen]
-    sizes = warm_up(systems, sentences, protocol["warmup"])
+    indices = [segments[n]["index"] for n in chosen]
+    with segments_named(sentences, indices):  # a beam that is too wide, before anything is timed
+        sizes = [float(np.mean(system.selected_sizes(sentences))) for system in systems]
+    warm_up(systems, sentences, protocol["warmup"])
     with no_garbage_collection():
         seconds = measure(systems, sentences, protocol["repetitions"], context)
-    indices = [segments[n]["index"] for n in chosen]
     write_jsonl(context.output / "latency.jsonl", rows(seconds, indices))
     common = {
         "batch_size": 1,
@@ -95,13 +97,11 @@ def load_systems(context: StepContext, device: torch.device, subwords: SubwordMo
     return systems
 
 
-def warm_up(systems: Sequence[Translator], sentences: Sequence[Sequence[int]], count: int) -> list[float]:
-    """Each system translates `count` sentences, the longest first; returns each system's mean selected size
-    over all sentences."""
+def warm_up(systems: Sequence[Translator], sentences: Sequence[Sequence[int]], count: int) -> None:
+    """Each system translates `count` sentences, the longest first."""
     for system in systems:
         for n in range(count):
             system.translate([sentences[-1 - n % len(sentences)]], with_scores=False)
-    return [float(np.mean(system.selected_sizes(sentences))) for system in systems]
 
 
 @contextmanager
