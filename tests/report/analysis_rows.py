@@ -52,11 +52,16 @@ def metrics_of(node: PlannedNode) -> Rows:
             outcomes = {"proved": 0.9, "improved": 0.06, "limit": 0.04, "unproved": 0.1}
             found += [share(name, value) for name, value in outcomes.items()]
             means = {"best": -9.5, "empty": -9.5 - 6 / curse, "gap": 6 / curse}
-            found += [row(f"log_prob_{name}", value) for name, value in means.items()]
+            spread = {"best": 2.5, "empty": 4.0, "gap": 3.25}
+            found += [
+                row(f"log_prob_{name}", value, detail={"deviation": spread[name]})
+                for name, value in means.items()
+            ]
             return [*found, row("expansions", 812.5)]
         case "empty_string":
             preferred = share("empty_preferred", 0.22 * curse)
-            found = [preferred, share("empty_impossible", 0.0), row("log_prob_gap", 4.25 / curse)]
+            found = [preferred, share("empty_impossible", 0.0)]
+            found.append(row("log_prob_gap", 4.25 / curse, detail={"deviation": 3.75}))
             return [*found, row("log_prob_output", -9.5), row("log_prob_empty", -9.5 - 4.25 / curse)]
         case "depth_limited":
             better = [share("shorter_better", 0.1 * curse * most, most) for most in (1, 2, 3)]
@@ -100,7 +105,8 @@ def _at_size(k: int) -> Rows:
 def _in_context(threshold: float) -> Rows:
     shares = {"sentence": 0.62, "word": 0.41, "only_sentence": 0.25, "only_word": 0.04}
     found = [share("all_selected", value, f"{threshold:g}/{kind}") for kind, value in shares.items()]
-    return [*found, *(row("selected_size", 150.5, f"{threshold:g}/{kind}") for kind in ("sentence", "word"))]
+    size = {0.9: 150.5, 0.99: 110.5, 0.5: 170.5}[threshold]
+    return [*found, *(row("selected_size", size, f"{threshold:g}/{kind}") for kind in ("sentence", "word"))]
 
 
 def points_of(node: PlannedNode) -> Rows:
@@ -122,6 +128,6 @@ def points_of(node: PlannedNode) -> Rows:
 
 def _points(series: str, points: list[tuple[float, float]]) -> Rows:
     return [
-        {"series": series, "position": at, "x": x, "y": y, "label": f"n={10 * at}"}
+        {"series": series, "position": at, "x": x, "y": y, "label": f"{10 * at + 10}"}
         for at, (x, y) in enumerate(points)
     ]

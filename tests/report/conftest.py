@@ -104,7 +104,8 @@ def metrics_of(node: PlannedNode) -> list[dict[str, Any]]:
             ]
         case "recall":
             idiom = {"softmax-lexicon": 0.6, "softmax-nvs": 0.9}[labels["system"]]
-            return [row("recall", idiom, "idiom"), row("recall", 0.95, "sentence")]
+            bounds = {"low": round(idiom - 0.05, 2), "high": round(idiom + 0.04, 2)}
+            return [row("recall", idiom, "idiom", **bounds), row("recall", 0.95, "sentence")]
         case "latency":
             return [
                 one

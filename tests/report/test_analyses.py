@@ -11,8 +11,9 @@ import analysis_rows
 import pytest
 from rich.console import Console
 
-from creamtea.report.analyses import ANALYSES, CellPlot, PointPlot
+from creamtea.report.analyses import ANALYSES
 from creamtea.report.analysis_figures import analysis_figure
+from creamtea.report.analysis_kinds import CellPlot, PointPlot, RowPlot
 from creamtea.report.build import build_report
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Analysis, AnalysisRow, Report, to_dict
@@ -68,10 +69,13 @@ def test_every_kind_has_a_table_with_values_and_a_plot(report: Report) -> None:
 
 def test_plots_name_measures_of_their_table() -> None:
     for kind in ANALYSES.values():
-        keys = {measure.column.key for measure in kind.tables[0].measures} | {"setting"}
+        keys = [{measure.column.key for measure in table.measures} for table in kind.tables]
         for plot in kind.plots:
             if isinstance(plot, CellPlot):
-                assert {plot.x.key, *plot.measures} <= keys
+                assert {plot.x.key, *plot.measures} <= keys[0] | {"setting"}
+            elif isinstance(plot, RowPlot):
+                spreads = {f"{key}_deviation" for key in plot.measures if plot.deviations}
+                assert {*plot.measures, *spreads} <= keys[plot.table]
             else:
                 assert isinstance(plot, PointPlot)
                 assert plot.series
@@ -97,10 +101,8 @@ def test_search_errors_have_a_row_for_exact_search_and_a_table_of_outcomes(repor
     assert "counted against" in exact["search_errors"].note
     assert exact["bleu"].value is not None
     outcomes = rows_of(errors, 1)["softmax", ""].cells
-    assert [outcomes[key].value for key in ("proved", "improved", "limit", "log_prob_gap")] == [
-        *(0.9, 0.06, 0.04),
-        6.0,
-    ]
+    keys = ("proved", "improved", "limit", "log_prob_gap", "log_prob_gap_deviation")
+    assert [outcomes[key].value for key in keys] == [0.9, 0.06, 0.04, 6.0, 3.25]
 
 
 def test_the_empty_string_is_analysed_by_system(report: Report) -> None:
@@ -162,7 +164,8 @@ def test_curves_of_cells_are_over_the_setting_or_over_another_measure(report: Re
     softmax = bleu.curves[0]
     assert [point.x for point in softmax.points] == [1, 4, 32, 128]
     assert [point.label for point in softmax.points][:2] == ["beam 1", "beam 4"]
-    errors, quality = of(report, "search_errors").plots
+    errors, quality, length, _, _ = of(report, "search_errors").plots
+    assert [point.label for point in length.curves[0].points] == ["beam 1", "beam 4", "exact"]
     assert [point.x for point in errors.curves[0].points] == [1, 4]
     assert [(point.x, point.label) for point in quality.curves[0].points][-1] == (8, "exact")
     spec = analysis_figure(quality)
@@ -210,8 +213,49 @@ def test_the_reliability_diagram_has_the_diagonal_and_shares_in_per_cent(report:
     spec = analysis_figure(of(report, "calibration").plots[0])
     assert spec is not None
     assert spec["layer"][0]["data"]["values"] == [{"x": 0.0, "y": 0.0}, {"x": 100.0, "y": 100.0}]
-    first = spec["data"]["values"][0]
+    first, *_, last = spec["data"]["values"]
     assert (first["x"], first["y"]) == (pytest.approx(5.0), pytest.approx(3.0))
+    # 93 of 100 positions of the last bin are right: Wilson's interval, as of any share
+    assert (last["label"], last["y"]) == ("100", pytest.approx(93.0))
+    assert (last["low"], last["high"]) == (pytest.approx(86.25, abs=0.01), pytest.approx(96.57, abs=0.01))
+
+
+def test_exact_search_has_a_row_a_variant_with_intervals_and_deviations(report: Report) -> None:
+    *_, outcomes, log_probabilities = of(report, "search_errors").plots
+    assert list(outcomes.ticks.values()) == ["softmax", "scones"]
+    drawn = analysis_figure(outcomes)
+    assert drawn is not None
+    first = drawn["data"]["values"][0]
+    shown = {"group": "proved", "label": "softmax", "y": 90.0, "low": 87.0, "high": 94.0}
+    assert {key: first[key] for key in shown} == pytest.approx(shown)
+    encoding = drawn["layer"][1]["encoding"]
+    assert encoding["y"]["scale"]["domain"] == ["softmax", "scones"]
+    assert encoding["yOffset"]["scale"]["domain"] == ["proved", "improved", "limit"]
+    # Figure 6: mean and standard deviation over sentences
+    drawn = analysis_figure(log_probabilities)
+    assert drawn is not None
+    spread = {
+        (row["group"], row["label"]): (row["y"], row["low"], row["high"]) for row in drawn["data"]["values"]
+    }
+    assert spread["best", "softmax"] == (-9.5, -12.0, -7.0)
+    assert spread["empty string", "softmax"] == (-15.5, -19.5, -11.5)
+    assert spread["gap", "scones"] == pytest.approx((20.0, 16.75, 23.25))
+    titles = [field["title"] for field in drawn["layer"][1]["encoding"]["tooltip"]]
+    assert titles[-2:] == ["one deviation from", "one deviation to"]
+    assert drawn["layer"][1]["encoding"]["x"]["title"] == "log-probability, nats"
+
+
+def test_selection_in_context_and_word_by_word_have_curves_with_intervals(report: Report) -> None:
+    (plot,) = of(report, "nvs_context").plots
+    assert [curve.group for curve in plot.curves] == ["softmax, in context", "softmax, word by word"]
+    in_context = plot.curves[0].points
+    assert [point.x for point in in_context] == [150.5, 110.5, 170.5]
+    first = in_context[0]
+    assert (first.label, first.y) == ("λ=0.9, in context", 0.62)
+    assert (getattr(first, "low", None), getattr(first, "high", None)) == (
+        pytest.approx(0.59),
+        pytest.approx(0.66),
+    )
 
 
 def test_a_plot_without_points_has_no_figure(

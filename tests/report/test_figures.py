@@ -104,6 +104,8 @@ def test_recall_has_its_sweeps_and_all_systems(report: Report) -> None:
     systems = {row["system"]: (row["size"], row["recall"]) for row in found if row["system"]}
     assert list(systems) == SYSTEMS
     assert systems["softmax-nvs"] == (150.25, 0.9)
+    nvs = next(row for row in found if row["system"] == "softmax-nvs")
+    assert (nvs["low"], nvs["high"]) == (0.85, 0.94)
     # two full vocabularies lie in one place, under one label
     labels = [row["label"] for row in found if row["system"]]
     assert labels == ["softmax-greedy, scones-greedy", "softmax-lexicon", "softmax-nvs", ""]

@@ -1,90 +1,23 @@
 """What the report shows of each kind of analysis: one entry a kind, declared, nothing computed.
 
 An entry's tables have a row for each variant (or system) and setting, and a column for each measure; its
-plots draw cells of a table over the settings, or a series of the step's points. `analysis_tables` fills them.
+plots draw cells of a table over the settings or row by row, or a series of the step's points
+(`analysis_kinds`). `analysis_tables` fills them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-from creamtea.report.model import Column
-from creamtea.study.spec import (
-    BeamSizes,
-    SearchErrors,
+from creamtea.report.analysis_kinds import (
+    AnalysisKind,
+    CellPlot,
+    Measure,
+    PointPlot,
+    RowPlot,
+    Setting,
+    TableOf,
 )
-
-
-class Setting(NamedTuple):
-    """One of the rows of a variant."""
-
-    parts: tuple[str, ...] = ()  # of the subject of the step's metrics: ("k=200", "idiom")
-    words: str = ""  # "beam 4"
-    x: float | None = None  # where plots draw it
-    tick: str = ""  # on the axis, in place of x
-    needs: str = ""  # shown where the test set has it: "idioms", or "repeated" idioms
-
-
-@dataclass(frozen=True)
-class Measure:
-    """A column, and where its values are among a step's metrics."""
-
-    column: Column
-    metric: str = ""  # the column's key where it is not given
-    part: int | None = None  # the subject is this part of the setting's, or all of them joined by "/"
-    undefined: Mapping[str, str] = field(default_factory=dict)  # subjects without this measure: the reason
-
-    @property
-    def name(self) -> str:
-        return self.metric or self.column.key
-
-    def subject(self, setting: Setting) -> str:
-        return "/".join(setting.parts) if self.part is None else setting.parts[self.part]
-
-
-@dataclass(frozen=True)
-class TableOf:
-    heading: str  # of the rows' names
-    measures: tuple[Measure, ...]
-    settings: Callable[[Any], Sequence[Setting]] = lambda spec: [Setting()]
-
-
-@dataclass(frozen=True)
-class CellPlot:
-    """Measures of the first table over its settings, or over another measure: one curve a variant and
-    measure."""
-
-    title: str
-    x: Column  # titles the axis; its key names the measure that is x, "setting" the setting
-    y: Column
-    measures: Mapping[str, str]  # by column key, words that tell the curves of a variant apart
-    logarithmic: bool = False
-    only: str = ""  # settings with this part
-
-
-@dataclass(frozen=True)
-class PointPlot:
-    """Series of the step's points, one curve a trained model and series."""
-
-    title: str
-    x: Column
-    y: Column
-    series: Mapping[str, str]  # by name, words that tell the curves of a model apart
-    label: str  # what the points' labels say
-    logarithmic: bool = False
-    diagonal: bool = False
-
-
-@dataclass(frozen=True)
-class AnalysisKind:
-    title: str
-    about: str
-    tables: tuple[TableOf, ...]
-    plots: tuple[CellPlot | PointPlot, ...]
-    rows: str = "variant"  # the label of the steps that names a row: variant or system
-
+from creamtea.report.model import Column
+from creamtea.study.spec import BeamSizes, SearchErrors
 
 # ---------------------------------------------------------------- columns that several kinds have
 
@@ -92,9 +25,15 @@ BLEU = Column("bleu", "BLEU", 1, "higher")
 LENGTH = Column("length_ratio", "length", 3, note="hypothesis over reference tokens, as BLEU counts them")
 EMPTY = Column("empty", "empty", 1, "lower", 100.0, "%", note="share of empty outputs")
 BEAM = Column("setting", "beam width (log scale)", 0)
-GAP = Column(
-    "log_prob_gap", "gap", 2, note="mean log-probability of the output less that of the empty string"
+GAP = Measure(
+    Column("log_prob_gap", "gap", 2, note="mean log-probability of the output less that of the empty string")
 )
+
+
+def deviation_of(name: str, words: str) -> Measure:
+    """Of a mean log-probability."""
+    column = Column(f"{name}_deviation", f"± {words}", 2, note="standard deviation over sentences")
+    return Measure(column, metric=name, detail="deviation")
 
 
 def share(key: str, title: str, note: str, better: str = "") -> Column:
@@ -142,7 +81,8 @@ ANALYSES: dict[str, AnalysisKind] = {
     "search_errors": AnalysisKind(
         "Search errors",
         "How often a beam search misses the best translation of all, and what that translation is like "
-        "(SCONES, sections 4.3 and 4.4). Errors are counted over the sentences whose best is proved.",
+        "(SCONES, sections 4.3 and 4.4, Figures 5 to 7). Errors are counted over the sentences whose best is "
+        "proved.",
         tables=(
             TableOf(
                 "variant, search",
@@ -174,8 +114,11 @@ ANALYSES: dict[str, AnalysisKind] = {
                     Measure(share("limit", "limit", "limit reached without a better one")),
                     Measure(share("unproved", "unproved", "improved or limit: not proved best")),
                     Measure(Column("log_prob_best", "log p best", 2, note="mean log-probability")),
+                    deviation_of("log_prob_best", "best"),
                     Measure(Column("log_prob_empty", "log p empty", 2, note="of the empty string")),
-                    Measure(GAP),
+                    deviation_of("log_prob_empty", "empty"),
+                    GAP,
+                    deviation_of("log_prob_gap", "gap"),
                     Measure(Column("expansions", "expansions", 0, note="decoder states, mean a sentence")),
                 ),
             ),
@@ -189,6 +132,20 @@ ANALYSES: dict[str, AnalysisKind] = {
                 logarithmic=True,
             ),
             CellPlot("BLEU over beam width", BEAM, BLEU, {"bleu": ""}, logarithmic=True),
+            CellPlot("Length ratio over beam width", BEAM, LENGTH, {"length_ratio": ""}, logarithmic=True),
+            RowPlot(
+                "What exact search ends with",
+                share("outcome", "sentences", ""),
+                {"proved": "proved", "improved": "improved", "limit": "limit"},
+                table=1,
+            ),
+            RowPlot(
+                "Log-probability, mean ± standard deviation over sentences",
+                Column("log_prob", "log-probability", 2, unit="nats"),
+                {"log_prob_best": "best", "log_prob_empty": "empty string", "log_prob_gap": "gap"},
+                table=1,
+                deviations=True,
+            ),
         ),
     ),
     "empty_string": AnalysisKind(
@@ -203,7 +160,8 @@ ANALYSES: dict[str, AnalysisKind] = {
                         share("empty_preferred", "preferred", "sentences that it is better for", "lower")
                     ),
                     Measure(share("empty_impossible", "impossible", "sentences where its probability is 0")),
-                    Measure(GAP),
+                    GAP,
+                    deviation_of("log_prob_gap", "gap"),
                     Measure(Column("log_prob_output", "log p output", 2, note="mean log-probability")),
                     Measure(Column("log_prob_empty", "log p empty", 2, note="of the empty string")),
                 ),
@@ -212,7 +170,7 @@ ANALYSES: dict[str, AnalysisKind] = {
         plots=(
             PointPlot(
                 "Log-probability of the output less that of the empty string",
-                Column("gap", "gap in log-probability", 2),
+                Column("gap", "gap in log-probability", 2, unit="nats"),
                 share("sentences", "sentences", ""),
                 {"log_prob_gap": ""},
                 "gap",
@@ -276,7 +234,8 @@ ANALYSES: dict[str, AnalysisKind] = {
     "calibration": AnalysisKind(
         "Calibration",
         "Expected calibration error of the most likely subword, teacher-forced (Peters and Martins 2021, "
-        "Table 7). For SCONES of the largest σ, which is another quantity.",
+        "Table 7). For SCONES of the largest σ, which is another quantity. Bars of the diagram are Wilson "
+        "intervals over positions.",
         tables=(
             TableOf(
                 "variant",
@@ -295,6 +254,7 @@ ANALYSES: dict[str, AnalysisKind] = {
                 {"accuracy": ""},
                 "positions",
                 diagonal=True,
+                counted=True,
             ),
         ),
     ),
@@ -322,7 +282,7 @@ ANALYSES: dict[str, AnalysisKind] = {
         plots=tuple(
             CellPlot(
                 f"Recall at equal size, {words}",
-                Column("selected_size_lexicon", "mean selected vocabulary (log scale)", 0),
+                Column("selected_size_lexicon", "mean selected vocabulary (log scale)", 0, unit="subwords"),
                 share("recall", "recall", ""),
                 {"recall_nvs": "NVS", "recall_lexicon": "lexicon"},
                 logarithmic=True,
@@ -353,12 +313,12 @@ ANALYSES: dict[str, AnalysisKind] = {
             ),
         ),
         plots=(
-            PointPlot(
+            CellPlot(
                 "Segments with all of their idioms' subwords",
-                Column("size", "mean selected vocabulary", 0),
+                Column("selected_size", "mean selected vocabulary", 0, unit="subwords"),
                 share("all_selected", "all selected", ""),
-                {f"all_selected_{context}": CONTEXTS[context] for context in ("sentence", "word")},
-                "threshold",
+                {"all_selected": ""},
+                apart={context: CONTEXTS[context] for context in ("sentence", "word")},
             ),
         ),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from creamtea.report import text, vega
@@ -16,7 +17,8 @@ LOGARITHMIC_FROM = 30.0  # the largest value over the smallest, both above 0
 
 
 def analysis_figure(plot: Plot) -> Spec | None:
-    """A plot of an analysis: one curve a group, intervals as rules. None without a point."""
+    """A plot of an analysis: one curve a group, or marks in rows; intervals as rules. None without a
+    point."""
     rows = [
         {
             "group": curve.group,
@@ -32,6 +34,10 @@ def analysis_figure(plot: Plot) -> Spec | None:
     if not rows:
         return None
     groups = list(dict.fromkeys(curve.group for curve in plot.curves))
+    if plot.rows:
+        names = list(plot.ticks.values())
+        layer = _marks(names, groups, plot)
+        return vega.low(vega.figure(plot.title, list(plot.missing), rows, layer), len(names))
     layer = _curves(groups, plot.x, plot.y, plot.label, rows, plot.logarithmic)
     drawn = {x: word for x, word in plot.ticks.items() if any(row["x"] == x for row in rows)}
     if drawn:
@@ -139,6 +145,36 @@ def _curves(
     mark = {"type": "point", "filled": True, "size": 55, "opacity": 1}
     layer.append({"mark": mark, "encoding": {**points, "tooltip": tooltip}})
     return layer
+
+
+def _marks(names: Sequence[str], groups: Sequence[str], plot: Plot) -> list[Spec]:
+    """A row a name, in it below each other a mark a group with its interval."""
+    title, digits = text.heading(plot.y), f",.{plot.y.digits}f"
+    along = vega.quantity("y", title, zero=False, padding=0)
+    place = {
+        "y": vega.named("label", names),
+        "yOffset": {"field": "group", "type": "nominal", "scale": {"domain": list(groups)}},
+        "color": vega.colour_scale("group", groups),
+    }
+    tooltip = vega.tooltip(
+        ("label", plot.label, ""),
+        ("group", "measure", ""),
+        ("y", title, digits),
+        ("low", f"{plot.bounds} from", digits),
+        ("high", f"{plot.bounds} to", digits),
+    )
+    shape = vega.shape_scale("group", groups)
+    return [
+        {
+            "transform": [{"filter": "isValid(datum.low)"}],
+            "mark": {"type": "rule", "strokeWidth": 2},
+            "encoding": {"x": along | {"field": "low"}, "x2": {"field": "high"}, **place},
+        },
+        {
+            "mark": {"type": "point", "filled": True, "size": 55, "opacity": 1},
+            "encoding": {"x": along, **place, "shape": shape, "tooltip": tooltip},
+        },
+    ]
 
 
 def _diagonal(encoding: Spec, x: Column, y: Column) -> Spec:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from creamtea.report.analyses import ANALYSES, CellPlot, Measure, PointPlot, Setting
+from creamtea.report.analyses import ANALYSES
+from creamtea.report.analysis_kinds import CellPlot, Measure, PointPlot, RowPlot, Setting
 from creamtea.report.cells import Material, Measured, absent, idioms_of, read_cell, state_of
 from creamtea.report.model import (
     Analysis,
     AnalysisRow,
     AnalysisTable,
     Cell,
+    Column,
     Curve,
     Plot,
     PlotPoint,
 )
 from creamtea.report.text import not_drawn
-from creamtea.store.queries import CurvePoint
+from creamtea.stats.proportion import wilson_interval
+from creamtea.store.queries import CurvePoint, MetricValue
 
 Points = Mapping[str, Mapping[str, Sequence[CurvePoint]]]  # of steps: key, series
 Groups = Mapping[str, Sequence[Measured]]  # the seeds of a variant or system
@@ -44,10 +48,7 @@ def _analysis(material: Material, points: Points, name: str) -> Analysis:
         ]
         for table in kind.tables
     ]
-    plots = [
-        _cell_plot(plot, rows[0]) if isinstance(plot, CellPlot) else _point_plot(plot, points, groups)
-        for plot in kind.plots
-    ]
+    plots = [_plot(plot, rows, points, groups) for plot in kind.plots]
     return Analysis(
         name=name,
         kind=spec.kind,
@@ -79,21 +80,45 @@ def _cell(measure: Measure, setting: Setting, measured: Sequence[Measured]) -> C
         if reason := measure.undefined.get(part):
             return absent(reason)
     subject = measure.subject(setting)
-    return read_cell(measured, lambda one: one.find(measure.name, subject), "the plan has no such step")
+
+    def read(one: Measured) -> MetricValue | None:
+        found = one.find(measure.name, subject)
+        if found is None or not measure.detail:
+            return found
+        return replace(found, value=found.detail.get(measure.detail), low=None, high=None)
+
+    return read_cell(measured, read, "the plan has no such step")
 
 
 # ---------------------------------------------------------------- plots
 
+Rows = Sequence[tuple[Setting, AnalysisRow]]  # of a table
 
-def _cell_plot(plot: CellPlot, rows: Sequence[tuple[Setting, AnalysisRow]]) -> Plot:
+
+def _plot(
+    plot: CellPlot | RowPlot | PointPlot, tables: Sequence[Rows], points: Points, groups: Groups
+) -> Plot:
+    match plot:
+        case CellPlot():
+            return _cell_plot(plot, tables[0])
+        case RowPlot():
+            return _row_plot(plot, [row for _, row in tables[plot.table]])
+        case PointPlot():
+            return _point_plot(plot, points, groups)
+
+
+def _cell_plot(plot: CellPlot, rows: Rows) -> Plot:
     """Means over seeds with their intervals, as the table has them."""
     points: dict[tuple[str, str], list[PlotPoint]] = {}
     troubles: dict[tuple[str, str], str] = {}
     for setting, row in rows:
         if plot.only and plot.only not in setting.parts:
             continue
+        own = [words for part, words in plot.apart.items() if part in setting.parts]
+        if plot.apart and not own:
+            continue
         for key, words in plot.measures.items():
-            curve = (key, f"{row.name}, {words}" if words else row.name)
+            curve = (key, ", ".join(filter(None, [row.name, words, *own])))
             cell = row.cells[key]
             x = setting.x if plot.x.key == "setting" else row.cells[plot.x.key].value
             if cell.value is None:
@@ -115,6 +140,41 @@ def _cell_plot(plot: CellPlot, rows: Sequence[tuple[Setting, AnalysisRow]]) -> P
     )
 
 
+def _row_plot(plot: RowPlot, rows: Sequence[AnalysisRow]) -> Plot:
+    """A measure's mark in each row, with its interval or its deviation to either side."""
+    curves = []
+    for key, words in plot.measures.items():
+        found = []
+        for place, row in enumerate(rows):
+            cell = row.cells[key]
+            if cell.value is None:
+                continue
+            low, high = cell.low, cell.high
+            if plot.deviations:
+                deviation = row.cells[f"{key}_deviation"].value
+                low = None if deviation is None else cell.value - deviation
+                high = None if deviation is None else cell.value + deviation
+            found.append(PlotPoint(place, cell.value, row.name, low, high))
+        if found:
+            curves.append(Curve(key, words, "", tuple(found)))
+    states = {row.name: [row.cells[key] for key in plot.measures] for row in rows}
+    return Plot(
+        plot.title,
+        Column("row", "", 0),
+        plot.y,
+        tuple(curves),
+        missing=tuple(
+            not_drawn(name, cells[0].state)
+            for name, cells in states.items()
+            if all(cell.value is None for cell in cells)
+        ),
+        label="variant",
+        ticks={float(place): row.name for place, row in enumerate(rows)},
+        rows=True,
+        bounds="one deviation" if plot.deviations else "95 %",
+    )
+
+
 def _point_plot(plot: PointPlot, points: Points, groups: Groups) -> Plot:
     """One curve a step: points of different seeds have no x in common."""
     curves, missing = [], []
@@ -127,7 +187,7 @@ def _point_plot(plot: PointPlot, points: Points, groups: Groups) -> Plot:
                 missing.append(not_drawn(model, "absent" if state == "ok" else state))
             for series, words in plot.series.items():
                 if series in found:
-                    drawn = tuple(PlotPoint(point.x, point.y, point.label) for point in found[series])
+                    drawn = tuple(_point(point, plot.counted) for point in found[series])
                     curves.append(Curve(series, f"{model}, {words}" if words else model, "", drawn))
     return Plot(
         plot.title,
@@ -139,3 +199,10 @@ def _point_plot(plot: PointPlot, points: Points, groups: Groups) -> Plot:
         plot.logarithmic,
         plot.diagonal,
     )
+
+
+def _point(point: CurvePoint, counted: bool) -> PlotPoint:
+    if not counted:
+        return PlotPoint(point.x, point.y, point.label)
+    of = int(point.label)
+    return PlotPoint(point.x, point.y, point.label, *wilson_interval(round(point.y * of), of))

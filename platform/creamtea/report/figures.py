@@ -90,7 +90,8 @@ def quality_against_latency(report: Report, test_set: str, metric: str) -> Spec 
 
 def recall_against_size(report: Report, test_set: str, scope: str) -> Spec | None:
     """Recall of the reference's subwords over the mean selected size (log scale), one line a selection,
-    and the study's systems as labelled points. `scope` is "sentence" or "idiom". None without a sweep.
+    and the study's systems as labelled points with their 95 % intervals. `scope` is "sentence" or
+    "idiom". None without a sweep.
     """
     table = report.table(test_set)
     curves = [c for c in report.recall if c.series == f"recall_{scope}" and c.test_set == test_set]
@@ -102,6 +103,8 @@ def recall_against_size(report: Report, test_set: str, scope: str) -> Spec | Non
             "size": point.x,
             "recall": point.y,
             "setting": point.label,
+            "low": None,
+            "high": None,
             "system": "",
             "label": "",
         }
@@ -112,7 +115,8 @@ def recall_against_size(report: Report, test_set: str, scope: str) -> Spec | Non
     for row in table.rows:
         size, recall = row.cells["selected_size"], row.cells.get(f"recall_{scope}", Cell("absent"))
         point = {"selection": None, "size": size.value, "recall": recall.value, "setting": row.description}
-        rows.append({**point, "system": row.system, "label": row.system})
+        bounds = {"low": recall.low, "high": recall.high}
+        rows.append({**point, **bounds, "system": row.system, "label": row.system})
         if size.value is None or recall.value is None:
             missing += [
                 text.not_drawn(row.system, cell.state) for cell in (recall, size) if cell.value is None
@@ -125,7 +129,7 @@ def recall_against_size(report: Report, test_set: str, scope: str) -> Spec | Non
     x: Spec = {
         "field": "size",
         "type": "quantitative",
-        "title": "mean selected vocabulary (log scale)",
+        "title": "mean selected vocabulary, subwords (log scale)",
         "scale": {"type": "log", "nice": False},
         "axis": {"tickCount": 5, "format": ",.0f", "grid": False},
     }
@@ -138,6 +142,8 @@ def recall_against_size(report: Report, test_set: str, scope: str) -> Spec | Non
         ("setting", "setting", ""),
         ("size", "mean size", ",.1f"),
         ("recall", "recall", ".2%"),
+        ("low", "95 % from", ".2%"),
+        ("high", "95 % to", ".2%"),
     )
     of_curves, of_systems = {"filter": "datum.selection !== null"}, {"filter": "datum.selection === null"}
     text_of = {"x": x, "y": y, "text": {"field": "label"}, "color": {"value": vega.GREY}}
@@ -160,6 +166,11 @@ def recall_against_size(report: Report, test_set: str, scope: str) -> Spec | Non
                 "transform": [of_curves],
                 "mark": {"type": "point", "filled": True, "size": 45, "opacity": 1},
                 "encoding": {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": tooltip},
+            },
+            {
+                "transform": [of_systems, {"filter": "isValid(datum.low)"}],
+                "mark": {"type": "rule", "color": vega.GREY},
+                "encoding": {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}},
             },
             {
                 "transform": [of_systems],

@@ -168,6 +168,8 @@ class Plot:
     logarithmic: bool = False  # the x axis
     diagonal: bool = False  # draw x = y too
     ticks: dict[float, str] = field(default_factory=dict)  # of the x axis, in place of the number
+    rows: bool = False  # the ticks are names: each has a row, along which the values are drawn
+    bounds: str = "95 %"  # what the points' low and high are
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 # Okabe and Ito (2008), without the yellow, which is faint on white, and black, which vanishes on dark pages
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#8C8C8C")
 GREY = PALETTE[-1]
+ROW = 34  # pixels of a figure's row that has a name
 LONG_NAME = 18  # letters, of which two do not fit side by side on a phone
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 
@@ -68,6 +69,22 @@ def figure(title: str, missing: list[str], rows: list[dict[str, Any]], layer: li
         "layer": layer,
         "config": {"legend": {"orient": "bottom", "columns": columns, "labelLimit": 200, "title": None}},
     }
+
+
+def named(field: str, names: Sequence[str]) -> Spec:
+    """The y axis of a figure with a row a name, from the top down."""
+    return {
+        "field": field,
+        "type": "nominal",
+        "title": None,
+        "scale": {"domain": list(names)},
+        "axis": {"labelLimit": 150},
+    }
+
+
+def low(figure: Spec, rows: int) -> Spec:
+    """As high as its rows need."""
+    return {**figure, "height": ROW * max(2, rows)}
 
 
 def quantity(field: str, title: str, zero: bool, padding: int = 10) -> Spec:

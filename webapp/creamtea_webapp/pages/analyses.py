@@ -12,6 +12,7 @@ from creamtea_webapp.markup import escape
 from creamtea_webapp.pages.plots import figure
 
 FOLDED_FROM = 9  # rows of tables that are shown when asked for
+PLOTS_A_ROW = 3
 FEW_COLUMNS = 4  # of a table that stands beside the plot
 
 
@@ -27,11 +28,13 @@ def section(report: Report) -> None:
 def _show(report: Report, analysis: Analysis) -> None:
     _head(analysis)
     few = len(analysis.plots) == 1 and all(len(table.columns) <= FEW_COLUMNS for table in analysis.tables)
-    columns = st.columns(max(2, len(analysis.plots)))
-    for plot, column in zip(analysis.plots, columns, strict=False):
-        with column:
-            st.html(f'<p class="ct plot-title">{escape(plot.title)}</p>')
-            figure(analysis_figure(plot), "nothing to draw yet")
+    columns = []
+    for start in range(0, len(analysis.plots), PLOTS_A_ROW):
+        columns = st.columns(max(2, min(PLOTS_A_ROW, len(analysis.plots))))
+        for plot, column in zip(analysis.plots[start : start + PLOTS_A_ROW], columns, strict=False):
+            with column:
+                st.html(f'<p class="ct plot-title">{escape(plot.title)}</p>')
+                figure(analysis_figure(plot), "nothing to draw yet")
     for number, table in enumerate(analysis.tables):
         with columns[1] if few else st.container():
             _table(table, f"analysis-{report.id}-{analysis.name}-{number}")

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from creamtea.report import vega
-from creamtea.report.model import AnalysisTable, Column, HumanReport
+from creamtea.report.model import Column, HumanReport
 from creamtea.report.vega import Spec
-
-ROW = 34  # pixels a system
 
 
 def baseline_is_hundred(report: HumanReport) -> Spec | None:
@@ -34,7 +32,7 @@ def baseline_is_hundred(report: HumanReport) -> Spec | None:
         if delta.value is None:
             missing.append(f"{row.name} (not rated)")
     title = f"% of {report.baseline}"
-    y = _by_system(means)
+    y = vega.named("system", [row.name for row in means.rows])
     tooltip = vega.tooltip(
         ("system", "system", ""),
         ("percent", title, ".1f"),
@@ -48,7 +46,7 @@ def baseline_is_hundred(report: HumanReport) -> Spec | None:
         return {"x": vega.quantity(low, title, zero=False), "x2": {"field": high}, "y": y}
 
     grey, blue = {"value": vega.GREY}, {"value": vega.PALETTE[0]}
-    return _low(
+    return vega.low(
         vega.figure(
             f"People: {report.baseline} = 100 % ({report.campaign})",
             missing,
@@ -147,7 +145,7 @@ def rank_ranges(report: HumanReport) -> Spec | None:
         if row.cells["rank_low"].value is not None
     ]
     missing = [f"{row.name} (not rated)" for row in ranking.rows if row.cells["rank_low"].value is None]
-    y = _by_system(ranking)
+    y = vega.named("system", [row.name for row in ranking.rows])
     clusters = list(dict.fromkeys(str(row["cluster"]) for row in rows))
     colour, shape = vega.colour_scale("cluster", clusters), vega.shape_scale("cluster", clusters)
     x: Spec = {
@@ -182,7 +180,7 @@ def rank_ranges(report: HumanReport) -> Spec | None:
         for end in ("low", "high")
     ]
     title = f"Rank ranges, WMT mode ({report.campaign})"
-    return _low(vega.figure(title, missing, rows, [bar, *ends]), len(ranking.rows))
+    return vega.low(vega.figure(title, missing, rows, [bar, *ends]), len(ranking.rows))
 
 
 def figures(report: HumanReport) -> list[Spec]:
@@ -195,20 +193,3 @@ def figures(report: HumanReport) -> list[Spec]:
 
 def _shown(value: float | None, column: Column) -> float | None:
     return None if value is None else value * column.scale
-
-
-def _by_system(table: AnalysisTable) -> Spec:
-    """The systems from the top down, in the table's order."""
-    names = [row.name for row in table.rows]
-    return {
-        "field": "system",
-        "type": "nominal",
-        "title": None,
-        "scale": {"domain": names},
-        "axis": {"labelLimit": 150},
-    }
-
-
-def _low(figure: Spec, rows: int) -> Spec:
-    """As high as its rows need."""
-    return {**figure, "height": ROW * max(2, rows)}
