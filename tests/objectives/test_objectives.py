@@ -28,7 +28,9 @@ def direct(spec: Softmax | Scones | Entmax) -> Callable[[Tensor, Tensor], Tensor
     """The loss of logits (N, V) and targets (N,), from its definition."""
 
     def softmax(z: Tensor, y: Tensor) -> Tensor:
-        return F.cross_entropy(z, smoothed(spec, y, z.shape[1]), reduction="sum")
+        """Ω*(z) + Ω(q) - z·q with Ω(p) = Σ p log p."""
+        q = smoothed(spec, y, z.shape[1])
+        return (z.logsumexp(1) + torch.special.xlogy(q, q).sum(1) - (z * q).sum(1)).sum()
 
     def scones(z: Tensor, y: Tensor) -> Tensor:
         """Eqs. 6, 11 and 12: binary cross-entropies, the negative ones weighed by alpha."""
@@ -87,6 +89,33 @@ def test_loss_and_gradients(
     torch.testing.assert_close(ours, theirs, rtol=1e-9, atol=1e-9)
     for a, b in zip(torch.autograd.grad(ours, inputs), torch.autograd.grad(theirs, inputs), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.4])
+def test_softmax_is_the_cross_entropy_of_torch_and_a_constant(epsilon: float) -> None:
+    torch.manual_seed(1)
+    hidden, weight, bias = (torch.randn(*shape).double() for shape in ((37, 8), (50, 8), (50,)))
+    targets = torch.randint(0, 50, (37,))
+    ours = build(Softmax(kind="softmax", label_smoothing=epsilon)).loss(hidden, weight, bias, targets)
+    theirs = F.cross_entropy(hidden @ weight.T + bias, targets, label_smoothing=epsilon, reduction="sum")
+    other = epsilon / 50
+    entropy = -(1 - epsilon + other) * math.log(1 - epsilon + other) - (49 * other * math.log(other or 1))
+    assert ours.item() == pytest.approx(theirs.item() - 37 * entropy, rel=1e-12)
+
+
+@pytest.mark.parametrize("smoothing", ["uniform", "unigram"])
+@pytest.mark.parametrize("epsilon", [0.01, 0.1, 0.5])
+def test_the_smoothed_softmax_loss_is_zero_at_its_minimum_only(epsilon: float, smoothing: str) -> None:
+    torch.manual_seed(1)
+    target, unigram = torch.tensor([3]), torch.rand(50).double()
+    unigram /= unigram.sum()
+    r = unigram if smoothing == "unigram" else torch.full((50,), 1 / 50, dtype=torch.float64)
+    best = (F.one_hot(target, 50)[0] * (1 - epsilon) + r * epsilon).log()
+    spec = Softmax(kind="softmax", label_smoothing=epsilon, smoothing=smoothing)
+    loss, hidden, weight = build_objective(spec, unigram).loss, torch.zeros(1, 1), torch.zeros(50, 1)
+    assert loss(hidden.double(), weight.double(), best, target).item() == pytest.approx(0.0, abs=1e-12)
+    other = best + torch.randn(50).double() / 3
+    assert loss(hidden.double(), weight.double(), other, target).item() > 1e-6
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=str)

@@ -36,6 +36,7 @@ def test_the_target_distribution(alpha: float, kind: str, epsilon: float) -> Non
     torch.testing.assert_close(target.expected(logits, gold), (q * logits).sum(1))
     torch.testing.assert_close(target.subtract_from_(logits.clone(), gold), logits - q)
     torch.testing.assert_close(target.power_sum(alpha, gold, logits), (q**alpha).sum(1))
+    torch.testing.assert_close(target.log_sum(gold, logits), torch.special.xlogy(q, q).sum(1))
 
 
 @pytest.mark.parametrize("spec", KINDS, ids=str)

@@ -30,7 +30,7 @@ STEP_KINDS: dict[str, StepKind] = {
         StepKind("subwords", 1, "train subwords"),
         StepKind("align", 1, "align and build the lexicon"),
         StepKind("ibm3", 1, "count IBM-3 tables"),
-        StepKind("train", 2, "train a variant"),
+        StepKind("train", 3, "train a variant"),
         StepKind("decode", 1, "translate a test set"),
         StepKind("score", 1, "score with a metric"),
         StepKind("compare", 2, "compare with the baseline"),

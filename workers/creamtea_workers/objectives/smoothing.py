@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -65,6 +66,20 @@ class LabelSmoothing:
         at_gold = others[gold[:, 0]]
         rest = others.pow(alpha).sum() - at_gold.pow(alpha)
         return (rest + (at_gold + (1 - self.epsilon)).pow(alpha)).to(like.dtype)
+
+    def log_sum(self, gold: Tensor, like: Tensor) -> Tensor:
+        """Σ_w q_w log q_w: (n,) in the type of `like` (n, V)."""
+        if not self.epsilon:
+            return like.new_zeros(len(gold))
+        if self.kind == "uniform":
+            other = self.epsilon / like.shape[1]
+            of_gold = 1 - self.epsilon + other
+            return like.new_full(
+                (len(gold),), of_gold * math.log(of_gold) + (like.shape[1] - 1) * other * math.log(other)
+            )
+        others = self.frequencies(like).double() * self.epsilon
+        terms, at_gold = torch.special.xlogy(others, others), others[gold[:, 0]] + (1 - self.epsilon)
+        return (terms.sum() - terms[gold[:, 0]] + at_gold * at_gold.log()).to(like.dtype)
 
     def frequencies(self, like: Tensor) -> Tensor:
         """The unigram distribution (V,), in the type and on the device of `like` (n, V)."""

@@ -13,10 +13,11 @@ from creamtea_workers.objectives.smoothing import LabelSmoothing
 
 @dataclass(frozen=True)
 class SoftmaxObjective:
-    """L = -Σ_w q_w log softmax(z)_w, the cross-entropy against q = (1 - ε) e_y + ε r.
+    """L = -Σ_w q_w log softmax(z)_w + Σ_w q_w log q_w, with q = (1 - ε) e_y + ε r.
 
-    That is the definition of the papers and of `F.cross_entropy`. It lacks the constant of the
-    Fenchel-Young loss, Ω(q) = Σ q log q: with ε > 0 its minimum is the entropy of q, not zero.
+    That is the cross-entropy of the papers and of `F.cross_entropy`, and the constant Ω(q) of the
+    Fenchel-Young loss Ω*(z) + Ω(q) - z·q, with Ω(p) = Σ p log p and Ω*(z) = log Σ exp z: losses at different
+    ε can be compared, and zero is the minimum. Without smoothing Ω(q) is 0. The gradient is softmax(z) - q.
     """
 
     smoothing: LabelSmoothing
@@ -29,7 +30,8 @@ class SoftmaxObjective:
         wanted = self.smoothing.expected(logits, gold)
         p = torch.softmax(logits, 1)
         partition = logits.amax(1) - p.amax(1).log()  # log Σ exp z, without a second pass of exponentials
-        return (partition - wanted).sum(), self.smoothing.subtract_from_(p, gold)
+        value = (partition - wanted).add_(self.smoothing.log_sum(gold, logits))
+        return value.sum(), self.smoothing.subtract_from_(p, gold)
 
     def log_scores(self, logits: Tensor) -> Tensor:
         return torch.log_softmax(logits.float(), -1)
