@@ -1,0 +1,92 @@
+"""How a kind of analysis is declared: its tables, and the plots of their cells or of the step's points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from creamtea.report.model import Column
+
+
+class Setting(NamedTuple):
+    """One of the rows of a variant."""
+
+    parts: tuple[str, ...] = ()  # of the subject of the step's metrics: ("k=200", "idiom")
+    words: str = ""  # "beam 4"
+    x: float | None = None  # where plots draw it
+    tick: str = ""  # on the axis, in place of x
+    needs: str = ""  # shown where the test set has it: "idioms", or "repeated" idioms
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A column, and where its values are among a step's metrics."""
+
+    column: Column
+    metric: str = ""  # the column's key where it is not given
+    detail: str = ""  # what of the metric's detail is shown, in place of its value
+    part: int | None = None  # the subject is this part of the setting's, or all of them joined by "/"
+    undefined: Mapping[str, str] = field(default_factory=dict)  # subjects without this measure: the reason
+
+    @property
+    def name(self) -> str:
+        return self.metric or self.column.key
+
+    def subject(self, setting: Setting) -> str:
+        return "/".join(setting.parts) if self.part is None else setting.parts[self.part]
+
+
+@dataclass(frozen=True)
+class TableOf:
+    heading: str  # of the rows' names
+    measures: tuple[Measure, ...]
+    settings: Callable[[Any], Sequence[Setting]] = lambda spec: [Setting()]
+
+
+@dataclass(frozen=True)
+class CellPlot:
+    """Measures of the first table over its settings, or over another measure: one curve a variant and
+    measure."""
+
+    title: str
+    x: Column  # titles the axis; its key names the measure that is x, "setting" the setting
+    y: Column
+    measures: Mapping[str, str]  # by column key, words that tell the curves of a variant apart
+    logarithmic: bool = False
+    only: str = ""  # settings with this part
+    apart: Mapping[str, str] = field(default_factory=dict)  # only settings with one of these, a curve each
+
+
+@dataclass(frozen=True)
+class RowPlot:
+    """Measures of a table that has a row a variant: below each other the rows, with a mark a measure."""
+
+    title: str
+    y: Column  # titles the axis of the values
+    measures: Mapping[str, str]  # by column key, words that tell the marks apart
+    table: int
+    deviations: bool = False  # drawn in place of the intervals: those of the column KEY_deviation
+
+
+@dataclass(frozen=True)
+class PointPlot:
+    """Series of the step's points, one curve a trained model and series."""
+
+    title: str
+    x: Column
+    y: Column
+    series: Mapping[str, str]  # by name, words that tell the curves of a model apart
+    label: str  # what the points' labels say
+    logarithmic: bool = False
+    diagonal: bool = False
+    counted: bool = False  # y is a share of as many as the label says: drawn with its Wilson interval
+
+
+@dataclass(frozen=True)
+class AnalysisKind:
+    title: str
+    about: str
+    tables: tuple[TableOf, ...]
+    plots: tuple[CellPlot | RowPlot | PointPlot, ...]
+    rows: str = "variant"  # the label of the steps that names a row: variant or system
