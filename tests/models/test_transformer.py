@@ -122,6 +122,12 @@ def test_embeddings_are_tied_and_every_parameter_learns(model: Transformer) -> N
     assert all(parameter.grad is not None for parameter in model.parameters())
 
 
+def test_dropout_of_nearly_everything_keeps_one_in_256() -> None:
+    y = Dropout(0.999)(torch.ones(300000))
+    assert set(y.unique().tolist()) == {0.0, 256.0}
+    assert y.mean().item() == pytest.approx(1.0, abs=0.2)
+
+
 def test_dropout_keeps_the_share_and_the_mean() -> None:
     torch.manual_seed(1)
     dropout = Dropout(0.1)

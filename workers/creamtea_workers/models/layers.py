@@ -19,13 +19,13 @@ class Dropout(nn.Module):
     """Inverted dropout whose mask compares random bytes with a threshold.
 
     Drawing a byte an element is ten times as fast on a CPU as `nn.Dropout`'s Bernoulli draws. The share
-    is therefore a multiple of 1/256 (0.1 becomes 26/256); the scale uses the true share, so that the
-    expectation is exact.
+    is therefore a multiple of 1/256, at most 255/256 (0.1 becomes 26/256); the scale uses the true share, so
+    that the expectation is exact.
     """
 
     def __init__(self, share: float) -> None:
         super().__init__()
-        self.threshold = round(share * 256)
+        self.threshold = min(round(share * 256), 255)
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.threshold == 0:
