@@ -166,18 +166,23 @@ class _Index:
 
 def _batches(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Iterator[tuple[Ids, Ids]]:
     """Pairs of one shape as arrays (pairs, n) and (pairs, m), shapes in order."""
+    for places in same_shape(sources, targets):
+        yield (
+            np.array([sources[place] for place in places], dtype=np.int64),
+            np.array([targets[place] for place in places], dtype=np.int64),
+        )
+
+
+def same_shape(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    """The places of pairs of one shape, at most `_CELLS` cells together, shapes in order; pairs with an empty
+    side are left out."""
     shapes: dict[tuple[int, int], list[int]] = defaultdict(list)
     for place, (source, target) in enumerate(zip(sources, targets, strict=True)):
         if source and target:
             shapes[len(target), len(source)].append(place)
     for (m, n), places in sorted(shapes.items()):
         size = max(1, _CELLS // (m * n))
-        for first in range(0, len(places), size):
-            some = places[first : first + size]
-            yield (
-                np.array([sources[place] for place in some], dtype=np.int64),
-                np.array([targets[place] for place in some], dtype=np.int64),
-            )
+        yield from (places[first : first + size] for first in range(0, len(places), size))
 
 
 # ---------------------------------------------------------------- the two steps

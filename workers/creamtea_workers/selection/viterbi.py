@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,11 +13,11 @@ from creamtea_workers.selection.aligner import (
     Aligner,
     TranslationTable,
     diagonal_prior,
+    same_shape,
 )
 
 Ids = NDArray[np.int64]
 NULL = -1
-_CELLS = 1 << 20  # (pairs, m, n) handled together
 
 
 def viterbi(
@@ -34,7 +33,7 @@ def viterbi(
     """
     table = _Table.of(aligner.table)
     found: list[Ids] = [np.full(len(target), NULL) for target in targets]
-    for places in _same_shape(sources, targets):
+    for places in same_shape(sources, targets):
         source = np.array([sources[place] for place in places], dtype=np.int64)  # (pairs, n)
         target = np.array([targets[place] for place in places], dtype=np.int64)  # (pairs, m)
         best = _best(table, aligner.tension, source, target)
@@ -73,14 +72,3 @@ class _Table:
         places = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
         found = np.where(self.keys[places] == wanted, self.probability[places], 0.0)
         return found[numbers].reshape(keys.shape)
-
-
-def _same_shape(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """The places of pairs of one shape; pairs with an empty side are left out."""
-    shapes: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for place, (source, target) in enumerate(zip(sources, targets, strict=True)):
-        if source and target:
-            shapes[len(target), len(source)].append(place)
-    for (m, n), places in sorted(shapes.items()):
-        size = max(1, _CELLS // (m * n))
-        yield from (places[first : first + size] for first in range(0, len(places), size))

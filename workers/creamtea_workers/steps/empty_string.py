@@ -17,10 +17,9 @@ from creamtea_workers.metrics.texts import read_jsonl
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search import Hypothesis
 from creamtea_workers.search.systems import TrainedModel, step_device
-from creamtea_workers.search.translator import Translator
 
 _BATCH = 64  # sentences
-_FULL = {"selection": {"kind": "full"}, "search": {"kind": "greedy"}}  # no search is run: outputs are read
+_FULL = {"selection": {"kind": "full"}, "search": {"kind": "greedy"}}  # no search is run: texts are scored
 _MOST_BARS = 40
 _NAMES = ("empty_preferred", "empty_impossible", "log_prob_gap", "log_prob_output", "log_prob_empty")
 
@@ -57,7 +56,7 @@ def run(context: StepContext) -> StepResult:
         context.input("train"), context.params["precision"], step_device(context.gpus)
     )
     sources = [subwords.encode(segment["source"]) for segment in segments]
-    empty = empty_scores(trained.translator(_FULL, None), sources, context)
+    empty = empty_scores(trained, sources, context)
     rows = [
         {"index": row["index"], "output": row["score"], "empty": score if score > -math.inf else None}
         for row, score in zip(hypotheses, empty, strict=True)
@@ -70,8 +69,10 @@ def run(context: StepContext) -> StepResult:
 
 
 def empty_scores(
-    translator: Translator, sources: Sequence[Sequence[int]], context: StepContext
+    trained: TrainedModel, sources: Sequence[Sequence[int]], context: StepContext
 ) -> list[float]:
+    """log P(</s> | x) of each source."""
+    translator = trained.translator(_FULL, None)
     nothing = Hypothesis([], 0.0, finished=True)
     order = sorted(range(len(sources)), key=lambda n: -len(sources[n]))
     found: dict[int, float] = {}

@@ -23,7 +23,6 @@ from creamtea_workers.steps.decode import exact_metrics
 from creamtea_workers.steps.empty_string import empty_scores, finite_gaps
 
 _NOTHING_PROVED = "no sentence's best translation is proved: raise max_states"
-_FULL = {"selection": {"kind": "full"}, "search": {"kind": "greedy"}}  # no search is run: texts are scored
 _RATIO = Beam(kind="beam").max_length_ratio  # the plan's beams have the default
 
 
@@ -79,7 +78,7 @@ def run(context: StepContext) -> StepResult:
         rows += error_rows(str(width), errors, proved)
         rows += output_rows(context.params, test_set, decode, str(width))
     trained = TrainedModel.load(context.input("train"), "fp32", step_device(context.gpus))
-    empty = empty_scores(trained.translator(_FULL, None), sources, context)
+    empty = empty_scores(trained, sources, context)
     rows += probability_rows(exact.scores, empty, proved.count(False))
     return StepResult(rows, points(rows, widths))
 
