@@ -15,11 +15,13 @@ from creamtea.study.spec import (
     Greedy,
     LexiconSelection,
     NvsSelection,
+    Precision,
     Search,
     Selection,
 )
+from creamtea_workers.models import inference
 from creamtea_workers.models.build import build_model
-from creamtea_workers.models.interface import EOS
+from creamtea_workers.models.interface import EOS, output_logits
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.search import Hypothesis, build_search
 from creamtea_workers.search.translator import Translator
@@ -43,6 +45,10 @@ SEARCHES: dict[str, Search] = {
 
 @pytest.fixture(scope="module")
 def model() -> Transformer:
+    return random_model()
+
+
+def random_model() -> Transformer:
     torch.manual_seed(3)
     model = build_model(PARAMS, VOCABULARY).eval()
     with torch.no_grad():  # peaked enough that hypotheses finish at many lengths
@@ -97,6 +103,28 @@ def test_batches_of_1_and_32_agree_and_scores_are_the_scorers(
         assert len({t.selected_size for t in batch}) > 3
 
 
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_batches_of_1_and_32_agree_in_a_prepared_model(
+    lexicon: Path, precision: Precision, selection: str, search: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As above, with the kernels that decode steps run: all fp32 weights packed, however small."""
+    monkeypatch.setattr(inference, "LARGE", 0)
+    prepared = inference.prepare(random_model(), precision)
+    system = translator(prepared, "softmax", SELECTIONS[selection], SEARCHES[search], lexicon)
+    batch = system.translate(sources())
+    alone = [system.translate([source])[0] for source in sources()]
+    assert [t.hypothesis.tokens for t in batch] == [t.hypothesis.tokens for t in alone]
+    assert [t.selected_size for t in batch] == [t.selected_size for t in alone]
+    scores = [t.hypothesis.score for t in batch]
+    assert scores == pytest.approx([t.hypothesis.score for t in alone], abs=1e-4)
+    assert len({len(t.hypothesis.tokens) for t in batch}) > 3
+    if precision == "fp32":
+        assert isinstance(prepared.projection.linear, inference.PackedLinear)
+        assert system.score(sources(), [t.hypothesis for t in batch]) == pytest.approx(scores, abs=1e-4)
+
+
 def test_outputs_stay_within_the_sentences_own_vocabulary(model: Transformer, lexicon: Path) -> None:
     system = translator(model, "scones", SELECTIONS["lexicon"], SEARCHES["beam"], lexicon)
     table = Lexicon.load(lexicon)
@@ -134,10 +162,13 @@ def test_softmax_renormalises_over_the_selection_and_scones_does_not(
         assert all(r > u + 0.1 for r, u in zip(restricted, unrestricted, strict=True))
 
 
-def test_bf16_weights_decode_and_score_from_fp32_logits(model: Transformer, lexicon: Path) -> None:
+def test_bf16_weights_decode_and_score(model: Transformer, lexicon: Path) -> None:
     half = build_model(PARAMS, VOCABULARY).eval().to(torch.bfloat16)
     system = translator(half, "softmax", SELECTIONS["nvs"], SEARCHES["beam"], lexicon)
     found = system.translate(sources()[:6])
     again = system.translate(sources()[:6])
     assert [t.hypothesis for t in found] == [t.hypothesis for t in again]
     assert all(t.hypothesis.score <= 0.0 for t in found)
+    logits = output_logits(half, torch.randn(3, 32).bfloat16())
+    assert logits.dtype == torch.float32  # for what follows, but no more precise than the weights
+    assert torch.equal(logits.bfloat16().float(), logits)

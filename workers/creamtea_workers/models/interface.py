@@ -78,7 +78,8 @@ class TranslationModel(Protocol):
 
 
 def output_logits(model: TranslationModel, hidden: Tensor) -> Tensor:
-    """Full-vocabulary logits of hidden (..., D): (..., V), fp32. A model may have its own way to make them
+    """Full-vocabulary logits of hidden (..., D): (..., V), in fp32 for what follows; the product is in the
+    model's type, so that of bf16 they have its eight bits. A model may have its own way to make them
     (`models.inference`)."""
     projection = getattr(model, "projection", None)
     if projection is not None:

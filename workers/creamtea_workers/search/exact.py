@@ -1,4 +1,5 @@
-"""Exact search (Stahlberg and Byrne 2019): the hypothesis with the highest score of all.
+"""Exact search (Stahlberg and Byrne 2019): of all hypotheses within the length limit (`length_limit`) the
+one with the highest score.
 
 A beam search's hypothesis is the first bound of a depth-first search for better ones; when that has nothing
 left to search, the best is proved.
@@ -25,7 +26,7 @@ TOLERANCE = 1e-4  # a token: the same hypothesis is scored with other roundings 
 class ExactHypothesis(Hypothesis):
     """The best hypothesis that was found. `outcome`:
 
-    - proved: nothing was left to search, so that it is the best of all;
+    - proved: nothing was left to search, so that it is the best of all within the length limit;
     - improved: a limit was reached; it is better than the beam search's;
     - limit: a limit was reached, and nothing better than the beam search's was found.
     """

@@ -34,7 +34,7 @@ class OutputLayer(Protocol):
     """Positions index a sentence's own sorted ids: 0 … K-1."""
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """hidden (B, R, D) -> (B, R, K), fp32."""
+        """hidden (B, R, D) -> (B, R, K), in fp32 for what follows; the product is in the model's type."""
 
     def log_scores(self, objective: Objective, logits: Tensor) -> Tensor:
         """logits (B, R, K) -> log-scores (B, R, K) over each sentence's own vocabulary, ≤ 0."""

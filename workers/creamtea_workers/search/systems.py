@@ -29,8 +29,8 @@ SEARCH: TypeAdapter[Search] = TypeAdapter(Search)
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """What a train step left, on a device, ready to translate. Scores come from fp32 logits whatever the
-    precision."""
+    """What a train step left, on a device, ready to translate. Scores are computed in fp32, of logits that
+    in bf16 and fp16 have been rounded to these, and in int8 are products of rounded numbers."""
 
     model: TranslationModel
     objective: Objective

@@ -58,7 +58,8 @@ class Translation:
 
 @dataclass(frozen=True)
 class Translator:
-    """A system: model × selection × search. An output never depends on what else is in the batch."""
+    """A system: model × selection × search. In fp32 and int8 an output does not depend on what else is in
+    the batch; in bf16 and fp16 another shape may be rounded otherwise, and near-equal words change places."""
 
     model: TranslationModel
     objective: Objective

@@ -53,8 +53,9 @@ class Beam(Strict):
 
 
 class Exact(Strict):
-    """Depth-first search for the best hypothesis of all (Stahlberg and Byrne 2019), from a beam search's
-    score as the first bound. What it has not proved when a limit is reached is reported as such."""
+    """Depth-first search for the best hypothesis of all that `max_length_ratio` allows (Stahlberg and Byrne
+    2019), from a beam search's score as the first bound. What it has not proved when a limit is reached is
+    reported as such."""
 
     kind: Literal["exact"]
     max_states: Positive = 1_000_000  # expansions a sentence (the SCONES paper's limit)
@@ -101,6 +102,8 @@ class System(Strict):
     selection: Selection = FullVocabulary()
     search: Search = Greedy()
     precision: Precision = "fp32"
-    batch_size: Positive = 32  # sentences; changes speed, never an output
+    # sentences; changes speed, and no output in fp32 and int8. In bf16 and fp16 a product may be rounded
+    # otherwise in a batch of another shape, which decides between words that are nearly equal
+    batch_size: Positive = 32
     test_sets: Annotated[list[Name], Field(min_length=1)] | None = None
     baseline: Name | None = None
