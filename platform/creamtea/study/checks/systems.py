@@ -68,7 +68,7 @@ def _check_precision(
         yield Mistake(path, "int8 with exact search", NO_INT8)
     if precision not in ("fp16", "int8"):
         return
-    steps = {}  # kind: whether it is given a GPU
+    steps: dict[str, bool] = {}  # whether each is given a GPU
     for kind in _steps_that_run(data, name, system):
         resources = parsed(StepResources, named(data, "resources", kind) or {})
         if resources is not None:
