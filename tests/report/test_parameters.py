@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from creamtea.report.analysis_figures import score_over_parameter
+from creamtea.report.analysis_figures import (
+    analysis_columns,
+    analysis_over_parameter,
+    score_over_parameter,
+)
 from creamtea.report.build import build_report
 from creamtea.report.parameters import sweeps
 from creamtea.store.database import Database
@@ -112,17 +117,19 @@ def test_the_figure_has_a_point_a_system_with_its_interval(
         score_over_parameter(report, "test", "ter", sweep)
 
 
-def test_the_temperature_of_a_sampled_corpus_is_drawn_over_the_test_set_of_each(
-    filled: Database, fill: Fill, spec: dict[str, Any]
-) -> None:
-    gammas = (0.1, 0.5, 1.0)
-    spec["corpora"] |= {f"gamma{g}": {"kind": "synthetic", "gamma": g} for g in gammas}
+GAMMAS = (0.1, 0.5, 1.0)
+
+
+@pytest.fixture
+def temperatures(spec: dict[str, Any]) -> dict[str, Any]:
+    """A variant, a system and a test set for each temperature."""
+    spec["corpora"] |= {f"gamma{g}": {"kind": "synthetic", "gamma": g} for g in GAMMAS}
     spec["test_sets"] = {
-        f"gamma{g}": {"kind": "synthetic", "corpus": f"gamma{g}", "lines": 4} for g in gammas
+        f"gamma{g}": {"kind": "synthetic", "corpus": f"gamma{g}", "lines": 4} for g in GAMMAS
     }
     spec["variants"] = {
         f"softmax-{g}": {"corpus": f"gamma{g}", "subwords": "bpe", "objective": {"kind": "softmax"}}
-        for g in gammas
+        for g in GAMMAS
     }
     spec["systems"] = {
         f"softmax-{g}": {
@@ -130,18 +137,23 @@ def test_the_temperature_of_a_sampled_corpus_is_drawn_over_the_test_set_of_each(
             "test_sets": [f"gamma{g}"],
             "baseline": f"softmax-{g}",
         }
-        for g in gammas
+        for g in GAMMAS
     }
     spec["baseline"] = "softmax-0.1"
     del spec["latency"]
+    return spec
 
+
+def test_the_temperature_of_a_sampled_corpus_is_drawn_over_the_test_set_of_each(
+    filled: Database, fill: Fill, temperatures: dict[str, Any]
+) -> None:
     def score(value: float) -> dict[str, Any]:
         return {"metrics": [{"name": "bleu", "subject": "", "value": value, "detail": {}}]}
 
     scores = {0.1: 60.0, 0.5: 40.0, 1.0: 15.0}
     fill(
         filled,
-        spec=spec,
+        spec=temperatures,
         changes={f"score/softmax-{g}/1/gamma{g}/bleu": score(value) for g, value in scores.items()},
     )
     report = build_report(filled, "teatime")
@@ -151,3 +163,68 @@ def test_the_temperature_of_a_sampled_corpus_is_drawn_over_the_test_set_of_each(
     assert figure is not None
     assert [(row["x"], row["y"]) for row in figure["data"]["values"]] == list(scores.items())
     assert "each on the test set of its corpus" in json.dumps(figure["title"])
+
+
+def test_exact_search_is_drawn_over_the_temperature_from_an_analysis_each(
+    filled: Database, fill: Fill, temperatures: dict[str, Any]
+) -> None:
+    # SCONES, Figures 8 and 9
+    temperatures["analyses"] = {
+        f"exact-{g}": {
+            "kind": "search_errors",
+            "test_set": f"gamma{g}",
+            "variants": [f"softmax-{g}"],
+            "widths": [1, 4],
+        }
+        for g in GAMMAS
+    }
+
+    def rows(name: str, value: float, *subjects: str) -> list[dict[str, Any]]:
+        bounds = {"low": 0.9 * value, "high": 1.1 * value}
+        return [{"name": name, "subject": one, "value": value, "detail": {}, **bounds} for one in subjects]
+
+    changes: dict[str, Any] = {
+        f"search_errors/exact-{g}": {
+            "metrics": [*rows("bleu", 10 / g, "1", "4", "exact"), *rows("search_errors", g, "1", "4")]
+        }
+        for g in GAMMAS
+    }
+    changes |= {"score/": {"metrics": []}, "compare/": {"metrics": []}}
+    changes["search_errors/exact-1.0"] = {"state": "pending"}
+    # a second system of the same variants: what is analysed is drawn once
+    temperatures["systems"] |= {
+        f"greedy-{g}": temperatures["systems"][f"softmax-{g}"] | {"precision": "bf16"} for g in GAMMAS
+    }
+    fill(filled, spec=temperatures, changes=changes, state="running")
+    report = build_report(filled, "teatime")
+    (sweep,) = report.sweeps
+    assert analysis_columns(report)["search_errors", "bleu"] == "Search errors: BLEU"
+    figure = analysis_over_parameter(report, "search_errors", "bleu", sweep)
+    assert figure is not None
+    drawn = figure["data"]["values"]
+    assert list(dict.fromkeys(row["group"] for row in drawn)) == [
+        f"softmax-…, {setting}" for setting in ("beam 1", "beam 4", "exact")
+    ]
+    exact = [(row["x"], row["y"], row["low"]) for row in drawn if row["group"] == "softmax-…, exact"]
+    assert exact == [(0.1, 100.0, 90.0), (0.5, 20.0, 18.0)]
+    assert figure["title"]["text"] == "BLEU over corpus gamma (search errors)"
+    assert figure["title"]["subtitle"] == "not drawn: softmax-1.0 (pending)"
+    errors = analysis_over_parameter(report, "search_errors", "search_errors", sweep)
+    assert errors is not None
+    assert {row["group"] for row in errors["data"]["values"]} == {"softmax-…, beam 1", "softmax-…, beam 4"}
+    # which of two analyses of a variant would it be?
+    twice = replace(report, analyses=(*report.analyses, report.analyses[1]))
+    figure = analysis_over_parameter(twice, "search_errors", "bleu", sweep)
+    assert figure is not None
+    assert {row["x"] for row in figure["data"]["values"]} == {0.1}
+
+
+def test_nothing_is_drawn_of_an_analysis_that_all_systems_of_a_group_share(
+    filled: Database, fill: Fill, grid: dict[str, Any]
+) -> None:
+    grid["analyses"] = {"errors": {"kind": "search_errors", "test_set": "test", "widths": [4]}}
+    fill(filled, spec=grid, changes={kind: {"metrics": []} for kind in ("score/", "compare/", "recall/")})
+    report = build_report(filled, "teatime")
+    (sweep,) = report.sweeps  # over k of one variant's lexicon
+    assert analysis_over_parameter(report, "search_errors", "bleu", sweep) is None
+    assert analysis_over_parameter(report, "calibration", "ece", sweep) is None  # not in the study

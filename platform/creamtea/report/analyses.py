@@ -147,6 +147,7 @@ ANALYSES: dict[str, AnalysisKind] = {
                 deviations=True,
             ),
         ),
+        over=("bleu", "length_ratio", "search_errors"),
     ),
     "empty_string": AnalysisKind(
         "Empty string",
@@ -176,6 +177,7 @@ ANALYSES: dict[str, AnalysisKind] = {
                 "gap",
             ),
         ),
+        over=("empty_preferred",),
         rows="system",
     ),
     "depth_limited": AnalysisKind(
@@ -230,6 +232,7 @@ ANALYSES: dict[str, AnalysisKind] = {
                 logarithmic=True,
             ),
         ),
+        over=("density",),
     ),
     "calibration": AnalysisKind(
         "Calibration",
@@ -257,6 +260,7 @@ ANALYSES: dict[str, AnalysisKind] = {
                 counted=True,
             ),
         ),
+        over=("ece",),
     ),
     "recall_at_size": AnalysisKind(
         "Recall at equal size",

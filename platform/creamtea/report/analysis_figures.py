@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from creamtea.report import text, vega
+from creamtea.report.analyses import ANALYSES
 from creamtea.report.model import Cell, Column, Plot, Report, Sweep
 from creamtea.report.vega import GREY, Spec
 
@@ -67,30 +68,85 @@ def score_over_parameter(report: Report, test_set: str, key: str, sweep: Sweep) 
         elsewhere = _own_test_sets(report, key)
         place = test_set if elsewhere.keys() <= cells.keys() else "each on the test set of its corpus"
         cells = {**elsewhere, **cells}
-    rows, missing = [], []
+    members = [
+        (group.name, [(value, system, cells.get(system, Cell("absent"))) for value, system in group.systems])
+        for group in sweep.groups
+    ]
+    return _over(sweep, members, column, place)
+
+
+def analysis_over_parameter(report: Report, kind: str, key: str, sweep: Sweep) -> Spec | None:
+    """A column of an analysis over a number in which systems differ by their variants: one curve for each
+    group of systems and setting of the analysis ("beam 4", "exact"). None without a point.
+
+    All analyses of a kind are one: variants that differ in their corpus are analysed on a test set each. What
+    is analysed several times is not drawn.
+    """
+    analyses = [one for one in report.analyses if one.kind == kind]
+    found: dict[tuple[str, str], list[Cell]] = {}  # by variant or system, and setting
+    for row in (row for one in analyses for row in one.tables[0].rows):
+        found.setdefault((row.name, row.setting), []).append(row.cells[key])
+    cells = {place: own[0] for place, own in found.items() if len(own) == 1}
+    if not cells:
+        return None
+    variants = {row.system: row.variant for table in report.tables for row in table.rows}
+    # by what is analysed: each once, however many systems decode with it
+    members: dict[tuple[str, ...], tuple[str, list[Member]]] = {}
     for group in sweep.groups:
-        for value, system in group.systems:
-            cell = cells.get(system, Cell("absent"))
-            if cell.value is None:
-                missing.append(text.not_drawn(system, cell.state))
-                continue
-            rows.append(
-                {
-                    "group": group.name,
-                    "x": value,
-                    "y": _scaled(cell.value, column),
-                    "low": _scaled(cell.low, column),
-                    "high": _scaled(cell.high, column),
-                    "label": system,
-                }
-            )
+        for setting in dict.fromkeys(setting for _, setting in cells):
+            named = [
+                (value, system if ANALYSES[kind].rows == "system" else variants.get(system, system))
+                for value, system in group.systems
+            ]
+            own = [(value, name, cells.get((name, setting), Cell("absent"))) for value, name in named]
+            names = tuple(name for _, name in named)
+            if len(set(names)) == len(names) and any(cell.state != "absent" for *_, cell in own):
+                curve = f"{group.name}, {setting}" if setting else group.name
+                members.setdefault((*names, setting), (curve, own))
+    column = next(one for one in analyses[0].tables[0].columns if one.key == key)
+    return _over(sweep, list(members.values()), column, analyses[0].title.lower())
+
+
+def analysis_columns(report: Report) -> dict[tuple[str, str], str]:
+    """What `analysis_over_parameter` may draw, by kind and key: "Search errors: BLEU"."""
+    return {
+        (analysis.kind, column.key): f"{analysis.title}: {column.title}"
+        for analysis in report.analyses
+        for column in analysis.tables[0].columns
+        if column.key in ANALYSES[analysis.kind].over
+    }
+
+
+Member = tuple[float, str, Cell]  # the number, what it is of, and what is drawn
+
+
+def _over(sweep: Sweep, curves: Sequence[tuple[str, list[Member]]], y: Column, about: str) -> Spec | None:
+    rows = [
+        {
+            "group": curve,
+            "x": value,
+            "y": _scaled(cell.value, y),
+            "low": _scaled(cell.low, y),
+            "high": _scaled(cell.high, y),
+            "label": name,
+        }
+        for curve, members in curves
+        for value, name, cell in members
+        if cell.value is not None
+    ]
     if not rows:
         return None
-    values = [value for group in sweep.groups for value, _ in group.systems]
+    missing = dict.fromkeys(
+        text.not_drawn(name, cell.state)
+        for _, members in curves
+        for _, name, cell in members
+        if cell.value is None
+    )
+    values = [value for _, members in curves for value, *_ in members]
     logarithmic = min(values) > 0 and max(values) / min(values) >= LOGARITHMIC_FROM
     x = Column("x", f"{sweep.title} (log scale)" if logarithmic else sweep.title, 2)
-    layer = _curves([group.name for group in sweep.groups], x, column, "system", rows, logarithmic)
-    return vega.figure(f"{column.title} over {sweep.title} ({place})", missing, rows, layer)
+    layer = _curves([curve for curve, _ in curves], x, y, "system", rows, logarithmic)
+    return vega.figure(f"{y.title} over {sweep.title} ({about})", list(missing), rows, layer)
 
 
 def _own_test_sets(report: Report, key: str) -> dict[str, Cell]:

@@ -89,4 +89,5 @@ class AnalysisKind:
     about: str
     tables: tuple[TableOf, ...]
     plots: tuple[CellPlot | RowPlot | PointPlot, ...]
+    over: tuple[str, ...] = ()  # columns of the first table that are drawn over a number of the variants
     rows: str = "variant"  # the label of the steps that names a row: variant or system

@@ -7,7 +7,11 @@ from typing import Any
 import streamlit as st
 
 from creamtea.report import figures
-from creamtea.report.analysis_figures import score_over_parameter
+from creamtea.report.analysis_figures import (
+    analysis_columns,
+    analysis_over_parameter,
+    score_over_parameter,
+)
 from creamtea.report.model import Report, TestSetTable
 from creamtea_webapp.markup import escape
 
@@ -40,11 +44,15 @@ def _over_parameter(report: Report, table: TestSetTable) -> None:
     st.subheader("Over a parameter", anchor=False)
     by_name = {sweep.parameter: sweep for sweep in report.sweeps}
     columns = {column.title: column.key for column in table.columns}
+    analysed = {title: place for place, title in analysis_columns(report).items()}
     with st.container(horizontal=True):
         chosen = st.selectbox("Parameter", list(by_name), format_func=lambda name: by_name[name].title)
-        title = st.selectbox("Value", list(columns))
-    spec = score_over_parameter(report, table.test_set, columns[title], by_name[chosen])
-    figure(spec, f"no {title} yet")
+        title = st.selectbox("Value", [*columns, *analysed])
+    if title in analysed:
+        spec = analysis_over_parameter(report, *analysed[title], by_name[chosen])
+    else:
+        spec = score_over_parameter(report, table.test_set, columns[title], by_name[chosen])
+    figure(spec, f"no {title} over {by_name[chosen].title} yet")
 
 
 def _learning(report: Report) -> None:

@@ -14,7 +14,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from creamtea.report import figures, text
-from creamtea.report.analysis_figures import analysis_figure, score_over_parameter
+from creamtea.report.analysis_figures import (
+    analysis_columns,
+    analysis_figure,
+    analysis_over_parameter,
+    score_over_parameter,
+)
 from creamtea.report.html import svg, views
 from creamtea.report.human.figures import figures as human_figures
 from creamtea.report.model import HumanReport, Report
@@ -88,6 +93,9 @@ def _plots(report: Report) -> Iterable[Spec | None]:
             yield figures.recall_against_size(report, table.test_set, scope)
         for sweep in report.sweeps:
             yield from (score_over_parameter(report, table.test_set, one.key, sweep) for one in scored)
+    for sweep in report.sweeps:
+        for kind, key in analysis_columns(report):
+            yield analysis_over_parameter(report, kind, key, sweep)
     yield from (figures.learning_curves(report, series) for series in figures.LEARNING_TITLES)
 
 
