@@ -195,6 +195,7 @@ def test_exact_search_is_drawn_over_the_temperature_from_an_analysis_each(
     temperatures["systems"] |= {
         f"greedy-{g}": temperatures["systems"][f"softmax-{g}"] | {"precision": "bf16"} for g in GAMMAS
     }
+    temperatures["systems"] = dict(reversed(temperatures["systems"].items()))  # greedy-… comes first
     fill(filled, spec=temperatures, changes=changes, state="running")
     report = build_report(filled, "teatime")
     (sweep,) = report.sweeps

@@ -9,6 +9,7 @@ from typing import Any
 from creamtea.report import text, vega
 from creamtea.report.analyses import ANALYSES
 from creamtea.report.model import Cell, Column, Plot, Report, Sweep
+from creamtea.report.parameters import in_common
 from creamtea.report.vega import GREY, Spec
 
 MOST_TICKS = 12
@@ -101,7 +102,7 @@ def analysis_over_parameter(report: Report, kind: str, key: str, sweep: Sweep) -
             own = [(value, name, cells.get((name, setting), Cell("absent"))) for value, name in named]
             names = tuple(name for _, name in named)
             if len(set(names)) == len(names) and any(cell.state != "absent" for *_, cell in own):
-                curve = f"{group.name}, {setting}" if setting else group.name
+                curve = ", ".join(filter(None, [in_common(list(names)), setting]))
                 members.setdefault((*names, setting), (curve, own))
     column = next(one for one in analyses[0].tables[0].columns if one.key == key)
     return _over(sweep, list(members.values()), column, analyses[0].title.lower())

@@ -29,7 +29,7 @@ def sweeps(study: Study) -> tuple[Sweep, ...]:
                 alike.setdefault(_without(setting, path), []).append((value, name))
         for members in alike.values():
             if len({value for value, _ in members}) > 1:
-                names = _in_common([name for _, name in members])
+                names = in_common([name for _, name in members])
                 found.setdefault(path, []).append(SweepGroup(names, tuple(sorted(members))))
     return tuple(
         Sweep(".".join(path), " ".join(path[-2:]).replace("_", " "), tuple(groups))
@@ -74,7 +74,7 @@ def _without(setting: dict[str, Any], path: Path) -> str:
     return json.dumps(rest, sort_keys=True)
 
 
-def _in_common(names: list[str]) -> str:
+def in_common(names: list[str]) -> str:
     """The words that all names begin and end with: "nvs+positive_weight=…"; the names themselves for none."""
     words = [_WORDS.split(name) for name in names]
     start = _shared(words)
