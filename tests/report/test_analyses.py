@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,6 +19,7 @@ from creamtea.report.build import build_report
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Analysis, AnalysisRow, Report, to_dict
 from creamtea.report.terminal import render
+from creamtea.report.text import analysis_notes
 from creamtea.store.database import Database
 from creamtea.study.catalogue import STEP_KINDS
 from creamtea.study.spec import Analysis as AnalysisSpec
@@ -292,6 +294,13 @@ def test_markdown_has_a_table_for_each(report: Report) -> None:
     assert "| variant, beam | BLEU | length | empty, % |" in shown
     assert "| softmax, beam 1 | 30.1<br>\\[28.9, 31.4\\] | 1.000 | 0.0<br>\\[0.0, 4.0\\] |" in shown
     assert sum(line.startswith("| :--") for line in shown.splitlines()) == 1 + len(ANALYSES) + 1
+
+
+def test_what_columns_mean_is_said_once_for_analyses_of_one_kind(report: Report) -> None:
+    first, other = report.analyses[:2]
+    assert first.kind != other.kind
+    notes = analysis_notes([first, other, replace(first, name="again")])
+    assert [note.partition(": ")[0] for note in notes] == [f"{first.name}, again", other.name]
 
 
 def test_json_has_the_tables_and_the_curves(report: Report) -> None:

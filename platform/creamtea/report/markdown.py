@@ -30,7 +30,7 @@ def to_markdown(report: Report, test_set: str | None = None) -> str:
     lines += [report.significance, report.latency_note]
     lines += sorted({f"{c.title}: `{c.signature}`" for table in tables for c in table.columns if c.signature})
     lines += [note for one in people for note in _human_notes(one)]
-    lines += [text.analysis_note(analysis) for analysis in analyses]
+    lines += text.analysis_notes(analyses)
     provenance = report.provenance
     lines += [*provenance.hardware, f"code {provenance.code_version}, config {provenance.config_hash[:12]}"]
     blocks.append("\n".join(f"- {_plain(line)}" if "`" not in line else f"- {line}" for line in lines))

@@ -130,7 +130,7 @@ def _print_notes(
         for column in table.columns
         if column.signature or column.note
     )
-    lines += [text.analysis_note(analysis) for analysis in analyses]
+    lines += text.analysis_notes(analyses)
     lines += [corpus_line(corpus) for corpus in report.corpora]
     lines += list(report.provenance.hardware)
     lines.append(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from creamtea.report.model import Analysis, AnalysisRow, Cell, Column, Delta, Percent
 
@@ -109,10 +110,13 @@ def meanings(analysis: Analysis) -> dict[str, str]:
     return {column.title: column.note for column in columns if column.note}
 
 
-def analysis_note(analysis: Analysis) -> str:
-    """What an analysis is about, and what its columns mean."""
-    columns = (f"{title}: {note}." for title, note in meanings(analysis).items())
-    return " ".join([f"{analysis.name}: {analysis.about}", *columns])
+def analysis_notes(analyses: Iterable[Analysis]) -> list[str]:
+    """What the analyses are about, and what their columns mean: once for all that are alike."""
+    names: dict[str, list[str]] = {}
+    for analysis in analyses:
+        columns = (f"{title}: {note}." for title, note in meanings(analysis).items())
+        names.setdefault(" ".join([analysis.about, *columns]), []).append(analysis.name)
+    return [f"{', '.join(alike)}: {note}" for note, alike in names.items()]
 
 
 def one_line(text: str, limit: int = 400) -> str:

@@ -109,7 +109,7 @@ def _lines(report: Report) -> list[str]:
         for column in table.columns
         if column.signature or column.note
     )
-    lines += [text.analysis_note(analysis) for analysis in report.analyses]
+    lines += text.analysis_notes(report.analyses)
     lines += [corpus_line(corpus) for corpus in report.corpora]
     lines += known.hardware
     seeds = "; ".join(f"{name} {', '.join(map(str, seeds))}" for name, seeds in known.seeds.items())
