@@ -3,11 +3,13 @@
     python bench/train_beside_joeynmt.py --source train.en --target train.de --joeynmt PYTHON
 
 PYTHON is an interpreter with JoeyNMT 2.3 installed (its pins do not go with creamtea's, so it has an
-environment of its own). Both train the shape of Multi30k on the same subwords and batch size: 3 + 3
-pre-norm layers, width 128, feed-forward 512, tied embeddings, 4,000 subwords, softmax with label smoothing
-0.1, Adam. JoeyNMT trains by its own command in fp32 (its mixed precision needs a GPU) and tells its speed in
-its log; creamtea trains in bf16 autocast, its default, and in fp32. The programs take turns, so that a busy
-machine slows all of them; the table gives medians and the ratio to JoeyNMT.
+environment of its own: `pip install joeynmt==2.3.0 sentencepiece==0.2.0 importlib_metadata`; newer
+sentencepieces lack what it calls, and it names the last one nowhere). Both train the shape of Multi30k on
+the same subwords and batch size: 3 + 3 pre-norm layers, width 128, feed-forward 512, tied embeddings, 4,000
+subwords, softmax with label smoothing 0.1, Adam. JoeyNMT trains by its own command in fp32 (its mixed
+precision needs a GPU) and tells its speed in its log; creamtea trains in bf16 autocast, its default, and in
+fp32. The programs take turns, so that a busy machine slows all of them; the table gives medians and the
+ratio to JoeyNMT.
 """
 
 from __future__ import annotations
