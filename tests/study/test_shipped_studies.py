@@ -57,7 +57,7 @@ def commands_of(file: Path) -> Iterator[Command]:
         start = line.find("creamtea ")
         if line.startswith("   ") and start >= 0:
             name, *words = shlex.split(line[start:])[1:]
-            command = get_command(app).commands[name]  # type: ignore[attr-defined]
+            command = get_command(app).commands[name]
             yield Command(file, name, command.make_context(name, words).params)
 
 
@@ -144,5 +144,5 @@ def test_the_russian_nvs_study_is_the_german_one_without_idioms() -> None:
     for part in ("subwords", "baseline", "metrics", "alignment", "recall", "latency", "resources"):
         assert getattr(russian, part) == getattr(german, part)
     corpus, filters = german.corpora["wmt20"], {"held_out": ["newstest2020"]}
-    filters = corpus.filters.model_copy(update=filters)  # type: ignore[union-attr]
+    filters = corpus.filters.model_copy(update=filters)
     assert russian.corpora == {"wmt20": corpus.model_copy(update={"filters": filters})}

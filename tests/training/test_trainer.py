@@ -12,8 +12,9 @@ import torch
 from small_trainings import FolderCheckpoints, interrupted, parameters, reversals, trainer
 
 from creamtea.errors import StepError
+from creamtea.study.spec import Keep
 from creamtea_workers.training import trainer as trainer_module
-from creamtea_workers.training.best import Keep, average_best, keep_best, slot_name
+from creamtea_workers.training.best import average_best, keep_best, slot_name
 from creamtea_workers.training.checkpoint import Best
 from creamtea_workers.training.evaluate import Evaluation
 from creamtea_workers.training.trainer import Outcome

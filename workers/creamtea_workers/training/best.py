@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 from torch import Tensor
 
 from creamtea.engine.step import Checkpoints
+from creamtea.study.spec import Keep
 from creamtea_workers.training.checkpoint import Best, load, save
 
 State = dict[str, Tensor]
-Keep = Literal["best", "last"]
 _RANKS: dict[Keep, Callable[[Best], tuple[float, int]]] = {
     "best": lambda one: (one.loss, one.update),
     "last": lambda one: (0.0, -one.update),

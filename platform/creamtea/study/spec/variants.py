@@ -13,6 +13,7 @@ from creamtea.study.spec.base import Above0, BelowOne, Name, Positive, Seed, Str
 # what label smoothing mixes the gold label with: the uniform distribution over all V (as the papers say), or
 # the subwords' relative frequencies in the training targets (as the code of Peters and Martins 2021 does)
 Smoothing = Literal["uniform", "unigram"]
+Keep = Literal["best", "last"]
 
 
 class Softmax(Strict):
@@ -115,7 +116,7 @@ class Training(Strict):
     validate_every: Positive | None = None  # updates; None: once an epoch
     patience: Positive = 5  # validations without a better development loss
     # the checkpoints that count as best: by the development loss, or the newest (a recipe of so many epochs)
-    keep: Literal["best", "last"] = "best"
+    keep: Keep = "best"
     average: Positive = 1  # the best checkpoints that are averaged
     max_tokens: Positive = 128  # subwords; longer training pairs are left out, and counted
     checkpoint_every: Positive = 100  # updates between checkpoints for resuming
