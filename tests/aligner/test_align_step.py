@@ -12,7 +12,7 @@ import pytest
 import step_files
 from step_files import Context
 
-from creamtea.engine.step import StepResult
+from creamtea.contract.step import StepResult
 from creamtea.errors import StepError, StepUnavailable
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import write_lines

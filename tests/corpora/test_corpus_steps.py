@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from creamtea.engine.step import StepResult
+from creamtea.contract.step import StepResult
 from creamtea.errors import StepError
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.selection.lexicon import Lexicon

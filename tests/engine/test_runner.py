@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import toy_catalogue
 
+from creamtea.contract.step import StepCancelled
 from creamtea.engine.executors.base import Amounts, Free
 from creamtea.engine.runner import Context, execute
-from creamtea.engine.step import StepCancelled
 from creamtea.engine.task import Resources, StepOutcome, StepTask
 from creamtea.errors import StepError
 from creamtea.store.artefacts import ArtefactStore, StoredFile

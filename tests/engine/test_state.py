@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import select, update
 from toy_study import ToyStudy, happenings, study_state
 
+from creamtea.contract.step import StepResult
 from creamtea.engine import lease as leases
 from creamtea.engine import state
 from creamtea.engine.executors.base import NOTHING, Amounts, Free
 from creamtea.engine.lease import Lease
-from creamtea.engine.step import StepResult
 from creamtea.engine.submission import requeue
 from creamtea.engine.task import StepOutcome, StepTask
 from creamtea.errors import InputError

@@ -10,12 +10,12 @@ import pytest
 from ready_campaigns import PLAIN, add_rater
 from sqlalchemy import select, update
 
+from creamtea.document.canonical import digest
 from creamtea.errors import InputError
 from creamtea.human import audit, campaigns, launching
 from creamtea.human.exchange import exporting
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, Item
-from creamtea.study.keys import digest
 
 
 @pytest.fixture

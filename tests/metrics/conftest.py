@@ -13,7 +13,7 @@ import pytest
 
 @dataclass
 class Context:
-    """As `creamtea.engine.step.StepContext` says; remembers the progress that it was told."""
+    """As `creamtea.contract.step.StepContext` says; remembers the progress that it was told."""
 
     params: dict[str, Any]
     output: Path

@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from creamtea.engine.step import StepCancelled
+from creamtea.contract.step import StepCancelled
 from creamtea.errors import StepError, StepUnavailable
 from creamtea.settings import Settings
 from creamtea.study.spec import Comet

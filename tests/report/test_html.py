@@ -13,11 +13,12 @@ import pytest
 from human_rows import SYSTEMS, add_campaign, add_segment_scores
 from rated_campaigns import rated_campaign
 
+from creamtea.contract.columns import Column
 from creamtea.report import text
 from creamtea.report.build import build_report
 from creamtea.report.html import human_html, svg, to_html
 from creamtea.report.human.build import build_human
-from creamtea.report.model import TRAINING_COLUMNS, Cell, Column, Report
+from creamtea.report.model import TRAINING_COLUMNS, Cell, Report
 from creamtea.store.database import Database
 
 Fill = Callable[..., int]

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from creamtea.contract.columns import Column
 from creamtea.report import text
 from creamtea.report.build import build_report
 from creamtea.report.markdown import to_markdown
-from creamtea.report.model import Cell, Column, Delta, Report
+from creamtea.report.model import Cell, Delta, Report
 from creamtea.report.terminal import WIDTH, render
 from creamtea.store.database import Database
 

@@ -25,7 +25,7 @@ PARAMS = {"architecture": TINY, "nvs": {}, "objective": {"kind": "softmax"}}
 
 @dataclass
 class Checkpoints:
-    """`creamtea.engine.step.Checkpoints` in a folder of its own."""
+    """`creamtea.contract.step.Checkpoints` in a folder of its own."""
 
     folder: TemporaryDirectory[str] = field(default_factory=TemporaryDirectory)
 
@@ -39,7 +39,7 @@ class Checkpoints:
 
 @dataclass
 class Context:
-    """`creamtea.engine.step.StepContext` over folders."""
+    """`creamtea.contract.step.StepContext` over folders."""
 
     params: dict[str, Any]
     output: Path

@@ -8,7 +8,7 @@ import step_files
 import torch
 from step_files import Context, read_rows
 
-from creamtea.engine.step import StepCancelled, StepResult
+from creamtea.contract.step import StepCancelled, StepResult
 from creamtea.errors import StepError, StepUnavailable
 from creamtea_workers.models.build import load_model, save_model
 from creamtea_workers.search import BeamSearch

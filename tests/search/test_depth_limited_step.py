@@ -10,7 +10,7 @@ import step_files
 from step_files import Checkpoints, Context
 from toy_models import OBJECTIVES, Slow, TableModel, memory_of
 
-from creamtea.engine.step import StepCancelled, StepResult
+from creamtea.contract.step import StepCancelled, StepResult
 from creamtea_workers.search import BeamSearch, Effort, length_limit, output_layer
 from creamtea_workers.search.systems import TrainedModel
 from creamtea_workers.steps import depth_limited

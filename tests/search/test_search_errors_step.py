@@ -9,7 +9,7 @@ import pytest
 import step_files
 from step_files import Context, read_rows
 
-from creamtea.engine.step import MetricRow, StepResult
+from creamtea.contract.step import MetricRow, StepResult
 from creamtea.errors import StepError
 from creamtea_workers.search import length_limit
 from creamtea_workers.steps import decode, search_errors

@@ -11,7 +11,7 @@ import step_files
 import torch
 from step_files import Context
 
-from creamtea.engine.step import MetricRow, StepResult
+from creamtea.contract.step import MetricRow, StepResult
 from creamtea.errors import StepError
 from creamtea.stats.proportion import wilson_interval
 from creamtea.study.spec import NvsSelection

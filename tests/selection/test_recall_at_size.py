@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from step_files import Context
 
-from creamtea.engine.step import MetricRow, StepResult
+from creamtea.contract.step import MetricRow, StepResult
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.build import load_model
 from creamtea_workers.models.interface import EOS

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from sqlalchemy import func, select
 
-from creamtea.engine.step import MetricRow, PointRow, StepResult
+from creamtea.contract.step import MetricRow, PointRow, StepResult
 from creamtea.errors import StepError
 from creamtea.store.artefacts import ArtefactStore, StoredFile
 from creamtea.store.database import Database, open_database

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from creamtea.contract.keys import step_key
+from creamtea.document.canonical import canonical
 from creamtea.study.catalogue import STEP_KINDS
-from creamtea.study.keys import canonical, step_key
 from creamtea.study.loader import load_study
 from creamtea.study.plan import Plan, PlannedStep, builder, plan
 

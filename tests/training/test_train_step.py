@@ -20,7 +20,7 @@ TRAINING = {"batch_tokens": 100, "max_epochs": 2, "max_tokens": 39, "warmup": 5}
 
 
 class Context:
-    """The contract of `creamtea.engine.step.StepContext`, on folders."""
+    """The contract of `creamtea.contract.step.StepContext`, on folders."""
 
     cpus, gpus = 1, 0.0
 

@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
 from creamtea.study.loader import load_study
-from creamtea.study.mistakes import StudyErrors
 from creamtea.study.plan import plan
 from creamtea.study.summary import describe
 

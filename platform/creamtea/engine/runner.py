@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 import creamtea
-from creamtea.engine.step import Checkpoints, StepCancelled, StepFunction, StepResult
+from creamtea.contract.step import Checkpoints, StepCancelled, StepFunction, StepResult
 from creamtea.engine.task import StepOutcome, StepTask
 from creamtea.errors import CreamteaError, InfrastructureError, StepError, StepUnavailable
 from creamtea.scratch import clear_abandoned, scratch_folder
@@ -90,7 +90,7 @@ def _entrypoint(task: StepTask) -> ModuleType:
 
 
 class Context:
-    """Implements `creamtea.engine.step.StepContext` over a temporary folder."""
+    """Implements `creamtea.contract.step.StepContext` over a temporary folder."""
 
     def __init__(
         self, task: StepTask, store: ArtefactStore, folder: Path, cancelled: Callable[[], bool]

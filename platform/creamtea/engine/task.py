@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from creamtea.engine.step import MetricRow, PointRow, StepResult
+from creamtea.contract.step import MetricRow, PointRow, StepResult
 from creamtea.store.artefacts import StoredFile
 
 DEFAULT_MAX_ATTEMPTS = 4

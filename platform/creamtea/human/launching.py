@@ -13,13 +13,13 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 import creamtea
+from creamtea.document.canonical import digest
 from creamtea.errors import InputError
 from creamtea.human import audit
 from creamtea.human.campaigns import find_campaign, item_kinds
 from creamtea.human.settings import settings_of
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, Item, StudyRow
-from creamtea.study.keys import digest
 
 ALPHA = 0.05
 

@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, ValidationError
 
+from creamtea.document.mistakes import mistakes_of_pydantic
+from creamtea.document.values import Above0, BelowOne, Positive, Strict
 from creamtea.errors import InputError
-from creamtea.study.mistakes import mistakes_of_pydantic
-from creamtea.study.spec.base import Above0, BelowOne, Positive, Strict
 
 SELECTIONS = ("all", "differing", "stratified", "disagreement")
 Selection = Literal["all", "differing", "stratified", "disagreement"]

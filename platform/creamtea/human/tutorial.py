@@ -21,12 +21,12 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
+from creamtea.document.document import read_document
+from creamtea.document.mistakes import StudyErrors, mistakes_of_pydantic
+from creamtea.document.values import Strict
 from creamtea.errors import InputError
 from creamtea.human.scale import SCALES
 from creamtea.human.settings import MOST_SYSTEMS, TutorialItem
-from creamtea.study.document import read_document
-from creamtea.study.mistakes import StudyErrors, mistakes_of_pydantic
-from creamtea.study.spec.base import Strict
 
 OUTPUTS = {"contrastive-da": (2, MOST_SYSTEMS), "da": (1, 1), "da-sqm": (1, 1), "preference": (2, 2)}
 NO_SEGMENT = -1  # an item's segment_index where it is none of the test set

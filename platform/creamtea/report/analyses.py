@@ -7,6 +7,7 @@ plots draw cells of a table over the settings or row by row, or a series of the 
 
 from __future__ import annotations
 
+from creamtea.contract.columns import Column
 from creamtea.report.analysis_kinds import (
     AnalysisKind,
     CellPlot,
@@ -16,7 +17,6 @@ from creamtea.report.analysis_kinds import (
     Setting,
     TableOf,
 )
-from creamtea.report.model import Column
 from creamtea.study.spec import BeamSizes, SearchErrors
 
 # ---------------------------------------------------------------- columns that several kinds have

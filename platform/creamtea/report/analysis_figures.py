@@ -6,9 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from creamtea.contract.columns import Column
 from creamtea.report import text, vega
 from creamtea.report.analyses import ANALYSES
-from creamtea.report.model import Cell, Column, Plot, Report, Sweep
+from creamtea.report.model import Cell, Plot, Report, Sweep
 from creamtea.report.parameters import in_common
 from creamtea.report.vega import GREY, Spec
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from creamtea.report.model import Column
+from creamtea.contract.columns import Column
 
 
 class Setting(NamedTuple):

@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from creamtea.contract.columns import Column
 from creamtea.report.analyses import ANALYSES
 from creamtea.report.analysis_kinds import CellPlot, Measure, PointPlot, RowPlot, Setting
 from creamtea.report.cells import Material, Measured, absent, idioms_of, read_cell, state_of
-from creamtea.report.model import (
-    Analysis,
-    AnalysisRow,
-    AnalysisTable,
-    Cell,
-    Column,
-    Curve,
-    Plot,
-    PlotPoint,
-)
+from creamtea.report.model import Analysis, AnalysisRow, AnalysisTable, Cell, Curve, Plot, PlotPoint
 from creamtea.report.text import not_drawn
 from creamtea.stats.proportion import wilson_interval
 from creamtea.store.queries import CurvePoint, MetricValue

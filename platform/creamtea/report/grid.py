@@ -11,8 +11,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from creamtea.contract.columns import Column
 from creamtea.report import text
-from creamtea.report.model import Cell, Column, Delta
+from creamtea.report.model import Cell, Delta
 
 STATE_STYLES = {"failed": "bold red", "unavailable": "yellow", "cancelled": "yellow", "partial": "yellow"}
 

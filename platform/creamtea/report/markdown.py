@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from creamtea.contract.columns import Column
 from creamtea.report import text
 from creamtea.report.human import words
-from creamtea.report.model import (
-    Analysis,
-    AnalysisTable,
-    Cell,
-    Column,
-    HumanReport,
-    Report,
-    TestSetTable,
-)
+from creamtea.report.model import Analysis, AnalysisTable, Cell, HumanReport, Report, TestSetTable
 
 
 def to_markdown(report: Report, test_set: str | None = None) -> str:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from creamtea.contract.columns import Column
+
 SIGNIFICANT = 0.05  # family-wise, after Holm's correction
 
 # "ok": all there. "partial": a mean over some of the seeds. The rest have no value, and `note` says why.
@@ -67,18 +69,6 @@ class Cell:
     percents: dict[str, Percent] = field(default_factory=dict)  # of each baseline of the latency, in order
     delta: Delta | None = None
     words: str = ""  # shown in place of the number: a verdict, a p-value, a range of ranks
-
-
-@dataclass(frozen=True)
-class Column:
-    key: str
-    title: str
-    digits: int
-    better: str = ""  # "higher", "lower" or "" for neither
-    scale: float = 1.0  # shares are shown times 100
-    unit: str = ""  # of the shown number: "%", "ms"
-    signature: str = ""  # of a metric
-    note: str = ""  # what is measured
 
 
 # what the terminal and the web app show of a training, in this order

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from creamtea.contract.columns import Column
 from creamtea.report import describe
 from creamtea.report.cells import (
     Material,
@@ -18,7 +19,7 @@ from creamtea.report.cells import (
     state_of,
 )
 from creamtea.report.human.columns import HumanColumns
-from creamtea.report.model import Cell, Column, Delta, Percent, Row, TestSetTable
+from creamtea.report.model import Cell, Delta, Percent, Row, TestSetTable
 from creamtea.store.queries import MetricValue
 from creamtea.study.checks import metric_name
 from creamtea.study.spec import Metric, Study

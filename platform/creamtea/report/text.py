@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from creamtea.report.model import Analysis, AnalysisRow, Cell, Column, Delta, Percent
+from creamtea.contract.columns import Column
+from creamtea.report.model import Analysis, AnalysisRow, Cell, Delta, Percent
 
 STATE_WORDS = {
     "pending": "pending",

@@ -27,7 +27,7 @@ from typing import IO, Any
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
-from creamtea.engine.step import Checkpoints
+from creamtea.contract.step import Checkpoints
 from creamtea.errors import InfrastructureError, InputError, StepError
 from creamtea.scratch import scratch_folder
 
@@ -253,7 +253,7 @@ class ArtefactStore:
 
 
 class StoredCheckpoints:
-    """The checkpoints of one step in a store; implements `creamtea.engine.step.Checkpoints`."""
+    """The checkpoints of one step in a store; implements `creamtea.contract.step.Checkpoints`."""
 
     def __init__(self, store: ArtefactStore, step_key: str) -> None:
         self._store = store

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from sqlalchemy import delete, insert
 from sqlalchemy.orm import Session
 
-from creamtea.engine.step import StepResult
+from creamtea.contract.step import StepResult
 from creamtea.errors import StepError
 from creamtea.store.artefacts import ArtefactStore, StoredFile
 from creamtea.store.tables import Base, Hypothesis, Metric, Point, Segment, SegmentScore, StepFile

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.errors import InputError
 from creamtea.study.files import TextFacts, UnreadableFile, scan
-from creamtea.study.mistakes import KeyPath, Mistake, shown
 
 
 @dataclass

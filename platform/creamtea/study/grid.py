@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from creamtea.study.mistakes import KeyPath, Mistake, shown
+from creamtea.document.mistakes import KeyPath, Mistake, shown
 
 GRID_KEYS = {
     "variants": ("objective", "architecture", "nvs", "training"),

@@ -9,11 +9,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from creamtea.document.canonical import digest
+from creamtea.document.document import Document, apply_override, read_document
+from creamtea.document.mistakes import Mistake, Place, StudyErrors, mistakes_of_pydantic
 from creamtea.study.checks import check
-from creamtea.study.document import Document, apply_override, read_document
 from creamtea.study.grid import Expansion, expand
-from creamtea.study.keys import digest
-from creamtea.study.mistakes import Mistake, Place, StudyErrors, mistakes_of_pydantic
 from creamtea.study.spec import Study
 
 

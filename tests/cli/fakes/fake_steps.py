@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from creamtea.engine.step import MetricRow, StepContext, StepResult
+from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import InfrastructureError, StepError, StepUnavailable
 from creamtea.study import catalogue
 

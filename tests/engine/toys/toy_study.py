@@ -10,11 +10,11 @@ from typing import Any
 
 from sqlalchemy import select
 
+from creamtea.contract.keys import step_key
 from creamtea.engine.submission import Submission, submit
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import Event, StepRow, StudyRow
-from creamtea.study.keys import step_key
 from creamtea.study.plan import Plan, PlannedNode, PlannedStep
 from creamtea.study.spec import StepResources
 

@@ -14,8 +14,9 @@ from typing import Any
 
 import streamlit as st
 
+from creamtea.contract.columns import Column
 from creamtea.report import text
-from creamtea.report.model import AnalysisTable, Cell, Column, TestSetTable
+from creamtea.report.model import AnalysisTable, Cell, TestSetTable
 
 HERE = Path(__file__).parent
 

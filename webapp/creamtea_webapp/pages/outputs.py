@@ -9,8 +9,9 @@ from typing import Any
 
 import streamlit as st
 
+from creamtea.contract.columns import Column
 from creamtea.report.diff import differences
-from creamtea.report.model import Column, TestSetTable
+from creamtea.report.model import TestSetTable
 from creamtea.report.text import number
 from creamtea.store.queries import (
     ByDifference,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from creamtea.engine.step import StepContext
+from creamtea.contract.step import StepContext
 from creamtea.stats.bootstrap import Array
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.metrics.texts import read_jsonl

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from creamtea.engine.step import MetricRow
+from creamtea.contract.step import MetricRow
 from creamtea.study.spec import Bleu, Languages
 from creamtea_workers.analysis.rows import ratio_row, share_row
 from creamtea_workers.metrics.bleu import BleuMetric

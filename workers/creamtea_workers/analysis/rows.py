@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from creamtea.engine.step import MetricRow
+from creamtea.contract.step import MetricRow
 from creamtea.stats.bootstrap import SAMPLES, SEED, Array, ScoreFunction, bootstrap_interval
 from creamtea.stats.proportion import wilson_interval
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from creamtea.engine.step import StepContext
+from creamtea.contract.step import StepContext
 from creamtea.settings import Settings
 from creamtea.study import spec
 from creamtea_workers.metrics.bleu import BleuMetric

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 
-from creamtea.engine.step import Checkpoints
+from creamtea.contract.step import Checkpoints
 from creamtea_workers.search.exact import ExactHypothesis
 from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.translator import Translation

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from pydantic import TypeAdapter
 
-from creamtea.engine.step import StepContext
+from creamtea.contract.step import StepContext
 from creamtea.errors import StepError, StepUnavailable
 from creamtea.study.spec import Exact, NvsSelection, Precision, Search, Selection
 from creamtea_workers.corpora.subwords import SubwordModel

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from creamtea.engine.step import StepContext
+from creamtea.contract.step import StepContext
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.metrics.texts import read_jsonl
 from creamtea_workers.models.interface import EOS, TranslationModel

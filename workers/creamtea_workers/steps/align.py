@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from creamtea.engine.step import MetricRow, PointRow, StepContext, StepResult
+from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.study.spec import Alignment
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import UserFile, read_lines

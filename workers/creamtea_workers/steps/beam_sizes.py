@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from creamtea.engine.step import MetricRow, PointRow, StepContext, StepResult
+from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea_workers.analysis.outputs import output_rows
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from creamtea.engine.step import MetricRow, StepContext, StepResult
+from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea.stats.bootstrap import paired_bootstrap
 from creamtea.stats.randomization import paired_randomization

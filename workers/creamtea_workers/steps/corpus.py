@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from creamtea.engine.step import MetricRow, StepContext, StepResult
+from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea.study.spec import Corpus, FilesCorpus, Ibm3Corpus, SyntheticCorpus
 from creamtea_workers.corpora.counted import Counts, Translator

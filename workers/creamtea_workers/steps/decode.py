@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from creamtea.engine.step import MetricRow, StepContext, StepResult
+from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea_workers.analysis.rows import NO_SEGMENTS, mean_row, share_row
 from creamtea_workers.corpora.subwords import SubwordModel

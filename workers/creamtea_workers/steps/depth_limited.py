@@ -11,7 +11,7 @@ from functools import partial
 
 import torch
 
-from creamtea.engine.step import MetricRow, PointRow, StepContext, StepResult
+from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea_workers.analysis.rows import share_row
 from creamtea_workers.corpora.subwords import SubwordModel

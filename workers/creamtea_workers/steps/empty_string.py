@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from creamtea.engine.step import MetricRow, PointRow, StepContext, StepResult
+from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea_workers.analysis.rows import NO_SEGMENTS, mean_row, share_row
 from creamtea_workers.corpora.subwords import SubwordModel

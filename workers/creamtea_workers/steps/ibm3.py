@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from creamtea.engine.step import MetricRow, PointRow, StepContext, StepResult
+from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea_workers.corpora.counted import count, known
 from creamtea_workers.corpora.subwords import SubwordModel

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from creamtea.engine.step import MetricRow, StepContext, StepResult
+from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea.stats.bootstrap import SEED, Array
 from creamtea.stats.percentiles import RESAMPLES, median_interval, repetition_percentiles

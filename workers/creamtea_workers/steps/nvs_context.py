@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from creamtea.engine.step import MetricRow, PointRow, StepContext, StepResult
+from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.stats.proportion import wilson_interval
 from creamtea.study.spec import NvsSelection
 from creamtea_workers.runtime import prepare_torch

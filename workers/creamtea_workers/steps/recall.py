@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from creamtea.engine.step import MetricRow, PointRow, StepContext, StepResult
+from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.stats.bootstrap import SAMPLES, SEED, bootstrap_interval
 from creamtea.study.spec import FullVocabulary, LexiconSelection, NvsSelection, Recall, Selection
 from creamtea_workers.runtime import prepare_torch

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from creamtea.engine.step import MetricRow, PointRow, StepContext, StepResult
+from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.stats.bootstrap import Array, ScoreFunction, bootstrap_interval, paired_bootstrap
 from creamtea.study.spec import NvsSelection
 from creamtea_workers.models.interface import EOS, TranslationModel

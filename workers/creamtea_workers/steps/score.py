@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from creamtea.engine.step import MetricRow, StepContext, StepResult
+from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.stats.bootstrap import SAMPLES, SEED, bootstrap_interval
 from creamtea_workers.metrics import build_metric
 from creamtea_workers.metrics.base import Array

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from creamtea.engine.step import MetricRow, PointRow, StepContext, StepResult
+from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea.study.spec import Beam
 from creamtea_workers.analysis.outputs import output_rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from creamtea.engine.step import MetricRow, StepContext, StepResult
+from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.study.spec import Subwords
 from creamtea_workers.corpora.subwords import SubwordModel, train_subwords
 

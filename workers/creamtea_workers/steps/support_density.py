@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from creamtea.engine.step import MetricRow, PointRow, StepContext, StepResult
+from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.stats.bootstrap import Array
 from creamtea.stats.pooled import pooled_median
 from creamtea_workers.analysis.forced import References

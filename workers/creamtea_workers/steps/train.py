@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from creamtea.engine.step import MetricRow, PointRow, StepContext, StepResult
+from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea.study.spec import Training
 from creamtea_workers.corpora.batches import Pairs

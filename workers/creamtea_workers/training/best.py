@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from creamtea.engine.step import Checkpoints
+from creamtea.contract.step import Checkpoints
 from creamtea.study.spec import Keep
 from creamtea_workers.training.checkpoint import Best, load, save
 

@@ -1,6 +1,6 @@
 """What a training needs to go on exactly where it stopped, as plain tensors and JSON-like values.
 
-Saves are atomic (`creamtea.engine.step.Checkpoints`); files are read with `weights_only`, so that a
+Saves are atomic (`creamtea.contract.step.Checkpoints`); files are read with `weights_only`, so that a
 checkpoint can hold no code.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from creamtea.engine.step import Checkpoints
+from creamtea.contract.step import Checkpoints
 
 MAIN = "training.pt"
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from creamtea.engine.step import Checkpoints
+from creamtea.contract.step import Checkpoints
 from creamtea.errors import StepError
 from creamtea.study.spec import Architecture, Nvs, Training
 from creamtea_workers.corpora.batches import Batch, Pairs, plan_epoch

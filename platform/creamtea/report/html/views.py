@@ -5,17 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from creamtea.contract.columns import Column
 from creamtea.report import text
 from creamtea.report.human import words
-from creamtea.report.model import (
-    TRAINING_COLUMNS,
-    Analysis,
-    Cell,
-    Column,
-    HumanReport,
-    Report,
-    TestSetTable,
-)
+from creamtea.report.model import TRAINING_COLUMNS, Analysis, Cell, HumanReport, Report, TestSetTable
 
 
 @dataclass(frozen=True)

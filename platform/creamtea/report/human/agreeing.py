@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy.orm import Session
 
+from creamtea.contract.columns import Column
 from creamtea.human.results import Array, Integers, Ratings
 from creamtea.report.human.comparing import ITEMS
 from creamtea.report.human.material import (
@@ -20,7 +21,7 @@ from creamtea.report.human.material import (
     shown_texts,
     table,
 )
-from creamtea.report.model import AnalysisRow, Column, Dispute, HumanTable
+from creamtea.report.model import AnalysisRow, Dispute, HumanTable
 from creamtea.stats.agreement import intraclass, krippendorff_alpha
 from creamtea.stats.bootstrap import SAMPLES
 from creamtea.stats.raters import largest_spread, rater_agreement

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from creamtea.report.model import SIGNIFICANT, AnalysisTable, Cell, Column, Delta, HumanReport
+from creamtea.contract.columns import Column
+from creamtea.report.model import SIGNIFICANT, AnalysisTable, Cell, Delta, HumanReport
 from creamtea.stats.verdict import Outcome
 
 DECIDED = (Outcome.BETTER.value, Outcome.WORSE.value)

@@ -9,9 +9,10 @@ from itertools import combinations
 import numpy as np
 from scipy import stats
 
+from creamtea.contract.columns import Column
 from creamtea.report.cells import corrected
 from creamtea.report.human.material import Judged, count, estimate, number, p_value, table
-from creamtea.report.model import AnalysisRow, Cell, Column, HumanTable
+from creamtea.report.model import AnalysisRow, Cell, HumanTable
 from creamtea.stats.crossed import FEW_RATERS, CrossedComparison, crossed_comparisons
 from creamtea.stats.estimate import mean_estimate
 from creamtea.stats.paired import FLIPS, PairedComparison, compare_paired

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from creamtea.contract.columns import Column
 from creamtea.report import vega
-from creamtea.report.model import Column, HumanReport
+from creamtea.report.model import HumanReport
 from creamtea.report.vega import Spec
 
 

@@ -9,10 +9,11 @@ import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from creamtea.contract.columns import Column
 from creamtea.human.results import Array, Ratings
 from creamtea.human.settings import USUAL_DELTA
 from creamtea.report import text
-from creamtea.report.model import AnalysisRow, AnalysisTable, Cell, Column, HumanTable
+from creamtea.report.model import AnalysisRow, AnalysisTable, Cell, HumanTable
 from creamtea.stats.estimate import MeanEstimate
 from creamtea.store.tables import Item
 

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from creamtea.contract.columns import Column
 from creamtea.human.results import Array, Integers, Ratings
 from creamtea.report import describe
 from creamtea.report.cells import Material
 from creamtea.report.human.material import MOST_TEXTS, Judged, count, plain, shown_texts, table
-from creamtea.report.model import AnalysisRow, Column, Disagreement, HumanTable
+from creamtea.report.model import AnalysisRow, Disagreement, HumanTable
 from creamtea.stats.human_metric import (
     Grouping,
     Kind,

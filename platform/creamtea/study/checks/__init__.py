@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from creamtea.document.mistakes import Mistake
 from creamtea.study.checks.measuring import check_analyses, check_latency, check_resources
 from creamtea.study.checks.metrics import check_metrics, metric_name
 from creamtea.study.checks.reading import Groups
 from creamtea.study.checks.systems import check_baseline, check_systems
 from creamtea.study.checks.texts import check_alignment, check_corpora, check_test_sets
 from creamtea.study.checks.variants import check_variants
-from creamtea.study.mistakes import Mistake
 
 __all__ = ["check", "metric_name"]
 

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from creamtea.document.mistakes import KeyPath, Mistake, one_of
 from creamtea.study.catalogue import STEP_KINDS
 from creamtea.study.checks.reading import Groups, blocks, kind_of, known, known_names, named, parsed
-from creamtea.study.mistakes import KeyPath, Mistake, one_of
 from creamtea.study.spec import Alignment, RecallAtSize
 
 NEEDS_HEAD = ("recall_at_size", "nvs_context")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from creamtea.document.mistakes import Mistake
 from creamtea.study.checks.reading import parsed
-from creamtea.study.mistakes import Mistake
 from creamtea.study.spec import Metric
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from creamtea.study.mistakes import KeyPath, Mistake, one_of, shown
+from creamtea.document.mistakes import KeyPath, Mistake, one_of, shown
 
 T = TypeVar("T")
 Groups = dict[str, dict[str, list[str]]]  # the members of grids: section, grid (`creamtea.study.grid`)

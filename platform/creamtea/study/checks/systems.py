@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from creamtea.document.mistakes import KeyPath, Mistake, one_of, shown
 from creamtea.study.checks.reading import Groups, blocks, kind_of, known, known_names, named, parsed
-from creamtea.study.mistakes import KeyPath, Mistake, one_of, shown
 from creamtea.study.spec import Alignment, LexiconSelection, StepResources, Subwords
 
 NO_NORMALISATION = (

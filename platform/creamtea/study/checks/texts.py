@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from creamtea.document.mistakes import KeyPath, Mistake, one_of, shown
 from creamtea.study.checks.reading import Groups, blocks, kind_of, known, named, parsed
-from creamtea.study.mistakes import KeyPath, Mistake, one_of, shown
 from creamtea.study.spec import Alignment, Recall
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.study.checks.reading import Groups, blocks, kind_of, known, named, parsed, repeated
-from creamtea.study.mistakes import KeyPath, Mistake, shown
 from creamtea.study.spec import Architecture, Training
 from creamtea.study.spec.variants import MAX_ALPHA, MIN_ALPHA
 

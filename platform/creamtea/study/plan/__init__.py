@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from creamtea.document.mistakes import Mistake, StudyErrors
 from creamtea.errors import InputError
 from creamtea.study.data_files import DataFiles
-from creamtea.study.mistakes import Mistake, StudyErrors
 from creamtea.study.plan.analyses import Analyses
 from creamtea.study.plan.builder import Builder
 from creamtea.study.plan.model import Plan, PlannedNode, PlannedStep

@@ -7,9 +7,9 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from creamtea.contract.keys import step_key
 from creamtea.study.catalogue import STEP_KINDS
 from creamtea.study.data_files import DataFiles
-from creamtea.study.keys import step_key
 from creamtea.study.plan.model import Plan, PlannedNode, PlannedStep
 from creamtea.study.spec import StepResources, Study
 

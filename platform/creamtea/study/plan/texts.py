@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from creamtea.study.mistakes import KeyPath
+from creamtea.document.mistakes import KeyPath
 from creamtea.study.plan.builder import Builder, Inputs, dump
 from creamtea.study.spec import (
     FilesCorpus,

@@ -7,6 +7,15 @@ the dumped dictionaries as step parameters and validate them again with the same
 
 from __future__ import annotations
 
+from creamtea.document.values import (
+    Above0,
+    BelowOne,
+    Name,
+    Positive,
+    Seed,
+    Share,
+    Strict,
+)
 from creamtea.study.spec.analyses import (
     Analysis,
     BeamSizes,
@@ -17,15 +26,6 @@ from creamtea.study.spec.analyses import (
     RecallAtSize,
     SearchErrors,
     SupportDensity,
-)
-from creamtea.study.spec.base import (
-    Above0,
-    BelowOne,
-    Name,
-    Positive,
-    Seed,
-    Share,
-    Strict,
 )
 from creamtea.study.spec.data import (
     Alignment,

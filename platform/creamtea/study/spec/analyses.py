@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from creamtea.study.spec.base import Above0, Name, Positive, Share, Strict
+from creamtea.document.values import Above0, Name, Positive, Share, Strict
 
 Width = Annotated[int, Field(ge=1, le=1000)]
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from creamtea.study.spec.base import Name, Positive, Seed, Share, Strict
+from creamtea.document.values import Name, Positive, Seed, Share, Strict
 
 
 class Bleu(Strict):

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from creamtea.study.spec.base import Above0, BelowOne, Name, Positive, Seed, Strict
+from creamtea.document.values import Above0, BelowOne, Name, Positive, Seed, Strict
 
 # ---------------------------------------------------------------- selections
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from creamtea.study.spec.base import Above0, BelowOne, Name, Positive, Seed, Strict
+from creamtea.document.values import Above0, BelowOne, Name, Positive, Seed, Strict
 
 # ---------------------------------------------------------------- objectives
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import Field
 
+from creamtea.document.values import Name, Positive, Strict
 from creamtea.study.spec.analyses import Analysis
-from creamtea.study.spec.base import Name, Positive, Strict
 from creamtea.study.spec.data import Alignment, Corpus, Subwords, TestSet
 from creamtea.study.spec.measuring import Bleu, Chrf, Latency, Metric, Recall, Significance
 from creamtea.study.spec.systems import System

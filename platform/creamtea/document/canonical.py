@@ -1,10 +1,9 @@
-"""Canonical JSON and the keys made of it: equal content, equal key, on every machine."""
+"""Canonical JSON and its digest: equal content, equal digest, on every machine."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -15,8 +14,3 @@ def canonical(value: Any) -> str:
 
 def digest(value: Any) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()
-
-
-def step_key(kind: str, version: int, params: Mapping[str, Any], inputs: Mapping[str, Sequence[str]]) -> str:
-    """`inputs`: the keys of the input steps by role, in the plan's order."""
-    return digest({"kind": kind, "version": version, "params": params, "inputs": inputs})

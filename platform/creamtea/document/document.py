@@ -15,8 +15,8 @@ from typing import Any
 
 import yaml
 
+from creamtea.document.mistakes import KeyPath, Mistake, Place, StudyErrors, shown
 from creamtea.errors import InputError
-from creamtea.study.mistakes import KeyPath, Mistake, Place, StudyErrors, shown
 
 MAX_BYTES = 1_000_000
 MAX_VALUES = 50_000  # after aliases are expanded
