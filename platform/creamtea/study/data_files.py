@@ -38,10 +38,9 @@ class DataFiles:
         known = {path: self._facts.get(path) for path in paths}
         return {path: facts.digest for path, facts in known.items() if facts is not None}
 
-    def checkpoint(self, path: str) -> dict[str, str]:
-        """{path: sha256} of a metric's checkpoint; empty where no such file lies: then it is a name."""
-        place = None if self.root is None else self.root / path
-        if place is None or not place.is_file():
+    def checkpoint(self, path: str | None) -> dict[str, str]:
+        """{path: sha256} of a metric's checkpoint; empty if there is no such file: then it is a name."""
+        if path is None or self.root is None or not (place := self.root / path).is_file():
             return {}
         with place.open("rb") as file:
             return {path: hashlib.file_digest(file, "sha256").hexdigest()}

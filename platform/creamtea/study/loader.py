@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from creamtea.document.canonical import digest
 from creamtea.document.document import Document, apply_override, read_document
 from creamtea.document.mistakes import Mistake, Place, StudyErrors, mistakes_of_pydantic
+from creamtea.document.raw import RawStudy
 from creamtea.study.checks import check
 from creamtea.study.grid import Expansion, expand
 from creamtea.study.spec import Study
@@ -41,7 +42,7 @@ def load_study(path: Path, overrides: Sequence[str] = ()) -> LoadedStudy:
         apply_override(document, text, order)
     expansion = expand(document.data)
     mistakes = [*document.mistakes, *expansion.mistakes]
-    later = check(expansion.data, expansion.groups)
+    later = check(RawStudy(expansion.data, expansion.groups))
     study = None
     try:
         study = Study.model_validate(expansion.data)

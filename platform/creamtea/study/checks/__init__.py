@@ -1,35 +1,40 @@
 """What must hold between the parts of a study, beyond the shape of each part.
 
-The checks read the expanded raw document, so that they say their part even where another part is
-malformed: what they cannot read they pass over, since the validation reports it.
+Methods check themselves (`creamtea.methods.family.Method.check`); here are the checks of what is no method.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from creamtea.document.mistakes import Mistake
-from creamtea.study.checks.measuring import check_analyses, check_latency, check_resources
-from creamtea.study.checks.metrics import check_metrics, metric_name
-from creamtea.study.checks.reading import Groups
+from creamtea.document.raw import RawStudy
+from creamtea.methods.analysis import ANALYSES
+from creamtea.methods.corpora import CORPORA
+from creamtea.methods.test_sets import TEST_SETS
+from creamtea.study.checks.measuring import check_latency, check_metrics, check_resources
 from creamtea.study.checks.systems import check_baseline, check_systems
-from creamtea.study.checks.texts import check_alignment, check_corpora, check_test_sets
+from creamtea.study.checks.texts import check_alignment
 from creamtea.study.checks.variants import check_variants
 
-__all__ = ["check", "metric_name"]
+__all__ = ["check"]
+
+SECTIONS = {"corpora": CORPORA, "test_sets": TEST_SETS, "analyses": ANALYSES}
 
 
-def check(data: dict[str, Any], groups: Groups) -> list[Mistake]:
-    """All the mistakes between parts. `groups` are the grids' members (`creamtea.study.grid`)."""
+def check(study: RawStudy) -> list[Mistake]:
+    """All the mistakes between parts."""
+    of_methods = [
+        mistake
+        for section, family in SECTIONS.items()
+        for name, block in study.blocks(section)
+        for mistake in family.check((section, name), block, study)
+    ]
     return [
-        *check_corpora(data, groups),
-        *check_variants(data, groups),
-        *check_systems(data, groups),
-        *check_test_sets(data, groups),
-        *check_alignment(data),
-        *check_baseline(data, groups),
-        *check_metrics(data),
-        *check_latency(data, groups),
-        *check_analyses(data, groups),
-        *check_resources(data),
+        *of_methods,
+        *check_variants(study),
+        *check_systems(study),
+        *check_alignment(study),
+        *check_baseline(study),
+        *check_metrics(study),
+        *check_latency(study),
+        *check_resources(study),
     ]

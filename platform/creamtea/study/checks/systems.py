@@ -1,128 +1,108 @@
-"""Systems: what their variants must bring, and combinations that make no sense, with the reason."""
+"""Systems: what their variants must bring, and precisions and baselines that do not fit."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 from creamtea.document.mistakes import KeyPath, Mistake, one_of, shown
-from creamtea.study.checks.reading import Groups, blocks, kind_of, known, known_names, named, parsed
-from creamtea.study.spec import Alignment, LexiconSelection, StepResources, Subwords
-
-NO_NORMALISATION = (
-    "no length_normalization: exact search prunes by a score that only falls as a hypothesis grows, which a "
-    "normalised one does not"
-)
-NO_INT8 = (
-    "fp32: exact search compares prefixes of all lengths, whose scores int8 rounds otherwise in each batch, "
-    "so that nothing is proved"
-)
-SCORED = ("", "greedy", "beam", "exact")  # searches for a high score, of which `empty_string` takes all
+from creamtea.document.raw import Block, RawStudy, kind_of, parsed
+from creamtea.methods.analysis import ANALYSES
+from creamtea.methods.precisions import PRECISIONS
+from creamtea.methods.searches import SEARCHES
+from creamtea.methods.selections import SELECTIONS
+from creamtea.study.spec import StepResources
 
 
-def check_systems(data: dict[str, Any], groups: Groups) -> Iterator[Mistake]:
-    alignment = parsed(Alignment, data.get("alignment", {}))
-    largest = alignment.max_k if alignment else sys.maxsize
-    for name, system in blocks(data, "systems"):
-        at: tuple[str, ...] = ("systems", name)
-        yield from known(data, groups, at, system, "variant", "variants")
-        selection = system.get("selection")
-        variant = named(data, "variants", system.get("variant"))
-        if kind_of(selection) == "nvs" and variant is not None and variant.get("nvs") is None:
-            found = "nvs, but the variant has no NVS head"
-            allowed = "full or lexicon, or a block `nvs: {}` in the variant"
-            yield Mistake((*at, "selection", "kind"), found, allowed)
-        lexicon = parsed(LexiconSelection, selection)
-        if lexicon and lexicon.k > largest:
-            yield Mistake((*at, "selection", "k"), str(lexicon.k), f"at most alignment.max_k = {largest}")
-        yield from _check_search((*at, "search"), data, system, variant)
-        yield from _check_precision((*at, "precision"), data, name, system)
-        yield from known_names(data, groups, (*at, "test_sets"), system.get("test_sets") or None, "test_sets")
-        yield from known(data, groups, at, system, "baseline", "systems")
-        yield from _check_pairing(at, data, name, system)
+def check_systems(study: RawStudy) -> Iterator[Mistake]:
+    for name, system in study.blocks("systems"):
+        path: KeyPath = ("systems", name)
+        yield from study.unknown_key(path, system, "variant", "variants")
+        yield from _check_head((*path, "selection", "kind"), system, study)
+        yield from SELECTIONS.check((*path, "selection"), system.get("selection"), study)
+        yield from SEARCHES.check((*path, "search"), system.get("search"), study)
+        yield from _check_precision((*path, "precision"), name, system, study)
+        yield from study.unknown_names((*path, "test_sets"), system.get("test_sets") or None, "test_sets")
+        yield from study.unknown_key(path, system, "baseline", "systems")
+        yield from _check_pairing(path, name, system, study)
 
 
-def _check_search(
-    path: KeyPath, data: dict[str, Any], system: dict[str, Any], variant: dict[str, Any] | None
-) -> Iterator[Mistake]:
-    search = system.get("search")
-    if not isinstance(search, dict):
-        return
-    if kind_of(search) == "exact" and "length_normalization" in search:
-        found = f"{shown(search['length_normalization'])} in an exact search"
-        yield Mistake((*path, "length_normalization"), found, NO_NORMALISATION, settled=True)
-    size = parsed(Subwords, named(data, "subwords", (variant or {}).get("subwords")) or None)
-    for key in ("width", "beam", "top_k"):
-        value = search.get(key)
-        if size and isinstance(value, int) and value > size.vocabulary:
-            found = f"{value:,}, of {size.vocabulary:,} subwords"
-            yield Mistake((*path, key), found, "at most the size of the vocabulary")
+def _check_head(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mistake]:
+    selection = SELECTIONS.kinds.get(kind_of(system.get("selection")))
+    variant = study.named("variants", system.get("variant"))
+    if selection and selection.needs_head and variant is not None and variant.get("nvs") is None:
+        without = [kind for kind, other in SELECTIONS.kinds.items() if not other.needs_head]
+        found = f"{kind_of(system.get('selection'))}, but the variant has no NVS head"
+        yield Mistake(path, found, f"{' or '.join(without)}, or a block `nvs: {{}}` in the variant")
 
 
-def _check_precision(
-    path: KeyPath, data: dict[str, Any], name: str, system: dict[str, Any]
-) -> Iterator[Mistake]:
+def _check_precision(path: KeyPath, name: str, system: Block, study: RawStudy) -> Iterator[Mistake]:
     precision = system.get("precision")
-    if precision == "int8" and kind_of(system.get("search")) == "exact":
-        yield Mistake(path, "int8 with exact search", NO_INT8)
-    if precision not in ("fp16", "int8"):
+    facts = PRECISIONS.get(precision) if isinstance(precision, str) else None
+    if facts is None:
         return
-    steps: dict[str, bool] = {}  # whether each is given a GPU
-    for kind in _steps_that_run(data, name, system):
-        resources = parsed(StepResources, named(data, "resources", kind) or {})
+    search = SEARCHES.kinds.get(kind_of(system.get("search")))
+    if search and facts.name in search.excluded_precisions:
+        reason = search.excluded_precisions[facts.name]
+        yield Mistake(path, f"{facts.name} with {search.title}", f"another precision: {reason}")
+    on_gpu: dict[str, bool] = {}  # whether each step that runs the system is given a GPU
+    for kind in _steps_that_run(name, system, study):
+        resources = parsed(StepResources, study.named("resources", kind) or {})
         if resources is not None:
-            steps[f"resources.{kind}"] = resources.gpus > 0
-    places = " and ".join(place for place, gpu in steps.items() if gpu == (precision == "int8"))
-    if places and precision == "fp16":
-        allowed = f"fp32, bf16 or int8, or `gpus: 1` in {places} (fp16 is for GPUs)"
-        yield Mistake(path, "fp16 on a CPU", allowed)
-    elif places:
-        yield Mistake(path, "int8 on a GPU", f"fp32, bf16 or fp16, or no gpus in {places}")
+            on_gpu[f"resources.{kind}"] = resources.gpus > 0
+    for gpu, device in ((False, "cpu"), (True, "gpu")):
+        places = " and ".join(place for place, has_gpu in on_gpu.items() if has_gpu == gpu)
+        if places and device not in facts.devices:
+            others = [other.name for other in PRECISIONS.values() if device in other.devices]
+            remedy = f"no gpus in {places}" if gpu else f"`gpus: 1` in {places}"
+            yield Mistake(path, f"{facts.name} on a {device.upper()}", f"{', '.join(others)}, or {remedy}")
 
 
-def _steps_that_run(data: dict[str, Any], name: str, system: dict[str, Any]) -> Iterator[str]:
+def _steps_that_run(name: str, system: Block, study: RawStudy) -> Iterator[str]:
     """The kinds of the steps that load a system's model in the system's precision."""
     yield "decode"
-    latency = data.get("latency")
+    latency = study.data.get("latency")
     if isinstance(latency, dict) and _names(latency.get("systems"), name, otherwise=True):
         yield "latency"
-    scored = kind_of(system.get("selection")) in ("", "full") and kind_of(system.get("search")) in SCORED
-    for _, analysis in blocks(data, "analyses"):
-        if kind_of(analysis) == "empty_string" and _names(analysis.get("systems"), name, otherwise=scored):
-            yield "empty_string"
-            return
+    for kind in {kind_of(block) for _, block in study.blocks("analyses")}:
+        analysis = ANALYSES.kinds.get(kind)
+        if analysis is None or analysis.rows != "system":
+            continue
+        blocks = [block for _, block in study.blocks("analyses") if kind_of(block) == kind]
+        if any(_names(block.get("systems"), name, analysis.fits(system)) for block in blocks):
+            yield kind
 
 
 def _names(chosen: Any, name: str, otherwise: bool) -> bool:
     return name in chosen if isinstance(chosen, list) else otherwise
 
 
-def _check_pairing(at: KeyPath, data: dict[str, Any], name: str, system: dict[str, Any]) -> Iterator[Mistake]:
+def _check_pairing(path: KeyPath, name: str, system: Block, study: RawStudy) -> Iterator[Mistake]:
     """What a system is compared with must translate the same test sets, and be a baseline itself."""
     chosen = system.get("baseline")
     own = isinstance(chosen, str)
-    baseline = chosen if own else data.get("baseline")
-    other = named(data, "systems", baseline)
+    baseline = chosen if own else study.data.get("baseline")
+    other = study.named("systems", baseline)
     if other is None or baseline == name:
         return
-    path = (*at, "baseline") if own else (*at, "test_sets")
+    at = (*path, "baseline") if own else (*path, "test_sets")
     if own and other.get("baseline") not in (None, baseline):
-        yield Mistake(path, f"{baseline}, which is compared with {shown(other['baseline'])}", "a baseline")
-    every = [test_set for test_set, _ in blocks(data, "test_sets")]
+        yield Mistake(at, f"{baseline}, which is compared with {shown(other['baseline'])}", "a baseline")
+    every = [test_set for test_set, _ in study.blocks("test_sets")]
     sets = [entry.get("test_sets") or every for entry in (system, other)]
     if all(isinstance(names, list) for names in sets):
         missing = [test_set for test_set in sets[0] if test_set not in sets[1]]
         if missing:
             found = f"{', '.join(map(str, missing))}, which {baseline} does not translate"
-            yield Mistake(path, found, f"a `baseline` that translates all of {name}'s test sets")
+            yield Mistake(at, found, f"a `baseline` that translates all of {name}'s test sets")
 
 
-def check_baseline(data: dict[str, Any], groups: Groups) -> Iterator[Mistake]:
-    baseline, systems = data.get("baseline"), data.get("systems")
+def check_baseline(study: RawStudy) -> Iterator[Mistake]:
+    baseline, systems = study.data.get("baseline"), study.data.get("systems")
     if not isinstance(baseline, str) or not isinstance(systems, dict) or baseline in systems:
         return
-    if members := groups["systems"].get(baseline):
-        yield Mistake(("baseline",), f"{shown(baseline)}, a grid", one_of(members, what="one of its members"))
+    if members := study.groups["systems"].get(baseline):
+        allowed = one_of(members, what="one of its members")
+        yield Mistake(("baseline",), f"{shown(baseline)}, a grid", allowed)
     else:
         yield Mistake(("baseline",), shown(baseline), one_of(systems, baseline, "a system"))

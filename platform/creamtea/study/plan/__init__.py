@@ -20,11 +20,9 @@ from pathlib import Path
 from creamtea.document.mistakes import Mistake, StudyErrors
 from creamtea.errors import InputError
 from creamtea.study.data_files import DataFiles
-from creamtea.study.plan.analyses import Analyses
 from creamtea.study.plan.builder import Builder
 from creamtea.study.plan.model import Plan, PlannedNode, PlannedStep
-from creamtea.study.plan.systems import Systems
-from creamtea.study.plan.texts import Texts
+from creamtea.study.plan.planner import StudyPlanner
 from creamtea.study.spec import Study
 
 __all__ = ["Plan", "PlannedNode", "PlannedStep", "plan"]
@@ -47,8 +45,8 @@ def plan(study: Study, data: Path | None, errors: ErrorMaker | None = None) -> P
 
 
 def _plan(study: Study, builder: Builder) -> None:
-    texts = Texts(builder)
-    systems = Systems(builder, texts)
+    planner = StudyPlanner(builder)
+    texts, systems = planner.texts, planner.systems
     for name, variant in study.variants.items():
         for seed in variant.seeds:
             systems.train(name, seed)
@@ -62,8 +60,7 @@ def _plan(study: Study, builder: Builder) -> None:
         if name != study.baseline_of(name):
             for test_set in study.test_sets_of(name):
                 systems.compare(name, test_set)
-    analyses = Analyses(systems)
-    for name in study.analyses:
-        analyses.add(name)
+    for name, analysis in study.analyses.items():
+        analysis.plan(name, planner)
     if study.latency:
-        systems.latency()
+        systems.latency(study.latency)

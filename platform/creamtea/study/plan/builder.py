@@ -3,43 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-from pydantic import BaseModel
+from typing import Any, TypeVar
 
 from creamtea.contract.keys import step_key
-from creamtea.study.catalogue import STEP_KINDS
+from creamtea.contract.kind import StepKind, StepParams
+from creamtea.methods.plugins import plugins_of
 from creamtea.study.data_files import DataFiles
 from creamtea.study.plan.model import Plan, PlannedNode, PlannedStep
 from creamtea.study.spec import StepResources, Study
 
 Inputs = Mapping[str, Sequence[str]]
-
-
-def dump(model: BaseModel) -> dict[str, Any]:
-    return model.model_dump(mode="json")
+P = TypeVar("P", bound=StepParams)
 
 
 class Builder:
     def __init__(self, study: Study, files: DataFiles) -> None:
         self.study, self.files = study, files
-        self.languages = dump(study.languages)
         self.result = Plan(study.name)
         self._keys: set[str] = set()
         self._nodes: set[str] = set()
 
     def add(
         self,
-        node: str,
-        params: dict[str, Any],
+        kind: StepKind[P],
+        place: str,
+        params: P,
         inputs: Inputs,
         labels: dict[str, Any],
         paths: Sequence[str] = (),
     ) -> str:
-        """A node (once) with its step (once); the node's name begins with the step's kind. The step's key."""
-        kind = STEP_KINDS[node.partition("/")[0]]
+        """A place of the study (once) with its step (once); the step's key. `paths` are the user's files."""
         roles = {role: list(keys) for role, keys in inputs.items()}
-        key = step_key(kind.name, kind.version, params, roles)
+        plugins = plugins_of(kind, params)
+        key = step_key(kind.name, kind.version, params.to_json(), roles, plugins)
+        node = f"{kind.name}/{place}" if place else kind.name
         if node not in self._nodes:
             self._nodes.add(node)
             self.result.nodes.append(PlannedNode(node, key, labels))
@@ -49,10 +46,11 @@ class Builder:
                 key=key,
                 kind=kind.name,
                 version=kind.version,
-                params=params,
+                params=params.to_json(),
                 inputs=roles,
                 resources=self._resources(kind.name),
                 exclusive=kind.exclusive,
+                plugins=plugins,
                 locations=self.files.locations(paths),
             )
             self.result.steps.append(step)

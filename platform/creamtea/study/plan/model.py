@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from creamtea.study.catalogue import STEP_KINDS
+from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.study.spec import StepResources
 
 
@@ -19,6 +19,7 @@ class PlannedStep:
     inputs: dict[str, list[str]]  # role: keys of steps
     resources: StepResources
     exclusive: bool  # starts only when nothing else runs, and nothing starts beside it
+    plugins: dict[str, str]  # distributions that its methods come from, with their versions
     locations: dict[str, str]  # a user's path as in the parameters -> where it is on this machine
 
 

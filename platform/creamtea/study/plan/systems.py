@@ -4,10 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from creamtea.study.checks import metric_name
-from creamtea.study.plan.builder import Builder, dump
+from creamtea.methods.measuring import Latency
+from creamtea.methods.metrics import Metric
+from creamtea.methods.selections import Selection
+from creamtea.steps.systems import (
+    COMPARE,
+    DECODE,
+    LATENCY,
+    RECALL,
+    SCORE,
+    TRAIN,
+    CompareParams,
+    DecodeParams,
+    LatencyParams,
+    RecallParams,
+    ScoreParams,
+    TimedSystem,
+    TrainParams,
+)
+from creamtea.study.plan.builder import Builder
 from creamtea.study.plan.texts import Texts
-from creamtea.study.spec import FullVocabulary, Metric, Precision, Search, Selection, System
+from creamtea.study.spec import System
+
+Inputs = dict[str, list[str]]
 
 
 class Systems:
@@ -17,51 +36,51 @@ class Systems:
         self.builder, self.texts, self.study = builder, texts, builder.study
         self.decode: dict[tuple[str, int, str], str] = {}  # system, seed, test set
         self.score: dict[tuple[str, int, str, str], str] = {}  # system, seed, test set, metric
-        self.checkpoints = {metric_name(metric): self._checkpoint(metric) for metric in self.study.metrics}
-
-    def _checkpoint(self, metric: Metric) -> dict[str, Any]:
-        """Parameters that pin a metric's model by its content, where it is a file and not a name."""
-        digests = self.builder.files.checkpoint(metric.model) if metric.kind == "comet" else {}
-        return {"digests": digests} if digests else {}
+        # digests that pin a metric's model by its content, where it is a file and not a name
+        self.checkpoints = {
+            metric.name(): self.builder.files.checkpoint(metric.checkpoint()) for metric in self.study.metrics
+        }
 
     def seeds(self, system: str) -> list[int]:
         return self.study.variants[self.study.systems[system].variant].seeds
 
     def train(self, name: str, seed: int) -> str:
         variant = self.study.variants[name]
-        params = {
-            "objective": dump(variant.objective),
-            "architecture": dump(variant.architecture),
-            "nvs": dump(variant.nvs) if variant.nvs else None,
-            "training": dump(variant.training),
-            "seed": seed,
-        }
+        params = TrainParams(
+            objective=variant.objective,
+            architecture=variant.architecture,
+            nvs=variant.nvs,
+            training=variant.training,
+            seed=seed,
+        )
         corpus, subwords = self.texts.corpus(variant.corpus), self.texts.subwords_of(name)
         inputs = {"corpus": [corpus], "subwords": [subwords]}
         if variant.start_from is not None:
             inputs["initial"] = [self.train(variant.start_from, seed)]
         labels = {"variant": name, "seed": seed, "corpus": variant.corpus, "subwords": variant.subwords}
-        return self.builder.add(f"train/{name}/{seed}", params, inputs, labels)
+        return self.builder.add(TRAIN, f"{name}/{seed}", params, inputs, labels)
 
-    def model_inputs(
-        self, variant: str, seed: int, selection: Selection | None = None
-    ) -> dict[str, list[str]]:
-        """What every step that runs a trained variant needs, but for the test set."""
-        inputs = {"subwords": [self.texts.subwords_of(variant)], "train": [self.train(variant, seed)]}
-        if selection is not None and selection.kind == "lexicon":
-            inputs["align"] = [self.texts.lexicon_of(variant)]
-        return inputs
+    def model_inputs(self, variant: str, seed: int) -> Inputs:
+        return {"subwords": [self.texts.subwords_of(variant)], "train": [self.train(variant, seed)]}
 
-    def add_decode(self, node: str, system: System, seed: int, test_set: str, labels: dict[str, Any]) -> str:
+    def lexicon_input(self, variant: str, selection: Selection) -> Inputs:
+        """The lexicon, for selections that need it."""
+        return {"align": [self.texts.lexicon_of(variant)]} if selection.needs_lexicon else {}
+
+    def add_decode(self, place: str, system: System, seed: int, test_set: str, labels: dict[str, Any]) -> str:
         """`test_set` is a key."""
-        params = {
-            "selection": dump(system.selection),
-            "search": dump(system.search),
-            "precision": system.precision,
-            "batch_size": system.batch_size,
+        params = DecodeParams(
+            selection=system.selection,
+            search=system.search,
+            precision=system.precision,
+            batch_size=system.batch_size,
+        )
+        inputs = {
+            "test_set": [test_set],
+            **self.model_inputs(system.variant, seed),
+            **self.lexicon_input(system.variant, system.selection),
         }
-        inputs = {"test_set": [test_set], **self.model_inputs(system.variant, seed, system.selection)}
-        return self.builder.add(node, params, inputs, labels)
+        return self.builder.add(DECODE, place, params, inputs, labels)
 
     def translate(self, name: str, seed: int, test_set: str) -> None:
         """Decode, score with every metric, and measure the selection's recall."""
@@ -69,94 +88,86 @@ class Systems:
         place = f"{name}/{seed}/{test_set}"
         labels = {"system": name, "variant": system.variant, "seed": seed, "test_set": test_set}
         segments = self.texts.test_set(test_set)
-        decode = self.add_decode(f"decode/{place}", system, seed, segments, labels)
+        decode = self.add_decode(place, system, seed, segments, labels)
         self.decode[name, seed, test_set] = decode
         for metric in self.study.metrics:
-            label = metric_name(metric)
-            self.score[name, seed, test_set, label] = self.builder.add(
-                f"score/{place}/{label}",
-                {
-                    "metric": dump(metric),
-                    "languages": self.builder.languages,
-                    **self.checkpoints[label],
-                },
+            digests = self.checkpoints[metric.name()]
+            self.score[name, seed, test_set, metric.name()] = self.builder.add(
+                SCORE,
+                f"{place}/{metric.name()}",
+                ScoreParams(metric=metric, languages=self.study.languages, digests=digests or None),
                 {"test_set": [segments], "decode": [decode]},
-                {**labels, "metric": label},
-                paths=list(self.checkpoints[label].get("digests", {})),
+                {**labels, "metric": metric.name()},
+                paths=list(digests),
             )
-        if system.selection.kind != "full":
-            params = {"selection": dump(system.selection), "sweep": dump(self.study.recall)}
-            inputs = {"test_set": [segments], **self.model_inputs(system.variant, seed, system.selection)}
-            if system.selection.kind == "lexicon":
-                del inputs["train"]  # a lexicon's recall depends on no training
-            self.builder.add(f"recall/{place}", params, inputs, labels)
+        if system.selection.selects:
+            self.recall(place, name, seed, segments, labels)
+
+    def recall(self, place: str, name: str, seed: int, segments: str, labels: dict[str, Any]) -> None:
+        system = self.study.systems[name]
+        inputs = {
+            "test_set": [segments],
+            **self.model_inputs(system.variant, seed),
+            **self.lexicon_input(system.variant, system.selection),
+        }
+        if not system.selection.needs_model:
+            del inputs["train"]
+        params = RecallParams(selection=system.selection, sweep=self.study.recall)
+        self.builder.add(RECALL, place, params, inputs, labels)
 
     # ------------------------------------------------------------ across systems
 
     def compare(self, name: str, test_set: str) -> None:
-        """Against the baseline, paired over segments. COMET's reads the segment scores that its score steps
-        left, so that no neural metric runs twice."""
+        """Against the baseline, paired over segments."""
         baseline = self.study.baseline_of(name)
-
-        def outputs(system: str, metric: Metric) -> list[str]:
-            seeds = self.seeds(system)
-            if metric.kind == "comet":
-                return [self.score[system, seed, test_set, metric_name(metric)] for seed in seeds]
-            return [self.decode[system, seed, test_set] for seed in seeds]
-
         for metric in self.study.metrics:
-            self.builder.add(
-                f"compare/{name}/{test_set}/{metric_name(metric)}",
-                {
-                    "metric": dump(metric),
-                    "significance": dump(self.study.significance),
-                    "languages": self.builder.languages,
-                },
-                {
-                    "test_set": [self.texts.test_set(test_set)],
-                    "baseline": outputs(baseline, metric),
-                    "system": outputs(name, metric),
-                },
-                {
-                    "system": name,
-                    "baseline": baseline,
-                    "variant": self.study.systems[name].variant,
-                    "test_set": test_set,
-                    "metric": metric_name(metric),
-                },
+            params = CompareParams(
+                metric=metric, significance=self.study.significance, languages=self.study.languages
             )
+            inputs = {
+                "test_set": [self.texts.test_set(test_set)],
+                "baseline": self._compared(baseline, test_set, metric),
+                "system": self._compared(name, test_set, metric),
+            }
+            labels = {
+                "system": name,
+                "baseline": baseline,
+                "variant": self.study.systems[name].variant,
+                "test_set": test_set,
+                "metric": metric.name(),
+            }
+            self.builder.add(COMPARE, f"{name}/{test_set}/{metric.name()}", params, inputs, labels)
 
-    def latency(self) -> None:
+    def _compared(self, system: str, test_set: str, metric: Metric) -> list[str]:
+        """The steps of each seed whose outputs or segment scores are compared."""
+        if metric.compares == "segment scores":
+            return [self.score[system, seed, test_set, metric.name()] for seed in self.seeds(system)]
+        return [self.decode[system, seed, test_set] for seed in self.seeds(system)]
+
+    def latency(self, latency: Latency) -> None:
         """All the systems in one step, so that they are timed side by side; the first seed of each."""
-        latency = self.study.latency
-        assert latency is not None
         names = latency.systems or list(self.study.systems)
         models: list[str] = []  # distinct trainings, in the order of their first system
-        systems: list[dict[str, Any]] = []
-        for name in names:
-            system = self.study.systems[name]
-            model = self.train(system.variant, self.seeds(name)[0])
-            if model not in models:
-                models.append(model)
-            systems.append(
-                {
-                    "selection": dump(system.selection),
-                    "search": dump(system.search),
-                    "precision": system.precision,
-                    "model": models.index(model),
-                }
-            )
+        systems: list[TimedSystem] = []
         # subwords and lexicon are the same for all: creamtea.study.checks has seen to it
-        inputs = {
+        inputs: Inputs = {
             "test_set": [self.texts.test_set(latency.test_set)],
             "subwords": [self.texts.subwords_of(self.study.systems[names[0]].variant)],
             "models": models,
         }
         for name in names:
             system = self.study.systems[name]
-            if system.selection.kind == "lexicon":
-                inputs["align"] = [self.texts.lexicon_of(system.variant)]
-        protocol = latency.model_dump(mode="json", include={"sentences", "repetitions", "warmup", "threads"})
+            model = self.train(system.variant, self.seeds(name)[0])
+            if model not in models:
+                models.append(model)
+            timed = TimedSystem(
+                selection=system.selection,
+                search=system.search,
+                precision=system.precision,
+                model=models.index(model),
+            )
+            systems.append(timed)
+            inputs |= self.lexicon_input(system.variant, system.selection)
         baselines = latency.baselines or [self.study.baseline]
         labels = {
             "test_set": latency.test_set,
@@ -164,9 +175,5 @@ class Systems:
             "seeds": [self.seeds(name)[0] for name in names],
             "baselines": [name for name in baselines if name in names],
         }
-        self.builder.add("latency", {"latency": protocol, "systems": systems}, inputs, labels)
-
-
-def plain_system(variant: str, search: Search, precision: Precision = "fp32") -> System:
-    """A system that an analysis needs and the study does not name."""
-    return System(variant=variant, selection=FullVocabulary(), search=search, precision=precision)
+        params = LatencyParams(latency=latency.protocol(), systems=systems)
+        self.builder.add(LATENCY, "", params, inputs, labels)

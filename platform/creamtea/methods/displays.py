@@ -1,4 +1,7 @@
-"""How a kind of analysis is declared: its tables, and the plots of their cells or of the step's points."""
+"""What a report shows of an analysis: its tables, and plots of their cells or of the step's points.
+
+All of this is declared; `creamtea.report` fills it. The columns that several analyses have stand here too.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any, NamedTuple
 from creamtea.contract.columns import Column
 
 
-class Setting(NamedTuple):
+class RowSetting(NamedTuple):
     """One of the rows of a variant."""
 
     parts: tuple[str, ...] = ()  # of the subject of the step's metrics: ("k=200", "idiom")
@@ -33,15 +36,17 @@ class Measure:
     def name(self) -> str:
         return self.metric or self.column.key
 
-    def subject(self, setting: Setting) -> str:
+    def subject(self, setting: RowSetting) -> str:
         return "/".join(setting.parts) if self.part is None else setting.parts[self.part]
 
 
 @dataclass(frozen=True)
-class TableOf:
+class TableLayout:
+    """A row for each variant or system and setting, a column for each measure."""
+
     heading: str  # of the rows' names
     measures: tuple[Measure, ...]
-    settings: Callable[[Any], Sequence[Setting]] = lambda spec: [Setting()]
+    settings: Callable[[Any], Sequence[RowSetting]] = lambda spec: [RowSetting()]
 
 
 @dataclass(frozen=True)
@@ -83,11 +88,24 @@ class PointPlot:
     counted: bool = False  # y is a share of as many as the label says: drawn with its Wilson interval
 
 
-@dataclass(frozen=True)
-class AnalysisKind:
-    title: str
-    about: str
-    tables: tuple[TableOf, ...]
-    plots: tuple[CellPlot | RowPlot | PointPlot, ...]
-    over: tuple[str, ...] = ()  # columns of the first table that are drawn over a number of the variants
-    rows: str = "variant"  # the label of the steps that names a row: variant or system
+# ---------------------------------------------------------------- columns that several analyses have
+
+
+def share(key: str, title: str, note: str, better: str = "") -> Column:
+    """A share, shown in per cent."""
+    return Column(key, title, 1, better, 100.0, "%", note=note)
+
+
+def deviation_of(name: str, words: str) -> Measure:
+    """The standard deviation of a mean log-probability."""
+    column = Column(f"{name}_deviation", f"± {words}", 2, note="standard deviation over sentences")
+    return Measure(column, metric=name, detail="deviation")
+
+
+BLEU = Column("bleu", "BLEU", 1, "higher")
+LENGTH = Column("length_ratio", "length", 3, note="hypothesis over reference tokens, as BLEU counts them")
+EMPTY = share("empty", "empty", "share of empty outputs", "lower")
+BEAM = Column("setting", "beam width (log scale)", 0)
+GAP = Measure(
+    Column("log_prob_gap", "gap", 2, note="mean log-probability of the output less that of the empty string")
+)

@@ -1,33 +1,12 @@
-"""Metrics, significance, recall and latency."""
+"""Significance tests, the sweep of recall, and the latency run."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
 from creamtea.document.values import Name, Positive, Seed, Share, Strict
-
-
-class Bleu(Strict):
-    kind: Literal["bleu"]
-    tokenize: Literal["13a", "intl", "char", "none", "ja-mecab", "zh", "spm"] = "13a"
-
-
-class Chrf(Strict):
-    kind: Literal["chrf"]
-    word_order: Annotated[int, Field(ge=0, le=2)] = 0
-
-
-class Comet(Strict):
-    """COMET in its own environment. `model` is a model name or a local checkpoint path."""
-
-    kind: Literal["comet"]
-    model: str = "Unbabel/wmt22-comet-da"
-    batch_size: Positive = 16
-
-
-Metric = Annotated[Bleu | Chrf | Comet, Field(discriminator="kind")]
 
 
 class Significance(Strict):
@@ -46,7 +25,16 @@ class Recall(Strict):
     thresholds: list[Share] = [0.99, 0.9, 0.5, 0.1, 0.01, 0.001, 0.0001, 0.00001, 0.000001]
 
 
-class Latency(Strict):
+class LatencyProtocol(Strict):
+    """How a latency run measures."""
+
+    sentences: Positive = 20
+    repetitions: Annotated[int, Field(ge=2)] = 30
+    warmup: Annotated[int, Field(ge=0)] = 3  # sentences per system before the clock starts
+    threads: Positive = 1
+
+
+class Latency(LatencyProtocol):
     """Batch-1 latency of systems, interleaved in one process. Every system's time is also given as a
     percentage of each of `baselines`: name the full vocabulary in fp32 and in int8 there, since a speed-up
     over fp32 alone may be one that int8 gives for nothing."""
@@ -54,7 +42,7 @@ class Latency(Strict):
     test_set: Name
     systems: list[Name] | None = None  # None: every system
     baselines: list[Name] = []  # none: the study's baseline
-    sentences: Positive = 20
-    repetitions: Annotated[int, Field(ge=2)] = 30
-    warmup: Annotated[int, Field(ge=0)] = 3  # sentences a system before the clock starts
-    threads: Positive = 1
+
+    def protocol(self) -> LatencyProtocol:
+        names = LatencyProtocol.model_fields
+        return LatencyProtocol.model_validate({name: getattr(self, name) for name in names})

@@ -1,0 +1,113 @@
+"""A study's raw document, of which any part may be malformed, and the mistakes that several checks find."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from creamtea.document.mistakes import KeyPath, Mistake, one_of, shown
+
+T = TypeVar("T")
+Block = dict[str, Any]
+Groups = dict[str, dict[str, list[str]]]  # the members of grids: section, grid (`creamtea.study.grid`)
+
+NOUNS = {
+    "corpora": "a corpus",
+    "subwords": "subwords",
+    "variants": "a variant",
+    "systems": "a system",
+    "test_sets": "a test set",
+}
+
+
+@dataclass(frozen=True)
+class RawStudy:
+    """A study as written, with its grids expanded.
+
+    Checks read it rather than the validated study, so that they find their mistakes even where another part
+    is malformed; what a check cannot read it skips, since the validation reports it.
+    """
+
+    data: Block
+    groups: Groups
+
+    def blocks(self, section: str) -> Iterator[tuple[str, Block]]:
+        """The well-formed entries of a section, by name."""
+        entries = self.data.get(section)
+        for name, entry in entries.items() if isinstance(entries, dict) else ():
+            if isinstance(entry, dict):
+                yield name, entry
+
+    def named(self, section: str, name: Any) -> Block | None:
+        return dict(self.blocks(section)).get(name) if isinstance(name, str) else None
+
+    def members(self, section: str, name: str) -> list[str]:
+        """The names of the grid that `name` is a member of; the name alone where there is no grid."""
+        grids = self.groups.get(section, {}).values()
+        return next((members for members in grids if name in members), [name])
+
+    # ------------------------------------------------------------ mistakes
+
+    def unknown_key(self, path: KeyPath, entry: Block, key: str, section: str) -> Iterator[Mistake]:
+        """A mistake if `entry[key]` names nothing in the section."""
+        yield from self.unknown_name((*path, key), entry.get(key), section)
+
+    def unknown_name(self, path: KeyPath, value: Any, section: str) -> Iterator[Mistake]:
+        """A mistake at `path` if `value` names nothing in the section."""
+        names = self.data.get(section)
+        if not isinstance(value, str) or not isinstance(names, dict) or value in names:
+            return
+        grids = self.groups.get(section, {})
+        if members := grids.get(value):
+            yield Mistake(path, f"{shown(value)}, a grid", one_of(members, what="one of its members"))
+        else:
+            yield Mistake(path, shown(value), one_of(written_names(names, grids), value, NOUNS[section]))
+
+    def unknown_names(self, path: KeyPath, values: Any, section: str) -> Iterator[Mistake]:
+        """The same for a list of names, each once and at least one."""
+        if not isinstance(values, list):
+            return
+        yield from repeated(values, path)
+        for index, value in enumerate(values):
+            yield from self.unknown_name((*path, index), value, section)
+        if not values:
+            allowed = f"names ({NOUNS[section]} each), or no list for all of them"
+            yield Mistake(path, "an empty list", allowed)
+
+    def needs_kind(self, path: KeyPath, name: Any, section: str, kind: str, noun: str) -> Iterator[Mistake]:
+        """A mistake if `name` is not an entry of that kind in the section."""
+        fitting = [entry for entry, block in self.blocks(section) if kind_of(block) == kind]
+        if not isinstance(name, str) or name in fitting:
+            return
+        other = kind_of(self.named(section, name))
+        found = f"{shown(name)}, of kind {other}" if other else shown(name)
+        yield Mistake(path, found, one_of(fitting, name, noun))
+
+
+def kind_of(block: Any) -> str:
+    """The `kind` of a block; empty for what is malformed."""
+    kind = block.get("kind") if isinstance(block, dict) else None
+    return kind if isinstance(kind, str) else ""
+
+
+def parsed(model: type[T] | Any, value: Any) -> T | None:
+    """The value as a model of that type; None where it is malformed."""
+    try:
+        return TypeAdapter(model).validate_python(value)
+    except ValidationError:
+        return None
+
+
+def written_names(names: Iterable[str], grids: dict[str, list[str]]) -> list[str]:
+    """The names as in the file: a grid by its own name, not by those of its members."""
+    grid_of = {member: grid for grid, members in grids.items() for member in members}
+    return list(dict.fromkeys(grid_of.get(name, name) for name in names))
+
+
+def repeated(values: Any, path: KeyPath) -> Iterator[Mistake]:
+    for index, value in enumerate(values if isinstance(values, list) else []):
+        if any(value == other and type(value) is type(other) for other in values[:index]):
+            yield Mistake((*path, index), f"{shown(value)} twice", "each once")

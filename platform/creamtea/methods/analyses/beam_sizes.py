@@ -1,0 +1,90 @@
+"""Analysis `beam_sizes`: what a wider beam does to quality, length and empty outputs."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from creamtea.contract.kind import StepKind, StepParams
+from creamtea.methods.analysis import MODEL_INPUTS, OfFirstSentences, Width
+from creamtea.methods.displays import (
+    BEAM,
+    BLEU,
+    EMPTY,
+    LENGTH,
+    CellPlot,
+    Measure,
+    RowSetting,
+    TableLayout,
+)
+from creamtea.methods.metrics import Bleu
+from creamtea.methods.planning import Inputs, Key, Labels, Planner
+from creamtea.methods.searches import Beam
+from creamtea.methods.texts import Languages
+
+
+class OutputParams(StepParams):
+    """Of steps that score the outputs of beams of these widths."""
+
+    widths: list[int]
+    metric: Bleu
+    languages: Languages
+
+
+OUTPUT_METRICS = {
+    "bleu": "by width; bootstrap interval over segments, detail.signature",
+    "length_ratio": "by width; hypothesis over reference tokens, as BLEU counts them",
+    "empty": "by width; share of outputs without text, Wilson interval",
+}
+
+
+class OverBeams(OfFirstSentences):
+    """Analyses of beam searches of several widths."""
+
+    widths: Annotated[list[Width], Field(min_length=1)]
+
+    def params(self, planner: Planner) -> StepParams:
+        return OutputParams(widths=self.widths, metric=planner.bleu, languages=planner.languages)
+
+    def more_inputs(self, place: str, test_set: Key, planner: Planner, labels: Labels) -> Inputs:
+        variant, seed = labels["variant"], labels["seed"]
+        decodes = []
+        for width in self.widths:
+            beam, words = Beam(kind="beam", width=width), {**labels, "search": f"beam{width}"}
+            at = f"{place}/beam{width}"
+            decodes.append(planner.decode_variant(at, variant, seed, beam, test_set, words))
+        return {"decode": decodes}
+
+
+def beam_settings(spec: OverBeams) -> list[RowSetting]:
+    return [RowSetting((str(width),), f"beam {width}", width) for width in spec.widths]
+
+
+class BeamSizes(OverBeams):
+    """The beam-search curse (SCONES, Figures 3 and 4): BLEU, length ratio and empty outputs over the beam."""
+
+    kind: Literal["beam_sizes"]
+    widths: Annotated[list[Width], Field(min_length=1)] = [1, 2, 4, 8, 16, 32, 64, 128]
+
+    title: ClassVar[str] = "Beam sizes"
+    about: ClassVar[str] = (
+        "The beam-search curse: what a wider beam does to quality, length and empty outputs "
+        "(SCONES, Figures 3 and 4)."
+    )
+    step: ClassVar[StepKind[OutputParams]] = StepKind(
+        "beam_sizes",
+        1,
+        "analyse beam sizes",
+        OutputParams,
+        inputs={**MODEL_INPUTS, "decode": "translations, one step for each width"},
+        metrics=OUTPUT_METRICS,
+        points={name: f"{name} over the width" for name in OUTPUT_METRICS},
+    )
+    tables: ClassVar[tuple[TableLayout, ...]] = (
+        TableLayout("variant, beam", (Measure(BLEU), Measure(LENGTH), Measure(EMPTY)), beam_settings),
+    )
+    plots: ClassVar[tuple[CellPlot, ...]] = (
+        CellPlot("BLEU over beam width", BEAM, BLEU, {"bleu": ""}, logarithmic=True),
+        CellPlot("Length ratio over beam width", BEAM, LENGTH, {"length_ratio": ""}, logarithmic=True),
+    )

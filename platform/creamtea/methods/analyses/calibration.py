@@ -1,0 +1,62 @@
+"""Analysis `calibration`: expected calibration error and its reliability diagram."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from creamtea.contract.columns import Column
+from creamtea.contract.kind import StepKind, StepParams
+from creamtea.methods.analysis import MODEL_INPUTS, OfFirstSentences
+from creamtea.methods.displays import Measure, PointPlot, TableLayout, share
+
+
+class CalibrationParams(StepParams):
+    bins: int
+
+
+class Calibration(OfFirstSentences):
+    """Expected calibration error, teacher-forced (Peters and Martins 2021, Table 7), and its reliability
+    diagram. For SCONES of the largest σ, another quantity."""
+
+    kind: Literal["calibration"]
+    bins: Annotated[int, Field(ge=2, le=100)] = 10
+
+    title: ClassVar[str] = "Calibration"
+    about: ClassVar[str] = (
+        "Expected calibration error of the most likely subword, teacher-forced (Peters and Martins 2021, "
+        "Table 7). For SCONES of the largest σ, which is another quantity. Bars of the diagram are Wilson "
+        "intervals over positions."
+    )
+    over: ClassVar[tuple[str, ...]] = ("ece",)
+    step: ClassVar[StepKind[CalibrationParams]] = StepKind(
+        "calibration",
+        1,
+        "analyse calibration",
+        CalibrationParams,
+        inputs=MODEL_INPUTS,
+        metrics={"ece": "0 to 1", "accuracy": "0 to 1", "confidence": "mean, 0 to 1"},
+        points={"accuracy": "over a bin's mean confidence; label: its positions"},
+    )
+    tables: ClassVar[tuple[TableLayout, ...]] = (
+        TableLayout(
+            "variant",
+            (
+                Measure(Column("ece", "ECE", 2, "lower", 100.0, "%")),
+                Measure(share("accuracy", "accuracy", "positions with the right subword", "higher")),
+                Measure(share("confidence", "confidence", "its mean probability")),
+            ),
+        ),
+    )
+    plots: ClassVar[tuple[PointPlot, ...]] = (
+        PointPlot(
+            "Reliability",
+            Column("confidence", "confidence", 1, "", 100.0, "%"),
+            share("accuracy", "accuracy", ""),
+            {"accuracy": ""},
+            "positions",
+            diagonal=True,
+            counted=True,
+        ),
+    )

@@ -1,0 +1,126 @@
+"""Analysis `empty_string`: how often a system's model prefers the empty string to the system's output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal
+
+from creamtea.contract.columns import Column
+from creamtea.contract.kind import StepKind, StepParams
+from creamtea.document.mistakes import KeyPath, Mistake
+from creamtea.document.raw import Block, RawStudy, kind_of
+from creamtea.document.values import Name, Positive
+from creamtea.methods.analysis import MODEL_INPUTS, Analysis
+from creamtea.methods.displays import GAP, Measure, PointPlot, TableLayout, deviation_of, share
+from creamtea.methods.planning import Inputs, Planner
+from creamtea.methods.precisions import Precision
+from creamtea.methods.searches import SEARCHES
+from creamtea.methods.selections import SELECTIONS
+
+
+class EmptyStringParams(StepParams):
+    precision: Precision
+
+
+class EmptyString(Analysis):
+    """How often a system's model prefers the empty string to the system's output (Stahlberg and Byrne 2019;
+    Peters and Martins 2021, Table 4), and by how much (SCONES, Figure 6)."""
+
+    kind: Literal["empty_string"]
+    systems: list[Name] | None = None  # None: every system with the full vocabulary that searches
+    sentences: Positive | None = None  # only the first of the test set
+
+    title: ClassVar[str] = "Empty string"
+    about: ClassVar[str] = (
+        "How often the model prefers the empty string to the system's output (Peters and Martins 2021, "
+        "Table 4), and by how much (SCONES, Figure 6)."
+    )
+    rows: ClassVar[Literal["variant", "system"]] = "system"
+    over: ClassVar[tuple[str, ...]] = ("empty_preferred",)
+    step: ClassVar[StepKind[EmptyStringParams]] = StepKind(
+        "empty_string",
+        1,
+        "analyse the empty string",
+        EmptyStringParams,
+        inputs={**MODEL_INPUTS, "decode": "the system's translations"},
+        files={"empty_string.jsonl": "index, output and empty: log-probabilities; null: minus infinity"},
+        metrics={
+            "empty_preferred": "share; detail.output_empty",
+            "empty_impossible": "share of sentences for which its probability is 0",
+            "log_prob_gap": "output less empty where finite; detail.deviation, detail.infinite",
+            "log_prob_output": "mean",
+            "log_prob_empty": "mean",
+        },
+        points={"log_prob_gap": "histogram: the middle of a bar, its share of the sentences"},
+    )
+    tables: ClassVar[tuple[TableLayout, ...]] = (
+        TableLayout(
+            "system",
+            (
+                Measure(share("empty_preferred", "preferred", "sentences that it is better for", "lower")),
+                Measure(share("empty_impossible", "impossible", "sentences where its probability is 0")),
+                GAP,
+                deviation_of("log_prob_gap", "gap"),
+                Measure(Column("log_prob_output", "log p output", 2, note="mean log-probability")),
+                Measure(Column("log_prob_empty", "log p empty", 2, note="of the empty string")),
+            ),
+        ),
+    )
+    plots: ClassVar[tuple[PointPlot, ...]] = (
+        PointPlot(
+            "Log-probability of the output less that of the empty string",
+            Column("gap", "gap in log-probability", 2, unit="nats"),
+            share("sentences", "sentences", ""),
+            {"log_prob_gap": ""},
+            "gap",
+        ),
+    )
+
+    @property
+    def first_sentences(self) -> int | None:
+        return self.sentences
+
+    @classmethod
+    def fits(cls, system: Block) -> bool:
+        return has_full_vocabulary(system) and searches(system)
+
+    def plan(self, name: str, planner: Planner) -> None:
+        test_set = planner.test_set(self.test_set, self.sentences)
+        names = self.systems if self.systems is not None else planner.searching_systems(self.test_set)
+        for system in names:
+            variant, precision = planner.variant_of(system), planner.precision_of(system)
+            for seed in planner.seeds(variant):
+                own = {"analysis": name, "variant": variant, "seed": seed}
+                place = f"{name}/{system}/{seed}"
+                decode = planner.decode_system(place, system, seed, test_set, own)
+                inputs: Inputs = {"test_set": [test_set], "decode": [decode], **planner.model(variant, seed)}
+                labels = {**own, "system": system, "test_set": self.test_set}
+                params = EmptyStringParams.model_validate({"precision": precision})
+                planner.add(self.step, place, params, inputs, labels)
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        yield from super().check(path, block, study)
+        systems = block.get("systems")
+        yield from study.unknown_names((*path, "systems"), systems, "systems")
+        for index, name in enumerate(systems if isinstance(systems, list) else []):
+            system = study.named("systems", name) or {}
+            at = (*path, "systems", index)
+            if not has_full_vocabulary(system):
+                found = f"{name}, which selects its vocabulary"
+                yield Mistake(at, found, "a system with the full vocabulary")
+            if not searches(system):
+                found = f"{name}, which does not search for a high score"
+                yield Mistake(at, found, "a system with greedy, beam or exact search")
+
+
+def has_full_vocabulary(system: Block) -> bool:
+    """Whether a raw system selects nothing; what is malformed counts as the default."""
+    selection: Any = SELECTIONS.kinds.get(kind_of(system.get("selection")))
+    return selection is None or not selection.selects
+
+
+def searches(system: Block) -> bool:
+    """Whether a raw system searches for a high score; what is malformed counts as the default."""
+    search: Any = SEARCHES.kinds.get(kind_of(system.get("search")))
+    return search is None or search.maximises

@@ -1,0 +1,85 @@
+"""Analysis `nvs_context`: what NVS selects from the whole sentence, and from its words alone."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from creamtea.contract.columns import Column
+from creamtea.contract.kind import StepKind, StepParams
+from creamtea.document.values import Share
+from creamtea.methods.analysis import MODEL_INPUTS, OfVariants
+from creamtea.methods.displays import CellPlot, Measure, RowSetting, TableLayout, share
+
+CONTEXTS = {
+    "sentence": "in context",
+    "word": "word by word",
+    "only_sentence": "only in context",
+    "only_word": "only word by word",
+}
+NO_SIZE = "a difference of two selections has no size"
+
+
+class NvsContextParams(StepParams):
+    thresholds: list[float]
+
+
+def context_settings(spec: NvsContext) -> list[RowSetting]:
+    return [
+        RowSetting((f"{threshold:g}", context), f"λ={threshold:g}, {words}", threshold)
+        for threshold in dict.fromkeys(spec.thresholds)
+        for context, words in CONTEXTS.items()
+    ]
+
+
+class NvsContext(OfVariants):
+    """How often all of an idiom's reference subwords are selected, with the sentence as context and from
+    each source word alone (NVS paper, Table 6). The test set has annotated idioms."""
+
+    kind: Literal["nvs_context"]
+    thresholds: Annotated[list[Share], Field(min_length=1)] = [0.9, 0.99]
+
+    title: ClassVar[str] = "NVS without context"
+    about: ClassVar[str] = (
+        "Segments of which all subwords of the idioms' references are selected: from the sentence, from each "
+        "source word alone, and in one way only (NVS paper, Table 6)."
+    )
+    needs_head: ClassVar[bool] = True
+    step: ClassVar[StepKind[NvsContextParams]] = StepKind(
+        "nvs_context",
+        1,
+        "analyse NVS without context",
+        NvsContextParams,
+        inputs=MODEL_INPUTS,
+        metrics={
+            "all_selected": "subjects 0.9/sentence, /word, /only_sentence, /only_word; Wilson intervals",
+            "selected_size": "subjects 0.9/sentence, /word; mean per segment",
+        },
+        points={
+            f"all_selected_{context}": "over the mean size; label: threshold=0.9"
+            for context in ("sentence", "word")
+        },
+    )
+    tables: ClassVar[tuple[TableLayout, ...]] = (
+        TableLayout(
+            "variant, threshold",
+            (
+                Measure(share("all_selected", "all selected", "share of the segments", "higher")),
+                Measure(
+                    Column("selected_size", "selected", 0, note="mean size over the same segments"),
+                    undefined={"only_sentence": NO_SIZE, "only_word": NO_SIZE},
+                ),
+            ),
+            context_settings,
+        ),
+    )
+    plots: ClassVar[tuple[CellPlot, ...]] = (
+        CellPlot(
+            "Segments with all of their idioms' subwords",
+            Column("selected_size", "mean selected vocabulary", 0, unit="subwords"),
+            share("all_selected", "all selected", ""),
+            {"all_selected": ""},
+            apart={context: CONTEXTS[context] for context in ("sentence", "word")},
+        ),
+    )

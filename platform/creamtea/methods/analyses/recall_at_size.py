@@ -1,0 +1,109 @@
+"""Analysis `recall_at_size`: NVS against the lexicon where both select equally many subwords."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from creamtea.contract.columns import Column
+from creamtea.contract.kind import StepKind, StepParams
+from creamtea.document.mistakes import KeyPath, Mistake
+from creamtea.document.raw import Block, RawStudy, parsed
+from creamtea.document.values import Positive
+from creamtea.methods.analysis import MODEL_INPUTS, OfVariants
+from creamtea.methods.displays import CellPlot, Measure, RowSetting, TableLayout, share
+from creamtea.methods.planning import Inputs, Key, Labels, Planner
+from creamtea.methods.texts import Alignment
+
+RECALL = "share of the unique reference subwords that are selected"
+SCOPES = (
+    ("sentence", "sentences", ""),
+    ("idiom", "idioms", "idioms"),
+    ("idiom_macro", "mean over idioms", "repeated"),
+)
+
+
+class RecallAtSizeParams(StepParams):
+    k: list[int]
+
+
+def scope_settings(spec: RecallAtSize) -> list[RowSetting]:
+    return [
+        RowSetting((f"k={k}", scope), f"k={k}, {words}", k, needs=needs)
+        for scope, words, needs in SCOPES
+        for k in sorted(set(spec.k))
+    ]
+
+
+class RecallAtSize(OfVariants):
+    """NVS against the lexicon at equal mean size (NVS paper, Figure 3), on sentences and idioms: for each k
+    the NVS threshold is the one that selects as much as the lexicon does."""
+
+    kind: Literal["recall_at_size"]
+    k: Annotated[list[Positive], Field(min_length=1)] = [10, 50, 100, 200, 1000]
+
+    title: ClassVar[str] = "Recall at equal size"
+    about: ClassVar[str] = (
+        "NVS against the lexicon where both select equally many subwords on average (NVS paper, Figure 3)."
+    )
+    needs_head: ClassVar[bool] = True
+    step: ClassVar[StepKind[RecallAtSizeParams]] = StepKind(
+        "recall_at_size",
+        1,
+        "analyse recall at equal size",
+        RecallAtSizeParams,
+        inputs={**MODEL_INPUTS, "align": "the lexicon"},
+        metrics={
+            "selected_size_lexicon": "subject k=200; mean per sentence",
+            "selected_size_nvs": "subject k=200; mean per sentence",
+            "threshold": "subject k=200; detail.logit",
+            "recall_lexicon": "subjects k=200/sentence, /idiom, /idiom_macro",
+            "recall_nvs": "likewise",
+            "recall_difference": "likewise; paired interval, detail.p_two_sided",
+        },
+        points={
+            f"recall_{name}_{scope}": "over the mean size; label: k=200"
+            for scope, _, _ in SCOPES
+            for name in ("lexicon", "nvs")
+        },
+    )
+    tables: ClassVar[tuple[TableLayout, ...]] = (
+        TableLayout(
+            "variant, lexicon",
+            (
+                Measure(Column("selected_size_lexicon", "lexicon selects", 0, note="mean size"), part=0),
+                Measure(Column("selected_size_nvs", "NVS selects", 0, note="mean size"), part=0),
+                Measure(Column("threshold", "NVS λ", 5, note="the threshold of that size"), part=0),
+                Measure(share("recall_lexicon", "lexicon recall", RECALL, "higher")),
+                Measure(share("recall_nvs", "NVS recall", RECALL, "higher")),
+                Measure(share("recall_difference", "Δ", "recall of NVS less that of the lexicon")),
+            ),
+            scope_settings,
+        ),
+    )
+    plots: ClassVar[tuple[CellPlot, ...]] = tuple(
+        CellPlot(
+            f"Recall at equal size, {words}",
+            Column("selected_size_lexicon", "mean selected vocabulary (log scale)", 0, unit="subwords"),
+            share("recall", "recall", ""),
+            {"recall_nvs": "NVS", "recall_lexicon": "lexicon"},
+            logarithmic=True,
+            only=scope,
+        )
+        for scope, words, _ in SCOPES
+    )
+
+    def more_inputs(self, place: str, test_set: Key, planner: Planner, labels: Labels) -> Inputs:
+        return {"align": [planner.lexicon(labels["variant"])]}
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        yield from super().check(path, block, study)
+        spec, alignment = parsed(cls, block), parsed(Alignment, study.data.get("alignment", {}))
+        max_k = alignment.max_k if alignment else sys.maxsize
+        for index, k in enumerate([] if spec is None else spec.k):
+            if k > max_k:
+                yield Mistake((*path, "k", index), str(k), f"at most alignment.max_k = {max_k}")

@@ -1,0 +1,61 @@
+"""Analysis `support_density`: how much of the vocabulary has a probability above zero."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from creamtea.contract.columns import Column
+from creamtea.contract.kind import StepKind, StepParams
+from creamtea.methods.analysis import MODEL_INPUTS, OfFirstSentences
+from creamtea.methods.displays import Measure, PointPlot, TableLayout, share
+
+
+class SupportDensityParams(StepParams):
+    """It has none."""
+
+
+class SupportDensity(OfFirstSentences):
+    """Mean share of the vocabulary with a probability above zero, teacher-forced (Peters and Martins 2021,
+    Table 6)."""
+
+    kind: Literal["support_density"]
+
+    title: ClassVar[str] = "Density of the support"
+    about: ClassVar[str] = (
+        "Mean share of the vocabulary with a probability above zero, teacher-forced (Peters and Martins "
+        "2021, Table 6)."
+    )
+    over: ClassVar[tuple[str, ...]] = ("density",)
+    step: ClassVar[StepKind[SupportDensityParams]] = StepKind(
+        "support_density",
+        1,
+        "analyse the support's density",
+        SupportDensityParams,
+        inputs=MODEL_INPUTS,
+        metrics={
+            "density": "mean share of the vocabulary, 0 to 1",
+            "support_size": "mean, subwords",
+            "support_size_median": "subwords",
+        },
+        points={"support_size": "histogram over powers of two: the largest size, its share of the positions"},
+    )
+    tables: ClassVar[tuple[TableLayout, ...]] = (
+        TableLayout(
+            "variant",
+            (
+                Measure(Column("density", "density", 3, "", 100.0, "%")),
+                Measure(Column("support_size", "subwords", 1, note="mean support size")),
+                Measure(Column("support_size_median", "median", 0, note="of the support sizes")),
+            ),
+        ),
+    )
+    plots: ClassVar[tuple[PointPlot, ...]] = (
+        PointPlot(
+            "Support size",
+            Column("size", "at most so many subwords (log scale)", 0),
+            share("positions", "positions", ""),
+            {"support_size": ""},
+            "subwords",
+            logarithmic=True,
+        ),
+    )

@@ -1,0 +1,178 @@
+"""Families of methods: which kinds there are, built in and from plug-ins, and who carries them out."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
+
+from creamtea.document.mistakes import KeyPath, Mistake
+from creamtea.document.raw import Block, RawStudy
+from creamtea.document.values import Strict
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """The distribution that a kind comes from."""
+
+    distribution: str
+    version: str
+    entry_point: str  # "creamtea.objectives: margin"
+
+
+@dataclass(frozen=True)
+class BrokenPlugin:
+    plugin: Plugin
+    kind: str  # the name of its entry point
+    reason: str
+
+
+class Method(Strict):
+    """A method of some family, with its parameters. Subclasses have `kind: Literal["…"]` as first field.
+
+    `worker` is the module of the workers that carries the method out. It holds the functions that the
+    family names; each takes the method as its first argument.
+    """
+
+    if TYPE_CHECKING:
+
+        @property
+        def kind(self) -> str:
+            """The name of the method in a study."""
+
+    family: ClassVar[Family[Any]]
+    title: ClassVar[str] = ""  # in lists: "label-smoothed cross-entropy"
+    worker: ClassVar[str]  # "creamtea_workers.objectives.softmax"
+    # what the method adds to the files and metrics of the step that it is a parameter of
+    files: ClassVar[Mapping[str, str]] = {}
+    metrics: ClassVar[Mapping[str, str]] = {}
+
+    def describe(self) -> str:
+        """In a few words, as reports show it: "SCONES α=0.5"."""
+        raise NotImplementedError(f"{type(self).__name__} does not describe itself")
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        """Mistakes in a block of this kind beyond the shape of its values; `path` is where it stands."""
+        yield from ()
+
+    @classmethod
+    def completed(cls, block: Block) -> Block:
+        """A raw block of the family with what it leaves to its default kind."""
+        return {"kind": cls.family.default, **block}
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """A field that is annotated with a family's base takes any of the family's kinds."""
+        family: Family[Any] | None = cls.__dict__.get("family")
+        return handler(source) if family is None else family.schema(handler)
+
+
+M = TypeVar("M", bound=Method)
+
+
+@dataclass
+class Family(Generic[M]):
+    """The kinds of a family: the classes of a module or package here, and those of plug-ins.
+
+    A plug-in's entry point in `group` is named after the kind and leads to the class. One that cannot be
+    loaded, or that takes a kind that exists, is in `broken`, and its kind is unknown.
+    """
+
+    noun: str  # "objective"
+    base: type[M]
+    package: str  # "creamtea.methods.objectives"
+    functions: tuple[str, ...]  # what the workers' module of each kind holds
+    default: str = ""  # the kind of a block that does not name one
+    broken: list[BrokenPlugin] = field(default_factory=list)
+    plugins: dict[str, Plugin] = field(default_factory=dict)  # by kind
+
+    def __post_init__(self) -> None:
+        self.base.family = self
+
+    @property
+    def group(self) -> str:
+        """Of entry points: "creamtea.objectives"."""
+        return f"creamtea.{self.package.rpartition('.')[2]}"
+
+    @cached_property
+    def kinds(self) -> dict[str, type[M]]:
+        """By kind; those of plug-ins last."""
+        found = {kind_name(method): method for method in self._built_in()}
+        for entry in sorted(entry_points(group=self.group), key=lambda entry: entry.name):
+            self._add(found, entry)
+        return found
+
+    def _built_in(self) -> Iterator[type[M]]:
+        module = importlib.import_module(self.package)
+        names = sorted(info.name for info in pkgutil.iter_modules(getattr(module, "__path__", ())))
+        for member in [module, *(importlib.import_module(f"{self.package}.{name}") for name in names)]:
+            for value in vars(member).values():
+                is_method = isinstance(value, type) and issubclass(value, self.base)
+                if is_method and value.__module__ == member.__name__ and "kind" in value.model_fields:
+                    yield value
+
+    def _add(self, kinds: dict[str, type[M]], entry: EntryPoint) -> None:
+        plugin = plugin_of(entry)
+        try:
+            method = entry.load()
+            if not (isinstance(method, type) and issubclass(method, self.base)):
+                raise TypeError(f"it is not a subclass of {self.base.__module__}.{self.base.__name__}")
+            if kind_name(method) != entry.name:
+                raise ValueError(f"its kind is {kind_name(method)!r}, not the entry point's name")
+            if entry.name in kinds:
+                raise ValueError(f"there is another {self.noun} of this kind")
+        except Exception as error:  # whatever a plug-in's import raises must not stop creamtea
+            reason = f"{type(error).__name__}: {error}"
+            self.broken.append(BrokenPlugin(plugin, entry.name, reason))
+            return
+        kinds[entry.name] = method
+        self.plugins[entry.name] = plugin
+
+    def schema(self, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """A union told apart by `kind`."""
+        choices = {kind: handler.generate_schema(method) for kind, method in self.kinds.items()}
+        union = core_schema.tagged_union_schema(choices, discriminator="kind")
+        return (
+            core_schema.no_info_before_validator_function(self._completed, union) if self.default else union
+        )
+
+    def step_kinds(self, kind: str) -> set[str]:
+        """The names of the kinds of steps that a kind brings along."""
+        method = self.kinds[kind]
+        steps = [getattr(method, "step", None), *getattr(method, "steps", ())]
+        return {step.name for step in steps if step is not None}
+
+    def _completed(self, block: Any) -> Any:
+        return self.base.completed(block) if isinstance(block, dict) else block
+
+    def check(self, path: KeyPath, block: Any, study: RawStudy) -> Iterator[Mistake]:
+        """What the kind of a raw block finds wrong with it."""
+        kind = block.get("kind", self.default) if isinstance(block, dict) else None
+        if isinstance(kind, str) and kind in self.kinds:
+            yield from self.kinds[kind].check(path, block, study)
+
+
+def kind_name(method: type[Method]) -> str:
+    """The kind that a class stands for."""
+    (kind,) = method.model_fields["kind"].annotation.__args__  # type: ignore[union-attr]
+    return str(kind)
+
+
+def plugin_of(entry: EntryPoint) -> Plugin:
+    distribution = entry.dist
+    name, version = (distribution.name, distribution.version) if distribution else ("unknown", "")
+    return Plugin(name, version, f"{entry.group}: {entry.name}")
+
+
+def implementation(method: Method) -> ModuleType:
+    """The module of the workers that carries a method out. Only workers call this."""
+    return importlib.import_module(method.worker)

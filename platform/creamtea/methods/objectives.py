@@ -1,0 +1,107 @@
+"""Training objectives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from creamtea.document.mistakes import KeyPath, Mistake, shown
+from creamtea.document.raw import Block, RawStudy
+from creamtea.document.values import Above0, BelowOne
+from creamtea.methods.family import Family, Method
+
+# what label smoothing mixes the gold label with: the uniform distribution over all V (as the papers say), or
+# the subwords' relative frequencies in the training targets (as the code of Peters and Martins 2021 does)
+Smoothing = Literal["uniform", "unigram"]
+
+
+class Objective(Method):
+    """What a variant is trained with, and how search scores its tokens."""
+
+
+class FenchelYoung(Objective):
+    """Objectives whose label smoothing may mix in the unigram distribution."""
+
+    label_smoothing: BelowOne = 0.0
+    smoothing: Smoothing = "uniform"
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        """`smoothing: unigram` needs a label_smoothing, if only in another member of the same grid."""
+        if block.get("smoothing") != "unigram":
+            return
+        section, name = str(path[0]), str(path[1])
+        objectives = [
+            (study.named(section, member) or {}).get("objective") for member in study.members(section, name)
+        ]
+        if not any(isinstance(block, dict) and block.get("label_smoothing", 0) != 0 for block in objectives):
+            allowed = "a label_smoothing above 0 beside it, or no `smoothing`"
+            yield Mistake((*path, "smoothing"), "unigram without label_smoothing", allowed)
+
+    def smoothing_words(self) -> str:
+        """ "" or " ε=0.1 unigram"."""
+        if not self.label_smoothing:
+            return ""
+        return f" ε={self.label_smoothing:g}" + (" unigram" if self.smoothing == "unigram" else "")
+
+
+class Softmax(FenchelYoung):
+    """Cross-entropy; label smoothing mixes the one-hot target with `smoothing`."""
+
+    kind: Literal["softmax"]
+    title: ClassVar[str] = "softmax cross-entropy"
+    worker: ClassVar[str] = "creamtea_workers.objectives.softmax"
+
+    def describe(self) -> str:
+        return f"softmax{self.smoothing_words()}"
+
+
+class Scones(Objective):
+    """SCONES (Stahlberg and Kumar 2022, Eq. 6): alpha weighs the negative labels. Label smoothing is that
+    of each binary label (Eqs. 11 and 12)."""
+
+    kind: Literal["scones"]
+    alpha: Above0 = 0.5
+    label_smoothing: BelowOne = 0.0
+    title: ClassVar[str] = "single-label contrastive objective for non-exclusive sequences"
+    worker: ClassVar[str] = "creamtea_workers.objectives.scones"
+
+    def describe(self) -> str:
+        smoothing = f" λ={self.label_smoothing:g}" if self.label_smoothing else ""
+        return f"SCONES α={self.alpha:g}{smoothing}"
+
+
+MIN_ALPHA, MAX_ALPHA = 1.000001, 50.0  # what fp64 holds (creamtea_workers.objectives.threshold)
+
+
+class Entmax(FenchelYoung):
+    """alpha-entmax Fenchel-Young loss (Peters and Martins 2021), with Fenchel-Young label smoothing."""
+
+    kind: Literal["entmax"]
+    alpha: Annotated[float, Field(ge=MIN_ALPHA, le=MAX_ALPHA)] = 1.5  # 2 is sparsemax
+    title: ClassVar[str] = "sparse entmax loss"
+    worker: ClassVar[str] = "creamtea_workers.objectives.entmax"
+
+    def describe(self) -> str:
+        return f"{self.alpha:g}-entmax{self.smoothing_words()}"
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        yield from super().check(path, block, study)
+        alpha = block.get("alpha")
+        if not isinstance(alpha, int | float):
+            return
+        if 1 <= alpha < MIN_ALPHA:
+            allowed = f"at least {MIN_ALPHA}: closer to 1, entmax differs from softmax by less than 0.000001"
+            yield Mistake((*path, "alpha"), shown(alpha), f"{allowed} (`kind: softmax`)", settled=True)
+        elif alpha > MAX_ALPHA:
+            allowed = (
+                f"at most {MAX_ALPHA:g}: above that, the threshold of a large vocabulary is smaller than the "
+                "smallest number, and almost every word has had probability 0 for long"
+            )
+            yield Mistake((*path, "alpha"), shown(alpha), allowed, settled=True)
+
+
+OBJECTIVES: Family[Any] = Family("objective", Objective, "creamtea.methods.objectives", ("build",))

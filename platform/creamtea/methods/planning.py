@@ -1,0 +1,97 @@
+"""What a method may ask of the plan that is being made of a study (`creamtea.study.plan` implements it)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from creamtea.contract.kind import StepKind, StepParams
+from creamtea.document.mistakes import KeyPath
+from creamtea.document.values import Strict
+from creamtea.methods.metrics import Bleu
+from creamtea.methods.searches import Search
+from creamtea.methods.texts import Alignment, Languages, Tokenized
+
+if TYPE_CHECKING:
+    from creamtea.methods.corpora import Corpus
+
+Key = str  # of a step
+Inputs = dict[str, list[Key]]  # by role
+Labels = dict[str, Any]  # by which the report finds a place
+File = tuple[KeyPath, str]  # where the study names a user's file, and its path relative to --data
+P = TypeVar("P", bound=StepParams)
+
+
+class HeldOut(Strict):
+    """The source side of a test set, whose sentences training text must not hold."""
+
+    source: str
+    tokenized: Tokenized
+
+
+@dataclass
+class TextPlan:
+    """What the step that prepares a corpus or a test set needs, beside the method itself."""
+
+    inputs: Inputs = field(default_factory=dict)
+    aligned: list[list[File]] = field(default_factory=list)  # groups of files whose lines belong together
+    held_out: list[HeldOut] | None = None
+    corpus: Corpus | None = None  # whose sentences a test set's are like
+
+
+class Planner(Protocol):
+    """The study's steps, each planned once, when it is first asked for."""
+
+    @property
+    def languages(self) -> Languages: ...
+
+    @property
+    def alignment(self) -> Alignment: ...
+
+    @property
+    def bleu(self) -> Bleu:
+        """What outputs of analyses are scored with: the study's own BLEU, if it has one."""
+
+    # ------------------------------------------------------------ what the study says
+
+    def corpus_spec(self, name: str) -> Corpus: ...
+
+    def held_out(self, test_set: str) -> HeldOut:
+        """The source of a test set of files."""
+
+    def variants(self, with_head: bool = False) -> list[str]:
+        """The names of all variants, or of those with an NVS head."""
+
+    def seeds(self, variant: str) -> Sequence[int]: ...
+
+    def variant_of(self, system: str) -> str: ...
+
+    def searching_systems(self, test_set: str) -> list[str]:
+        """The systems with the full vocabulary that search for a high score and translate the test set."""
+
+    def precision_of(self, system: str) -> str: ...
+
+    # ------------------------------------------------------------ steps
+
+    def corpus(self, name: str) -> Key: ...
+
+    def subwords(self, corpus: str, name: str) -> Key: ...
+
+    def lexicon(self, variant: str) -> Key: ...
+
+    def test_set(self, name: str, sentences: int | None = None) -> Key:
+        """A whole test set, or only its first sentences."""
+
+    def model(self, variant: str, seed: int) -> Inputs:
+        """The inputs `subwords` and `train` of a step that runs a trained variant."""
+
+    def decode_variant(
+        self, place: str, variant: str, seed: int, search: Search, test_set: Key, labels: Labels
+    ) -> Key:
+        """Translations by a variant with the full vocabulary in fp32."""
+
+    def decode_system(self, place: str, system: str, seed: int, test_set: Key, labels: Labels) -> Key: ...
+
+    def add(self, kind: StepKind[P], place: str, params: P, inputs: Inputs, labels: Labels) -> Key:
+        """A step (once) and the place in the study that it fills (once): "curse/softmax/1"."""

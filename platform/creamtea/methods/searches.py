@@ -1,0 +1,147 @@
+"""Searches: how a system finds its translation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from creamtea.document.mistakes import KeyPath, Mistake, shown
+from creamtea.document.raw import Block, RawStudy, parsed
+from creamtea.document.values import Above0, Positive, Seed
+from creamtea.methods.family import Family, Method
+from creamtea.methods.texts import Subwords
+
+
+class Search(Method):
+    """What decodes. Hypotheses have at most `max_length_ratio` times the source's subwords, plus 10."""
+
+    max_length_ratio: Above0 = 2.0
+    maximises: ClassVar[bool] = True  # it looks for a high score, rather than drawing at random
+    # settings that cannot exceed the size of the vocabulary
+    within_vocabulary: ClassVar[tuple[str, ...]] = ()
+    excluded_precisions: ClassVar[Mapping[str, str]] = {}  # with the reason
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        system = study.named(str(path[0]), path[1]) or {}
+        variant = study.named("variants", system.get("variant")) or {}
+        size = parsed(Subwords, study.named("subwords", variant.get("subwords")) or None)
+        for key in cls.within_vocabulary:
+            value = block.get(key)
+            if size and isinstance(value, int) and value > size.vocabulary:
+                found = f"{value:,}, of {size.vocabulary:,} subwords"
+                yield Mistake((*path, key), found, "at most the size of the vocabulary")
+
+
+class Greedy(Search):
+    """The best token at every step."""
+
+    kind: Literal["greedy"] = "greedy"
+    title: ClassVar[str] = "greedy search"
+    worker: ClassVar[str] = "creamtea_workers.search.greedy"
+
+    def describe(self) -> str:
+        return "greedy"
+
+
+class Beam(Search):
+    """Beam search; `length_normalization` divides a score by length to this power, 0 not at all."""
+
+    kind: Literal["beam"]
+    width: Annotated[int, Field(ge=1, le=1000)] = 4
+    length_normalization: Annotated[float, Field(ge=0.0)] = 0.0
+    title: ClassVar[str] = "beam search"
+    worker: ClassVar[str] = "creamtea_workers.search.beam"
+    within_vocabulary: ClassVar[tuple[str, ...]] = ("width",)
+
+    def describe(self) -> str:
+        normalised = f" / length^{self.length_normalization:g}" if self.length_normalization else ""
+        return f"beam {self.width}{normalised}"
+
+
+class Exact(Search):
+    """Depth-first search for the best hypothesis of all that `max_length_ratio` allows (Stahlberg and Byrne
+    2019), from a beam search's score as the first bound. What it has not proved when a limit is reached is
+    reported as such."""
+
+    kind: Literal["exact"]
+    max_states: Positive = 1_000_000  # expansions per sentence (the SCONES paper's limit)
+    max_seconds: Above0 | None = None  # per sentence; a limit that makes an output depend on the machine
+    depth: Positive | None = None  # only hypotheses of at most this many subwords (Peters and Martins 2021)
+    beam: Annotated[int, Field(ge=1, le=1000)] = 4  # width of the search that gives the first bound
+    title: ClassVar[str] = "exact search"
+    worker: ClassVar[str] = "creamtea_workers.search.exact"
+    within_vocabulary: ClassVar[tuple[str, ...]] = ("beam",)
+    excluded_precisions: ClassVar[Mapping[str, str]] = {
+        "int8": "exact search compares prefixes of all lengths, whose scores int8 rounds differently in each "
+        "batch, so that nothing is proved"
+    }
+    files: ClassVar[Mapping[str, str]] = {"exact.jsonl": "index, outcome, expansions, beam_score"}
+    metrics: ClassVar[Mapping[str, str]] = {
+        "proved": "share of sentences whose best translation is proved",
+        "improved": "share with a better translation than the beam's that is not proved to be the best",
+        "limit": "share for which a limit was reached without a better translation",
+        "expansions": "decoder states, mean per sentence",
+    }
+
+    def describe(self) -> str:
+        return "exact" if self.depth is None else f"exact up to {self.depth} subwords"
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        yield from super().check(path, block, study)
+        if "length_normalization" in block:
+            found = f"{shown(block['length_normalization'])} in an exact search"
+            allowed = (
+                "no length_normalization: exact search prunes by a score that only falls as a hypothesis "
+                "grows, which a normalised one does not"
+            )
+            yield Mistake((*path, "length_normalization"), found, allowed, settled=True)
+
+
+class Drawn(Search):
+    """Searches that draw at random, from the top_k best tokens only where that is given. SCONES' token scores
+    are normalised to a distribution first."""
+
+    top_k: Positive | None = None
+    temperature: Above0 = 1.0
+    seed: Seed = 1
+    maximises: ClassVar[bool] = False
+    within_vocabulary: ClassVar[tuple[str, ...]] = ("top_k",)
+
+    def drawn_words(self) -> str:
+        top = "" if self.top_k is None else f" top-{self.top_k}"
+        return top + ("" if self.temperature == 1.0 else f" T={self.temperature:g}")
+
+
+class Sample(Drawn):
+    """Ancestral sampling."""
+
+    kind: Literal["sample"]
+    title: ClassVar[str] = "ancestral sampling"
+    worker: ClassVar[str] = "creamtea_workers.search.sample"
+
+    def describe(self) -> str:
+        return f"sample{self.drawn_words()}"
+
+
+UTILITIES = {"chrf": "chrF", "bleu": "BLEU"}  # sentence-level, by their names in reports
+
+
+class Mbr(Drawn):
+    """Minimum Bayes risk over samples: the one with the highest mean utility against the others (Eikema and
+    Aziz 2020)."""
+
+    kind: Literal["mbr"]
+    samples: Annotated[int, Field(ge=2, le=1000)] = 32
+    utility: Literal["chrf", "bleu"] = "chrf"
+    title: ClassVar[str] = "minimum Bayes risk decoding"
+    worker: ClassVar[str] = "creamtea_workers.search.mbr"
+
+    def describe(self) -> str:
+        return f"MBR of {self.samples} samples{self.drawn_words()} by {UTILITIES[self.utility]}"
+
+
+SEARCHES: Family[Any] = Family("search", Search, "creamtea.methods.searches", ("build",))

@@ -1,0 +1,105 @@
+"""Vocabulary selections: which target subwords a sentence may use."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Literal
+
+from creamtea.document.mistakes import KeyPath, Mistake
+from creamtea.document.raw import Block, RawStudy, parsed
+from creamtea.document.values import BelowOne, Positive
+from creamtea.methods.family import Family, Method
+from creamtea.methods.measuring import Recall
+from creamtea.methods.texts import Alignment
+
+SweepPoint = tuple[str, float]  # "k=200", 200.0
+
+
+class Selection(Method):
+    """What a system selects each sentence's vocabulary by."""
+
+    needs_head: ClassVar[bool] = False  # the variant's model has an NVS head
+    needs_lexicon: ClassVar[bool] = False  # the step has the lexicon of an align step
+    needs_model: ClassVar[bool] = True  # what it selects depends on the trained model
+    selects: ClassVar[bool] = True  # False: every subword of the vocabulary is allowed
+
+    def sweep(self, recall: Recall) -> Sequence[SweepPoint]:
+        """The settings that the recall step measures, the system's own first."""
+        raise NotImplementedError(f"{type(self).__name__} has no settings to sweep over")
+
+    def curve(self) -> str:
+        """The name of its curve in plots of recall; systems that differ in their own setting share it."""
+        raise NotImplementedError(f"{type(self).__name__} does not name its recall curve")
+
+
+class FullVocabulary(Selection):
+    """No selection: every sentence may use the whole vocabulary."""
+
+    kind: Literal["full"] = "full"
+    title: ClassVar[str] = "full vocabulary"
+    worker: ClassVar[str] = "creamtea_workers.selection.full"
+    selects: ClassVar[bool] = False
+    needs_model: ClassVar[bool] = False
+
+    def describe(self) -> str:
+        return "full vocabulary"
+
+    def sweep(self, recall: Recall) -> Sequence[SweepPoint]:
+        return [("full", 0.0)]
+
+
+class LexiconSelection(Selection):
+    """Top-k target subwords per source subword of the study's alignment lexicon, union over the sentence."""
+
+    kind: Literal["lexicon"]
+    k: Positive = 200
+    title: ClassVar[str] = "alignment lexicon"
+    worker: ClassVar[str] = "creamtea_workers.selection.alignment"
+    needs_lexicon: ClassVar[bool] = True
+    needs_model: ClassVar[bool] = False
+
+    def describe(self) -> str:
+        return f"lexicon k={self.k}"
+
+    def sweep(self, recall: Recall) -> Sequence[SweepPoint]:
+        return [(f"k={k}", k) for k in (self.k, *recall.k)]
+
+    def curve(self) -> str:
+        return "lexicon"
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        selection, alignment = parsed(cls, block), parsed(Alignment, study.data.get("alignment", {}))
+        max_k = alignment.max_k if alignment else sys.maxsize
+        if selection and selection.k > max_k:
+            yield Mistake((*path, "k"), str(selection.k), f"at most alignment.max_k = {max_k}")
+
+
+class NvsSelection(Selection):
+    """Target subwords whose NVS probability exceeds the threshold (lambda in the paper).
+
+    context: word predicts from each source word alone and unites (the paper's "no context", Table 6).
+    """
+
+    kind: Literal["nvs"]
+    threshold: BelowOne = 0.9
+    context: Literal["sentence", "word"] = "sentence"
+    title: ClassVar[str] = "neural vocabulary selection"
+    worker: ClassVar[str] = "creamtea_workers.selection.nvs"
+    needs_head: ClassVar[bool] = True
+
+    def describe(self) -> str:
+        return f"NVS λ={self.threshold:g}{self._words()}"
+
+    def sweep(self, recall: Recall) -> Sequence[SweepPoint]:
+        return [(f"threshold={value:g}", value) for value in (self.threshold, *recall.thresholds)]
+
+    def curve(self) -> str:
+        return f"NVS{self._words()}"
+
+    def _words(self) -> str:
+        return " word by word" if self.context == "word" else ""
+
+
+SELECTIONS: Family[Any] = Family("selection", Selection, "creamtea.methods.selections", ("build", "count"))

@@ -1,0 +1,132 @@
+"""Test sets: what systems translate, with references and annotated idioms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal
+
+from creamtea.document.mistakes import KeyPath, Mistake
+from creamtea.document.raw import Block, RawStudy
+from creamtea.document.values import Name, Positive, Seed, Share, Strict
+from creamtea.methods.corpora import FilesCorpus, Ibm3Corpus, SyntheticCorpus, needs_corpus
+from creamtea.methods.family import Family, Method
+from creamtea.methods.planning import File, Planner, TextPlan
+from creamtea.methods.texts import Tokenized
+
+
+class TestSet(Method):
+    """`counts` of the step (see `metrics`) are those that only this kind has."""
+
+    __test__ = False  # not a test class, whatever pytest thinks of the name
+
+    def first(self, sentences: int) -> TestSet:
+        """A test set of only its first sentences."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be cut to its first sentences")
+
+    def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
+        """What its step needs; `place` is where it stands in the study."""
+        return TextPlan()
+
+    def describe(self) -> str:
+        return self.title
+
+
+class OfFile(TestSet):
+    """Sentences of a file, of which `limit` takes only the first."""
+
+    source: str
+    tokenized: Tokenized = "no"
+    limit: Positive | None = None
+
+    def first(self, sentences: int) -> TestSet:
+        limit = sentences if self.limit is None else min(sentences, self.limit)
+        return self.model_copy(update={"limit": limit})
+
+
+class ItdsIdioms(Strict):
+    """Idioms of an `.info` file of IdiomTranslationDS (Fadaee, Bisazza and Monz 2018).
+
+    Their words are found in the source by lemma, their translations in the reference by a word alignment
+    that is trained on `corpus` and the test set together.
+    """
+
+    info: str  # line-aligned with the test set
+    corpus: Name
+
+
+class FilesTestSet(OfFile):
+    """`idioms` is a line-aligned JSON Lines file: a list of {name, source: [from, to], target: [from, to]}
+    per line, character offsets into the source and the reference."""
+
+    kind: Literal["files"]
+    target: str
+    idioms: str | None = None
+    itds: ItdsIdioms | None = None
+    title: ClassVar[str] = "text files"
+    worker: ClassVar[str] = "creamtea_workers.corpora.files"
+    metrics: ClassVar[dict[str, str]] = {
+        "found": "segments whose idiom is found in the source (with `itds`)",
+        "aligned": "segments whose idiom has a translation by alignment (with `itds`)",
+    }
+
+    def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
+        named = [("source", self.source), ("target", self.target), ("idioms", self.idioms)]
+        files: list[File] = [((*place, key), path) for key, path in named if path is not None]
+        if self.itds is None:
+            return TextPlan(aligned=[files])
+        files.append(((*place, "itds"), self.itds.info))
+        return TextPlan(inputs={"corpus": [planner.corpus(self.itds.corpus)]}, aligned=[files])
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        itds = block.get("itds")
+        if isinstance(itds, dict):
+            yield from needs_corpus((*path, "itds", "corpus"), itds.get("corpus"), study, FilesCorpus)
+            if block.get("idioms") is not None:
+                yield Mistake((*path, "idioms"), "idioms beside itds", "one of the two")
+
+
+class SyntheticTestSet(TestSet):
+    """Unseen sentences of a synthetic corpus's language."""
+
+    kind: Literal["synthetic"]
+    corpus: Name
+    lines: Positive = 300
+    seed: Seed = 2
+    idiom_rate: Share = 0.5
+    title: ClassVar[str] = "sentences of a made-up language"
+    worker: ClassVar[str] = "creamtea_workers.corpora.synthetic"
+
+    def first(self, sentences: int) -> TestSet:
+        return self.model_copy(update={"lines": min(sentences, self.lines)})
+
+    def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
+        return TextPlan(corpus=planner.corpus_spec(self.corpus))
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        yield from needs_corpus((*path, "corpus"), block.get("corpus"), study, SyntheticCorpus)
+
+
+class Ibm3TestSet(OfFile):
+    """The sentences of a file, translated as an IBM-3 corpus is."""
+
+    kind: Literal["ibm3"]
+    corpus: Name  # an IBM-3 corpus
+    seed: Seed = 2
+    title: ClassVar[str] = "sentences of a file with sampled translations"
+    worker: ClassVar[str] = "creamtea_workers.corpora.sampled"
+    metrics: ClassVar[dict[str, str]] = {"no_translation": "lines that are left out"}
+
+    def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
+        corpus = planner.corpus_spec(self.corpus)
+        assert isinstance(corpus, Ibm3Corpus)  # `check` has seen to it
+        inputs = {role: keys for role, keys in corpus.table_inputs(planner).items() if role != "corpus"}
+        return TextPlan(inputs, aligned=[[((*place, "source"), self.source)]], corpus=corpus)
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        yield from needs_corpus((*path, "corpus"), block.get("corpus"), study, Ibm3Corpus)
+
+
+TEST_SETS: Family[Any] = Family("test set", TestSet, "creamtea.methods.test_sets", ("prepare_test_set",))

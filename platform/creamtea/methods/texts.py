@@ -1,0 +1,65 @@
+"""Text files, filters, subwords and alignments: what corpora and test sets are made of."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from creamtea.document.values import Name, Positive, Strict
+
+Tokenized = Literal["no", "moses"]
+
+
+class Languages(Strict):
+    source: Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
+    target: Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
+
+
+class TextPair(Strict):
+    """Two line-aligned text files, plain or gzip, UTF-8; paths are taken relative to --data.
+
+    `tokenized: moses` says that the files hold Moses' tokens and escapes: both are undone when they are read.
+    """
+
+    source: str
+    target: str
+    tokenized: Tokenized = "no"
+
+
+class TrainingText(TextPair):
+    """`repeat` up-samples: what the filters keep is there that many times."""
+
+    repeat: Positive = 1
+
+
+class Filters(Strict):
+    """Filters of training text. A development set loses only pairs with an empty side; a test set nothing."""
+
+    max_words: Positive = 200  # on either side, split on white space
+    max_ratio: Annotated[float, Field(ge=1.0)] = 4.0  # longer side over shorter side, in words
+    ratio_from: Positive = 6  # the ratio is only asked of pairs whose longer side has this many words
+    duplicates: bool = True  # drop repeated pairs, keep the first
+    held_out: list[Name] = []  # test sets: training pairs with one of their source sentences are dropped
+
+
+class Subwords(Strict):
+    """Joint SentencePiece model over both sides."""
+
+    kind: Literal["bpe", "unigram"] = "bpe"
+    vocabulary: Annotated[int, Field(ge=16, le=128000)] = 4000
+    character_coverage: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
+
+
+class Alignment(Strict):
+    """Where the lexicon of every lexicon selection comes from.
+
+    em: IBM model 2 with a diagonal prior (Dyer et al. 2013), built in. eflomal: Östling and Tiedemann
+    (2016), where a user has installed it. table: a file in fast_align's format, `source TAB target TAB
+    log-probability` a line, over the study's subwords.
+    """
+
+    aligner: Literal["em", "eflomal", "table"] = "em"
+    iterations: Positive = 5  # of em
+    max_k: Positive = 1000  # stored candidates a source subword
+    table: str | None = None  # path, relative to --data

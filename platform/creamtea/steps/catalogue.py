@@ -1,0 +1,26 @@
+"""The catalogue: every kind of step, with those that methods bring along."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from creamtea.contract.kind import StepKind
+from creamtea.methods.analysis import ANALYSES
+from creamtea.methods.corpora import CORPORA
+from creamtea.steps.systems import COMPARE, DECODE, LATENCY, RECALL, SCORE, TRAIN
+from creamtea.steps.texts import ALIGN, CORPUS, SUBWORDS, TEST_SET
+
+
+def _kinds() -> Iterator[StepKind[Any]]:
+    """In the order in which a study runs."""
+    yield from (CORPUS, TEST_SET, SUBWORDS, ALIGN)
+    for corpus in CORPORA.kinds.values():
+        yield from corpus.steps
+    yield from (TRAIN, DECODE, SCORE, COMPARE, RECALL)
+    for analysis in ANALYSES.kinds.values():
+        yield analysis.step
+    yield LATENCY
+
+
+STEP_KINDS: dict[str, StepKind[Any]] = {kind.name: kind for kind in _kinds()}

@@ -1,0 +1,190 @@
+"""Steps of variants and systems: training, decoding, scores, comparisons, recall and latency."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from creamtea.contract.kind import StepKind, StepParams
+from creamtea.document.values import Positive, Seed
+from creamtea.methods.architectures import Architecture, Nvs
+from creamtea.methods.measuring import LatencyProtocol, Recall, Significance
+from creamtea.methods.metrics import Metric
+from creamtea.methods.objectives import Objective
+from creamtea.methods.precisions import Precision
+from creamtea.methods.searches import Search
+from creamtea.methods.selections import Selection
+from creamtea.methods.texts import Languages
+from creamtea.methods.training import Training
+from creamtea.steps.texts import Digests
+
+
+class TrainParams(StepParams):
+    objective: Objective
+    architecture: Architecture
+    nvs: Nvs | None
+    training: Training
+    seed: Seed
+
+
+TRAIN = StepKind(
+    "train",
+    3,
+    "train a variant",
+    TrainParams,
+    inputs={
+        "corpus": "training and development text",
+        "subwords": "subwords",
+        "initial": "of an adaptation: the variant that it starts from",
+    },
+    files={
+        "model.safetensors": "weights",
+        "model.json": "what rebuilds the model: objective, architecture, nvs, vocabulary_size",
+    },
+    metrics={
+        "dev_loss": "per target subword",
+        "dev_bleu": "greedy, of the first development sentences",
+        "updates": "of the optimiser",
+        "tokens_per_second": "target subwords",
+        "parameters": "numbers that are trained",
+        "left_out": "training pairs longer than max_tokens",
+    },
+    points={
+        "train_loss": "over updates (an adaptation's begin at 0)",
+        "dev_loss": "over updates",
+        "dev_perplexity": "over updates",
+        "dev_bleu": "over updates",
+        "learning_rate": "over updates",
+    },
+)
+
+
+class DecodeParams(StepParams):
+    selection: Selection
+    search: Search
+    precision: Precision
+    batch_size: Positive
+
+
+DECODE = StepKind(
+    "decode",
+    1,
+    "translate a test set",
+    DecodeParams,
+    inputs={
+        "test_set": "segments",
+        "subwords": "subwords",
+        "train": "the trained variant",
+        "align": "the lexicon, for selections that need one",
+    },
+    files={"hypotheses.jsonl": "index, text, score, length, selected_size"},
+    metrics={
+        "selected_size": "mean per sentence; the whole vocabulary's without selection",
+        "empty": "share of outputs without text",
+        "truncated": "share of outputs cut at the length limit",
+        "sentences_per_second": "search with selection; loading, subwords and files not counted",
+    },
+)
+
+
+class ScoreParams(StepParams):
+    """`digests` is of a metric's checkpoint that is a file."""
+
+    metric: Metric
+    languages: Languages
+    digests: Digests | None = Field(default=None, exclude_if=lambda value: value is None)
+
+
+SCORE = StepKind(
+    "score",
+    1,
+    "score with a metric",
+    ScoreParams,
+    inputs={"test_set": "segments", "decode": "translations"},
+    files={"segment_scores.jsonl": "index, value"},
+)
+
+
+class CompareParams(StepParams):
+    metric: Metric
+    significance: Significance
+    languages: Languages
+
+
+COMPARE = StepKind(
+    "compare",
+    2,
+    "compare with the baseline",
+    CompareParams,
+    inputs={
+        "test_set": "segments",
+        "baseline": "translations of each seed, or their segment scores for a neural metric",
+        "system": "likewise",
+    },
+    metrics={
+        "delta": "subject: the metric; interval; detail: p_two_sided and p_randomization, which reports mark "
+        "by, p_value as sacreBLEU has it, signature",
+    },
+)
+
+
+class RecallParams(StepParams):
+    selection: Selection
+    sweep: Recall
+
+
+RECALL = StepKind(
+    "recall",
+    2,
+    "recall of the selected vocabulary",
+    RecallParams,
+    inputs={
+        "test_set": "segments",
+        "subwords": "subwords",
+        "train": "the trained variant, for selections that depend on it",
+        "align": "the lexicon, for selections that need one",
+    },
+    metrics={
+        "recall": "subjects sentence, idiom; share of the unique reference subwords",
+        "recall_macro": "subject idiom; mean over distinct idioms",
+        "selected_size": "mean per sentence",
+    },
+    points={
+        "recall_sentence": "over the mean size; label: the setting",
+        "recall_idiom": "over the mean size; label: the setting",
+    },
+)
+
+
+class TimedSystem(StepParams):
+    """`model`: the position of its trained variant among the step's `models`."""
+
+    selection: Selection
+    search: Search
+    precision: Precision
+    model: int
+
+
+class LatencyParams(StepParams):
+    latency: LatencyProtocol
+    systems: list[TimedSystem]
+
+
+LATENCY = StepKind(
+    "latency",
+    2,
+    "measure latency",
+    LatencyParams,
+    inputs={
+        "test_set": "segments",
+        "subwords": "subwords",
+        "models": "distinct trained variants",
+        "align": "the lexicon, if a system needs it",
+    },
+    files={"latency.jsonl": "system, sentence, repetition, seconds"},
+    metrics={
+        f"latency_p{percent}": "ms; subject: position in `systems`; detail: batch size, threads, hardware, "
+        "percent_of each other system with its interval"
+        for percent in (50, 90, 99)
+    },
+    exclusive=True,
+)

@@ -1,0 +1,110 @@
+"""Steps over text: corpora, test sets, subwords, alignments."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from creamtea.contract.kind import StepKind, StepParams
+from creamtea.methods.corpora import Corpus
+from creamtea.methods.planning import HeldOut
+from creamtea.methods.test_sets import TestSet
+from creamtea.methods.texts import Alignment, Languages, Subwords
+
+Digests = dict[str, str]  # sha256 of each of the user's files, by its path as the study gives it
+
+SEGMENTS = "index, source, reference, idioms ({name, source: [from, to], target: [from, to]})"
+
+
+class CorpusParams(StepParams):
+    """`held_out` is of text files only."""
+
+    corpus: Corpus
+    languages: Languages
+    digests: Digests
+    held_out: list[HeldOut] | None = Field(default=None, exclude_if=lambda value: value is None)
+
+
+CORPUS = StepKind(
+    "corpus",
+    1,
+    "prepare corpus",
+    CorpusParams,
+    inputs={"corpus, subwords, ibm3": "of a corpus of kind `ibm3`: what its sentences are sampled from"},
+    files={
+        "train.src": "source side of the training text, a sentence per line",
+        "train.tgt": "target side",
+        "dev.src": "source side of the development text",
+        "dev.tgt": "target side",
+    },
+    metrics={
+        "pairs": "subjects train_read, train_kept (lines of train.src), train_added (by `repeat`), dev_read, "
+        "dev_kept",
+        "dropped": "of training; subjects empty, too_long, ratio, held_out, duplicate, no_translation",
+    },
+)
+
+
+class TestSetParams(StepParams):
+    """`corpus`: the sampled corpus whose sentences these are like."""
+
+    __test__ = False
+    test_set: TestSet
+    corpus: Corpus | None
+    languages: Languages
+    digests: Digests
+
+
+TEST_SET = StepKind(
+    "test_set",
+    1,
+    "prepare test set",
+    TestSetParams,
+    inputs={
+        "corpus": "with `itds`: what words are aligned in",
+        "subwords, ibm3": "of a test set of kind `ibm3`: what references are sampled from",
+    },
+    files={"segments.jsonl": SEGMENTS},
+    metrics={
+        "segments": "lines of the test set",
+        "idioms": "entries of one name in a segment are the pieces of one idiom",
+    },
+)
+
+
+class SubwordsParams(StepParams):
+    subwords: Subwords
+
+
+SUBWORDS = StepKind(
+    "subwords",
+    1,
+    "train subwords",
+    SubwordsParams,
+    inputs={"corpus": "training text"},
+    files={"subwords.model": "SentencePiece model; pad 0, unk 1, bos 2, eos 3"},
+    metrics={"vocabulary_size": "subwords"},
+)
+
+
+class AlignParams(StepParams):
+    """`digests` is of a table only."""
+
+    alignment: Alignment
+    digests: Digests | None = Field(default=None, exclude_if=lambda value: value is None)
+
+
+ALIGN = StepKind(
+    "align",
+    1,
+    "align and build the lexicon",
+    AlignParams,
+    inputs={"corpus": "training text", "subwords": "subwords"},
+    files={"lexicon.npz": "the most probable target subwords of each source subword"},
+    metrics={
+        "lexicon_entries": "pairs of subwords",
+        "table_lines": "of an imported table",
+        "table_lines_skipped": "of an imported table: lines with a subword that the study does not have",
+        "source_coverage": "of an imported table: share of the training text's source subwords with a row",
+    },
+    points={"log_likelihood": "per target subword, over iterations of em"},
+)

@@ -1,0 +1,97 @@
+"""The study spec: what a researcher may write, as strict models.
+
+Data only: no import paths, no shell. Unknown keys are refused. The models describe a study *after* its
+grids are expanded (`creamtea.study.loader`), so every parameter here is a single value.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from creamtea.document.values import Name, Positive, Seed, Strict
+from creamtea.methods.analysis import Analysis
+from creamtea.methods.architectures import Architecture, Nvs, Transformer
+from creamtea.methods.corpora import Corpus
+from creamtea.methods.measuring import Latency, Recall, Significance
+from creamtea.methods.metrics import Bleu, Chrf, Metric
+from creamtea.methods.objectives import Objective
+from creamtea.methods.precisions import Precision
+from creamtea.methods.searches import Greedy, Search
+from creamtea.methods.selections import FullVocabulary, Selection
+from creamtea.methods.test_sets import TestSet
+from creamtea.methods.texts import Alignment, Languages, Subwords
+from creamtea.methods.training import Training
+
+
+class Variant(Strict):
+    """What is trained. `start_from` names another variant whose trained weights (of the same seed) this one is
+    fine-tuned from, with its subwords: adaptation to another corpus. `alignment_corpus`: what its lexicon is
+    aligned on, None for its own corpus (NVS paper, Appendix A: the general corpus with the in-domain text
+    up-sampled)."""
+
+    corpus: Name
+    subwords: Name
+    objective: Objective
+    architecture: Architecture = Transformer()
+    nvs: Nvs | None = None
+    training: Training = Training()
+    start_from: Name | None = None
+    alignment_corpus: Name | None = None
+    seeds: Annotated[list[Seed], Field(min_length=1)] = [1]
+
+
+class System(Strict):
+    """What translates. `test_sets`: what it translates, None for all of the study's. `baseline`: what it is
+    compared with, None for the study's."""
+
+    variant: Name
+    selection: Selection = FullVocabulary()
+    search: Search = Greedy()
+    precision: Precision = "fp32"
+    # sentences; changes speed, and no output in fp32 and int8. In bf16 and fp16 a product may be rounded
+    # differently in a batch of another shape, which decides between words that are nearly equal
+    batch_size: Positive = 32
+    test_sets: Annotated[list[Name], Field(min_length=1)] | None = None
+    baseline: Name | None = None
+
+
+class StepResources(Strict):
+    cpus: Positive = 1
+    gpus: Annotated[float, Field(ge=0.0)] = 0.0
+    memory_gb: Annotated[float, Field(gt=0.0)] | None = None
+    timeout_minutes: Annotated[float, Field(gt=0.0)] | None = None
+    max_attempts: Positive = 4  # after infrastructure failures; deterministic ones are final
+
+
+class Study(Strict):
+    """Every system translates every test set unless it names its own."""
+
+    name: Name
+    description: str = ""
+    languages: Languages
+    corpora: Annotated[dict[Name, Corpus], Field(min_length=1)]
+    subwords: Annotated[dict[Name, Subwords], Field(min_length=1)]
+    variants: Annotated[dict[Name, Variant], Field(min_length=1)]
+    systems: Annotated[dict[Name, System], Field(min_length=1)]
+    test_sets: Annotated[dict[Name, TestSet], Field(min_length=1)]
+    baseline: Name
+    alignment: Alignment = Alignment()
+    metrics: list[Metric] = [Bleu(kind="bleu"), Chrf(kind="chrf")]
+    significance: Significance = Significance()
+    recall: Recall = Recall()
+    latency: Latency | None = None
+    analyses: dict[Name, Analysis] = {}
+    resources: dict[str, StepResources] = {}  # by step kind
+
+    def test_sets_of(self, system: str) -> list[str]:
+        return self.systems[system].test_sets or list(self.test_sets)
+
+    def systems_on(self, test_set: str) -> list[str]:
+        """The systems that translate a test set, in the study's order."""
+        return [name for name in self.systems if test_set in self.test_sets_of(name)]
+
+    def baseline_of(self, system: str) -> str:
+        """What a system is compared with; a baseline is its own."""
+        return self.systems[system].baseline or self.baseline
