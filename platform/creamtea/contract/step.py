@@ -8,10 +8,10 @@ in a `StepResult`. It never touches the database.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,15 @@ class Checkpoints(Protocol):
         """A local copy of what was saved under `name`, or None."""
 
 
-class StepContext(Protocol):
-    params: dict[str, Any]
+P = TypeVar("P", covariant=True)
+
+
+class StepContext(Protocol[P]):
+    """What a step of a kind with parameters P sees."""
+
+    @property
+    def params(self) -> P: ...
+
     locations: dict[str, str]  # a user's path as the parameters give it -> where it is on this machine
     output: Path  # an empty local folder; every file in it becomes an artefact of the step
     checkpoints: Checkpoints
@@ -77,9 +84,6 @@ class StepContext(Protocol):
 
     def progress(self, done: float, total: float, message: str = "") -> None:
         """Tell how far the step is; cheap to call often. Raises StepCancelled once the step is cancelled."""
-
-
-StepFunction = Callable[[StepContext], StepResult]
 
 
 class StepCancelled(BaseException):

@@ -25,20 +25,22 @@ class Place:
 
 @dataclass(frozen=True)
 class Mistake:
-    """Something at `path` of the expanded study that is not as it must be."""
+    """Something at `path` of the expanded study that is not as it must be. Without `found`, `allowed` says
+    all of it."""
 
     path: KeyPath
     found: str
     allowed: str
-    place: Place | None = None  # where the path's own place would not do
+    place: Place | None = None  # if the path's own place would not do
     settled: bool = False  # what later checks say of this value would only repeat it
 
     def line(self, place: Place | None = None) -> str:
-        """As shown; a place of its own goes before `place`."""
+        """As shown; a place of its own overrides `place`."""
         where = self.place or place
         prefix = f"{where.text}: " if where else ""
         key = f"{dotted(self.path)}: " if self.path else ""
-        return f"{prefix}{key}found {self.found}, allowed {self.allowed}"
+        found = f"found {self.found}, allowed " if self.found else ""
+        return f"{prefix}{key}{found}{self.allowed}"
 
 
 class StudyErrors(InputError):
@@ -109,6 +111,9 @@ ALLOWED = {
 }
 
 
+REQUIRED = "required key is missing"
+
+
 def mistakes_of_pydantic(
     errors: Sequence[ErrorDetails], model: type[BaseModel], data: Any
 ) -> Iterator[Mistake]:
@@ -123,21 +128,32 @@ def mistakes_of_pydantic(
             found = "an unknown key"
             allowed = one_of(allowed_keys(model, error["loc"][:-1]), path[-1])
         elif kind == "missing":
-            path, found = (*path, *rest[-1:]), "nothing"
-            allowed = "a value for this key"
+            path, found, allowed = (*path, *rest[-1:]), "", REQUIRED
         elif kind == "union_tag_not_found":
-            path, found = (*path, "kind"), "nothing"
-            allowed = one_of(_kinds(model, error["loc"]))
+            path, found = (*path, "kind"), ""
+            allowed = f"{REQUIRED}: {one_of(_members(_type_at(model, error['loc'])))}"
         elif kind == "union_tag_invalid":
             path, found = (*path, "kind"), shown(context["tag"])
-            allowed = one_of(_kinds(model, error["loc"]), context["tag"])
+            allowed = _allowed_kinds(_type_at(model, error["loc"]), context["tag"])
         elif kind == "literal_error":
             allowed = one_of(_literals(model, error["loc"]), value)
         elif kind == "string_pattern_mismatch":
             allowed = PATTERNS[context["pattern"]]
         elif kind == "too_short":
-            allowed = f"at least {context['min_length']} entry"
-        yield Mistake(path, found, allowed or error["msg"])
+            allowed = _at_least(context["min_length"])
+        elif kind == "value_error":
+            allowed = f"a value that fits: this one {context['error']}"
+        yield Mistake(path, found, allowed or "a value of another type")
+
+
+def _at_least(count: int) -> str:
+    return "at least 1 entry" if count == 1 else f"at least {count} entries"
+
+
+def _allowed_kinds(base: Any, tag: object) -> str:
+    """A family of methods also says which plug-in would add the kind."""
+    hint = base.family.hint(tag) if hasattr(base, "family") else ""
+    return one_of(_members(base), tag) + hint
 
 
 def _whole(context: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,10 +184,6 @@ def allowed_keys(model: type[BaseModel], loc: KeyPath) -> list[str]:
     return list(kind.model_fields) if isinstance(kind, type) and issubclass(kind, BaseModel) else []
 
 
-def _kinds(model: type[BaseModel], loc: KeyPath) -> list[str]:
-    return list(_members(_type_at(model, loc)))
-
-
 def _literals(model: type[BaseModel], loc: KeyPath) -> list[str]:
     return [str(value) for value in get_args(_type_at(model, loc))]
 
@@ -180,7 +192,7 @@ def _type_at(kind: Any, loc: KeyPath) -> Any:
     """The type that stands at a location of pydantic's: field names, dict keys, list indices, kinds."""
     kind = _plain(kind)
     for part in loc:
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
+        if isinstance(kind, type) and issubclass(kind, BaseModel) and "family" not in vars(kind):
             kind = kind.model_fields[str(part)].annotation
         elif get_origin(kind) in (dict, Mapping, list):
             kind = get_args(kind)[-1]
@@ -201,8 +213,11 @@ def _plain(kind: Any) -> Any:
             return kind
 
 
-def _members(union: Any) -> dict[str, type[BaseModel]]:
-    """The models of a union by kind."""
+def _members(union: Any) -> Mapping[str, type[BaseModel]]:
+    """The models of a union, or of a family of methods, by kind."""
+    if hasattr(union, "family"):
+        kinds: Mapping[str, type[BaseModel]] = union.family.kinds
+        return kinds
     members = {}
     for member in get_args(union):
         kind = member.model_fields["kind"].annotation

@@ -18,12 +18,14 @@ from types import ModuleType
 from typing import Any
 
 import creamtea
-from creamtea.contract.step import Checkpoints, StepCancelled, StepFunction, StepResult
+from creamtea.contract.kind import StepKind, StepParams
+from creamtea.contract.step import Checkpoints, StepCancelled, StepResult
 from creamtea.engine.task import StepOutcome, StepTask
 from creamtea.errors import CreamteaError, InfrastructureError, StepError, StepUnavailable
+from creamtea.methods.plugins import require
 from creamtea.scratch import clear_abandoned, scratch_folder
+from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.store.artefacts import ArtefactStore
-from creamtea.study.catalogue import STEP_KINDS
 
 PROGRESS_EVERY = 0.5  # seconds between writes
 TRACEBACK_LINES = 12  # of an unexpected error that are kept
@@ -61,19 +63,25 @@ def _attempt(task: StepTask, cancelled: Callable[[], bool]) -> StepOutcome:
     store = ArtefactStore(task.artefacts)
     clear_abandoned()
     with scratch_folder("step") as folder:
-        module = _entrypoint(task)
-        context = Context(task, store, Path(folder), cancelled)
-        run: StepFunction = module.run
-        result = run(context)
+        kind = _kind(task)
+        module = _load(kind, task.resources.cpus)
+        context = Context(task, kind.params.model_validate(task.params), store, Path(folder), cancelled)
+        result = module.run(context)
         if not isinstance(result, StepResult):
             raise StepError(f"{module.__name__}.run returned a {type(result).__name__}, not a StepResult")
         files = store.put_folder(context.output)
+        if undeclared := kind.undeclared(context.params, result, [file.name for file in files]):
+            raise StepError(
+                f"{module.__name__}.run left what steps of kind {kind.name} do not declare: "
+                f"{', '.join(undeclared)}"
+            )
     facts = {**result.facts, **_facts(task, time.monotonic() - started)}
     return StepOutcome(result=replace(result, facts=facts), files=files)
 
 
-def _entrypoint(task: StepTask) -> ModuleType:
-    """The module of the step's kind, with as many threads as the step may use."""
+def _kind(task: StepTask) -> StepKind[Any]:
+    """The step's kind here, which is the one that the study was planned with."""
+    require(task.resources.plugins)
     kind = STEP_KINDS.get(task.kind)
     if kind is None or kind.version != task.version:
         here = "does not know this kind" if kind is None else f"has version {kind.version}"
@@ -82,10 +90,15 @@ def _entrypoint(task: StepTask) -> ModuleType:
             f"{task.kind} steps, and the worker's creamtea {creamtea.__version__} {here}; "
             "install the same creamtea everywhere"
         )
-    os.environ["OMP_NUM_THREADS"] = str(task.resources.cpus)
-    module = importlib.import_module(kind.entrypoint)
+    return kind
+
+
+def _load(kind: StepKind[Any], cpus: int) -> ModuleType:
+    """The module of the step's kind, with as many threads as the step may use."""
+    os.environ["OMP_NUM_THREADS"] = str(cpus)
+    module = importlib.import_module(kind.module)
     if "torch" in sys.modules:  # loaded by the step's module, or by an earlier step of this process
-        sys.modules["torch"].set_num_threads(task.resources.cpus)
+        sys.modules["torch"].set_num_threads(cpus)
     return module
 
 
@@ -93,9 +106,14 @@ class Context:
     """Implements `creamtea.contract.step.StepContext` over a temporary folder."""
 
     def __init__(
-        self, task: StepTask, store: ArtefactStore, folder: Path, cancelled: Callable[[], bool]
+        self,
+        task: StepTask,
+        params: StepParams,
+        store: ArtefactStore,
+        folder: Path,
+        cancelled: Callable[[], bool],
     ) -> None:
-        self.params: dict[str, Any] = task.params
+        self.params = params
         self.locations: dict[str, str] = task.locations
         self.output = folder / "output"
         self.checkpoints: Checkpoints = store.checkpoints(task.key)
@@ -149,6 +167,8 @@ def _facts(task: StepTask, seconds: float) -> Mapping[str, Any]:
         "python": platform.python_version(),
         "peak_rss_mb": round(peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)),
     }
+    if task.resources.plugins:
+        found["plugins"] = dict(task.resources.plugins)
     if "torch" in sys.modules:
         found["torch"] = sys.modules["torch"].__version__
     return found

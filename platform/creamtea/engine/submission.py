@@ -117,6 +117,8 @@ def _without_files(database: Database, store: ArtefactStore, keys: Sequence[str]
 
 def _upsert(session: Session, step: PlannedStep, now: datetime) -> StepRow:
     resources = {**step.resources.model_dump(mode="json"), "exclusive": step.exclusive}
+    if step.plugins:
+        resources["plugins"] = step.plugins
     row = session.get(StepRow, step.key)
     if row is None:
         row = StepRow(

@@ -22,6 +22,7 @@ class Resources:
     timeout_minutes: float | None = None
     max_attempts: int = DEFAULT_MAX_ATTEMPTS
     exclusive: bool = False  # runs only while nothing else does
+    plugins: Mapping[str, str] = field(default_factory=dict)  # distributions with their versions
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Resources:

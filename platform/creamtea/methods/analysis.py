@@ -78,7 +78,7 @@ class OfVariants(Analysis):
         return params
 
     def more_inputs(self, place: str, test_set: Key, planner: Planner, labels: Labels) -> Inputs:
-        """What a step reads beside the test set and the trained variant; `labels` name the variant and seed."""
+        """What a step reads beside test set and trained variant; `labels` name the variant and seed."""
         return {}
 
     @classmethod

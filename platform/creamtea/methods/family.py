@@ -145,6 +145,15 @@ class Family(Generic[M]):
             core_schema.no_info_before_validator_function(self._completed, union) if self.default else union
         )
 
+    def hint(self, kind: object) -> str:
+        """What to add to the mistake that there is no such kind."""
+        for entry in self.broken:
+            if entry.kind == kind:
+                plugin = entry.plugin
+                name = f"{plugin.distribution} {plugin.version}"
+                return f"; the plug-in {name} has this {self.noun}, and cannot be loaded: {entry.reason}"
+        return "; `creamtea plugins` lists the kinds that installed plug-ins add"
+
     def step_kinds(self, kind: str) -> set[str]:
         """The names of the kinds of steps that a kind brings along."""
         method = self.kinds[kind]

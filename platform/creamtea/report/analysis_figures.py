@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from creamtea.contract.columns import Column
+from creamtea.methods.analysis import ANALYSES
 from creamtea.report import text, vega
-from creamtea.report.analyses import ANALYSES
 from creamtea.report.model import Cell, Plot, Report, Sweep
 from creamtea.report.parameters import in_common
 from creamtea.report.vega import GREY, Spec
@@ -97,7 +97,7 @@ def analysis_over_parameter(report: Report, kind: str, key: str, sweep: Sweep) -
     for group in sweep.groups:
         for setting in dict.fromkeys(setting for _, setting in cells):
             named = [
-                (value, system if ANALYSES[kind].rows == "system" else variants.get(system, system))
+                (value, system if ANALYSES.kinds[kind].rows == "system" else variants.get(system, system))
                 for value, system in group.systems
             ]
             own = [(value, name, cells.get((name, setting), Cell("absent"))) for value, name in named]
@@ -115,7 +115,7 @@ def analysis_columns(report: Report) -> dict[tuple[str, str], str]:
         (analysis.kind, column.key): f"{analysis.title}: {column.title}"
         for analysis in report.analyses
         for column in analysis.tables[0].columns
-        if column.key in ANALYSES[analysis.kind].over
+        if column.key in ANALYSES.kinds[analysis.kind].over
     }
 
 

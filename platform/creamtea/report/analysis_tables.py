@@ -1,4 +1,4 @@
-"""The analyses of a study from its steps' rows, as `creamtea.report.analyses` declares them."""
+"""The analyses of a study from its steps' rows, as their classes declare them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from creamtea.contract.columns import Column
-from creamtea.report.analyses import ANALYSES
-from creamtea.report.analysis_kinds import CellPlot, Measure, PointPlot, RowPlot, Setting
+from creamtea.methods.displays import CellPlot, Measure, PointPlot, RowPlot, RowSetting
 from creamtea.report.cells import Material, Measured, absent, idioms_of, read_cell, state_of
 from creamtea.report.model import Analysis, AnalysisRow, AnalysisTable, Cell, Curve, Plot, PlotPoint
 from creamtea.report.text import not_drawn
@@ -25,10 +24,9 @@ def build_analyses(material: Material, points: Points) -> tuple[Analysis, ...]:
 
 def _analysis(material: Material, points: Points, name: str) -> Analysis:
     spec = material.spec.analyses[name]
-    kind = ANALYSES[spec.kind]
     groups: dict[str, list[Measured]] = {}
-    for one in material.of(spec.kind, analysis=name):
-        groups.setdefault(str(one.node.labels[kind.rows]), []).append(one)
+    for one in material.of(spec.step.name, analysis=name):
+        groups.setdefault(str(one.node.labels[spec.rows]), []).append(one)
     idioms = idioms_of(material, spec.test_set)
     given = {"", *(["idioms"] if idioms.count != 0 else []), *(["repeated"] if idioms.repeated else [])}
     rows = [
@@ -38,23 +36,23 @@ def _analysis(material: Material, points: Points, name: str) -> Analysis:
             for setting in table.settings(spec)
             if setting.needs in given
         ]
-        for table in kind.tables
+        for table in spec.tables
     ]
-    plots = [_plot(plot, rows, points, groups) for plot in kind.plots]
+    plots = [_plot(plot, rows, points, groups) for plot in spec.plots]
     return Analysis(
         name=name,
         kind=spec.kind,
-        title=kind.title,
-        about=kind.about,
+        title=spec.title,
+        about=spec.about,
         test_set=spec.test_set,
-        sentences=getattr(spec, "sentences", None),
+        sentences=spec.first_sentences,
         tables=tuple(
             AnalysisTable(
                 table.heading,
                 tuple(measure.column for measure in table.measures),
                 tuple(row for _, row in its_rows),
             )
-            for table, its_rows in zip(kind.tables, rows, strict=True)
+            for table, its_rows in zip(spec.tables, rows, strict=True)
         ),
         plots=tuple(plot for plot in plots if plot.curves or plot.missing),
     )
@@ -63,11 +61,11 @@ def _analysis(material: Material, points: Points, name: str) -> Analysis:
 # ---------------------------------------------------------------- cells
 
 
-def _cells(measures: Iterable[Measure], setting: Setting, measured: Sequence[Measured]) -> dict[str, Cell]:
+def _cells(measures: Iterable[Measure], setting: RowSetting, measured: Sequence[Measured]) -> dict[str, Cell]:
     return {measure.column.key: _cell(measure, setting, measured) for measure in measures}
 
 
-def _cell(measure: Measure, setting: Setting, measured: Sequence[Measured]) -> Cell:
+def _cell(measure: Measure, setting: RowSetting, measured: Sequence[Measured]) -> Cell:
     for part in setting.parts:
         if reason := measure.undefined.get(part):
             return absent(reason)
@@ -84,7 +82,7 @@ def _cell(measure: Measure, setting: Setting, measured: Sequence[Measured]) -> C
 
 # ---------------------------------------------------------------- plots
 
-Rows = Sequence[tuple[Setting, AnalysisRow]]  # of a table
+Rows = Sequence[tuple[RowSetting, AnalysisRow]]  # of a table
 
 
 def _plot(

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
-from creamtea.report.analyses import ANALYSES
+from creamtea.methods.analysis import ANALYSES
 from creamtea.report.analysis_tables import build_analyses
 from creamtea.report.cells import Material, Measured, state_of
 from creamtea.report.curves import learning_curves, recall_curves
@@ -44,7 +44,7 @@ def _build(session: Session, row: StudyRow, complete: bool) -> Report:
     nodes = study_nodes(session, row.id)
     metrics = metrics_of(session, [node.key for node in nodes])
     material = Material(spec, [Measured(node, metrics.get(node.key, [])) for node in nodes])
-    analysed = [node.key for node in nodes if node.kind in ANALYSES]
+    analysed = [node.key for node in nodes if node.kind in ANALYSES.kinds]
     human = human_reports(session, row, material, complete)
     tables = tuple(build_table(material, name, human_columns(human, name)) for name in spec.test_sets)
     return Report(

@@ -50,12 +50,11 @@ def recall_curves(session: Session, spec: Study, nodes: list[Node]) -> tuple[Cur
 def _recall_group(spec: Study, node: Node) -> str:
     name = str(node.labels["variant"])
     selection = spec.systems[str(node.labels["system"])].selection
-    if selection.kind == "lexicon":
+    if not selection.needs_model:
         several = len({_lexicon(spec, other) for other in spec.variants}) > 1
-        return f"lexicon, {_lexicon(spec, name)}" if several else "lexicon"
+        return f"{selection.curve()}, {_lexicon(spec, name)}" if several else selection.curve()
     seed = f", seed {node.labels['seed']}" if len(spec.variants[name].seeds) > 1 else ""
-    alone = " word by word" if selection.kind == "nvs" and selection.context == "word" else ""
-    return f"NVS{alone}, {name}{seed}"
+    return f"{selection.curve()}, {name}{seed}"
 
 
 def _lexicon(spec: Study, variant: str) -> str:

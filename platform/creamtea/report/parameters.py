@@ -51,7 +51,7 @@ def _variant(study: Study, name: str) -> dict[str, Any]:
         **variant.model_dump(mode="json", exclude={"seeds"}),
         "start_from": start,
         # texts that are sampled have numbers of their own: the temperature
-        "corpus": variant.corpus if corpus.kind == "files" else corpus.model_dump(mode="json"),
+        "corpus": corpus.model_dump(mode="json") if corpus.sampled else variant.corpus,
     }
 
 

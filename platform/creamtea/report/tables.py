@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from creamtea.contract.columns import Column
+from creamtea.methods.metrics import Metric
 from creamtea.report import describe
 from creamtea.report.cells import (
     Material,
@@ -21,8 +22,7 @@ from creamtea.report.cells import (
 from creamtea.report.human.columns import HumanColumns
 from creamtea.report.model import Cell, Delta, Percent, Row, TestSetTable
 from creamtea.store.queries import MetricValue
-from creamtea.study.checks import metric_name
-from creamtea.study.spec import Metric, Study
+from creamtea.study.spec import Study
 
 _RECALL = "share of the unique reference subwords{} that the selected vocabulary holds; 100 for a full one"
 RECALL_IDIOM = Column(
@@ -65,7 +65,7 @@ def build_table(material: Material, test_set: str, people: Sequence[HumanColumns
     spec = material.spec
     segments = counted(material.of("test_set", test_set=test_set), "segments")
     idioms = idioms_of(material, test_set)
-    metrics = {metric_name(metric): metric for metric in spec.metrics}
+    metrics = {metric.name(): metric for metric in spec.metrics}
     columns = [_metric_column(material, test_set, key, metric) for key, metric in metrics.items()]
     columns += [column for one in people for column in one.columns]
     columns += [RECALL_IDIOM] if idioms.count != 0 else []
@@ -118,17 +118,14 @@ def _metric_column(material: Material, test_set: str, key: str, metric: Metric) 
     signatures = {
         str(found.detail.get("signature", ""))
         for one in material.of("score", test_set=test_set, metric=key)
-        if (found := one.find(metric.kind)) is not None
+        if (found := one.find(metric.row())) is not None
     }
-    digits = 4 if metric.kind == "comet" else 1
-    return Column(
-        key, describe.metric(metric), digits, "higher", signature=" and ".join(sorted(signatures - {""}))
-    )
+    return metric.column(signature=" and ".join(sorted(signatures - {""})))
 
 
 def _score(material: Material, system: str, test_set: str, key: str, metric: Metric) -> Cell:
     measured = material.of("score", system=system, test_set=test_set, metric=key)
-    return read_cell(measured, lambda one: one.find(metric.kind), NOT_TRANSLATED)
+    return read_cell(measured, lambda one: one.find(metric.row()), NOT_TRANSLATED)
 
 
 def _deltas(material: Material, test_set: str, key: str) -> dict[str, Delta]:
@@ -156,17 +153,17 @@ def _output_cells(material: Material, system: str, test_set: str) -> dict[str, C
 
 
 def _recall(material: Material, system: str, test_set: str, name: str, scope: str) -> Cell:
-    if material.spec.systems[system].selection.kind == "full":
+    if not material.spec.systems[system].selection.selects:
         return Cell("ok", value=1.0, seeds=1)  # by definition: nothing is left out
     measured = material.of("recall", system=system, test_set=test_set)
     return read_cell(measured, lambda one: one.find(name, scope), NOT_TRANSLATED)
 
 
 def _length_ratio(material: Material, system: str, test_set: str) -> Cell:
-    """From the study's first BLEU."""
+    """From the study's first metric that counts it."""
     for metric in material.spec.metrics:
-        if metric.kind == "bleu":
-            measured = material.of("score", system=system, test_set=test_set, metric=metric_name(metric))
+        if metric.counts_length:
+            measured = material.of("score", system=system, test_set=test_set, metric=metric.name())
             return read_cell(measured, lambda one: one.find("length_ratio"), NOT_TRANSLATED)
     return absent("the length ratio is counted by BLEU, which this study does not measure")
 

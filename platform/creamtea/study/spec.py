@@ -26,9 +26,9 @@ from creamtea.methods.training import Training
 
 
 class Variant(Strict):
-    """What is trained. `start_from` names another variant whose trained weights (of the same seed) this one is
-    fine-tuned from, with its subwords: adaptation to another corpus. `alignment_corpus`: what its lexicon is
-    aligned on, None for its own corpus (NVS paper, Appendix A: the general corpus with the in-domain text
+    """What is trained. `start_from` names another variant whose trained weights (of the same seed) this one
+    is fine-tuned from, with its subwords: adaptation to another corpus. `alignment_corpus`: what its lexicon
+    is aligned on, None for its own corpus (NVS paper, Appendix A: the general corpus with the in-domain text
     up-sampled)."""
 
     corpus: Name

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from creamtea.methods.objectives import Entmax
+
 from creamtea_workers.objectives.linear import linear_loss
 from creamtea_workers.objectives.smoothing import LabelSmoothing
 from creamtea_workers.objectives.threshold import precise, support
@@ -56,3 +58,7 @@ class EntmaxObjective:
 
     def initial_bias(self, vocabulary_size: int) -> float:
         return 0.0
+
+
+def build(spec: Entmax, unigram: Tensor | None) -> EntmaxObjective:
+    return EntmaxObjective(spec.alpha, LabelSmoothing(spec.label_smoothing, spec.smoothing, unigram))

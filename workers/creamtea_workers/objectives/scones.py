@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor
 from torch.nn import functional as F
 
+from creamtea.methods.objectives import Scones
 from creamtea_workers.objectives.linear import linear_loss
 
 
@@ -52,3 +53,7 @@ def negative_loss(logits: Tensor, gold: Tensor) -> Tensor:
     """Σ_{w ≠ y} softplus(z_w) of each row: (n,). The gold term is left out of the sum, not subtracted:
     a large one would swallow the others' digits."""
     return F.softplus(logits).scatter_(1, gold, 0.0).sum(1)
+
+
+def build(spec: Scones, unigram: Tensor | None) -> SconesObjective:
+    return SconesObjective(spec.alpha, spec.label_smoothing)

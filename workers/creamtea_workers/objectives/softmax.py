@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from creamtea.methods.objectives import Softmax
+
 from creamtea_workers.objectives.linear import linear_loss
 from creamtea_workers.objectives.smoothing import LabelSmoothing
 
@@ -38,3 +40,7 @@ class SoftmaxObjective:
 
     def initial_bias(self, vocabulary_size: int) -> float:
         return 0.0
+
+
+def build(spec: Softmax, unigram: Tensor | None) -> SoftmaxObjective:
+    return SoftmaxObjective(LabelSmoothing(spec.label_smoothing, spec.smoothing, unigram))

@@ -104,6 +104,8 @@ class RecallAtSize(OfVariants):
         yield from super().check(path, block, study)
         spec, alignment = parsed(cls, block), parsed(Alignment, study.data.get("alignment", {}))
         max_k = alignment.max_k if alignment else sys.maxsize
-        for index, k in enumerate([] if spec is None else spec.k):
+        if spec is None:
+            return
+        for index, k in enumerate(spec.k):
             if k > max_k:
                 yield Mistake((*path, "k", index), str(k), f"at most alignment.max_k = {max_k}")

@@ -12,7 +12,6 @@ from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
 from creamtea.human.results import Array, Integers, Ratings
-from creamtea.report import describe
 from creamtea.report.cells import Material
 from creamtea.report.human.material import MOST_TEXTS, Judged, count, plain, shown_texts, table
 from creamtea.report.model import AnalysisRow, Disagreement, HumanTable
@@ -25,7 +24,6 @@ from creamtea.stats.human_metric import (
     tie_calibrated_accuracy,
 )
 from creamtea.store.tables import SegmentScore
-from creamtea.study.checks import metric_name
 
 _CORRELATIONS: dict[str, tuple[Kind, Grouping]] = {
     "kendall_item": ("kendall", "group-by-item"),
@@ -75,14 +73,13 @@ def metric_scores(session: Session, ratings: Ratings, material: Material) -> lis
     campaign, found = ratings.campaign, []
     units, of_unit = np.unique(ratings.segment_index, return_inverse=True)
     for metric in material.spec.metrics:
-        key = metric_name(metric)
+        key = metric.name()
         scores = np.full((len(units), len(campaign.systems)), np.nan)
         for at, system in enumerate(campaign.systems):
             if (step := _score_step(material, system, campaign.test_set, key)) is not None:
                 _fill(session, step, units, scores[:, at])
         if not np.isnan(scores).all():
-            digits = 3 if metric.kind == "comet" else 1
-            found.append(MetricScores(key, describe.metric(metric), digits, scores[of_unit]))
+            found.append(MetricScores(key, metric.describe(), metric.digits, scores[of_unit]))
     return found
 
 

@@ -28,7 +28,5 @@ def check_alignment(study: RawStudy) -> Iterator[Mistake]:
 
 
 def _has_lexicon(study: RawStudy) -> bool:
-    selections = (
-        SELECTIONS.kinds.get(kind_of(system.get("selection"))) for _, system in study.blocks("systems")
-    )
-    return any(selection is not None and selection.needs_lexicon for selection in selections)
+    kinds = [SELECTIONS.kinds.get(kind_of(system.get("selection"))) for _, system in study.blocks("systems")]
+    return any(selection is not None and selection.needs_lexicon for selection in kinds)

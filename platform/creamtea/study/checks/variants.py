@@ -11,6 +11,8 @@ from creamtea.methods.architectures import ARCHITECTURES, Architecture
 from creamtea.methods.objectives import OBJECTIVES
 from creamtea.methods.training import Training
 
+NAMED = {"corpus": "corpora", "subwords": "subwords", "alignment_corpus": "corpora"}
+
 
 def check_variants(study: RawStudy) -> Iterator[Mistake]:
     for name, variant in study.blocks("variants"):
