@@ -50,12 +50,12 @@ class Layered(Architecture):
     heads: Positive = 4
     feed_forward: Positive = 512
     dropout: BelowOne = 0.1
-    cell: ClassVar[str] = ""  # of the decoder, in descriptions
+    recurrent: ClassVar[bool] = False  # the decoder looks back by SSRUs, not by self-attention
     worker: ClassVar[str] = "creamtea_workers.models.transformer"
 
     def describe(self) -> str:
         """ "" for the default, else a preset or the sizes: "base", "deep (20+2 SSRU)", "6+6, width 256"."""
-        sizes = f"{self.encoder_layers}+{self.decoder_layers}{self.cell}"
+        sizes = f"{self.encoder_layers}+{self.decoder_layers}{' SSRU' * self.recurrent}"
         chosen = self.model_dump(exclude={"dropout"})
         for name, preset in PRESETS.items():
             if chosen.items() >= Architecture.completed(preset).items():
@@ -70,19 +70,19 @@ class Layered(Architecture):
             yield Mistake((*path, "heads"), found, "a number of heads that divides the width")
 
 
-class Transformer(Layered):
+class TransformerArchitecture(Layered):
     """Self-attention in encoder and decoder (Vaswani et al. 2017)."""
 
     kind: Literal["transformer"] = "transformer"
     title: ClassVar[str] = "Transformer"
 
 
-class Ssru(Layered):
+class SsruArchitecture(Layered):
     """SSRUs (Kim et al. 2019) in place of the decoder's self-attention."""
 
     kind: Literal["ssru"] = "ssru"
     title: ClassVar[str] = "Transformer with a recurrent decoder"
-    cell: ClassVar[str] = " SSRU"
+    recurrent: ClassVar[bool] = True
 
 
 ARCHITECTURES: Family[Any] = Family(

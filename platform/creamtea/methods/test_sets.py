@@ -63,7 +63,7 @@ class FilesTestSet(OfFile):
     idioms: str | None = None
     itds: ItdsIdioms | None = None
     title: ClassVar[str] = "text files"
-    worker: ClassVar[str] = "creamtea_workers.corpora.files"
+    worker: ClassVar[str] = "creamtea_workers.corpora.test_files"
     metrics: ClassVar[dict[str, str]] = {
         "found": "segments whose idiom is found in the source (with `itds`)",
         "aligned": "segments whose idiom has a translation by alignment (with `itds`)",

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from creamtea.document.values import Name, Positive, Seed, Strict
 from creamtea.methods.analysis import Analysis
-from creamtea.methods.architectures import Architecture, Nvs, Transformer
+from creamtea.methods.architectures import Architecture, Nvs, TransformerArchitecture
 from creamtea.methods.corpora import Corpus
 from creamtea.methods.measuring import Latency, Recall, Significance
 from creamtea.methods.metrics import Bleu, Chrf, Metric
@@ -34,7 +34,7 @@ class Variant(Strict):
     corpus: Name
     subwords: Name
     objective: Objective
-    architecture: Architecture = Transformer()
+    architecture: Architecture = TransformerArchitecture()
     nvs: Nvs | None = None
     training: Training = Training()
     start_from: Name | None = None

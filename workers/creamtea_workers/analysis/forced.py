@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -36,7 +37,7 @@ class References:
     targets: list[list[int]]  # with </s>
 
     @classmethod
-    def load(cls, context: StepContext) -> References:
+    def load(cls, context: StepContext[Any]) -> References:
         """Of a step with the inputs test_set, subwords and train."""
         prepare_torch(context.cpus)
         segments = read_jsonl(context.input("test_set") / "segments.jsonl")
@@ -49,7 +50,7 @@ class References:
             [[*subwords.encode(segment["reference"]), EOS] for segment in segments],
         )
 
-    def measure(self, statistic: Statistic, context: StepContext) -> list[Array]:
+    def measure(self, statistic: Statistic, context: StepContext[Any]) -> list[Array]:
         """Of each pair the statistics (T, F) of its T target positions."""
         found: dict[int, Array] = {}
         for batch in batches([len(target) for target in self.targets]):

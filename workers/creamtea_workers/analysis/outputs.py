@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from creamtea.contract.step import MetricRow
-from creamtea.study.spec import Bleu, Languages
+from creamtea.methods.analyses.beam_sizes import OutputParams
 from creamtea_workers.analysis.rows import ratio_row, share_row
 from creamtea_workers.metrics.bleu import BleuMetric
 from creamtea_workers.metrics.texts import read_texts
 
 
-def output_rows(params: dict[str, Any], test_set: Path, decode: Path, subject: str) -> list[MetricRow]:
-    """`params` {"metric": a BLEU, "languages"}; the folders of a test set and of its decoding.
+def output_rows(params: OutputParams, test_set: Path, decode: Path, subject: str) -> list[MetricRow]:
+    """`test_set` and `decode`: the folders of a test set and of its decoding.
 
     `bleu` (detail.signature) and `length_ratio`, hypothesis over reference tokens of the whole test set as
     BLEU's tokenizer counts them, with bootstrap intervals over segments; `empty`, the share of outputs
     without text, with a Wilson interval. StepError for a test set without segments.
     """
-    metric = BleuMetric(Bleu.model_validate(params["metric"]), Languages.model_validate(params["languages"]))
+    metric = BleuMetric(params.metric, params.languages)
     texts = read_texts(test_set, decode)
     statistics = metric.statistics(texts)
     about = {"signature": metric.signature()}

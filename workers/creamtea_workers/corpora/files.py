@@ -1,20 +1,21 @@
-"""Parallel text of the user: aligned pairs, the filters with their counts, and annotated test sets."""
+"""Parallel text of the user: aligned pairs, and the filters with their counts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
-
+from creamtea.contract.step import StepContext
 from creamtea.errors import StepError
-from creamtea.study.spec import FilesCorpus, FilesTestSet, Filters
+from creamtea.methods.corpora import FilesCorpus
+from creamtea.methods.planning import HeldOut
+from creamtea.methods.texts import Filters, Languages, Tokenized
+from creamtea.steps.texts import CorpusParams, TestSetParams
 from creamtea_workers.corpora.moses import detokenise
-from creamtea_workers.corpora.text import UserFile, move_span, normalise
+from creamtea_workers.corpora.text import UserFile, normalise
 
 Filter = Literal["empty", "too_long", "ratio", "held_out", "duplicate"]
-Tokenized = Literal["no", "moses"]
 Side = Literal["source", "target"]
 
 
@@ -33,13 +34,18 @@ class AlignedFiles(Protocol):
 
 @dataclass(frozen=True)
 class Files:
-    """Where the user's files are: `params` of the step (their digests) and `locations` of the context."""
+    """The user's files of a step: where they are on this machine, and what they held when it was planned."""
 
-    params: Mapping[str, Any]
+    digests: Mapping[str, str]
+    languages: Languages
     locations: Mapping[str, str]
 
+    @classmethod
+    def of(cls, context: StepContext[CorpusParams] | StepContext[TestSetParams]) -> Files:
+        return cls(context.params.digests, context.params.languages, context.locations)
+
     def lines(self, name: str) -> list[str]:
-        return UserFile.find(name, self.locations, self.params).lines()
+        return UserFile.find(name, self.locations, self.digests).lines()
 
     def text(self, name: str, side: Side, tokenized: Tokenized) -> list[str]:
         """The lines of a file on one side of the study's languages, tokens and escapes undone, not yet
@@ -47,7 +53,7 @@ class Files:
         lines = self.lines(name)
         if tokenized == "no":
             return lines
-        language: str = self.params["languages"][side]
+        language = self.languages.source if side == "source" else self.languages.target
         return [detokenise(line, language) for line in lines]
 
     def raw_pairs(self, text: AlignedFiles) -> list[Pair]:
@@ -61,13 +67,12 @@ class Files:
         """The same, normalised."""
         return [Pair(normalise(source), normalise(target)) for source, target in self.raw_pairs(text)]
 
-    def held_out(self) -> frozenset[str]:
-        """The source sentences, normalised, that no training pair may have: those of the test sets that the
-        plan lists in `params["held_out"]`."""
+    def sources_of(self, held_out: Sequence[HeldOut]) -> frozenset[str]:
+        """The source sentences, normalised, of test sets that no training pair may hold."""
         return frozenset(
             normalise(line)
-            for entry in self.params.get("held_out", [])
-            for line in self.text(entry["source"], "source", entry["tokenized"])
+            for test_set in held_out
+            for line in self.text(test_set.source, "source", test_set.tokenized)
         )
 
 
@@ -91,14 +96,19 @@ class FilteredCorpus:
     train_added: int = 0  # how many of `train` are there by `repeat`
 
 
-def read_corpus(corpus: FilesCorpus, files: Files) -> FilteredCorpus:
+def prepare_corpus(spec: FilesCorpus, context: StepContext[CorpusParams]) -> FilteredCorpus:
+    context.progress(0, 1, "reading and filtering")
+    return read_corpus(spec, Files.of(context), context.params.held_out or [])
+
+
+def read_corpus(corpus: FilesCorpus, files: Files, held_out: Sequence[HeldOut]) -> FilteredCorpus:
     """Training pairs through all filters, then repeated; a development set loses only pairs with an empty
     side, so that its loss is of the text that the researcher chose. StepError if one of them ends up empty.
 
     Repetition comes last, and text by text: the filter of duplicates sees every pair of the files once, and
     what it keeps of a text is there `repeat` times. So train_read - dropped + train_added = len(train).
     """
-    sieve, train, read, added = Sieve(corpus.filters, files.held_out()), [], 0, 0
+    sieve, train, read, added = Sieve(corpus.filters, files.sources_of(held_out)), [], 0, 0
     for text in corpus.train:
         pairs = files.pairs(text)
         kept = [pair for pair in pairs if sieve.passes(pair)]
@@ -150,76 +160,3 @@ def drop_reason(pair: Pair, filters: Filters) -> Filter | None:
     if longer >= filters.ratio_from and longer > filters.max_ratio * shorter:
         return "ratio"
     return None
-
-
-# ---------------------------------------------------------------- test sets
-
-Span = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2, max_length=2)]
-
-
-class IdiomNote(BaseModel):
-    """An idiom of a test sentence: its characters [from, to) in source and reference."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    name: str
-    source: Span
-    target: Span
-
-
-_NOTES = TypeAdapter(list[IdiomNote])
-
-
-class Segment(NamedTuple):
-    source: str
-    reference: str
-    idioms: list[dict[str, Any]]  # {name, source: [from, to], target: [from, to]}; one name is one idiom
-
-
-def read_test_set(test_set: FilesTestSet, files: Files) -> list[Segment]:
-    """Every line of a test set, empty ones too: nothing is filtered, so that an index is a line of the file.
-
-    The offsets of idioms count the characters of the file's lines (of the detokenised ones, where the test
-    set is tokenised); the segments' count those of the normalised text. StepError for misaligned files and
-    for annotation that does not fit the text.
-    """
-    raw = files.raw_pairs(test_set)
-    if not raw:
-        raise StepError(f"{test_set.source} has no line: a test set needs one at least")
-    notes = [""] * len(raw)
-    if test_set.idioms is not None:
-        notes = files.lines(test_set.idioms)
-        same_length({test_set.source: raw, test_set.idioms: notes})
-    segments = []
-    for number, (pair, note) in enumerate(list(zip(raw, notes, strict=True))[: test_set.limit], start=1):
-        idioms = _read_notes(note, pair, f"{test_set.idioms}, line {number}") if test_set.idioms else []
-        segments.append(Segment(normalise(pair.source), normalise(pair.target), idioms))
-    return segments
-
-
-def _read_notes(line: str, pair: Pair, place: str) -> list[dict[str, Any]]:
-    try:
-        notes = _NOTES.validate_json(line)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = "".join(f"[{part!r}]" for part in first["loc"])
-        raise StepError(
-            f"{place}: {where} {first['msg']}; a line is a JSON list of "
-            '{"name": …, "source": [from, to], "target": [from, to]}'
-        ) from error
-    return [
-        {
-            "name": note.name,
-            "source": _span_in(pair.source, note.source, f"{place}: source"),
-            "target": _span_in(pair.target, note.target, f"{place}: target"),
-        }
-        for note in notes
-    ]
-
-
-def _span_in(line: str, span: list[int], place: str) -> list[int]:
-    """The span in the normalised line; StepError unless it holds some text."""
-    start, end = span
-    if not start < end <= len(line) or not line[start:end].strip():
-        raise StepError(f"{place} {span} is no span of text in a line of {len(line)} characters")
-    return list(move_span(line, (start, end)))

@@ -16,8 +16,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from creamtea_workers.corpora.files import Pair, Segment
+from creamtea_workers.corpora.files import Pair
 from creamtea_workers.corpora.itds import Idiom, Word, find, is_mark, split_words
+from creamtea_workers.corpora.segments import Segment
 from creamtea_workers.selection.aligner import train_aligner
 from creamtea_workers.selection.viterbi import viterbi
 

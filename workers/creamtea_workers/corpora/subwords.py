@@ -17,7 +17,7 @@ from typing import NamedTuple
 import sentencepiece
 
 from creamtea.errors import StepError
-from creamtea.study.spec import Subwords
+from creamtea.methods.texts import Subwords
 from creamtea_workers.corpora.text import normalise, read_lines
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3

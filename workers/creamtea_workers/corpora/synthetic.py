@@ -12,9 +12,14 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from creamtea.study.spec import SyntheticCorpus, SyntheticTestSet
+from creamtea.contract.step import StepContext
+from creamtea.methods.corpora import SyntheticCorpus
+from creamtea.methods.test_sets import SyntheticTestSet
+from creamtea.steps.texts import CorpusParams, TestSetParams
+from creamtea_workers.corpora.files import FilteredCorpus, Pair
 from creamtea_workers.corpora.ibm3 import Ibm3, Target
 from creamtea_workers.corpora.language import Grammar, tables
+from creamtea_workers.corpora.segments import Prepared, Segment
 
 Unit = str  # a word, or an idiom's phrase (the only units with blanks)
 
@@ -31,6 +36,29 @@ class SyntheticPair(NamedTuple):
     source: str
     target: str
     idioms: list[IdiomSpan]
+
+
+def prepare_corpus(spec: SyntheticCorpus, context: StepContext[CorpusParams]) -> FilteredCorpus:
+    """What is made to measure needs no filter: no side is empty, no source comes twice."""
+    train, dev = training_and_dev(spec, lambda done, total: context.progress(done, total, "sampling"))
+    return FilteredCorpus(
+        train=[Pair(pair.source, pair.target) for pair in train],
+        dev=[Pair(pair.source, pair.target) for pair in dev],
+        train_read=len(train),
+        dev_read=len(dev),
+        dropped=dict.fromkeys(("empty", "too_long", "ratio", "duplicate"), 0),
+    )
+
+
+def prepare_test_set(spec: SyntheticTestSet, context: StepContext[TestSetParams]) -> Prepared:
+    corpus = context.params.corpus
+    assert isinstance(corpus, SyntheticCorpus)  # its check has seen to it
+    return Prepared(
+        [
+            Segment(pair.source, pair.target, [idiom._asdict() for idiom in pair.idioms])
+            for pair in unseen_pairs(spec, corpus)
+        ]
+    )
 
 
 def training_and_dev(

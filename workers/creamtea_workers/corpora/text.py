@@ -49,8 +49,8 @@ class UserFile:
     digest: str
 
     @classmethod
-    def find(cls, name: str, locations: Mapping[str, str], params: Mapping[str, Any]) -> UserFile:
-        return cls(name=name, path=Path(locations[name]), digest=params["digests"][name])
+    def find(cls, name: str, locations: Mapping[str, str], digests: Mapping[str, str]) -> UserFile:
+        return cls(name=name, path=Path(locations[name]), digest=digests[name])
 
     def read(self) -> bytes:
         """The file's content, unpacked. StepError when it cannot be read or is not what was planned."""

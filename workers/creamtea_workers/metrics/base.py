@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,11 @@ class Metric(Protocol):
     """
 
     name: str  # the row's name in the report: "bleu", "chrf", "comet"
+    note: str  # what a reader of the score must know; empty for nothing
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What it ran with, for people: versions, device; known once `statistics` has run."""
 
     def statistics(self, texts: Texts) -> Array:
         """(n, F) sufficient statistics of n segments."""
@@ -32,3 +38,12 @@ class Metric(Protocol):
 
     def signature(self) -> str:
         """Every choice that the score depends on; known once `statistics` has run."""
+
+
+def mean_statistics(values: Sequence[float]) -> Array:
+    """(n, 2) statistics whose summed ratio is the mean."""
+    return np.column_stack([values, np.ones(len(values))])
+
+
+def mean_of_sums(sums: Array) -> Array:
+    return np.asarray(sums[..., 0] / sums[..., 1])

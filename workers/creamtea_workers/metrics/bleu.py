@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from sacrebleu.metrics import BLEU
 
+from creamtea.contract.step import StepContext
 from creamtea.errors import StepUnavailable
-from creamtea.study.spec import Bleu, Languages
+from creamtea.methods.metrics import Bleu
+from creamtea.methods.texts import Languages
 from creamtea_workers.metrics.base import Array
 from creamtea_workers.metrics.texts import Texts
 
@@ -24,6 +29,7 @@ class BleuMetric:
     matched and possible 1- to 4-grams, as sacreBLEU lays them out."""
 
     name = "bleu"
+    facts: Mapping[str, Any] = {}
 
     def __init__(self, spec: Bleu, languages: Languages) -> None:
         try:
@@ -76,3 +82,7 @@ def bleu_from_sums(sums: Array, effective_order: bool) -> Array:
         score = brevity * np.exp(logs.sum(axis=-1) / np.where(effective_order, orders, ORDER))
     complete = (orders == ORDER) | effective_order
     return np.where(complete & (matched > 0).any(axis=-1), score, 0.0)
+
+
+def build(spec: Bleu, languages: Languages, context: StepContext[Any]) -> BleuMetric:
+    return BleuMetric(spec, languages)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from sacrebleu.metrics import CHRF
 
-from creamtea.study.spec import Chrf
+from creamtea.contract.step import StepContext
+from creamtea.methods.metrics import Chrf
+from creamtea.methods.texts import Languages
 from creamtea_workers.metrics.base import Array
 from creamtea_workers.metrics.texts import Texts
 
@@ -17,6 +22,7 @@ class ChrfMetric:
 
     name = "chrf"
     note = ""
+    facts: Mapping[str, Any] = {}
 
     def __init__(self, spec: Chrf) -> None:
         self._scorer = CHRF(word_order=spec.word_order, beta=BETA)
@@ -49,3 +55,7 @@ def chrf_from_sums(sums: Array) -> Array:
     denominator = BETA**2 * precision + recall
     product = (1 + BETA**2) * precision * recall
     return 100.0 * np.divide(product, denominator, out=np.zeros_like(product), where=denominator > 0)
+
+
+def build(spec: Chrf, languages: Languages, context: StepContext[Any]) -> ChrfMetric:
+    return ChrfMetric(spec)

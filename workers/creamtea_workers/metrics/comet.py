@@ -15,16 +15,17 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
-
+from creamtea.contract.step import StepContext
 from creamtea.errors import StepError, StepUnavailable
+from creamtea.methods.metrics import Comet
+from creamtea.methods.texts import Languages
 from creamtea.scratch import scratch_folder
-from creamtea.study.spec import Comet
-from creamtea_workers.metrics.base import Array
+from creamtea.settings import Settings
+from creamtea_workers.metrics.base import Array, mean_of_sums, mean_statistics
 from creamtea_workers.metrics.texts import Texts
 
 SCRIPT = Path(__file__).with_name("comet_script.py")
@@ -48,7 +49,7 @@ class CometMetric:
         self._progress = progress
         self._cpus = cpus
         self._gpus = 1 if gpus > 0 else 0
-        self.facts: dict[str, Any] = {}  # what the script told: versions, device, the model's revision
+        self.facts: Mapping[str, Any] = {}  # what the script told: versions, device, the model's revision
 
     def statistics(self, texts: Texts) -> Array:
         if not (self._python.is_file() and os.access(self._python, os.X_OK)):
@@ -156,15 +157,6 @@ class CometMetric:
         )
 
 
-def mean_statistics(values: list[float]) -> Array:
-    """(n, 2) statistics whose summed ratio is the mean."""
-    return np.column_stack([values, np.ones(len(values))])
-
-
-def mean_of_sums(sums: Array) -> Array:
-    return np.asarray(sums[..., 0] / sums[..., 1])
-
-
 def _read_messages(stream: IO[bytes], messages: queue.Queue[dict[str, Any] | None]) -> None:
     for line in stream:
         try:
@@ -189,3 +181,14 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 def _tail(log: Path, characters: int = 400) -> str:
     text = " ".join(log.read_text(encoding="utf-8", errors="replace").split())
     return text[-characters:] or "it printed nothing"
+
+
+def build(spec: Comet, languages: Languages, context: StepContext[Any]) -> CometMetric:
+    return CometMetric(
+        spec,
+        python=Settings.load().comet_python,
+        model=context.locations.get(spec.model, spec.model),
+        progress=context.progress,
+        cpus=context.cpus,
+        gpus=context.gpus,
+    )

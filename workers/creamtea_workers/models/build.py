@@ -3,42 +3,54 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from creamtea.document.values import Strict
 from creamtea.errors import StepError
-from creamtea.study.spec import Architecture, Nvs
+from creamtea.methods.architectures import Architecture, Nvs
+from creamtea.methods.family import implementation
+from creamtea.methods.objectives import Objective
+from creamtea.steps.systems import TrainParams
 from creamtea_workers.models.transformer import Transformer
-from creamtea_workers.objectives import build_objective
-from creamtea_workers.objectives.base import Objective
+from creamtea_workers.objectives import base, build_objective
 
 
-def build_model(params: Mapping[str, Any], vocabulary_size: int) -> Transformer:
-    """A fresh model of a train step's parameters; its random numbers come from torch's global generator."""
-    size = Architecture.model_validate(params["architecture"])
-    if size.width % size.heads:
-        raise StepError(
-            f"architecture.width {size.width} is no multiple of architecture.heads {size.heads}: "
-            "change one of them"
+class ModelConfig(Strict):
+    """model.json: what rebuilds a trained model, beside its weights."""
+
+    objective: Objective
+    architecture: Architecture
+    nvs: Nvs | None
+    vocabulary_size: int
+
+    @classmethod
+    def of(cls, params: TrainParams, vocabulary_size: int) -> ModelConfig:
+        return cls(
+            objective=params.objective,
+            architecture=params.architecture,
+            nvs=params.nvs,
+            vocabulary_size=vocabulary_size,
         )
-    nvs = None if params["nvs"] is None else Nvs.model_validate(params["nvs"])
-    model = Transformer(vocabulary_size, size, nvs)
-    objective = build_objective(params["objective"])
-    nn.init.constant_(model.output_bias, objective.initial_bias(vocabulary_size))
+
+
+def build_model(config: ModelConfig) -> Transformer:
+    """A fresh model; its random numbers come from torch's global generator."""
+    build = implementation(config.architecture).build
+    model: Transformer = build(config.architecture, config.vocabulary_size, config.nvs)
+    objective = build_objective(config.objective)
+    nn.init.constant_(model.output_bias, objective.initial_bias(config.vocabulary_size))
     return model
 
 
-def save_model(folder: Path, model: Transformer, params: Mapping[str, Any]) -> None:
-    config = {key: params[key] for key in ("objective", "architecture", "nvs")}
-    config["vocabulary_size"] = model.vocabulary_size
+def save_model(folder: Path, model: Transformer, config: ModelConfig) -> None:
     state = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
     save_file(state, folder / "model.safetensors")
-    (folder / "model.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    text = json.dumps(config.model_dump(mode="json"), indent=2, sort_keys=True)
+    (folder / "model.json").write_text(text + "\n", encoding="utf-8")
 
 
 def load_initial(model: Transformer, folder: Path) -> bool:
@@ -71,9 +83,9 @@ def shape_of(weight: Tensor) -> str:
 
 def load_model(
     folder: Path, device: str | torch.device = "cpu"
-) -> tuple[Transformer, Objective, dict[str, Any]]:
-    """What a train step left in `folder`: (the model in eval mode, its objective, model.json)."""
-    config = json.loads((folder / "model.json").read_text(encoding="utf-8"))
-    model = build_model(config, config["vocabulary_size"])
+) -> tuple[Transformer, base.Objective, ModelConfig]:
+    """What a train step left in `folder`: the model in eval mode, its objective, model.json."""
+    config = ModelConfig.model_validate_json((folder / "model.json").read_text(encoding="utf-8"))
+    model = build_model(config)
     model.load_state_dict(load_file(folder / "model.safetensors"))
-    return model.to(device).eval(), build_objective(config["objective"]), config
+    return model.to(device).eval(), build_objective(config.objective), config

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from creamtea.errors import StepError
-from creamtea.study.spec import Precision
+from creamtea.methods.precisions import Precision
 from creamtea_workers.models.int8 import Int8Linear, Int8Matrix, require_int8
 from creamtea_workers.models.interface import Memory
 from creamtea_workers.models.nvs import CHUNK, LOWEST, NvsHead

@@ -45,6 +45,7 @@ class Tree(Protocol):
 
 class TranslationModel(Protocol):
     vocabulary_size: int
+    may_pad: bool  # False: rounding, which padding changes, could change an output (int8)
 
     @property
     def output_weight(self) -> Tensor:

@@ -1,7 +1,7 @@
 """Pre-norm Transformer (Vaswani et al. 2017; layer normalisation first, as in Xiong et al. 2020).
 
 Source, target and output embeddings are one matrix; the output layer has a bias of its own. The decoder
-looks back by self-attention or by SSRUs (`Architecture.kind`); positions are added for both. Dropout falls
+looks back by self-attention or by SSRUs (`Layered.recurrent`); positions are added for both. Dropout falls
 on the embeddings and on the output of every sublayer, not on attention weights (fused attention has no
 dropout on CPUs).
 """
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from creamtea.study.spec import Architecture, Nvs
+from creamtea.methods.architectures import Layered, Nvs
 from creamtea_workers.models.interface import PAD, Memory, State, Tree
 from creamtea_workers.models.layers import (
     CrossAttention,
@@ -42,7 +42,7 @@ class PrefixLayer(Protocol):
 
 
 class EncoderLayer(nn.Module):
-    def __init__(self, size: Architecture) -> None:
+    def __init__(self, size: Layered) -> None:
         super().__init__()
         self.attention_norm = nn.LayerNorm(size.width)
         self.attention = SelfAttention(size.width, size.heads)
@@ -58,11 +58,12 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """`attention` looks back at the prefix: self-attention, or an SSRU in its place."""
 
-    def __init__(self, size: Architecture) -> None:
+    def __init__(self, size: Layered) -> None:
         super().__init__()
-        recurrent = size.kind == "ssru"
         self.attention_norm = nn.LayerNorm(size.width)
-        self.attention: PrefixLayer = Ssru(size.width) if recurrent else SelfAttention(size.width, size.heads)
+        self.attention: PrefixLayer = (
+            Ssru(size.width) if size.recurrent else SelfAttention(size.width, size.heads)
+        )
         self.cross_norm = nn.LayerNorm(size.width)
         self.cross = CrossAttention(size.width, size.heads)
         self.feed_norm = nn.LayerNorm(size.width)
@@ -86,11 +87,11 @@ class DecoderLayer(nn.Module):
 class Transformer(nn.Module):
     """See `creamtea_workers.models.interface.TranslationModel`."""
 
-    def __init__(self, vocabulary_size: int, size: Architecture, nvs: Nvs | None = None) -> None:
+    def __init__(self, vocabulary_size: int, size: Layered, nvs: Nvs | None = None) -> None:
         super().__init__()
         self.vocabulary_size = vocabulary_size
         self.scale = math.sqrt(size.width)
-        self.heads, self.recurrent = size.heads, size.kind == "ssru"
+        self.heads, self.recurrent = size.heads, size.recurrent
         self.embedding = nn.Embedding(vocabulary_size, size.width)
         self.output_bias = nn.Parameter(torch.zeros(vocabulary_size))
         self.positions = PositionTable(size.width)
@@ -177,6 +178,11 @@ class Transformer(nn.Module):
         if self.nvs is None:
             raise ValueError("this model was trained without an NVS head")
         return self.nvs(memory)
+
+
+def build(spec: Layered, vocabulary_size: int, nvs: Nvs | None) -> Transformer:
+    """A fresh model; its random numbers come from torch's global generator."""
+    return Transformer(vocabulary_size, spec, nvs)
 
 
 def key_mask(mask: Tensor) -> Tensor | None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from creamtea.methods.objectives import Entmax
-
 from creamtea_workers.objectives.linear import linear_loss
 from creamtea_workers.objectives.smoothing import LabelSmoothing
 from creamtea_workers.objectives.threshold import precise, support

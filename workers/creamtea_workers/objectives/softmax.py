@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from creamtea.methods.objectives import Softmax
-
 from creamtea_workers.objectives.linear import linear_loss
 from creamtea_workers.objectives.smoothing import LabelSmoothing
 

@@ -22,21 +22,31 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from creamtea.methods.searches import Beam
 from creamtea_workers.models.interface import BOS, EOS, Memory, TranslationModel
 from creamtea_workers.objectives.base import Objective
+from creamtea_workers.search.base import Detokenize, SearchMethod
 from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.output import OutputLayer, end_positions
 from creamtea_workers.search.top import top_candidates
 
 
 @dataclass(frozen=True)
-class BeamSearch:
+class BeamSearch(SearchMethod):
     """`length_normalization` a ranks hypotheses by score / length^a, </s> counted; 0, the default and the
     papers' choice, ranks by the score. `Hypothesis.score` is never normalised."""
 
     width: int = 4
     length_normalization: float = 0.0
     max_length_ratio: float = 2.0
+
+    @property
+    def rows(self) -> int:
+        return self.width
+
+    @property
+    def min_selection(self) -> int:
+        return self.width
 
     def __call__(
         self,
@@ -213,3 +223,7 @@ class _Beams:
         )
         self.tokens = self.tokens.gather(1, order.unsqueeze(2).expand(-1, -1, self.length))
         return rows
+
+
+def build(spec: Beam, detokenize: Detokenize | None) -> BeamSearch:
+    return BeamSearch(spec.width, spec.length_normalization, spec.max_length_ratio)

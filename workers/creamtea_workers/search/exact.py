@@ -8,11 +8,16 @@ left to search, the best is proved.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from creamtea.contract.step import MetricRow
+from creamtea.methods.searches import Exact
+from creamtea_workers.analysis.rows import NO_SEGMENTS, mean_row, share_row
 from creamtea_workers.models.interface import Memory, TranslationModel
 from creamtea_workers.objectives.base import Objective
+from creamtea_workers.search.base import Detokenize, Findings, SearchMethod
 from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.depth_first import Effort, Ended, depth_first
 from creamtea_workers.search.hypothesis import Hypothesis
@@ -37,7 +42,7 @@ class ExactHypothesis(Hypothesis):
 
 
 @dataclass(frozen=True)
-class ExactSearch:
+class ExactSearch(SearchMethod):
     """With `depth` only hypotheses of at most that many subwords are sought beside the beam search's, and
     `outcome` speaks of those."""
 
@@ -47,8 +52,12 @@ class ExactSearch:
     max_length_ratio: float = 2.0
 
     @property
-    def width(self) -> int:
+    def rows(self) -> int:
         return max(self.beam, self.effort.nodes)
+
+    @property
+    def min_selection(self) -> int:
+        return self.beam
 
     def __call__(
         self,
@@ -72,6 +81,7 @@ class ExactSearch:
         memory: Memory,
         output: OutputLayer,
         limits: Sequence[int],
+        sources: Sequence[Sequence[int]] = (),
     ) -> Iterator[list[tuple[int, ExactHypothesis]]]:
         """What has been found for which sentence, after every call of the decoder: often nothing."""
         beams = BeamSearch(self.beam)(model, objective, memory, output, limits)
@@ -80,6 +90,32 @@ class ExactSearch:
             limits = [min(limit, self.depth + 1) for limit in limits]
         for ended in depth_first(model, objective, memory, output, limits, bounds, self.effort):
             yield [(one.sentence, exact_hypothesis(beams[one.sentence], one)) for one in ended]
+
+    def findings(self, indices: Sequence[int], hypotheses: Sequence[Hypothesis]) -> Findings:
+        rows = [exact_row(index, found) for index, found in zip(indices, hypotheses, strict=True)]
+        return Findings({"exact.jsonl": rows}, exact_metrics(rows))
+
+
+def exact_row(index: int, hypothesis: Hypothesis) -> dict[str, Any]:
+    """A line of exact.jsonl; beam_score null: the beam search found no finished hypothesis."""
+    assert isinstance(hypothesis, ExactHypothesis)
+    return {
+        "index": index,
+        "outcome": hypothesis.outcome,
+        "expansions": hypothesis.expansions,
+        "beam_score": hypothesis.beam_score if math.isfinite(hypothesis.beam_score) else None,
+    }
+
+
+def exact_metrics(rows: Sequence[Mapping[str, Any]]) -> list[MetricRow]:
+    """Of the lines of exact.jsonl."""
+    if not rows:
+        return [MetricRow(name, None, note=NO_SEGMENTS) for name in (*OUTCOMES, "expansions")]
+    outcomes = [row["outcome"] for row in rows]
+    return [
+        *(share_row(outcome, outcomes.count(outcome), len(rows)) for outcome in OUTCOMES),
+        mean_row("expansions", [row["expansions"] for row in rows], NO_SEGMENTS, {}),
+    ]
 
 
 def exact_hypothesis(beam: Hypothesis, ended: Ended) -> ExactHypothesis:
@@ -104,3 +140,8 @@ def outscores(hypothesis: Hypothesis, score: float) -> bool:
 def tolerance(subwords: int) -> float:
     """`TOLERANCE` for each token, </s> included."""
     return TOLERANCE * (subwords + 1)
+
+
+def build(spec: Exact, detokenize: Detokenize | None) -> ExactSearch:
+    seconds = math.inf if spec.max_seconds is None else spec.max_seconds
+    return ExactSearch(Effort(spec.max_states, seconds), spec.depth, spec.beam, spec.max_length_ratio)

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 import torch
 
+from creamtea.methods.searches import Greedy
 from creamtea_workers.models.interface import BOS, EOS, Memory, TranslationModel
 from creamtea_workers.objectives.base import Objective
+from creamtea_workers.search.base import Detokenize, SearchMethod
 from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.output import OutputLayer
 
@@ -19,7 +21,7 @@ _DROP_BELOW = 0.75
 
 
 @dataclass(frozen=True)
-class GreedySearch:
+class GreedySearch(SearchMethod):
     """The arg max of the logits; of equal ones the lowest id.
 
     Every objective is monotone in the logits, so that the decision needs no activation (SCONES,
@@ -27,7 +29,6 @@ class GreedySearch:
     """
 
     max_length_ratio: float = 2.0
-    width: int = 1  # rows a sentence
 
     def __call__(
         self,
@@ -73,3 +74,7 @@ class GreedySearch:
 def _hypothesis(tokens: list[int], score: float) -> Hypothesis:
     finished = tokens[-1] == EOS
     return Hypothesis(tokens[:-1] if finished else tokens, score, finished)
+
+
+def build(spec: Greedy, detokenize: Detokenize | None) -> GreedySearch:
+    return GreedySearch(spec.max_length_ratio)

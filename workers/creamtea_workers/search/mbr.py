@@ -8,30 +8,34 @@ references as often as they were drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from creamtea.methods.searches import Mbr
 from creamtea_workers.models.interface import Memory, TranslationModel
 from creamtea_workers.objectives.base import Objective
+from creamtea_workers.search.base import Detokenize, SearchMethod
 from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.output import OutputLayer
-from creamtea_workers.search.sample import Sampler
+from creamtea_workers.search.sample import Sampler, sampler_of
 from creamtea_workers.search.utility import Utility, expected_utilities
-
-Detokenize = Callable[[Sequence[int]], str]  # subwords of a hypothesis -> text
 
 _DIGITS = 9  # of expected utilities that count: equal ones may be summed up differently
 
 
 @dataclass(frozen=True)
-class MbrSearch:
-    """`width` samples a sentence; of equal utilities the sample with the higher score, then the first."""
+class MbrSearch(SearchMethod):
+    """`width` samples per sentence; of equal utilities the sample with the higher score, then the first."""
 
     sampler: Sampler
     width: int
     utility: Utility
     detokenize: Detokenize
     max_length_ratio: float = 2.0
+
+    @property
+    def rows(self) -> int:
+        return self.width
 
     def __call__(
         self,
@@ -56,3 +60,9 @@ class MbrSearch:
         utilities = expected_utilities(list(groups), counts, self.utility).round(_DIGITS).tolist()
         best = [max(group, key=lambda sample: sample.score) for group in groups.values()]
         return max(zip(utilities, best, strict=True), key=lambda pair: (pair[0], pair[1].score))[1]
+
+
+def build(spec: Mbr, detokenize: Detokenize | None) -> MbrSearch:
+    if detokenize is None:
+        raise ValueError("MBR compares texts: build_search needs `detokenize`")
+    return MbrSearch(sampler_of(spec), spec.samples, spec.utility, detokenize, spec.max_length_ratio)

@@ -21,8 +21,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from creamtea.methods.searches import Drawn, Sample
 from creamtea_workers.models.interface import BOS, EOS, Memory, TranslationModel
 from creamtea_workers.objectives.base import Objective
+from creamtea_workers.search.base import Detokenize, SearchMethod
 from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.output import OutputLayer
 from creamtea_workers.search.top import keep_top
@@ -91,12 +93,11 @@ class Sampler:
 
 
 @dataclass(frozen=True)
-class SampleSearch:
+class SampleSearch(SearchMethod):
     """One sample a sentence."""
 
     sampler: Sampler
     max_length_ratio: float = 2.0
-    width: int = 1  # rows a sentence
 
     def __call__(
         self,
@@ -208,3 +209,11 @@ class _Samples:
             [Hypothesis(t[:length], s, f) for t, length, s, f in zip(*sentence, strict=True)]
             for sentence in zip(tokens, lengths, scores, finished, strict=True)
         ]
+
+
+def sampler_of(spec: Drawn) -> Sampler:
+    return Sampler(spec.top_k, spec.temperature, spec.seed)
+
+
+def build(spec: Sample, detokenize: Detokenize | None) -> SampleSearch:
+    return SampleSearch(sampler_of(spec), spec.max_length_ratio)

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import TypeAdapter
 
 from creamtea.contract.step import StepContext
 from creamtea.errors import StepError, StepUnavailable
-from creamtea.study.spec import Exact, NvsSelection, Precision, Search, Selection
+from creamtea.methods.precisions import Precision
+from creamtea.methods.searches import Search
+from creamtea.methods.selections import Selection
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.build import load_model
 from creamtea_workers.models.inference import prepare
@@ -22,9 +23,7 @@ from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search import build_search
 from creamtea_workers.search.translator import Translator
 from creamtea_workers.selection import build_selector
-
-SELECTION: TypeAdapter[Selection] = TypeAdapter(Selection)
-SEARCH: TypeAdapter[Search] = TypeAdapter(Search)
+from creamtea_workers.selection.base import SelectionResources
 
 
 @dataclass(frozen=True)
@@ -34,43 +33,43 @@ class TrainedModel:
 
     model: TranslationModel
     objective: Objective
+    precision: Precision
     has_nvs_head: bool
 
     @classmethod
     def load(cls, folder: Path, precision: Precision, device: torch.device) -> TrainedModel:
         model, objective, config = load_model(folder, device)
-        return cls(prepare(model, precision), objective, config["nvs"] is not None)
+        return cls(prepare(model, precision), objective, precision, config.nvs is not None)
 
-    def require(self, selection: Selection) -> None:
+    def require(self, selection: type[Selection]) -> None:
         """StepError when the model lacks what the selection needs."""
-        if isinstance(selection, NvsSelection) and not self.has_nvs_head:
+        if selection.needs_head and not self.has_nvs_head:
             raise StepError(
-                "selection nvs: this variant was trained without an NVS head; give the variant "
+                f"{selection.title}: this variant was trained without an NVS head; give the variant "
                 "`nvs: {}`, or the system another selection"
             )
 
     def translator(
-        self, params: dict[str, Any], lexicon: Path | None, subwords: SubwordModel | None = None
+        self,
+        selection: Selection,
+        search: Search,
+        lexicon: Path | None = None,
+        subwords: SubwordModel | None = None,
     ) -> Translator:
-        """`params` with `selection` and `search`; `lexicon` for lexicon selection, `subwords` for MBR
-        and for NVS without context."""
-        selection = SELECTION.validate_python(params["selection"])
-        search = SEARCH.validate_python(params["search"])
-        self.require(selection)
-        if isinstance(search, Exact) and not getattr(self.model, "may_pad", True):
-            raise StepError(
-                "search exact in precision int8: it compares prefixes of all lengths, whose scores int8 "
-                "rounds otherwise in each batch, so that nothing is proved; give the system precision fp32"
-            )
+        """`lexicon` for lexicon selection, `subwords` for MBR and for NVS without context."""
+        self.require(type(selection))
+        if self.precision in search.excluded_precisions:
+            reason = search.excluded_precisions[self.precision]
+            raise StepError(f"{search.title} in precision {self.precision}: {reason}; give the system fp32")
         return Translator(
             model=self.model,
             objective=self.objective,
-            selector=build_selector(selection, self.model, lexicon, subwords),
+            selector=build_selector(selection, SelectionResources(self.model, lexicon, subwords)),
             search=build_search(search, subwords.decode if subwords else None),
         )
 
 
-def lexicon_file(context: StepContext) -> Path | None:
+def lexicon_file(context: StepContext[Any]) -> Path | None:
     """The lexicon among a step's inputs; absent where no lexicon selection is asked for."""
     folders = context.inputs("align")
     return folders[0] / "lexicon.npz" if folders else None

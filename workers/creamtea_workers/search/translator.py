@@ -14,15 +14,10 @@ from torch import Tensor
 from creamtea.errors import StepError
 from creamtea_workers.models.interface import EOS, PAD, Memory, TranslationModel
 from creamtea_workers.objectives.base import Objective
-from creamtea_workers.search import (
-    BeamSearch,
-    ExactSearch,
-    Hypothesis,
-    SearchMethod,
-    length_limit,
-    output_layer,
-    score_hypotheses,
-)
+from creamtea_workers.search.base import SearchMethod
+from creamtea_workers.search.hypothesis import Hypothesis, length_limit
+from creamtea_workers.search.output import output_layer
+from creamtea_workers.search.scorer import score_hypotheses
 from creamtea_workers.selection.base import Selector
 
 Sources = Sequence[Sequence[int]]  # subwords of each sentence, without </s>
@@ -84,13 +79,13 @@ class Translator:
     def translate_gradually(self, sources: Sources) -> Iterator[list[tuple[int, Translation]]]:
         """What `translate` returns, by position, as it is found: an exact search may take an hour. Empty
         lists in between let the caller report and stop."""
-        if not isinstance(self.search, ExactSearch):
+        if not self.model.may_pad:
             yield list(enumerate(self.translate(sources)))
             return
         memory, selection = self._encode(sources)
         sizes = self._sizes(sources, selection)
         output, limits = output_layer(self.model, selection), self._limits(sources)
-        for found in self.search.rounds(self.model, self.objective, memory, output, limits):
+        for found in self.search.rounds(self.model, self.objective, memory, output, limits, sources):
             yield [(n, Translation(hypothesis, sizes[n])) for n, hypothesis in found]
 
     @torch.inference_mode()
@@ -112,7 +107,7 @@ class Translator:
     def _in_parts(self, work: Callable[[Sources], list[Result]], sources: Sources) -> list[Result]:
         """`work` on all sources at once, or, where the model must not meet padding, on those of each length.
         The results come in the order of the sources."""
-        if getattr(self.model, "may_pad", True):
+        if self.model.may_pad:
             return work(sources)
         order = sorted(range(len(sources)), key=lambda n: len(sources[n]))
         found: dict[int, Result] = {}
@@ -131,15 +126,9 @@ class Translator:
             return [self.model.vocabulary_size] * len(sources)
         sizes = [len(ids) for ids in selection]
         for source, size in zip(sources, sizes, strict=True):
-            if source and size < self._beam:
-                raise NarrowSelection(source, size, self._beam)
+            if source and size < self.search.min_selection:
+                raise NarrowSelection(source, size, self.search.min_selection)
         return sizes
-
-    @property
-    def _beam(self) -> int:
-        if isinstance(self.search, ExactSearch):
-            return self.search.beam
-        return self.search.width if isinstance(self.search, BeamSearch) else 1
 
 
 def source_batch(sources: Sources, device: torch.device) -> Tensor:

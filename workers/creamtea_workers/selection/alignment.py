@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from creamtea.contract.step import StepContext
+from creamtea.methods.selections import LexiconSelection
+from creamtea.steps.systems import RecallParams
 from creamtea_workers.models.interface import Memory
+from creamtea_workers.selection.base import SelectionResources
+from creamtea_workers.selection.coverage import Counts, Material, Reference
 from creamtea_workers.selection.lexicon import Lexicon
 
 
@@ -22,3 +28,32 @@ class LexiconSelector:
     def select(self, sources: Sequence[Sequence[int]], memory: Memory) -> list[Tensor]:
         device = memory.hidden.device
         return [torch.from_numpy(self.lexicon.select(source, self.k)).to(device) for source in sources]
+
+
+def build(spec: LexiconSelection, resources: SelectionResources) -> LexiconSelector:
+    if resources.lexicon is None:
+        raise ValueError("lexicon selection needs a lexicon")
+    return LexiconSelector(Lexicon.load(resources.lexicon), spec.k)
+
+
+def count(
+    spec: LexiconSelection, context: StepContext[RecallParams], settings: Sequence[float], material: Material
+) -> list[Counts]:
+    """Of each segment, at each k."""
+    lexicon = Lexicon.load(context.input("align") / "lexicon.npz")
+    ks, counts = [int(k) for k in settings], []
+    for n, (source, reference) in enumerate(zip(material.sources, material.references, strict=True)):
+        context.progress(n, len(material), "sentences")
+        counts.append(lexicon_counts(lexicon, source, reference, ks))
+    return counts
+
+
+def lexicon_counts(
+    lexicon: Lexicon, source: Sequence[int], reference: Reference, ks: Sequence[int]
+) -> Counts:
+    """One row for each k."""
+    rows = []
+    for k in ks:
+        ids = lexicon.select(source, k)
+        rows.append([len(ids), *(int(np.isin(wanted, ids).sum()) for wanted in reference.scopes())])
+    return np.array(rows)

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from torch import Tensor
 
-from creamtea_workers.models.interface import Memory
+from creamtea_workers.corpora.subwords import SubwordModel
+from creamtea_workers.models.interface import Memory, TranslationModel
+
+
+@dataclass(frozen=True)
+class SelectionResources:
+    """What a selection may be built from."""
+
+    model: TranslationModel
+    lexicon: Path | None = None  # of an align step
+    subwords: SubwordModel | None = None  # which tell where a word begins
 
 
 class Selector(Protocol):

@@ -9,29 +9,22 @@ paper asks the lexicon in idiom scope for the idiom's source words only, which a
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from creamtea.contract.step import StepContext
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.metrics.texts import read_jsonl
-from creamtea_workers.models.interface import EOS, TranslationModel
-from creamtea_workers.search.translator import source_batch
-from creamtea_workers.selection.lexicon import Lexicon
-from creamtea_workers.selection.nvs import WordVotes, logit
 
 Ids = NDArray[np.int64]
 Logits = NDArray[np.float32]
 # (settings, 3 + idioms): how many ids are selected, how many of those are in the reference, in any of its
 # idioms, and in each of its idioms, in the order of `Reference.idioms`
 Counts = NDArray[np.int64]
-
-_CELLS = 1 << 24  # NVS logits held at once: 64 MB
 
 
 @dataclass(frozen=True)
@@ -80,7 +73,7 @@ class Material:
     references: list[Reference]
 
     @classmethod
-    def load(cls, context: StepContext) -> Material:
+    def load(cls, context: StepContext[Any]) -> Material:
         """From a step's inputs test_set and subwords."""
         segments = read_jsonl(context.input("test_set") / "segments.jsonl")
         subwords = SubwordModel.load(context.input("subwords") / "subwords.model")
@@ -92,53 +85,3 @@ class Material:
 
     def __len__(self) -> int:
         return len(self.sources)
-
-
-# ---------------------------------------------------------------- counts
-
-
-def full_counts(vocabulary_size: int, reference: Reference) -> Counts:
-    """Of the one setting "everything"."""
-    return np.array([[vocabulary_size, *reference.possible()]])
-
-
-def lexicon_counts(
-    lexicon: Lexicon, source: Sequence[int], reference: Reference, ks: Sequence[int]
-) -> Counts:
-    """One row for each k."""
-    rows = []
-    for k in ks:
-        ids = lexicon.select(source, k)
-        rows.append([len(ids), *(int(np.isin(wanted, ids).sum()) for wanted in reference.scopes())])
-    return np.array(rows)
-
-
-def nvs_counts(row: Logits, reference: Reference, thresholds: Sequence[float]) -> Counts:
-    """One row for each threshold, of a sentence's NVS logits (V,) as `nvs_logits` gives them."""
-    least = np.array([logit(threshold) for threshold in thresholds])[:, None]
-    wanted = [row, *(row[ids] for ids in reference.scopes())]
-    return np.stack([(logits > least).sum(axis=1) for logits in wanted], axis=1)
-
-
-def nvs_logits(
-    model: TranslationModel,
-    sources: Sequence[Sequence[int]],
-    words: WordVotes | None = None,
-    progress: Callable[[int], None] = lambda done: None,
-) -> Iterator[tuple[int, Logits]]:
-    """(position, logits (V,)) of every sentence, in batches of similar length, the shortest first; </s>,
-    which is always selected, has infinity. `words` predicts without context."""
-    size = max(1, min(64, _CELLS // model.vocabulary_size))
-    order = sorted(range(len(sources)), key=lambda n: len(sources[n]))
-    for start in range(0, len(order), size):
-        progress(start)
-        batch = order[start : start + size]
-        some = [sources[n] for n in batch]
-        with torch.inference_mode():
-            if words is None:
-                votes = model.nvs_logits(model.encode(source_batch(some, model.output_weight.device)))
-            else:
-                votes = words(some)
-        logits: Logits = votes.float().cpu().numpy()  # (B, V)
-        logits[:, EOS] = np.inf
-        yield from zip(batch, logits, strict=True)

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from creamtea.contract.step import StepContext
+from creamtea.methods.selections import NvsSelection
+from creamtea.steps.systems import RecallParams
 from creamtea_workers.models.interface import EOS, Memory, TranslationModel
-from creamtea_workers.selection.words import Word, words_of
+from creamtea_workers.search.systems import TrainedModel, step_device
+from creamtea_workers.search.translator import source_batch
+from creamtea_workers.selection.base import SelectionResources
+from creamtea_workers.selection.coverage import Counts, Material, Reference
+from creamtea_workers.selection.words import Word, word_starts, words_of
+
+Logits = NDArray[np.float32]
 
 _CELLS = 1 << 24  # logits (words × vocabulary) held at once: 64 MB
 
@@ -78,3 +89,64 @@ def logit(probability: float) -> float:
     if probability in (0.0, 1.0):
         return math.inf if probability else -math.inf
     return math.log(probability) - math.log1p(-probability)
+
+
+def build(spec: NvsSelection, resources: SelectionResources) -> NvsSelector:
+    """NVS needs a model with the head, and without context the subwords."""
+    if spec.context == "sentence":
+        return NvsSelector(resources.model, spec.threshold)
+    if resources.subwords is None:
+        raise ValueError("NVS without context needs the subwords")
+    words = WordVotes(resources.model, word_starts(resources.subwords))
+    return NvsSelector(resources.model, spec.threshold, words)
+
+
+# ---------------------------------------------------------------- recall
+
+
+def count(
+    spec: NvsSelection, context: StepContext[RecallParams], settings: Sequence[float], material: Material
+) -> list[Counts]:
+    """Of each segment, at each threshold."""
+    trained = TrainedModel.load(context.input("train"), "fp32", step_device(context.gpus))
+    trained.require(NvsSelection)
+    words = WordVotes(trained.model, word_starts(material.subwords)) if spec.context == "word" else None
+    logits = nvs_logits(
+        trained.model,
+        material.sources,
+        words,
+        lambda done: context.progress(done, len(material), "sentences"),
+    )
+    counts = {n: nvs_counts(row, material.references[n], settings) for n, row in logits}
+    return [counts[n] for n in range(len(material))]
+
+
+def nvs_counts(row: Logits, reference: Reference, thresholds: Sequence[float]) -> Counts:
+    """One row for each threshold, of a sentence's NVS logits (V,) as `nvs_logits` gives them."""
+    least = np.array([logit(threshold) for threshold in thresholds])[:, None]
+    wanted = [row, *(row[ids] for ids in reference.scopes())]
+    return np.stack([(logits > least).sum(axis=1) for logits in wanted], axis=1)
+
+
+def nvs_logits(
+    model: TranslationModel,
+    sources: Sequence[Sequence[int]],
+    words: WordVotes | None = None,
+    progress: Callable[[int], None] = lambda done: None,
+) -> Iterator[tuple[int, Logits]]:
+    """(position, logits (V,)) of every sentence, in batches of similar length, the shortest first; </s>,
+    which is always selected, has infinity. `words` predicts without context."""
+    size = max(1, min(64, _CELLS // model.vocabulary_size))
+    order = sorted(range(len(sources)), key=lambda n: len(sources[n]))
+    for start in range(0, len(order), size):
+        progress(start)
+        batch = order[start : start + size]
+        some = [sources[n] for n in batch]
+        with torch.inference_mode():
+            if words is None:
+                votes = model.nvs_logits(model.encode(source_batch(some, model.output_weight.device)))
+            else:
+                votes = words(some)
+        logits: Logits = votes.float().cpu().numpy()  # (B, V)
+        logits[:, EOS] = np.inf
+        yield from zip(batch, logits, strict=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
-from creamtea.study.spec import Alignment
+from creamtea.methods.texts import Alignment
+from creamtea.steps.texts import AlignParams
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import UserFile, read_lines
 from creamtea_workers.selection.aligner import TranslationTable, train_aligner
@@ -14,12 +15,12 @@ from creamtea_workers.selection.lexicon import Lexicon
 from creamtea_workers.selection.table import coverage, read_table
 
 
-def run(context: StepContext) -> StepResult:
+def run(context: StepContext[AlignParams]) -> StepResult:
     """Metrics: `lexicon_entries`; of an imported table also `table_lines`, `table_lines_skipped` (with a
     subword that the study does not have) and `source_coverage` (share of the source subwords of the training
     text, by occurrence, that have a row). Points, of em: `log_likelihood` per iteration.
     """
-    spec = Alignment.model_validate(context.params["alignment"])
+    spec = context.params.alignment
     table, result = ALIGNERS[spec.aligner](context, spec)
     lexicon = Lexicon.build(table, spec.max_k)
     lexicon.save(context.output / "lexicon.npz")
@@ -30,7 +31,7 @@ def run(context: StepContext) -> StepResult:
 Aligned = tuple[TranslationTable, StepResult]
 
 
-def with_em(context: StepContext, spec: Alignment) -> Aligned:
+def with_em(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
     sources, targets, size = encoded_training_text(context)
     aligner = train_aligner(
         sources,
@@ -48,16 +49,16 @@ def with_em(context: StepContext, spec: Alignment) -> Aligned:
     return aligner.table, StepResult(points=points, facts={"tension": round(aligner.tension, 4)})
 
 
-def with_eflomal(context: StepContext, spec: Alignment) -> Aligned:
+def with_eflomal(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
     sources, targets, size = encoded_training_text(context)
     watch = lambda: context.progress(0, 1, "eflomal")  # noqa: E731
     return align_with_eflomal(sources, targets, size, context.cpus, watch), StepResult()
 
 
-def with_table(context: StepContext, spec: Alignment) -> Aligned:
+def with_table(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
     assert spec.table is not None  # creamtea.study.checks has seen to it
     context.progress(0, 1, f"reading {spec.table}")
-    file = UserFile.find(spec.table, context.locations, context.params)
+    file = UserFile.find(spec.table, context.locations, context.params.digests or {})
     subwords = load_subwords(context)
     imported = read_table(file, subwords)
     sources = subwords.encode_lines(read_lines(context.input("corpus") / "train.src"))
@@ -69,14 +70,14 @@ def with_table(context: StepContext, spec: Alignment) -> Aligned:
     return imported.table, StepResult(metrics=metrics)
 
 
-ALIGNERS: dict[str, Callable[[StepContext, Alignment], Aligned]] = {
+ALIGNERS: dict[str, Callable[[StepContext[AlignParams], Alignment], Aligned]] = {
     "em": with_em,
     "eflomal": with_eflomal,
     "table": with_table,
 }
 
 
-def encoded_training_text(context: StepContext) -> tuple[list[list[int]], list[list[int]], int]:
+def encoded_training_text(context: StepContext[AlignParams]) -> tuple[list[list[int]], list[list[int]], int]:
     """Sources, targets, and the number of subwords."""
     context.progress(0, 1, "encoding")
     subwords, corpus = load_subwords(context), context.input("corpus")
@@ -85,5 +86,5 @@ def encoded_training_text(context: StepContext) -> tuple[list[list[int]], list[l
     return sources, targets, subwords.size
 
 
-def load_subwords(context: StepContext) -> SubwordModel:
+def load_subwords(context: StepContext[AlignParams]) -> SubwordModel:
     return SubwordModel.load(context.input("subwords") / "subwords.model")

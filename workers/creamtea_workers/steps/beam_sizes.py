@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
+from creamtea.methods.analyses.beam_sizes import OutputParams
 from creamtea_workers.analysis.outputs import output_rows
 
 
-def run(context: StepContext) -> StepResult:
+def run(context: StepContext[OutputParams]) -> StepResult:
     """Parameters {"widths", "metric": a BLEU, "languages"}; inputs test_set and decode, one a width in this
     order (and subwords, train, which the decoding has used).
 
     Metrics, subject the width ("4"): `bleu`, `length_ratio`, `empty`, each with a 95 % interval
     (`creamtea_workers.analysis.outputs` defines them). Points `bleu`, `length_ratio`, `empty`: x the width.
     """
-    widths, decodes = context.params["widths"], context.inputs("decode")
+    widths, decodes = context.params.widths, context.inputs("decode")
     rows: list[MetricRow] = []
     points: list[PointRow] = []
     for n, (width, decode) in enumerate(zip(widths, decodes, strict=True)):

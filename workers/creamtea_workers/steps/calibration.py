@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
+from creamtea.methods.analyses.calibration import CalibrationParams
 from creamtea.stats.bootstrap import Array
 from creamtea_workers.analysis.forced import References
 from creamtea_workers.analysis.rows import NO_SEGMENTS, ratio_row
@@ -18,7 +19,7 @@ OF_SCONES = (
 )
 
 
-def run(context: StepContext) -> StepResult:
+def run(context: StepContext[CalibrationParams]) -> StepResult:
     """Teacher-forced on the references, every position of every sentence, </s> included, counted alike.
     Parameters {"bins"}; inputs test_set, subwords, train.
 
@@ -39,7 +40,7 @@ def run(context: StepContext) -> StepResult:
             [MetricRow(name, None, note=NO_SEGMENTS) for name in ("ece", "accuracy", "confidence")]
         )
     found = references.measure(confidence_and_accuracy, context)
-    bins = context.params["bins"]
+    bins = context.params.bins
     statistics = np.stack([bin_sums(one, bins) for one in found])  # (segments, 3 · bins)
     return StepResult(metrics(statistics, bins, note), points(statistics.sum(axis=0)))
 

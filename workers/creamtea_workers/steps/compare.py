@@ -8,22 +8,21 @@ from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea.stats.bootstrap import paired_bootstrap
 from creamtea.stats.randomization import paired_randomization
-from creamtea.study.spec import Significance
-from creamtea_workers.metrics import AnyMetric, build_metric
-from creamtea_workers.metrics.base import Array
-from creamtea_workers.metrics.comet import CometMetric, mean_statistics
+from creamtea.steps.systems import CompareParams
+from creamtea_workers.metrics import build_metric
+from creamtea_workers.metrics.base import Array, Metric, mean_statistics
 from creamtea_workers.metrics.texts import read_segment_scores, read_texts
 
 
-def run(context: StepContext) -> StepResult:
+def run(context: StepContext[CompareParams]) -> StepResult:
     """`delta` = system - baseline, each the mean over its training seeds, with a 95 % interval and, in its
     detail, the p-values of both tests (`p_value`: the bootstrap's as sacreBLEU has it).
 
     BLEU and chrF are compared on the decodes' texts. COMET is compared on the segment scores that its
     score steps left, so that the model does not run again.
     """
-    metric = build_metric(context.params, context)
-    significance = Significance.model_validate(context.params["significance"])
+    metric = build_metric(context.params.metric, context.params.languages, context)
+    significance = context.params.significance
     folders = {role: context.inputs(role) for role in ("baseline", "system")}
     total = sum(map(len, folders.values()))
     statistics: dict[str, list[Array]] = {"baseline": [], "system": []}
@@ -55,7 +54,7 @@ def run(context: StepContext) -> StepResult:
     return StepResult(metrics=[row])
 
 
-def _statistics(metric: AnyMetric, context: StepContext, folder: Path) -> Array:
-    if isinstance(metric, CometMetric):
+def _statistics(metric: Metric, context: StepContext[CompareParams], folder: Path) -> Array:
+    if context.params.metric.compares == "segment scores":
         return mean_statistics(read_segment_scores(folder))
     return metric.statistics(read_texts(context.input("test_set"), folder))

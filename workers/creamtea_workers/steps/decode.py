@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
-from creamtea_workers.analysis.rows import NO_SEGMENTS, mean_row, share_row
+from creamtea.steps.systems import DecodeParams
+from creamtea_workers.analysis.rows import NO_SEGMENTS
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import write_jsonl
 from creamtea_workers.metrics.texts import read_jsonl
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search.exact import OUTCOMES, ExactHypothesis
 from creamtea_workers.search.resume import SAVE_EVERY, Found
 from creamtea_workers.search.systems import TrainedModel, device_name, lexicon_file, step_device
 from creamtea_workers.search.translator import Translation, Translator, segments_named
@@ -25,7 +25,7 @@ from creamtea_workers.search.translator import Translation, Translator, segments
 _BATCH_CELLS = 1 << 26
 
 
-def run(context: StepContext) -> StepResult:
+def run(context: StepContext[DecodeParams]) -> StepResult:
     """One hypothesis a segment, in the segments' order. An empty source line is translated like any other:
     the model sees only </s>. The batch size changes no output in fp32; in bf16 a kernel may round otherwise
     for another shape, which can decide between near-equal tokens. What is found is saved every
@@ -35,16 +35,15 @@ def run(context: StepContext) -> StepResult:
     text), `truncated` (share cut at the length limit; its detail has the counts), `sentences_per_second`
     (search with selection; loading, subwords and files not counted).
 
-    Exact search also writes `exact.jsonl` {index, outcome, expansions, beam_score} (`ExactHypothesis`;
-    beam_score null: the beam search found no finished hypothesis), and has the metrics `proved`,
-    `improved`, `limit` (shares of the outcomes, with Wilson intervals) and `expansions` (mean a sentence).
+    A search may leave more files and metrics (`SearchMethod.findings`).
     """
     prepare_torch(context.cpus)
     device = step_device(context.gpus)
     segments = read_jsonl(context.input("test_set") / "segments.jsonl")
     subwords = SubwordModel.load(context.input("subwords") / "subwords.model")
-    trained = TrainedModel.load(context.input("train"), context.params["precision"], device)
-    translator = trained.translator(context.params, lexicon_file(context), subwords)
+    trained = TrainedModel.load(context.input("train"), context.params.precision, device)
+    params = context.params
+    translator = trained.translator(params.selection, params.search, lexicon_file(context), subwords)
     sources = [subwords.encode(segment["source"]) for segment in segments]
 
     found = translate(translator, sources, [segment["index"] for segment in segments], context)
@@ -54,11 +53,12 @@ def run(context: StepContext) -> StepResult:
         for segment, translation in zip(segments, translations, strict=True)
     ]
     write_jsonl(context.output / "hypotheses.jsonl", rows)
-    result = metrics(rows, translations, found.seconds)
-    if context.params["search"]["kind"] == "exact":
-        searched = [exact_row(row["index"], each) for row, each in zip(rows, translations, strict=True)]
-        write_jsonl(context.output / "exact.jsonl", searched)
-        result += exact_metrics(searched)
+    findings = translator.search.findings(
+        [row["index"] for row in rows], [translation.hypothesis for translation in translations]
+    )
+    for name, lines in findings.files.items():
+        write_jsonl(context.output / name, lines)
+    result = [*metrics(rows, translations, found.seconds), *findings.metrics]
     facts = {
         "device": device_name(device),
         "threads": torch.get_num_threads(),
@@ -68,12 +68,15 @@ def run(context: StepContext) -> StepResult:
 
 
 def translate(
-    translator: Translator, sources: Sequence[Sequence[int]], indices: Sequence[int], context: StepContext
+    translator: Translator,
+    sources: Sequence[Sequence[int]],
+    indices: Sequence[int],
+    context: StepContext[DecodeParams],
 ) -> Found:
     """Batches of sentences of similar length, the longest first, so that memory runs out at once if at all.
     `indices`: the segments' numbers, for people."""
-    most = _BATCH_CELLS // (translator.search.width * translator.model.vocabulary_size)
-    size = max(1, min(context.params["batch_size"], most))
+    most = _BATCH_CELLS // (translator.search.rows * translator.model.vocabulary_size)
+    size = max(1, min(context.params.batch_size, most))
     found = Found.load(context.checkpoints)
     left = sorted(set(range(len(sources))) - found.translations.keys(), key=lambda n: -len(sources[n]))
     context.progress(len(found.translations), len(sources), "sentences")
@@ -120,26 +123,4 @@ def metrics(
         MetricRow("empty", empty / count, detail={"count": empty, "of": count}),
         MetricRow("truncated", truncated / count, detail={"count": truncated, "of": count}),
         MetricRow("sentences_per_second", count / max(seconds, 1e-9)),
-    ]
-
-
-def exact_row(index: int, translation: Translation) -> dict[str, Any]:
-    found = translation.hypothesis
-    assert isinstance(found, ExactHypothesis)
-    return {
-        "index": index,
-        "outcome": found.outcome,
-        "expansions": found.expansions,
-        "beam_score": found.beam_score if math.isfinite(found.beam_score) else None,
-    }
-
-
-def exact_metrics(rows: Sequence[Mapping[str, Any]]) -> list[MetricRow]:
-    """Of the lines of exact.jsonl."""
-    if not rows:
-        return [MetricRow(name, None, note=NO_SEGMENTS) for name in (*OUTCOMES, "expansions")]
-    outcomes = [row["outcome"] for row in rows]
-    return [
-        *(share_row(outcome, outcomes.count(outcome), len(rows)) for outcome in OUTCOMES),
-        mean_row("expansions", [row["expansions"] for row in rows], NO_SEGMENTS, {}),
     ]

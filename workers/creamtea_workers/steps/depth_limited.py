@@ -13,13 +13,16 @@ import torch
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.errors import StepError
+from creamtea.methods.analyses.depth_limited import DepthLimitedParams
 from creamtea_workers.analysis.rows import share_row
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.metrics.texts import read_jsonl
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search import BeamSearch, Effort, length_limit, output_layer
-from creamtea_workers.search.depth_first import depth_first
+from creamtea_workers.search.beam import BeamSearch
+from creamtea_workers.search.depth_first import Effort, depth_first
 from creamtea_workers.search.exact import tolerance
+from creamtea_workers.search.hypothesis import length_limit
+from creamtea_workers.search.output import output_layer
 from creamtea_workers.search.resume import SAVE_EVERY
 from creamtea_workers.search.systems import TrainedModel, step_device
 from creamtea_workers.search.translator import source_batch
@@ -44,7 +47,7 @@ class Verdict:
         return length in self.undecided and not self.is_better(length)
 
 
-def run(context: StepContext) -> StepResult:
+def run(context: StepContext[DepthLimitedParams]) -> StepResult:
     """Parameters {"lengths", "width", "max_states"}; inputs test_set, subwords, train.
 
     For each length ℓ a depth-first search looks for a hypothesis of at most ℓ subwords (</s> not counted)
@@ -68,15 +71,15 @@ def run(context: StepContext) -> StepResult:
     subwords = SubwordModel.load(context.input("subwords") / "subwords.model")
     trained = TrainedModel.load(context.input("train"), "fp32", step_device(context.gpus))
     sources = [subwords.encode(segment["source"]) for segment in segments]
-    lengths = sorted(set(context.params["lengths"]))
-    effort = Effort(context.params["max_states"], only_first=True)
+    lengths = sorted(set(context.params.lengths))
+    effort = Effort(context.params.max_states, only_first=True)
     order = sorted(range(len(sources)), key=lambda n: -len(sources[n]))
     verdicts = load_verdicts(context)
     saved = time.monotonic()
     for start in range(len(verdicts), len(order), _BATCH):
         tick = partial(context.progress, start, len(order), "sentences")
         some = [sources[n] for n in order[start : start + _BATCH]]
-        verdicts += judge(trained, some, context.params["width"], lengths, effort, tick)
+        verdicts += judge(trained, some, context.params.width, lengths, effort, tick)
         if time.monotonic() - saved > SAVE_EVERY:
             checkpoint.save(context.checkpoints, _SAVED, [asdict(verdict) for verdict in verdicts])
             saved = time.monotonic()
@@ -90,7 +93,7 @@ def run(context: StepContext) -> StepResult:
     return StepResult(rows, curve)
 
 
-def load_verdicts(context: StepContext) -> list[Verdict]:
+def load_verdicts(context: StepContext[DepthLimitedParams]) -> list[Verdict]:
     """Of the longest sentences, those that an earlier attempt has judged."""
     return [Verdict(**fields) for fields in checkpoint.load(context.checkpoints, _SAVED) or []]
 

@@ -5,26 +5,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.errors import StepError
+from creamtea.methods.analyses.empty_string import EmptyStringParams
+from creamtea.methods.searches import Greedy
+from creamtea.methods.selections import FullVocabulary
 from creamtea_workers.analysis.rows import NO_SEGMENTS, mean_row, share_row
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import write_jsonl
 from creamtea_workers.metrics.texts import read_jsonl
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search import Hypothesis
+from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.systems import TrainedModel, step_device
 
 _BATCH = 64  # sentences
-_FULL = {"selection": {"kind": "full"}, "search": {"kind": "greedy"}}  # no search is run: texts are scored
 _MOST_BARS = 40
 _NAMES = ("empty_preferred", "empty_impossible", "log_prob_gap", "log_prob_output", "log_prob_empty")
 
 
-def run(context: StepContext) -> StepResult:
+def run(context: StepContext[EmptyStringParams]) -> StepResult:
     """The log-probability of the empty string, log P(</s> | x), against the score of the system's output
     under the same model; for SCONES both are sums of log σ. Parameters {"precision"}; inputs test_set,
     decode, subwords, train.
@@ -52,9 +55,7 @@ def run(context: StepContext) -> StepResult:
             f"{len(hypotheses)} hypotheses do not line up with the test set's {len(segments)} segments"
         )
     subwords = SubwordModel.load(context.input("subwords") / "subwords.model")
-    trained = TrainedModel.load(
-        context.input("train"), context.params["precision"], step_device(context.gpus)
-    )
+    trained = TrainedModel.load(context.input("train"), context.params.precision, step_device(context.gpus))
     sources = [subwords.encode(segment["source"]) for segment in segments]
     empty = empty_scores(trained, sources, context)
     rows = [
@@ -69,10 +70,10 @@ def run(context: StepContext) -> StepResult:
 
 
 def empty_scores(
-    trained: TrainedModel, sources: Sequence[Sequence[int]], context: StepContext
+    trained: TrainedModel, sources: Sequence[Sequence[int]], context: StepContext[Any]
 ) -> list[float]:
     """log P(</s> | x) of each source."""
-    translator = trained.translator(_FULL, None)
+    translator = trained.translator(FullVocabulary(), Greedy())  # texts are scored, nothing is searched
     nothing = Hypothesis([], 0.0, finished=True)
     order = sorted(range(len(sources)), key=lambda n: -len(sources[n]))
     found: dict[int, float] = {}

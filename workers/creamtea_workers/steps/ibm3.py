@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.errors import StepError
+from creamtea.methods.corpora import Ibm3Params
 from creamtea_workers.corpora.counted import count, known
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import read_lines
@@ -11,9 +12,9 @@ from creamtea_workers.selection.aligner import train_aligner
 from creamtea_workers.selection.viterbi import viterbi
 
 
-def run(context: StepContext) -> StepResult:
+def run(context: StepContext[Ibm3Params]) -> StepResult:
     """The built-in aligner gives the most probable alignment of every pair; its counts are the tables."""
-    iterations: int = context.params["iterations"]
+    iterations = context.params.iterations
     corpus = context.input("corpus")
     subwords = SubwordModel.load(context.input("subwords") / "subwords.model")
     context.progress(0, iterations + 1, "encoding")
@@ -32,7 +33,7 @@ def run(context: StepContext) -> StepResult:
             ),
         )
         alignments = viterbi(aligner, sources, targets)
-        counts = count(sources, targets, alignments, subwords.size, context.params["max_fertility"])
+        counts = count(sources, targets, alignments, subwords.size, context.params.max_fertility)
     except ValueError as error:
         raise StepError(f"IBM-3 cannot be counted in this corpus: {error}") from error
     counts.save(context.output / "ibm3.npz")

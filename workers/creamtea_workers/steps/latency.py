@@ -25,6 +25,7 @@ from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea.stats.bootstrap import SEED, Array
 from creamtea.stats.percentiles import RESAMPLES, median_interval, repetition_percentiles
+from creamtea.steps.systems import LatencyParams, TimedSystem
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import write_jsonl
 from creamtea_workers.metrics.texts import read_jsonl
@@ -36,29 +37,29 @@ PERCENTILES = (50, 90, 99)
 _SEED = 1  # of the order in which systems take turns
 
 
-def run(context: StepContext) -> StepResult:
+def run(context: StepContext[LatencyParams]) -> StepResult:
     """Metrics `latency_p50`, `latency_p90`, `latency_p99` in milliseconds, one of each a system; the subject
     is its position. `creamtea.stats.percentiles` defines value and interval. `percent_of` in the detail
     has, for each system by its position, the median over repetitions of the ratio to that system in the same
     repetition, in per cent, with the 95 % bootstrap interval over repetitions: {"value", "low", "high"}.
     """
-    protocol = context.params["latency"]
-    prepare_torch(protocol["threads"])
+    protocol = context.params.latency
+    prepare_torch(protocol.threads)
     device = step_device(context.gpus)
     segments = read_jsonl(context.input("test_set") / "segments.jsonl")
     if not segments:
         raise StepError("latency: the test set has no segments; name another one under latency.test_set")
     subwords = SubwordModel.load(context.input("subwords") / "subwords.model")
     sources = [subwords.encode(segment["source"]) for segment in segments]
-    chosen = spread_by_length([len(source) for source in sources], protocol["sentences"])
+    chosen = spread_by_length([len(source) for source in sources], protocol.sentences)
     systems = load_systems(context, device, subwords)
     sentences = [sources[n] for n in chosen]
     indices = [segments[n]["index"] for n in chosen]
     with segments_named(sentences, indices):  # a beam that is too wide, before anything is timed
         sizes = [float(np.mean(system.selected_sizes(sentences))) for system in systems]
-    warm_up(systems, sentences, protocol["warmup"])
+    warm_up(systems, sentences, protocol.warmup)
     with no_garbage_collection():
-        seconds = measure(systems, sentences, protocol["repetitions"], context)
+        seconds = measure(systems, sentences, protocol.repetitions, context)
     write_jsonl(context.output / "latency.jsonl", rows(seconds, indices))
     common = {
         "batch_size": 1,
@@ -66,13 +67,13 @@ def run(context: StepContext) -> StepResult:
         "hardware": device_name(device),
         "torch": torch.__version__,
         "sentences": len(sentences),
-        "repetitions": protocol["repetitions"],
-        "warmup": protocol["warmup"],
+        "repetitions": protocol.repetitions,
+        "warmup": protocol.warmup,
         "interval": f"95 %, bootstrap over repetitions, {RESAMPLES} resamples, seed {SEED}",
     }
     details = [
         {**common, **describe(system, translator, size)}
-        for system, translator, size in zip(context.params["systems"], systems, sizes, strict=True)
+        for system, translator, size in zip(context.params.systems, systems, sizes, strict=True)
     ]
     return StepResult(metrics=metrics(seconds, details), facts={"segments": indices})
 
@@ -84,16 +85,18 @@ def spread_by_length(lengths: Sequence[int], count: int) -> list[int]:
     return [order[place] for place in places]
 
 
-def load_systems(context: StepContext, device: torch.device, subwords: SubwordModel) -> list[Translator]:
+def load_systems(
+    context: StepContext[LatencyParams], device: torch.device, subwords: SubwordModel
+) -> list[Translator]:
     """Systems with the same model and precision share it."""
     folders, lexicon = context.inputs("models"), lexicon_file(context)
     loaded: dict[tuple[int, str], TrainedModel] = {}
     systems = []
-    for system in context.params["systems"]:
-        key = (system["model"], system["precision"])
+    for system in context.params.systems:
+        key = (system.model, system.precision)
         if key not in loaded:
-            loaded[key] = TrainedModel.load(folders[system["model"]], system["precision"], device)
-        systems.append(loaded[key].translator(system, lexicon, subwords))
+            loaded[key] = TrainedModel.load(folders[system.model], system.precision, device)
+        systems.append(loaded[key].translator(system.selection, system.search, lexicon, subwords))
     return systems
 
 
@@ -120,7 +123,7 @@ def measure(
     systems: Sequence[Translator],
     sentences: Sequence[Sequence[int]],
     repetitions: int,
-    context: StepContext,
+    context: StepContext[LatencyParams],
 ) -> Array:
     """Seconds (systems, repetitions, sentences)."""
     turns, order = random.Random(_SEED), list(range(len(systems)))
@@ -147,14 +150,16 @@ def rows(seconds: Array, indices: Sequence[int]) -> Iterator[dict[str, Any]]:
         }
 
 
-def describe(system: dict[str, Any], translator: Translator, selected_size: float) -> dict[str, Any]:
-    selection = dict(system["selection"])
-    kind = selection.pop("kind")
+def describe(system: TimedSystem, translator: Translator, selected_size: float) -> dict[str, Any]:
+    settings = system.selection.model_dump(mode="json", exclude={"kind"})
+    selection = [system.selection.kind, *(f"{name}={value}" for name, value in settings.items())]
     return {
-        "beam": translator.search.width,
-        "search": system["search"]["kind"],
-        "precision": system["precision"],
-        "selection": " ".join([kind, *(f"{name}={value}" for name, value in selection.items())]),
+        "beam": translator.search.rows,
+        "search": system.search.kind,
+        "precision": system.precision,
+        "selection": " ".join(
+            [system.selection.kind, *(f"{name}={value}" for name, value in selection.items())]
+        ),
         "selected_size": selected_size,
     }
 

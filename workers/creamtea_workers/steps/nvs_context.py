@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
+from creamtea.methods.analyses.nvs_context import NvsContextParams
+from creamtea.methods.selections import NvsSelection
 from creamtea.stats.proportion import wilson_interval
-from creamtea.study.spec import NvsSelection
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.systems import TrainedModel, step_device
-from creamtea_workers.selection.coverage import Material, nvs_counts, nvs_logits
-from creamtea_workers.selection.nvs import WordVotes
+from creamtea_workers.selection.coverage import Material
+from creamtea_workers.selection.nvs import WordVotes, nvs_counts, nvs_logits
 from creamtea_workers.selection.words import word_starts
 
 CONTEXTS = ("sentence", "word")
@@ -22,7 +23,7 @@ SHARES = (*CONTEXTS, "only_sentence", "only_word")
 NO_IDIOMS = "no segment of this test set has an annotated idiom"
 
 
-def run(context: StepContext) -> StepResult:
+def run(context: StepContext[NvsContextParams]) -> StepResult:
     """Over the segments with an idiom, at each threshold: the metric `all_selected` is the share of segments
     of which all the idioms' reference subwords are selected. Subjects: `0.9/sentence` (with context),
     `0.9/word` (each word alone, united), `0.9/only_sentence`, `0.9/only_word` (in that way and not in the
@@ -31,7 +32,7 @@ def run(context: StepContext) -> StepResult:
     `all_selected_word` over that size, labelled by the threshold.
     """
     prepare_torch(context.cpus)
-    thresholds = list(dict.fromkeys(context.params["thresholds"]))
+    thresholds = list(dict.fromkeys(context.params.thresholds))
     material = idiomatic(Material.load(context))
     if not len(material):
         return StepResult([row for threshold in thresholds for row in nothing(f"{threshold:g}")])
@@ -61,10 +62,12 @@ def nothing(threshold: str) -> list[MetricRow]:
     return [MetricRow(name, None, subject=f"{threshold}/{kind}", note=NO_IDIOMS) for name, kind in names]
 
 
-def count(context: StepContext, material: Material, thresholds: Sequence[float]) -> NDArray[np.int64]:
+def count(
+    context: StepContext[NvsContextParams], material: Material, thresholds: Sequence[float]
+) -> NDArray[np.int64]:
     """(contexts, segments, thresholds, 2): selected ids, and those of the idioms."""
     trained = TrainedModel.load(context.input("train"), "fp32", step_device(context.gpus))
-    trained.require(NvsSelection(kind="nvs"))
+    trained.require(NvsSelection)
     alone = WordVotes(trained.model, word_starts(material.subwords))
     n = len(material)
     counts = np.zeros((len(CONTEXTS), n, len(thresholds), 2), dtype=np.int64)

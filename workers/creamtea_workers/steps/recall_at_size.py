@@ -11,14 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
+from creamtea.methods.analyses.recall_at_size import RecallAtSizeParams
+from creamtea.methods.selections import NvsSelection
 from creamtea.stats.bootstrap import Array, ScoreFunction, bootstrap_interval, paired_bootstrap
-from creamtea.study.spec import NvsSelection
 from creamtea_workers.models.interface import EOS, TranslationModel
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.systems import TrainedModel, step_device
-from creamtea_workers.selection.coverage import Logits, Material, lexicon_counts, nvs_logits
+from creamtea_workers.selection.alignment import lexicon_counts
+from creamtea_workers.selection.coverage import Material
 from creamtea_workers.selection.largest import Largest
 from creamtea_workers.selection.lexicon import Lexicon
+from creamtea_workers.selection.nvs import Logits, nvs_logits
 from creamtea_workers.selection.recall import NOTHING, distinct_idioms, statistics
 
 SCOPES = ("sentence", "idiom", "idiom_macro")
@@ -44,7 +47,7 @@ class Matched:
         return 1 / (1 + math.exp(-self.logit)) if self.logit > -700 else 0.0
 
 
-def run(context: StepContext) -> StepResult:
+def run(context: StepContext[RecallAtSizeParams]) -> StepResult:
     """For each k the NVS threshold is the one whose mean selected size over this test set is the closest that
     does not exceed the lexicon's; </s> is always selected. It is found in the sorted logits of all sentences,
     so nothing lies between the two sizes but equal logits.
@@ -57,12 +60,12 @@ def run(context: StepContext) -> StepResult:
     of `idiom` and `idiom_macro`: recall over mean size, labelled by k.
     """
     prepare_torch(context.cpus)
-    ks = sorted(set(context.params["k"]))
+    ks = sorted(set(context.params.k))
     material = Material.load(context)
     if not len(material):
         return StepResult([row for k in ks for row in nothing(k, "the test set has no segments")])
     trained = TrainedModel.load(context.input("train"), "fp32", step_device(context.gpus))
-    trained.require(NvsSelection(kind="nvs"))
+    trained.require(NvsSelection)
     lexicon = Lexicon.load(context.input("align") / "lexicon.npz")
     matched = match(trained.model, lexicon, material, ks, context)
     result = StepResult()
@@ -83,7 +86,11 @@ def nothing(k: int, note: str) -> list[MetricRow]:
 
 
 def match(
-    model: TranslationModel, lexicon: Lexicon, material: Material, ks: Sequence[int], context: StepContext
+    model: TranslationModel,
+    lexicon: Lexicon,
+    material: Material,
+    ks: Sequence[int],
+    context: StepContext[RecallAtSizeParams],
 ) -> list[Matched]:
     n = len(material)
     counts = [

@@ -7,20 +7,21 @@ from pathlib import Path
 
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.stats.bootstrap import SAMPLES, SEED, bootstrap_interval
+from creamtea.steps.systems import ScoreParams
 from creamtea_workers.metrics import build_metric
 from creamtea_workers.metrics.base import Array
-from creamtea_workers.metrics.bleu import BleuMetric
 from creamtea_workers.metrics.texts import read_texts
 
 
-def run(context: StepContext) -> StepResult:
+def run(context: StepContext[ScoreParams]) -> StepResult:
     """Corpus score with a 95 % interval (bootstrap over segments), and a score for each segment.
 
     BLEU also gives `length_ratio`: hypothesis over reference tokens of the whole test set, as BLEU's
     tokenizer counts them, end of sentence on neither side.
     Raises StepUnavailable when the metric's tokenizer, environment or model cannot be had.
     """
-    metric = build_metric(context.params, context)
+    spec = context.params.metric
+    metric = build_metric(spec, context.params.languages, context)
     texts = read_texts(context.input("test_set"), context.input("decode"))
     context.progress(0, 2, f"{metric.name}: {len(texts.sources)} segments")
     statistics = metric.statistics(texts)
@@ -43,15 +44,15 @@ def run(context: StepContext) -> StepResult:
     rows = [
         MetricRow(metric.name, interval.value, interval.low, interval.high, note=metric.note, detail=detail)
     ]
-    if isinstance(metric, BleuMetric):
+    if spec.counts_length:
         rows.append(length_ratio(statistics, metric.signature()))
     context.progress(2, 2, metric.name)
-    facts = {"segments": len(statistics), **getattr(metric, "facts", {})}
+    facts = {"segments": len(statistics), **metric.facts}
     return StepResult(metrics=rows, facts=facts)
 
 
 def length_ratio(statistics: Array, signature: str) -> MetricRow:
-    """From BLEU's statistics, whose first two columns are hypothesis and reference lengths."""
+    """From statistics whose first two columns are hypothesis and reference lengths."""
     hypothesis, reference = statistics[:, :2].sum(axis=0)
     detail = {"hypothesis_tokens": hypothesis, "reference_tokens": reference, "signature": signature}
     if reference == 0:

@@ -10,16 +10,16 @@ from pathlib import Path
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.errors import StepError
-from creamtea.study.spec import Beam
+from creamtea.methods.analyses.beam_sizes import OutputParams
+from creamtea.methods.searches import Beam
 from creamtea_workers.analysis.outputs import output_rows
 from creamtea_workers.analysis.rows import mean_row, share_row
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.metrics.texts import read_jsonl
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search import length_limit
-from creamtea_workers.search.exact import tolerance
+from creamtea_workers.search.exact import exact_metrics, tolerance
+from creamtea_workers.search.hypothesis import length_limit
 from creamtea_workers.search.systems import TrainedModel, step_device
-from creamtea_workers.steps.decode import exact_metrics
 from creamtea_workers.steps.empty_string import empty_scores, finite_gaps
 
 _NOTHING_PROVED = "no sentence's best translation is proved: raise max_states"
@@ -34,7 +34,7 @@ class Outputs:
     lengths: list[int]  # subwords
 
 
-def run(context: StepContext) -> StepResult:
+def run(context: StepContext[OutputParams]) -> StepResult:
     """Parameters {"widths", "metric": a BLEU, "languages"}; inputs test_set, subwords, train; decode: one
     beam search a width, in this order; exact: the exact search.
 
@@ -59,7 +59,7 @@ def run(context: StepContext) -> StepResult:
     "exact".
     """
     prepare_torch(context.cpus)
-    test_set, folder, widths = context.input("test_set"), context.input("exact"), context.params["widths"]
+    test_set, folder, widths = context.input("test_set"), context.input("exact"), context.params.widths
     segments = read_jsonl(test_set / "segments.jsonl")
     subwords = SubwordModel.load(context.input("subwords") / "subwords.model")
     sources = [subwords.encode(segment["source"]) for segment in segments]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from creamtea.contract.step import MetricRow, StepContext, StepResult
-from creamtea.study.spec import Subwords
+from creamtea.steps.texts import SubwordsParams
 from creamtea_workers.corpora.subwords import SubwordModel, train_subwords
 
 
-def run(context: StepContext) -> StepResult:
-    spec = Subwords.model_validate(context.params["subwords"])
+def run(context: StepContext[SubwordsParams]) -> StepResult:
+    spec = context.params.subwords
     corpus = context.input("corpus")
     context.progress(0, 1, f"{spec.kind}, vocabulary {spec.vocabulary}")
     out = context.output / "subwords.model"

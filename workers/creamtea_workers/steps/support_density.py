@@ -11,13 +11,14 @@ import torch
 from torch import Tensor
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
+from creamtea.methods.analyses.support_density import SupportDensityParams
 from creamtea.stats.bootstrap import Array
 from creamtea.stats.pooled import pooled_median
 from creamtea_workers.analysis.forced import References
 from creamtea_workers.analysis.rows import BOOTSTRAP, NO_SEGMENTS, ratio_row
 
 
-def run(context: StepContext) -> StepResult:
+def run(context: StepContext[SupportDensityParams]) -> StepResult:
     """Teacher-forced on the references, every position of every sentence, </s> included, counted alike.
     Inputs test_set, subwords, train.
 

@@ -9,7 +9,8 @@ import torch
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.errors import StepError
-from creamtea.study.spec import Training
+from creamtea.methods.training import Training
+from creamtea.steps.systems import TrainParams
 from creamtea_workers.corpora.batches import Pairs
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import read_lines
@@ -20,12 +21,12 @@ from creamtea_workers.training.evaluate import BLEU_SENTENCES, Development
 from creamtea_workers.training.trainer import Outcome, Trainer
 
 
-def run(context: StepContext) -> StepResult:
+def run(context: StepContext[TrainParams]) -> StepResult:
     prepare_torch(context.cpus)
     device = step_device(context.gpus)
     corpus = context.input("corpus")
     subwords = SubwordModel.load(context.input("subwords") / "subwords.model")
-    pairs = training_pairs(corpus, subwords, Training.model_validate(context.params["training"]))
+    pairs = training_pairs(corpus, subwords, context.params.training)
     development = development_set(corpus, subwords)
     initial = context.inputs("initial")
     trainer = Trainer(
@@ -38,7 +39,7 @@ def run(context: StepContext) -> StepResult:
         initial[0] if initial else None,
     )
     outcome = trainer.run()
-    save_model(context.output, outcome.model, context.params)
+    save_model(context.output, outcome.model, trainer.config)
     return StepResult(metrics(outcome, pairs), curves(outcome), facts(outcome, device))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 from creamtea.contract.step import Checkpoints
-from creamtea.study.spec import Keep
+from creamtea.methods.training import Keep
 from creamtea_workers.training.checkpoint import Best, load, save
 
 State = dict[str, Tensor]

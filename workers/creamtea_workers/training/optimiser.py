@@ -7,7 +7,7 @@ import math
 import torch
 from torch import nn
 
-from creamtea.study.spec import Training
+from creamtea.methods.training import Training
 from creamtea_workers.training.lamb import Lamb
 
 

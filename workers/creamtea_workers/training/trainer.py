@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +17,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from creamtea.contract.step import Checkpoints
 from creamtea.errors import StepError
-from creamtea.study.spec import Architecture, Nvs, Training
+from creamtea.steps.systems import TrainParams
 from creamtea_workers.corpora.batches import Batch, Pairs, plan_epoch
-from creamtea_workers.models.build import build_model, load_initial
+from creamtea_workers.models.build import ModelConfig, build_model, load_initial
 from creamtea_workers.models.nvs import nvs_loss
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.objectives import build_objective
@@ -45,7 +45,7 @@ class Outcome:
 class Trainer:
     """One training of (params, pairs); resumes from what `checkpoints` holds.
 
-    `params` are the train step's: objective, architecture, nvs, training, seed. An interrupted training
+    An interrupted training
     that resumes on a CPU with the same number of threads ends with the same weights, bit by bit.
 
     `initial`, the output folder of another train step, is what an adaptation starts from. That model, as of
@@ -56,7 +56,7 @@ class Trainer:
 
     def __init__(
         self,
-        params: Mapping[str, Any],
+        params: TrainParams,
         pairs: Pairs,
         development: Development,
         device: torch.device,
@@ -64,16 +64,15 @@ class Trainer:
         progress: Callable[[float, float, str], None],
         initial: Path | None = None,
     ) -> None:
-        self.training = Training.model_validate(params["training"])
-        self.nvs = None if params["nvs"] is None else Nvs.model_validate(params["nvs"])
-        self.width = Architecture.model_validate(params["architecture"]).width
-        self.seed = int(params["seed"])
+        self.training, self.nvs, self.seed = params.training, params.nvs, params.seed
         self.pairs, self.development, self.device = pairs, development, device
         self.checkpoints, self.progress = checkpoints, progress
         torch.manual_seed(self.seed)
         unigram = unigram_frequencies(pairs.targets, development.subwords.size).to(device)
-        self.objective = build_objective(params["objective"], unigram)
-        self.model = build_model(params, development.subwords.size)
+        self.objective = build_objective(params.objective, unigram)
+        self.config = ModelConfig.of(params, development.subwords.size)
+        self.model = build_model(self.config)
+        self.width = self.model.output_weight.shape[1]
         same_parts = initial is not None and not load_initial(self.model, initial)
         self.judge_initial = same_parts and self.training.keep == "best"
         self.model.to(device)

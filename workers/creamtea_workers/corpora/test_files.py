@@ -1,0 +1,107 @@
+"""Test sets of the user's files, with annotated idioms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from creamtea.contract.step import StepContext
+from creamtea.errors import StepError
+from creamtea.methods.test_sets import FilesTestSet, ItdsIdioms
+from creamtea.steps.texts import TestSetParams
+from creamtea_workers.corpora.files import Files, Pair, same_length
+from creamtea_workers.corpora.idioms import annotate
+from creamtea_workers.corpora.itds import read_info
+from creamtea_workers.corpora.segments import Prepared, Segment
+from creamtea_workers.corpora.text import move_span, normalise, read_lines
+
+Span = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2, max_length=2)]
+
+
+class IdiomNote(BaseModel):
+    """An idiom of a test sentence: its characters [from, to) in source and reference."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: str
+    source: Span
+    target: Span
+
+
+_NOTES = TypeAdapter(list[IdiomNote])
+
+
+def prepare_test_set(spec: FilesTestSet, context: StepContext[TestSetParams]) -> Prepared:
+    segments = read_test_set(spec, Files.of(context))
+    return Prepared(segments) if spec.itds is None else _with_idioms(segments, spec, spec.itds, context)
+
+
+def _with_idioms(
+    segments: Sequence[Segment], spec: FilesTestSet, itds: ItdsIdioms, context: StepContext[TestSetParams]
+) -> Prepared:
+    """The segments with the idioms that an `.info` file of IdiomTranslationDS names."""
+    language = context.params.languages.source
+    files = Files.of(context)
+    lines = files.lines(itds.info)
+    same_length({spec.source: files.lines(spec.source), itds.info: lines})
+    corpus = context.input("corpus")
+    training = zip(read_lines(corpus / "train.src"), read_lines(corpus / "train.tgt"), strict=True)
+    annotated = annotate(
+        segments,
+        read_info(lines[: len(segments)], itds.info, language),
+        (Pair(*pair) for pair in training),
+        language,
+        lambda done, total: context.progress(done, total, "aligning words"),
+    )
+    return Prepared(annotated.segments, {"found": annotated.found, "aligned": annotated.aligned})
+
+
+def read_test_set(test_set: FilesTestSet, files: Files) -> list[Segment]:
+    """Every line of a test set, empty ones too: nothing is filtered, so that an index is a line of the file.
+
+    The offsets of idioms count the characters of the file's lines (of the detokenised ones, where the test
+    set is tokenised); the segments' count those of the normalised text. StepError for misaligned files and
+    for annotation that does not fit the text.
+    """
+    raw = files.raw_pairs(test_set)
+    if not raw:
+        raise StepError(f"{test_set.source} has no line: a test set needs one at least")
+    notes = [""] * len(raw)
+    if test_set.idioms is not None:
+        notes = files.lines(test_set.idioms)
+        same_length({test_set.source: raw, test_set.idioms: notes})
+    segments = []
+    for number, (pair, note) in enumerate(list(zip(raw, notes, strict=True))[: test_set.limit], start=1):
+        idioms = _read_notes(note, pair, f"{test_set.idioms}, line {number}") if test_set.idioms else []
+        segments.append(Segment(normalise(pair.source), normalise(pair.target), idioms))
+    return segments
+
+
+def _read_notes(line: str, pair: Pair, place: str) -> list[dict[str, Any]]:
+    try:
+        notes = _NOTES.validate_json(line)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = "".join(f"[{part!r}]" for part in first["loc"])
+        raise StepError(
+            f"{place}: {where} {first['msg']}; a line is a JSON list of "
+            '{"name": …, "source": [from, to], "target": [from, to]}'
+        ) from error
+    return [
+        {
+            "name": note.name,
+            "source": _span_in(pair.source, note.source, f"{place}: source"),
+            "target": _span_in(pair.target, note.target, f"{place}: target"),
+        }
+        for note in notes
+    ]
+
+
+def _span_in(line: str, span: list[int], place: str) -> list[int]:
+    """The span in the normalised line; StepError unless it holds some text."""
+    start, end = span
+    if not start < end <= len(line) or not line[start:end].strip():
+        raise StepError(f"{place} {span} is no span of text in a line of {len(line)} characters")
+    return list(move_span(line, (start, end)))
