@@ -29,8 +29,8 @@ from peers import ctranslate2_peer
 from rich.console import Console
 from rich.table import Table
 
+from creamtea.methods.precisions import Precision
 from creamtea.stats.percentiles import repetition_percentiles
-from creamtea.study.spec import Precision
 from creamtea_workers.models.build import build_model
 from creamtea_workers.models.inference import prepare
 from creamtea_workers.models.interface import EOS

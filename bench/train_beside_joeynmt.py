@@ -27,7 +27,7 @@ from typing import Any
 
 import yaml
 
-from creamtea.study.spec import Subwords
+from creamtea.methods.texts import Subwords
 from creamtea_workers.corpora.subwords import SubwordModel, train_subwords
 
 VOCABULARY = 4000

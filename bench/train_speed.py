@@ -24,7 +24,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from creamtea.study.spec import Architecture, Nvs, Subwords, Training
+from creamtea.methods.architectures import Architecture, Nvs
+from creamtea.methods.texts import Subwords
+from creamtea.methods.training import Training
 from creamtea_workers.corpora.batches import Pairs, plan_epoch
 from creamtea_workers.corpora.subwords import SubwordModel, train_subwords
 from creamtea_workers.corpora.text import read_lines

@@ -27,7 +27,7 @@ sys.path.append(str(FAKES))
 import fake_steps  # noqa: E402
 
 from creamtea.cli.main import main  # noqa: E402
-from creamtea.study.catalogue import STEP_KINDS  # noqa: E402
+from creamtea.steps.catalogue import STEP_KINDS  # noqa: E402
 
 STUDY = """
 name: tiny

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from creamtea.errors import StepError
-from creamtea.study.spec import FilesCorpus, FilesTestSet, Filters, TrainingText
+from creamtea.methods.corpora import FilesCorpus
+from creamtea.methods.test_sets import FilesTestSet
+from creamtea.methods.texts import Filters, TrainingText
 from creamtea_workers.corpora.files import Files, Pair, Sieve, drop_reason, read_corpus, read_test_set
 
 

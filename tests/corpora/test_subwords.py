@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creamtea.errors import StepError
-from creamtea.study.spec import Subwords
+from creamtea.methods.texts import Subwords
 from creamtea_workers.corpora.subwords import BOS, EOS, PAD, UNK, SubwordModel, train_subwords
 from creamtea_workers.corpora.text import normalise, write_lines
 

@@ -8,7 +8,8 @@ from collections import Counter
 
 import pytest
 
-from creamtea.study.spec import SyntheticCorpus, SyntheticTestSet
+from creamtea.methods.corpora import SyntheticCorpus
+from creamtea.methods.test_sets import SyntheticTestSet
 from creamtea_workers.corpora import language
 from creamtea_workers.corpora.synthetic import SyntheticPair, training_and_dev, unseen_pairs
 

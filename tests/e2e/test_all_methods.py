@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from creamtea.study.catalogue import STEP_KINDS
-from creamtea.study.spec import SyntheticCorpus
+from creamtea.methods.corpora import SyntheticCorpus
+from creamtea.steps.catalogue import STEP_KINDS
 from creamtea_workers.corpora.synthetic import training_and_dev
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]

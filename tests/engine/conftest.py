@@ -20,9 +20,9 @@ from creamtea.engine.controller import Controller  # noqa: E402
 from creamtea.engine.events import EngineEvent  # noqa: E402
 from creamtea.engine.executors.base import Executor  # noqa: E402
 from creamtea.engine.executors.inline import InlineExecutor  # noqa: E402
+from creamtea.steps.catalogue import STEP_KINDS  # noqa: E402
 from creamtea.store.artefacts import ArtefactStore  # noqa: E402
 from creamtea.store.database import Database, open_database  # noqa: E402
-from creamtea.study.catalogue import STEP_KINDS  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

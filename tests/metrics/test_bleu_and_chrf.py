@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF
 
 from creamtea.errors import StepUnavailable
-from creamtea.study.spec import Bleu, Chrf, Languages
+from creamtea.methods.metrics import Bleu, Chrf
+from creamtea.methods.texts import Languages
 from creamtea_workers.metrics.bleu import BleuMetric, bleu_from_sums
 from creamtea_workers.metrics.chrf import ChrfMetric
 from creamtea_workers.metrics.texts import Texts

@@ -16,8 +16,8 @@ import pytest
 
 from creamtea.contract.step import StepCancelled
 from creamtea.errors import StepError, StepUnavailable
+from creamtea.methods.metrics import Comet
 from creamtea.settings import Settings
-from creamtea.study.spec import Comet
 from creamtea_workers.metrics import comet
 from creamtea_workers.metrics.comet import CometMetric
 from creamtea_workers.metrics.texts import Texts

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from creamtea.study.spec import Architecture
+from creamtea.methods.architectures import Architecture
 from creamtea_workers.models.build import build_model
 from creamtea_workers.models.transformer import Transformer
 

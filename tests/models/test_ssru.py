@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from creamtea.study.spec import Architecture
+from creamtea.methods.architectures import Architecture
 from creamtea_workers.models.interface import BOS
 from creamtea_workers.models.ssru import Recurrence, Ssru
 from creamtea_workers.models.state import RecurrentState

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from creamtea.errors import StepError
-from creamtea.study.spec import Architecture, Nvs
+from creamtea.methods.architectures import Architecture, Nvs
 from creamtea_workers.models.build import build_model, load_model, save_model
 from creamtea_workers.models.interface import BOS, EOS, PAD, output_logits
 from creamtea_workers.models.layers import Dropout, PositionTable

@@ -10,7 +10,7 @@ import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from creamtea.study.spec import Entmax
+from creamtea.methods.objectives import Entmax
 from creamtea_workers.objectives import build_objective, threshold
 from creamtea_workers.objectives.threshold import Candidates, bisection, newton
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from creamtea.study.spec import Entmax, Objective, Scones, Softmax
+from creamtea.methods.objectives import Entmax, Objective, Scones, Softmax
 from creamtea_workers.objectives import build_objective, linear
 
 UNIGRAM = torch.arange(50.0, dtype=torch.float64).remainder(7)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from creamtea.study.spec import Entmax, Scones, Softmax
+from creamtea.methods.objectives import Entmax, Scones, Softmax
 from creamtea_workers.corpora.batches import Pairs
 from creamtea_workers.objectives import build_objective, smoothing
 from creamtea_workers.objectives.smoothing import LabelSmoothing, unigram_frequencies

@@ -12,17 +12,17 @@ import analysis_rows
 import pytest
 from rich.console import Console
 
-from creamtea.report.analyses import ANALYSES
+from creamtea.methods.analysis import ANALYSES
+from creamtea.methods.analysis import Analysis as AnalysisSpec
+from creamtea.methods.displays import CellPlot, PointPlot, RowPlot
 from creamtea.report.analysis_figures import analysis_figure
-from creamtea.report.analysis_kinds import CellPlot, PointPlot, RowPlot
 from creamtea.report.build import build_report
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Analysis, AnalysisRow, Report, to_dict
 from creamtea.report.terminal import render
 from creamtea.report.text import analysis_notes
+from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.store.database import Database
-from creamtea.study.catalogue import STEP_KINDS
-from creamtea.study.spec import Analysis as AnalysisSpec
 
 Fill = Callable[..., int]
 FAILED = {"state": "failed", "error_kind": "deterministic", "error": "a NaN in the logits"}

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from creamtea.study.spec import Subwords
+from creamtea.methods.texts import Subwords
 from creamtea_workers.corpora.subwords import SubwordModel, train_subwords
 from creamtea_workers.models.build import build_model, save_model
 from creamtea_workers.models.interface import EOS

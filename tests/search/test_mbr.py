@@ -13,7 +13,7 @@ from sacrebleu.metrics import BLEU, CHRF
 from step_files import Context, read_rows
 from toy_models import OBJECTIVES, TableModel, memory_of
 
-from creamtea.study.spec import Mbr
+from creamtea.methods.searches import Mbr
 from creamtea_workers.search import Hypothesis, MbrSearch, Sampler, build_search, output_layer
 from creamtea_workers.search.utility import Utility, expected_utilities, ngram_matches, pairwise_utilities
 from creamtea_workers.steps import decode

@@ -9,16 +9,9 @@ import pytest
 import torch
 from toy_models import OBJECTIVES
 
-from creamtea.study.spec import (
-    Beam,
-    FullVocabulary,
-    Greedy,
-    LexiconSelection,
-    NvsSelection,
-    Precision,
-    Search,
-    Selection,
-)
+from creamtea.methods.precisions import Precision
+from creamtea.methods.searches import Beam, Greedy, Search
+from creamtea.methods.selections import FullVocabulary, LexiconSelection, NvsSelection, Selection
 from creamtea_workers.models import inference
 from creamtea_workers.models.build import build_model
 from creamtea_workers.models.interface import EOS, output_logits

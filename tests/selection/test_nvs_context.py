@@ -13,8 +13,8 @@ from step_files import Context
 
 from creamtea.contract.step import MetricRow, StepResult
 from creamtea.errors import StepError
+from creamtea.methods.selections import NvsSelection
 from creamtea.stats.proportion import wilson_interval
-from creamtea.study.spec import NvsSelection
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.build import load_model
 from creamtea_workers.search.translator import source_batch

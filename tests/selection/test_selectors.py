@@ -13,7 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creamtea.study.spec import FullVocabulary, LexiconSelection, NvsSelection, Selection
+from creamtea.methods.selections import FullVocabulary, LexiconSelection, NvsSelection, Selection
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.build import build_model
 from creamtea_workers.models.interface import EOS

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from creamtea.study.catalogue import STEP_KINDS
+from creamtea.steps.catalogue import STEP_KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from creamtea.errors import InputError
+from creamtea.methods.architectures import Architecture
 from creamtea.study.loader import load_study
-from creamtea.study.spec import Architecture
 
 Write = Callable[..., Path]
 

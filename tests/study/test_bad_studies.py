@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from creamtea.cli import validate
 from creamtea.errors import InputError
-from creamtea.study.catalogue import STEP_KINDS
+from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.study.loader import load_study
 
 Write = Callable[..., Path]

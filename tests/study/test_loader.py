@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from creamtea.methods.objectives import Scones
+from creamtea.methods.searches import Beam
 from creamtea.study.loader import load_study
-from creamtea.study.spec import Beam, Scones, Study
+from creamtea.study.spec import Study
 
 Write = Callable[..., Path]
 STUDIES = sorted((Path(__file__).parents[2] / "studies").glob("*.yaml"))

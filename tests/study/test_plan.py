@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from creamtea.contract.keys import step_key
 from creamtea.document.canonical import canonical
-from creamtea.study.catalogue import STEP_KINDS
+from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.study.loader import load_study
 from creamtea.study.plan import Plan, PlannedStep, builder, plan
 

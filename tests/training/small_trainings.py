@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from creamtea.study.spec import Architecture, Training
+from creamtea.methods.architectures import Architecture
+from creamtea.methods.training import Training
 from creamtea_workers.corpora.batches import Pairs
 from creamtea_workers.training.evaluate import Development
 from creamtea_workers.training.trainer import Outcome, Trainer

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from creamtea.study.spec import Training
+from creamtea.methods.training import Training
 from creamtea_workers.training.lamb import Lamb
 from creamtea_workers.training.optimiser import learning_rate, make_optimiser
 

@@ -10,7 +10,7 @@ import torch
 from small_trainings import FolderCheckpoints, parameters
 
 from creamtea.errors import StepError
-from creamtea.study.spec import Subwords
+from creamtea.methods.texts import Subwords
 from creamtea_workers.corpora.subwords import train_subwords
 from creamtea_workers.corpora.text import write_lines
 from creamtea_workers.models.build import load_model

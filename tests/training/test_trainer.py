@@ -12,7 +12,7 @@ import torch
 from small_trainings import FolderCheckpoints, interrupted, parameters, reversals, trainer
 
 from creamtea.errors import StepError
-from creamtea.study.spec import Keep
+from creamtea.methods.training import Keep
 from creamtea_workers.training import trainer as trainer_module
 from creamtea_workers.training.best import average_best, keep_best, slot_name
 from creamtea_workers.training.checkpoint import Best

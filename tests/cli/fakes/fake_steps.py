@@ -16,7 +16,7 @@ from types import ModuleType
 
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import InfrastructureError, StepError, StepUnavailable
-from creamtea.study import catalogue
+from creamtea.steps import catalogue
 
 LINES = 4
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from creamtea.study.catalogue import STEP_KINDS, StepKind
+from creamtea.contract.kind import StepKind
+from creamtea.steps.catalogue import STEP_KINDS
 
 
 @dataclass(frozen=True)

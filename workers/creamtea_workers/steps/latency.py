@@ -158,7 +158,7 @@ def describe(system: TimedSystem, translator: Translator, selected_size: float) 
         "search": system.search.kind,
         "precision": system.precision,
         "selection": " ".join(
-            [system.selection.kind, *(f"{name}={value}" for name, value in selection.items())]
+            [system.selection.kind, *(f"{name}={value}" for name, value in settings.items())]
         ),
         "selected_size": selected_size,
     }
