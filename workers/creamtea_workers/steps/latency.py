@@ -157,9 +157,7 @@ def describe(system: TimedSystem, translator: Translator, selected_size: float) 
         "beam": translator.search.rows,
         "search": system.search.kind,
         "precision": system.precision,
-        "selection": " ".join(
-            [system.selection.kind, *(f"{name}={value}" for name, value in settings.items())]
-        ),
+        "selection": " ".join(selection),
         "selected_size": selected_size,
     }
 
