@@ -126,7 +126,7 @@ def creamtea(tmp_path: Path, sqlite_template: Path, monkeypatch: pytest.MonkeyPa
         "CREAMTEA_HOME": str(tmp_path / "home"),
         "HOME": str(tmp_path),
         "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": str(FAKES),
+        "PYTHONPATH": os.pathsep.join([str(FAKES), os.environ.get("PYTHONPATH", "")]),
         "COLUMNS": "200",
     }
     for name, kind in list(STEP_KINDS.items()):  # `register` below replaces them all

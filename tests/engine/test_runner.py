@@ -103,6 +103,10 @@ def test_a_missing_input_file_is_the_stores_failure(store: ArtefactStore, log: P
     assert "is missing" in outcome.error
 
 
+def toy_params(log: Path) -> toy_catalogue.ToyParams:
+    return toy_catalogue.ToyParams(name="step", log=str(log))
+
+
 def test_progress_is_written_at_most_twice_a_second(
     store: ArtefactStore, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,7 +114,7 @@ def test_progress_is_written_at_most_twice_a_second(
     monkeypatch.setattr(store, "write_progress", lambda key, told: written.append(told))
     clock = [100.0]
     monkeypatch.setattr("creamtea.engine.runner.time.monotonic", lambda: clock[0])
-    context = Context(task(store, log), store, tmp_path, lambda: False)
+    context = Context(task(store, log), toy_params(log), store, tmp_path, lambda: False)
     for tick in range(21):
         clock[0] = 100 + tick / 10
         context.progress(tick, 20, "busy")
@@ -119,7 +123,7 @@ def test_progress_is_written_at_most_twice_a_second(
 
 
 def test_progress_of_a_cancelled_step_ends_it(store: ArtefactStore, log: Path, tmp_path: Path) -> None:
-    context = Context(task(store, log), store, tmp_path, lambda: True)
+    context = Context(task(store, log), toy_params(log), store, tmp_path, lambda: True)
     with pytest.raises(StepCancelled):
         context.progress(1, 2)
     assert not isinstance(StepCancelled(), Exception), "steps must let it pass"
@@ -128,7 +132,7 @@ def test_progress_of_a_cancelled_step_ends_it(store: ArtefactStore, log: Path, t
 def test_a_role_with_another_number_of_inputs_is_an_error(
     store: ArtefactStore, log: Path, tmp_path: Path
 ) -> None:
-    context = Context(task(store, log), store, tmp_path, lambda: False)
+    context = Context(task(store, log), toy_params(log), store, tmp_path, lambda: False)
     assert context.inputs("before") == []
     with pytest.raises(StepError, match="a toy step needs one input 'before'; it was given 0"):
         context.input("before")
@@ -174,7 +178,3 @@ def test_threads_are_those_of_the_step(
 def test_what_no_machine_has_is_refused(resources: Resources, message: str | None) -> None:
     machine = Amounts(4.0, 0.0, 16.0)
     assert Free.beside(machine, machine, []).refusal(resources) == message
-
-
-def test_the_toy_kind_is_found_by_its_own_entrypoint() -> None:
-    assert toy_catalogue.TOY.entrypoint == "toy_steps"

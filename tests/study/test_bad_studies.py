@@ -47,8 +47,8 @@ BAD = {
     ),
     "no kind": (
         ("{kind: softmax}", "{label_smoothing: 0.1}"),
-        "study.yaml:11: variants.softmax.objective.kind: found nothing, "
-        "allowed one of softmax, scones, entmax",
+        "study.yaml:11: variants.softmax.objective.kind: required key is missing: "
+        "one of softmax, scones, entmax",
     ),
     "number out of range": (
         ("{kind: softmax}", "{kind: softmax, label_smoothing: 1.0}"),

@@ -8,20 +8,22 @@ import signal
 import time
 from pathlib import Path
 
+from toy_catalogue import ToyParams
+
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.errors import InfrastructureError, InputError, StepError, StepUnavailable
 
 
-def run(context: StepContext) -> StepResult:
+def run(context: StepContext[ToyParams]) -> StepResult:
     params = context.params
-    attempt = log_attempt(Path(params["log"]), params["name"])
-    do = params.get("do", "text")
-    if attempt <= params.get("until", 10**9):
+    attempt = log_attempt(Path(params.log), params.name)
+    do = params.do
+    if attempt <= params.until:
         misbehave(do, context)
     if do == "no result":
         return None  # type: ignore[return-value]  # what the runner must notice
     before = "".join(path.joinpath("out.txt").read_text() for path in context.inputs("before"))
-    text = f"{before}{params['name']};"
+    text = f"{before}{params.name};"
     context.output.joinpath("out.txt").write_text(text)
     return StepResult(
         metrics=[MetricRow("length", float(len(text)), detail={"n": 1})],
@@ -43,7 +45,7 @@ def attempts(log: Path) -> list[str]:
     return [line.split()[0] for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def misbehave(do: str, context: StepContext) -> None:
+def misbehave(do: str, context: StepContext[ToyParams]) -> None:
     match do:
         case "text":
             pass
@@ -69,7 +71,7 @@ def misbehave(do: str, context: StepContext) -> None:
                 time.sleep(0.05)
         case "nap":
             context.progress(1, 2, "napping")
-            time.sleep(context.params["seconds"])
+            time.sleep(context.params.seconds)
         case "count":  # to ten with a checkpoint after every number; says where it began
             count(context)
         case "die":
@@ -78,10 +80,10 @@ def misbehave(do: str, context: StepContext) -> None:
             raise AssertionError(do)
 
 
-def count(context: StepContext) -> None:
+def count(context: StepContext[ToyParams]) -> None:
     saved = context.checkpoints.load("number")
     first = int(saved.read_text()) if saved is not None else 0
-    log = Path(context.params["log"])
+    log = Path(context.params.log)
     with log.joinpath("counts").open("a") as file:
         file.write(f"from {first}\n")
     scratch = context.output.parent / "number"
