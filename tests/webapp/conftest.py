@@ -16,10 +16,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))  # for `filled_study` and `rating_board`
-sys.path.insert(0, str(Path(__file__).parents[1] / "human"))  # for `ready_campaigns`
-
 from filled_study import ANALYSED, HOSTILE, fill_study, lines
 
 from creamtea.human import access, audit, raters

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import random
-import sys
-from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for `planned_studies`
-sys.path.insert(0, str(Path(__file__).parents[1] / "report"))  # for `analysis_rows`
 
 import analysis_rows
 from planned_studies import Result, planned_study
