@@ -159,11 +159,11 @@ def everything(model: Transformer) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize("kind", ["transformer", "ssru"])
-@pytest.mark.parametrize("large", [0, 10**9], ids=["packed", "too small to pack"])
+@pytest.mark.parametrize("min_packed", [0, 10**9], ids=["packed", "too small to pack"])
 def test_a_prepared_fp32_model_differs_by_rounding(
-    kind: str, large: int, monkeypatch: pytest.MonkeyPatch
+    kind: str, min_packed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inference, "LARGE", large)
+    monkeypatch.setattr(inference, "MIN_PACKED", min_packed)
     expected = everything(plain_model(kind))
     for name, value in everything(prepare(plain_model(kind), "fp32")).items():
         torch.testing.assert_close(value, expected[name], atol=2e-5, rtol=1e-4, msg=name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from pydantic import TypeAdapter
 
 from creamtea.contract.step import StepContext
 from creamtea.errors import StepError, StepUnavailable
+from creamtea.hardware import processor_name
 from creamtea.study.spec import Exact, NvsSelection, Precision, Search, Selection
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.build import load_model
@@ -92,13 +92,4 @@ def device_name(device: torch.device) -> str:
     """The processor's name, as people know it."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"{_cpu_name()} ({torch.backends.cpu.get_cpu_capability()}, {os.cpu_count()} cores)"
-
-
-def _cpu_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n")
-    except OSError:  # not Linux
-        return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    return f"{processor_name()} ({torch.backends.cpu.get_cpu_capability()}, {os.cpu_count()} cores)"

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from creamtea.contract.step import StepContext
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.metrics.texts import read_jsonl
+from creamtea_workers.corpora.text import read_jsonl
 from creamtea_workers.models.interface import EOS, TranslationModel
 from creamtea_workers.search.translator import source_batch
 from creamtea_workers.selection.lexicon import Lexicon

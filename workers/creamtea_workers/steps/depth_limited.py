@@ -15,7 +15,7 @@ from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea_workers.analysis.rows import share_row
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.metrics.texts import read_jsonl
+from creamtea_workers.corpora.text import read_jsonl
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search import BeamSearch, Effort, length_limit, output_layer
 from creamtea_workers.search.depth_first import depth_first

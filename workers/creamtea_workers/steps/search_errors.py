@@ -14,7 +14,7 @@ from creamtea.study.spec import Beam
 from creamtea_workers.analysis.outputs import output_rows
 from creamtea_workers.analysis.rows import mean_row, share_row
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.metrics.texts import read_jsonl
+from creamtea_workers.corpora.text import read_jsonl
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search import length_limit
 from creamtea_workers.search.exact import tolerance
