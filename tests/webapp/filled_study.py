@@ -106,7 +106,7 @@ def metrics_of(node: PlannedNode, systems: list[str]) -> list[dict[str, Any]]:
             return [row("selected_size", size), row("empty", 0.0), row("truncated", 0.0)]
         case "score":
             value = (
-                {"bleu": 31.4, "chrf": 56.2}[labels["metric"]]
+                {"bleu": 31.4, "chrf": 56.2, "chrf++": 53.1}[labels["metric"]]
                 + [0, -1.9, -0.2, 1.6][at]
                 + labels["seed"] / 10
             )
