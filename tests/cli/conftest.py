@@ -18,17 +18,14 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import fake_steps
 import psutil
 import pytest
 
+from creamtea.cli.main import main
+from creamtea.steps.catalogue import STEP_KINDS
+
 FAKES = Path(__file__).parent / "fakes"
-sys.path.append(str(FAKES))
-
-import fake_steps  # noqa: E402
-
-from creamtea.cli.main import main  # noqa: E402
-from creamtea.steps.catalogue import STEP_KINDS  # noqa: E402
-
 STUDY = """
 name: tiny
 languages: {source: en, target: de}

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "human"))  # for the small study
-
 from rated_study import fill_study
+from sqlalchemy import select
 
 from creamtea.human import assignment, raters
 from creamtea.store.database import Database, open_database

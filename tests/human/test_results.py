@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for `rated_campaigns`
-
 from rated_campaigns import rated_campaign, side_by_side
 
 from creamtea.human.results import Ratings, fingerprint, load_ratings, repeated_scores

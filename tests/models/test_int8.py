@@ -7,7 +7,6 @@ import os
 import platform
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -119,10 +118,9 @@ print(largest_weight(), *relative_errors(torch.randn), *relative_errors(torch.ra
 def test_nothing_overflows_without_vnni(kernels: str) -> None:
     """With one of the products told to use AVX2 only, as on older processors. Random signs, and none, where
     sums are largest."""
-    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     done = subprocess.run(
         [sys.executable, "-c", IN_A_PROCESS],
-        env=os.environ | {kernels: "AVX2", "PYTHONPATH": path},
+        env=os.environ | {kernels: "AVX2", "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=True,
@@ -161,11 +159,11 @@ def everything(model: Transformer) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize("kind", ["transformer", "ssru"])
-@pytest.mark.parametrize("large", [0, 10**9], ids=["packed", "too small to pack"])
+@pytest.mark.parametrize("min_packed", [0, 10**9], ids=["packed", "too small to pack"])
 def test_a_prepared_fp32_model_differs_by_rounding(
-    kind: str, large: int, monkeypatch: pytest.MonkeyPatch
+    kind: str, min_packed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inference, "LARGE", large)
+    monkeypatch.setattr(inference, "MIN_PACKED", min_packed)
     expected = everything(plain_model(kind))
     for name, value in everything(prepare(plain_model(kind), "fp32")).items():
         torch.testing.assert_close(value, expected[name], atol=2e-5, rtol=1e-4, msg=name)

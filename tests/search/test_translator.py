@@ -103,7 +103,7 @@ def test_batches_of_1_and_32_agree_in_a_prepared_model(
     lexicon: Path, precision: Precision, selection: str, search: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As above, with the kernels that decode steps run: all fp32 weights packed, however small."""
-    monkeypatch.setattr(inference, "LARGE", 0)
+    monkeypatch.setattr(inference, "MIN_PACKED", 0)
     prepared = inference.prepare(random_model(), precision)
     system = translator(prepared, "softmax", SELECTIONS[selection], SEARCHES[search], lexicon)
     batch = system.translate(sources())

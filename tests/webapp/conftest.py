@@ -10,16 +10,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))  # for `filled_study` and `rating_board`
-sys.path.insert(0, str(Path(__file__).parents[1] / "human"))  # for `ready_campaigns`
-
 from filled_study import ANALYSED, HOSTILE, fill_study, lines
 
 from creamtea.human import access, audit, raters
@@ -72,15 +69,27 @@ class Site:
         self.process = start(self.log, self.environment, urlsplit(self.url).port or 0)
         wait_for(self.process, self.log, r"/enter#[\w-]+(?=\n)", seconds=40, after=before)
 
+    @contextmanager
+    def another_server(self, host: str, log: Path) -> Iterator[str]:
+        """The address of a second server on the same database and port, at another host of this machine."""
+        port = urlsplit(self.url).port or 0
+        process = start(log, self.environment, port, "--host", host)
+        try:
+            wait_for(process, log, r"/enter#[\w-]+(?=\n)", seconds=40)
+            yield f"http://{host}:{port}"
+        finally:
+            process.kill()
+            process.wait()
+
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 COMMAND = [sys.executable, "-c", "from creamtea.cli.main import main; main()"]
 
 
-def start(log: Path, environment: dict[str, str], port: int = 0) -> subprocess.Popen[bytes]:
+def start(log: Path, environment: dict[str, str], port: int = 0, *options: str) -> subprocess.Popen[bytes]:
     with log.open("ab") as sink:
         return subprocess.Popen(
-            [*COMMAND, "serve", "--port", str(port), "--no-browser"],
+            [*COMMAND, "serve", "--port", str(port), "--no-browser", *options],
             env=environment,
             cwd=log.parent,
             stdout=sink,

@@ -38,6 +38,7 @@ class FakeProvider:
         self.lie: Callable[[Claims], Claims] = lambda claims: claims
         self.sign: Callable[[Claims], str] = self.signed
         self.answer: Callable[[dict[str, Any]], dict[str, Any]] = lambda answer: answer
+        self.described: dict[str, Any] = {}  # laid over its description of itself
         self.returns: dict[str, str] = {}  # laid over the parameters of the way back
 
     def signed(self, claims: Claims, key: Any = None, algorithm: str = "RS256") -> str:
@@ -56,6 +57,7 @@ class FakeProvider:
                 "jwks_uri": f"{self.issuer}/jwks",
                 "id_token_signing_alg_values_supported": ["RS256", "HS256", "none"],
             }
+            | self.described
         )
 
     async def authorize(self, request: Request) -> Response:
@@ -132,6 +134,11 @@ def without_token(provider: FakeProvider) -> None:
     provider.answer = lambda answer: {"access_token": "x", "token_type": "Bearer"}
 
 
+def without_token_but_claims(provider: FakeProvider) -> None:
+    claims = {"iss": provider.issuer, **provider.user}
+    provider.answer = lambda answer: {"access_token": "x", "token_type": "Bearer", "userinfo": claims}
+
+
 def returning(**returns: str) -> Callable[[FakeProvider], None]:
     return lambda provider: provider.returns.update(returns)
 
@@ -156,6 +163,7 @@ LIES: dict[str, Callable[[FakeProvider], None]] = {
     "unsigned": unsigned,
     "signed by the shared secret": signed_by_the_secret,
     "no ID token": without_token,
+    "claims in place of an ID token": without_token_but_claims,
     "no token at all": garbage("x.y.z"),
     "a number for a token": garbage(7),
     "another code": returning(code="guessed"),

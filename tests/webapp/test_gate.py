@@ -191,12 +191,12 @@ def test_the_limiter_blocks_an_address_for_a_while_and_forgets() -> None:
     limiter = Limiter(allowed=3, seconds=60, clock=lambda: now[0])
     for _ in range(3):
         assert not limiter.blocked("a")
-        limiter.failed("a")
+        limiter.count("a")
     assert limiter.blocked("a")
     assert not limiter.blocked("b")
     now[0] = 61.0
     assert not limiter.blocked("a")
-    assert limiter._failures == {}
+    assert limiter._counts == {}
 
 
 def test_too_many_wrong_links_are_refused_even_with_a_right_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from filled_study import HOSTILE, fill_study, lines
-from streamlit.testing.v1 import AppTest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for `rated_campaigns`
-
 from rated_campaigns import drawn_steps, rated_campaign, side_by_side
 from sqlalchemy import select
+from streamlit.testing.v1 import AppTest
 
 import creamtea_webapp
 from creamtea.human.access import Identity

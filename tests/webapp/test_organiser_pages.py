@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import streamlit as st
-from filled_study import HOSTILE, fill_study, lines
+from filled_study import HOSTILE, SPEC, fill_study, lines
 from ready_campaigns import launched_campaign
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
@@ -200,6 +200,21 @@ def test_a_draft_is_made_anew_with_what_it_had(filled: Database, visit: Visit) -
     )
 
 
+def test_a_draft_keeps_metrics_whose_stored_names_are_not_their_kinds(filled: Database, visit: Visit) -> None:
+    metrics = [{"kind": "bleu"}, {"kind": "chrf", "word_order": 2}]
+    fill_study(filled, HOSTILE + lines(36), SPEC | {"name": "quince", "metrics": metrics})
+    settings = CampaignSettings(select="disagreement", items=8, metrics=["chrf++"])
+    made = campaigns.create_campaign(
+        filled, "first", study="quince", test_set="narwhal", systems=["tapir-nvs", "tapir-greedy"],
+        settings=settings,
+    )  # fmt: skip
+    app = visit(campaigns="new", from_=made.id)
+    field = app.multiselect(key="campaign-metrics")
+    assert (field.options, field.value) == (["bleu", "chrf++"], ["chrf++"])
+    press(app, "make")
+    assert campaign_row(filled, "first").settings["metrics"] == ["chrf++"]
+
+
 def test_a_rater_is_added_and_the_link_is_shown_until_the_next_action(filled: Database, visit: Visit) -> None:
     made = launched_campaign(
         filled, "tasting", study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"]
@@ -289,7 +304,7 @@ def test_an_export_is_downloaded_and_imported_again(filled: Database, visit: Vis
     assert "Campaign again: " in shown(app)
     again = campaign_row(filled, "again")
     assert (again.study_id, again.state) == (None, "closed")
-    assert "ratings made elsewhere" in shown(visit(campaign=again.id))
+    assert "imported ratings" in shown(visit(campaign=again.id))
     listing = shown(visit(campaigns="all"))
     assert "again" in listing
     assert "tasting" in listing
@@ -320,7 +335,7 @@ def import_page(visit: Visit, kind: str, outputs: list[tuple[str, bytes]]) -> Ap
 
 def test_scores_of_appraise_are_imported_with_their_texts(filled: Database, visit: Visit) -> None:
     app = import_page(visit, "appraise", OUTPUTS)
-    assert "Campaign wmt: 3 ratings by 1 raters, 3 items, 2 systems" in shown(app)
+    assert "Campaign wmt: 3 ratings by 1 rater, 3 items, 2 systems" in shown(app)
     row = campaign_row(filled, "wmt")
     with filled.session() as reading:
         items = reading.scalars(select(Item).where(Item.campaign_id == row.id).order_by(Item.position))
@@ -332,7 +347,7 @@ def test_scores_of_appraise_are_imported_with_their_texts(filled: Database, visi
 @pytest.mark.parametrize(
     ("kind", "outputs", "told"),
     [
-        ("csv", OUTPUTS, "“Sources”, “Outputs” and “Documents” go with scores of Appraise"),
+        ("csv", OUTPUTS, "“Sources”, “Outputs” and “Documents” are only for Appraise scores"),
         ("appraise", [("ONLINE-Z.txt", b"z\n")], "“Outputs” ONLINE-Z: the file has no such system"),
         ("appraise", [OUTPUTS[0]] * 2, "“Outputs”: two files for the system"),
         ("appraise", [("ONLINE-A.txt", b"a1\n")], "“Outputs” ONLINE-A: 1 lines in the file"),
@@ -349,7 +364,7 @@ def test_a_zip_with_folders_or_no_zip_is_refused(filled: Database, visit: Visit)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("../campaign.json", "{}")
-    for data, told in ((packed.getvalue(), "pack the files alone"), (b"PK nonsense", "no zip")):
+    for data, told in ((packed.getvalue(), "in a folder"), (b"PK nonsense", "not a zip file")):
         app = visit(campaigns="import")
         app.text_input(key="import-name").set_value("again")
         app.file_uploader(key="import-file").set_value([("x.zip", data, "application/zip")])

@@ -46,10 +46,10 @@ def serve(
 
     routes = entrance.routes()
     if sign_in is not None:
-        # Authlib and requests are slow to import, and only a server with a provider needs them
-        from creamtea_webapp.gate import sign_in as signing_in
+        # Authlib is slow to import, and only a server with a provider needs it
+        from creamtea_webapp.gate.sign_in import routes as sign_in_routes
 
-        routes += signing_in.routes(sign_in, url)
+        routes += sign_in_routes(sign_in, url)
     gate = Middleware(Gate, sign_in=sign_in is not None)
     app = App(SCRIPT, routes=routes, middleware=[gate], lifespan=lifespan)
     app.run(config=_config(host, port))

@@ -12,7 +12,6 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,6 +21,7 @@ from creamtea.contract.kind import StepKind, StepParams
 from creamtea.contract.step import Checkpoints, StepCancelled, StepResult
 from creamtea.engine.task import StepOutcome, StepTask
 from creamtea.errors import CreamteaError, InfrastructureError, StepError, StepUnavailable
+from creamtea.hardware import processor_name
 from creamtea.methods.plugins import require
 from creamtea.scratch import clear_abandoned, scratch_folder
 from creamtea.steps.catalogue import STEP_KINDS
@@ -176,18 +176,8 @@ def _facts(task: StepTask, seconds: float) -> Mapping[str, Any]:
 
 def hardware() -> str:
     """The kind of machine, without its name: processor, cores, and the GPU if torch sees one."""
-    parts = [f"{_processor()}, {os.cpu_count()} cores"]
+    parts = [f"{processor_name()}, {os.cpu_count()} cores"]
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         parts.append(torch.cuda.get_device_name(0))
     return ", ".join(parts)
-
-
-@cache
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()

@@ -100,16 +100,21 @@ def _documents(documents: Sequence[str] | None, segments: int, test_set: str) ->
     return list(documents)
 
 
+def metric_names(session: Session, study: StudyRow) -> list[str]:
+    """The names under which the study's scores are stored, as "chrf++", sorted."""
+    return sorted({str(node.labels.get("metric")) for node in study_nodes(session, study.id, "score")})
+
+
 def read_metric(
     session: Session, study: StudyRow, test_set: str, systems: Sequence[str], metric: str
 ) -> dict[int, tuple[float, ...]]:
     """A metric's values: segment → value of each system. InputError where the study has none."""
-    nodes = study_nodes(session, study.id, "score")
-    known = sorted({str(node.labels.get("metric")) for node in nodes})
+    known = metric_names(session, study)
     if metric not in known:
         raise InputError(
             f"study {study.name!r} has no metric {metric!r}; it has {', '.join(known) or 'none'}: --metrics"
         )
+    nodes = study_nodes(session, study.id, "score")
     columns = []
     for system in systems:
         what = f"values of {metric!r} on {test_set!r}"
