@@ -18,6 +18,7 @@ from creamtea.cli import (
     controller,
     db,
     links,
+    plugins,
     report,
     retry,
     run,
@@ -39,7 +40,11 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (validate, run, submit, status, cancel, retry, report, serve, links, campaign, controller, db):
+COMMANDS = (
+    *(validate, run, submit, status, cancel, retry, report, serve),
+    *(links, campaign, controller, plugins, db),
+)
+for module in COMMANDS:
     module.register(app)
 
 
