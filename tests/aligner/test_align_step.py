@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import math
 import sys
@@ -10,26 +11,25 @@ from typing import Any
 
 import pytest
 import step_files
-from step_files import Context
+from step_context import Context
 
 from creamtea.contract.step import StepResult
 from creamtea.errors import StepError, StepUnavailable
+from creamtea.steps.texts import ALIGN
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import write_lines
 from creamtea_workers.selection.aligner import train_aligner
 from creamtea_workers.selection.lexicon import Lexicon
-from creamtea_workers.steps import align
 
 
 @pytest.fixture
 def context(tmp_path: Path) -> Context:
-    corpus, output = tmp_path / "corpus", tmp_path / "output"
+    corpus = tmp_path / "corpus"
     corpus.mkdir()
-    output.mkdir()
     write_lines(corpus / "train.src", step_files.TEXT)
     write_lines(corpus / "train.tgt", step_files.TEXT)
     folders = {"corpus": [corpus], "subwords": [step_files.subwords_folder(tmp_path)]}
-    return Context({}, output, folders)
+    return Context(ALIGN, {"alignment": {}}, folders, tmp_path / "output")
 
 
 def subwords_of(context: Context) -> SubwordModel:
@@ -37,8 +37,8 @@ def subwords_of(context: Context) -> SubwordModel:
 
 
 def run(context: Context, alignment: dict[str, Any]) -> tuple[StepResult, Lexicon]:
-    context.params = {**context.params, "alignment": alignment}
-    return align.run(context), Lexicon.load(context.output / "lexicon.npz")
+    context = dataclasses.replace(context, raw_params={**context.raw_params, "alignment": alignment})
+    return context.run(), Lexicon.load(context.output / "lexicon.npz")
 
 
 def metrics(result: StepResult) -> dict[str, float | None]:
@@ -49,7 +49,8 @@ def give_table(context: Context, lines: list[str]) -> None:
     path = context.output.parent / "lex.tsv"
     write_lines(path, lines)
     context.locations["lex.tsv"] = str(path)
-    context.params = {"digests": {"lex.tsv": hashlib.sha256(path.read_bytes()).hexdigest()}}
+    digests = {"lex.tsv": hashlib.sha256(path.read_bytes()).hexdigest()}
+    context.raw_params = {**context.raw_params, "digests": digests}
 
 
 def own_table(context: Context) -> list[str]:

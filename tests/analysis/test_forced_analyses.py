@@ -10,8 +10,12 @@ import numpy as np
 import pytest
 import step_files
 import torch
-from step_files import Context
+from step_context import Context
 
+from creamtea.contract.kind import StepKind
+from creamtea.contract.step import StepResult
+from creamtea.methods.analyses.calibration import Calibration
+from creamtea.methods.analyses.support_density import SupportDensity
 from creamtea_workers.analysis import forced
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.build import load_model
@@ -44,8 +48,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
     return {"test_set": [step_files.test_set_folder(root, segments)], "subwords": [subwords], **models}
 
 
-def context(folders: dict[str, list[Path]], objective: str, **params: Any) -> Context:
-    return Context(params, Path("unused"), {**folders, "train": folders[objective]})
+def run(kind: StepKind[Any], folders: dict[str, list[Path]], objective: str, **params: Any) -> StepResult:
+    return Context(kind, params, {**folders, "train": folders[objective]}).run()
 
 
 def slow_log_scores(folders: dict[str, list[Path]], name: str) -> list[tuple[torch.Tensor, list[int]]]:
@@ -73,7 +77,7 @@ def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.usefixtures("pieces")
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_density_is_that_of_every_position(folders: dict[str, list[Path]], objective: str) -> None:
-    result = support_density.run(context(folders, objective))
+    result = run(SupportDensity.step, folders, objective)
     slow = [(scores > -math.inf).sum(1).tolist() for scores, _ in slow_log_scores(folders, objective)]
     sizes = [size for one in slow for size in one]
     rows = {row.name: row for row in result.metrics}
@@ -93,7 +97,7 @@ def test_density_is_that_of_every_position(folders: dict[str, list[Path]], objec
 @pytest.mark.usefixtures("pieces")
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_calibration_is_that_of_every_position(folders: dict[str, list[Path]], objective: str) -> None:
-    result = calibration.run(context(folders, objective, bins=4))
+    result = run(Calibration.step, folders, objective, bins=4)
     confidence, right = [], []
     for scores, targets in slow_log_scores(folders, objective):
         best = scores.max(dim=1)
@@ -165,11 +169,15 @@ def test_batches_hold_every_sentence_once_and_few_positions() -> None:
     assert all(len(batch) * max(lengths[n] for n in batch) <= 4096 for batch in found[1:])
 
 
-@pytest.mark.parametrize("step", [support_density, calibration])
+@pytest.mark.parametrize(
+    ("kind", "params"),
+    [(SupportDensity.step, {}), (Calibration.step, {"bins": 10})],
+    ids=["support_density", "calibration"],
+)
 def test_without_segments_there_are_reasons(
-    step: Any, folders: dict[str, list[Path]], tmp_path: Path
+    kind: StepKind[Any], params: dict[str, Any], folders: dict[str, list[Path]], tmp_path: Path
 ) -> None:
     empty = step_files.test_set_folder(tmp_path, [])
-    result = step.run(context({**folders, "test_set": [empty]}, "softmax", bins=10))
+    result = run(kind, {**folders, "test_set": [empty]}, "softmax", **params)
     assert result.metrics
     assert all(row.value is None and row.note for row in result.metrics)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import pytest
 import step_files
-from step_files import Context, read_rows
+from step_context import Context
+from step_files import read_rows
 
 from creamtea.errors import StepError
-from creamtea_workers.steps import beam_sizes, decode, empty_string
+from creamtea.methods.analyses.beam_sizes import BeamSizes
+from creamtea.methods.analyses.empty_string import EmptyString
+from creamtea.steps.systems import DECODE
+from creamtea_workers.steps import empty_string
 
 SOURCES = ["the cat sat on the mat", "", "a dog", "she took the cake in the park"]
 
@@ -73,24 +76,18 @@ def folders(tmp_path: Path) -> dict[str, list[Path]]:
 
 
 def run_decode(folders: dict[str, list[Path]], output: Path, width: int) -> Path:
-    output.mkdir()
     search = {"kind": "beam", "width": width}
     params = {"selection": {"kind": "full"}, "search": search, "precision": "fp32", "batch_size": 4}
-    decode.run(Context(params, output, folders))
+    Context(DECODE, params, folders, output).run()
     return output
-
-
-def context(params: dict[str, Any], output: Path, folders: dict[str, list[Path]]) -> Context:
-    output.mkdir()
-    return Context(params, output, folders)
 
 
 def test_empty_outputs_have_the_score_of_the_empty_string(
     folders: dict[str, list[Path]], tmp_path: Path
 ) -> None:
     decoded = run_decode(folders, tmp_path / "decode", 5)
-    given = context({"precision": "fp32"}, tmp_path / "out", {**folders, "decode": [decoded]})
-    result = empty_string.run(given)
+    given = Context(EmptyString.step, {"precision": "fp32"}, {**folders, "decode": [decoded]})
+    result = given.run()
     rows, hypotheses = read_rows(given.output / "empty_string.jsonl"), read_rows(decoded / "hypotheses.jsonl")
     assert [row["index"] for row in rows] == [0, 1, 2, 3]
     assert [row["output"] for row in rows] == [row["score"] for row in hypotheses]
@@ -108,9 +105,10 @@ def test_outputs_of_another_test_set_are_refused(folders: dict[str, list[Path]],
     (tmp_path / "decode").mkdir()
     row = {"index": 7, "text": "x", "score": -1.0, "length": 1, "selected_size": 9}
     (tmp_path / "decode" / "hypotheses.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
-    given = context({"precision": "fp32"}, tmp_path / "out", {**folders, "decode": [tmp_path / "decode"]})
+    folders["decode"] = [tmp_path / "decode"]
+    given = Context(EmptyString.step, {"precision": "fp32"}, folders)
     with pytest.raises(StepError, match="do not line up"):
-        empty_string.run(given)
+        given.run()
 
 
 def test_a_row_and_a_point_for_every_beam(tmp_path: Path) -> None:
@@ -130,7 +128,7 @@ def test_a_row_and_a_point_for_every_beam(tmp_path: Path) -> None:
         "languages": {"source": "en", "target": "de"},
     }
     folders = {"test_set": [step_files.test_set_folder(tmp_path, segments)], "decode": decodes}
-    result = beam_sizes.run(context(params, tmp_path / "out", folders))
+    result = Context(BeamSizes.step, params, folders).run()
 
     rows = {(row.name, row.subject): row for row in result.metrics}
     assert set(rows) == {(n, s) for n in ("bleu", "length_ratio", "empty") for s in ("1", "4", "16")}

@@ -5,17 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from step_context import Context
 
+from creamtea.contract.kind import StepKind
 from creamtea.contract.step import StepResult
 from creamtea.errors import StepError
+from creamtea.methods.corpora import IBM3
+from creamtea.steps.texts import ALIGN, CORPUS, SUBWORDS, TEST_SET
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.selection.lexicon import Lexicon
-from creamtea_workers.steps import align, corpus, ibm3, subwords, test_set
 
 LANGUAGES = {"source": "en", "target": "de"}
 SYNTHETIC = {"kind": "synthetic", "train": 300, "dev": 20}
@@ -29,38 +31,21 @@ class NoCheckpoints:
         return None
 
 
-@dataclass
-class Context:
-    """A StepContext without an engine."""
-
-    params: dict[str, Any]
-    output: Path
-    folders: dict[str, Path] = field(default_factory=dict)
-    locations: dict[str, str] = field(default_factory=dict)
-    checkpoints: NoCheckpoints = field(default_factory=NoCheckpoints)
-    cpus: int = 1
-    gpus: float = 0.0
-    reports: list[tuple[float, float]] = field(default_factory=list)
-
-    def input(self, role: str) -> Path:
-        return self.folders[role]
-
-    def inputs(self, role: str) -> list[Path]:
-        return [self.folders[role]]
-
-    def progress(self, done: float, total: float, message: str = "") -> None:
-        self.reports.append((done, total))
-
-
 Run = Callable[..., tuple[StepResult, Context]]
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    def run_step(module: Any, name: str, **more: Any) -> tuple[StepResult, Context]:
-        context = Context(output=tmp_path / name, **more)
-        context.output.mkdir()
-        return module.run(context), context
+    def run_step(
+        kind: StepKind[Any],
+        name: str,
+        params: dict[str, Any],
+        locations: dict[str, str] | None = None,
+        folders: dict[str, Path] | None = None,
+    ) -> tuple[StepResult, Context]:
+        inputs = {role: [folder] for role, folder in (folders or {}).items()}
+        context = Context(kind, params, inputs, tmp_path / name, NoCheckpoints(), locations or {})
+        return context.run(), context
 
     return run_step
 
@@ -70,7 +55,7 @@ def numbers(result: StepResult) -> dict[str, float | None]:
 
 
 def run_corpus(run: Run) -> tuple[StepResult, Context]:
-    return run(corpus, "corpus", params={"corpus": SYNTHETIC, "languages": LANGUAGES, "digests": {}})
+    return run(CORPUS, "corpus", params={"corpus": SYNTHETIC, "languages": LANGUAGES, "digests": {}})
 
 
 def test_a_synthetic_corpus_is_written_and_counted(run: Run) -> None:
@@ -87,7 +72,7 @@ def test_a_synthetic_corpus_is_written_and_counted(run: Run) -> None:
         "dropped ratio": 0,
         "dropped duplicate": 0,
     }
-    assert context.reports[-1] == (1, 1)
+    assert context.progresses[-1][:2] == (1, 1)
 
 
 def user_files(tmp_path: Path, **texts: str) -> dict[str, dict[str, str]]:
@@ -105,7 +90,7 @@ def test_a_corpus_of_files_is_read_where_it_lies(run: Run, tmp_path: Path) -> No
     pair = {"source": "en", "target": "de"}
     spec = {"kind": "files", "train": [pair], "dev": pair}
     result, context = run(
-        corpus,
+        CORPUS,
         "corpus",
         params={"corpus": spec, "languages": LANGUAGES, "digests": found["digests"]},
         locations=found["locations"],
@@ -122,7 +107,7 @@ def test_a_file_that_changed_after_planning_fails_the_step(run: Run, tmp_path: P
     spec = {"kind": "files", "source": "en", "target": "de"}
     with pytest.raises(StepError, match="de has changed since the study was planned"):
         run(
-            test_set,
+            TEST_SET,
             "test",
             params={"test_set": spec, "corpus": None, "languages": LANGUAGES, "digests": found["digests"]},
             locations=found["locations"],
@@ -137,7 +122,7 @@ def read_segments(context: Context) -> list[dict[str, Any]]:
 def test_a_synthetic_test_set_is_annotated(run: Run) -> None:
     spec = {"kind": "synthetic", "corpus": "c", "lines": 40}
     params = {"test_set": spec, "corpus": SYNTHETIC, "languages": LANGUAGES, "digests": {}}
-    result, context = run(test_set, "test", params=params)
+    result, context = run(TEST_SET, "test", params=params)
     segments = read_segments(context)
     assert [segment["index"] for segment in segments] == list(range(40))
     idioms = [(segment, idiom) for segment in segments for idiom in segment["idioms"]]
@@ -153,7 +138,7 @@ def test_a_test_set_of_files_keeps_an_empty_line(run: Run, tmp_path: Path) -> No
     found = user_files(tmp_path, en="a\n\nc\n", de="x\n\nz\n")
     spec = {"kind": "files", "source": "en", "target": "de"}
     result, context = run(
-        test_set,
+        TEST_SET,
         "test",
         params={"test_set": spec, "corpus": None, "languages": LANGUAGES, "digests": found["digests"]},
         locations=found["locations"],
@@ -164,11 +149,11 @@ def test_a_test_set_of_files_keeps_an_empty_line(run: Run, tmp_path: Path) -> No
 
 def test_subwords_and_lexicon_are_made_of_the_corpus(run: Run) -> None:
     folders = {"corpus": run_corpus(run)[1].output}
-    made, context = run(subwords, "subwords", params={"subwords": {"vocabulary": 200}}, folders=folders)
+    made, context = run(SUBWORDS, "subwords", params={"subwords": {"vocabulary": 200}}, folders=folders)
     assert numbers(made) == {"vocabulary_size": 200}
     folders["subwords"] = context.output
     params = {"alignment": {"iterations": 3, "max_k": 7}}
-    aligned, context = run(align, "align", params=params, folders=folders)
+    aligned, context = run(ALIGN, "align", params=params, folders=folders)
     lexicon = Lexicon.load(context.output / "lexicon.npz")
     assert numbers(aligned) == {"lexicon_entries": lexicon.entries}
     assert [(point.series, point.x) for point in aligned.points] == [
@@ -182,7 +167,7 @@ def test_subwords_and_lexicon_are_made_of_the_corpus(run: Run) -> None:
 def test_a_vocabulary_the_corpus_cannot_fill_fails_the_step(run: Run) -> None:
     folders = {"corpus": run_corpus(run)[1].output}
     with pytest.raises(StepError, match="more than this corpus can fill"):
-        run(subwords, "subwords", params={"subwords": {"vocabulary": 30000}}, folders=folders)
+        run(SUBWORDS, "subwords", params={"subwords": {"vocabulary": 30000}}, folders=folders)
 
 
 # ---------------------------------------------------------------- IBM-3
@@ -205,10 +190,10 @@ def ibm3_folders(run: Run, tmp_path: Path) -> dict[str, Path]:
         "languages": LANGUAGES,
         "digests": found["digests"],
     }
-    folders = {"corpus": run(corpus, "base", params=params, locations=found["locations"])[1].output}
+    folders = {"corpus": run(CORPUS, "base", params=params, locations=found["locations"])[1].output}
     spec = {"kind": "bpe", "vocabulary": 36}
-    folders["subwords"] = run(subwords, "subwords", params={"subwords": spec}, folders=folders)[1].output
-    counted, context = run(ibm3, "ibm3", params={"max_fertility": 9, "iterations": 5}, folders=folders)
+    folders["subwords"] = run(SUBWORDS, "subwords", params={"subwords": spec}, folders=folders)[1].output
+    counted, context = run(IBM3, "ibm3", params={"max_fertility": 9, "iterations": 5}, folders=folders)
     assert set(numbers(counted)) == {"mean_fertility", "p1", "entries", "entropy"}
     assert [point.x for point in counted.points] == [1, 2, 3, 4, 5]
     assert [path.name for path in context.output.iterdir()] == ["ibm3.npz"]
@@ -231,7 +216,7 @@ def test_an_ibm3_corpus_has_the_sources_of_its_base_and_sampled_targets(
         "cold": {"seed": 1, "gamma": 0},
         "cold other": {"seed": 2, "gamma": 0},
     }.items():
-        result, context = run(corpus, name, params=ibm3_params(**spec), folders=ibm3_folders)
+        result, context = run(CORPUS, name, params=ibm3_params(**spec), folders=ibm3_folders)
         assert (context.output / "train.src").read_text().split("\n")[:-1] == SOURCES
         assert numbers(result) == {
             "pairs train_read": 12,
@@ -258,7 +243,7 @@ def test_an_ibm3_test_set_is_sampled_with_its_own_seed(
         params = {"test_set": spec, "corpus": ibm3_params()["corpus"], "languages": LANGUAGES}
         folders = {role: ibm3_folders[role] for role in ("subwords", "ibm3")}
         result, context = run(
-            test_set,
+            TEST_SET,
             f"test {seed}",
             params={**params, "digests": found["digests"]},
             locations=found["locations"],
@@ -280,7 +265,7 @@ def test_a_corpus_without_a_link_has_no_tables(
         (empty / name).write_text("\n")
     with pytest.raises(StepError, match="IBM-3 cannot be counted in this corpus: no pair to align"):
         run(
-            ibm3,
+            IBM3,
             "none",
             params={"max_fertility": 9, "iterations": 2},
             folders={**ibm3_folders, "corpus": empty},
@@ -303,7 +288,7 @@ def run_itds(run: Run, tmp_path: Path, info: str) -> tuple[StepResult, Context]:
     )
     spec = {"kind": "files", "source": "en", "target": "de", "tokenized": "moses"}
     return run(
-        test_set,
+        TEST_SET,
         "test",
         params={
             "test_set": {**spec, "itds": {"info": "info", "corpus": "c"}},

@@ -11,9 +11,11 @@ import pytest
 
 from creamtea.errors import StepError
 from creamtea.methods.corpora import FilesCorpus
+from creamtea.methods.planning import HeldOut
 from creamtea.methods.test_sets import FilesTestSet
-from creamtea.methods.texts import Filters, TrainingText
-from creamtea_workers.corpora.files import Files, Pair, Sieve, drop_reason, read_corpus, read_test_set
+from creamtea.methods.texts import Filters, Languages, TrainingText
+from creamtea_workers.corpora.files import Files, Pair, Sieve, drop_reason, read_corpus
+from creamtea_workers.corpora.test_files import read_test_set
 
 
 class Folder:
@@ -33,8 +35,7 @@ class Folder:
 
     @property
     def files(self) -> Files:
-        languages = {"source": "en", "target": "de"}
-        return Files({"digests": self.digests, "languages": languages}, self.locations)
+        return Files(self.digests, Languages(source="en", target="de"), self.locations)
 
     def pair(self, name: str, source: str, target: str) -> TrainingText:
         return TrainingText(source=self.write(f"{name}.en", source), target=self.write(f"{name}.de", target))
@@ -72,7 +73,7 @@ def test_every_pair_is_kept_or_counted_once(folder: Folder) -> None:
     ]
     source, target = ("\n".join(side) + "\n" for side in zip(*pairs, strict=True))
     filters = Filters(max_words=8, max_ratio=4.0, ratio_from=6)
-    corpus = read_corpus(corpus_of(folder, (source, target), ("a\n", "x\n"), filters), folder.files)
+    corpus = read_corpus(corpus_of(folder, (source, target), ("a\n", "x\n"), filters), folder.files, [])
     assert corpus.train == [("a b", "x y"), ("c d", "z"), ("a a a a a", "x"), ("ü", "x")]
     assert corpus.train_read == 10
     assert corpus.dropped == {"empty": 2, "duplicate": 2, "too_long": 1, "ratio": 1}
@@ -96,7 +97,7 @@ def test_one_source_with_two_translations_is_no_duplicate() -> None:
 
 def test_a_development_set_loses_only_empty_pairs(folder: Folder) -> None:
     dev = ("a\na\n\na a a a a a a\n", "x\nx\nx\nx\n")
-    corpus = read_corpus(corpus_of(folder, ("a\n", "x\n"), dev, Filters(max_words=3)), folder.files)
+    corpus = read_corpus(corpus_of(folder, ("a\n", "x\n"), dev, Filters(max_words=3)), folder.files, [])
     assert corpus.dev == [("a", "x"), ("a", "x"), ("a a a a a a a", "x")]
     assert corpus.dev_read == 4
     assert not any(corpus.dropped.values())
@@ -108,7 +109,7 @@ def test_several_training_files_are_one_corpus(folder: Folder) -> None:
         train=[folder.pair("one", "a\nb\n", "x\ny\n"), folder.pair("two", "b\nc\n", "y\nz\n")],
         dev=folder.pair("dev", "a\n", "x\n"),
     )
-    corpus = read_corpus(spec, folder.files)
+    corpus = read_corpus(spec, folder.files, [])
     assert corpus.train == [("a", "x"), ("b", "y"), ("c", "z")]
 
 
@@ -127,7 +128,7 @@ def test_repetition_follows_the_filters(folder: Folder) -> None:
         ],
         dev=folder.pair("dev", "a\n", "x\n"),
     )
-    corpus = read_corpus(spec, folder.files)
+    corpus = read_corpus(spec, folder.files, [])
     times = {pair: corpus.train.count(pair) for pair in corpus.train}
     assert times == {("a", "x"): 3, ("b", "y"): 3, ("c", "z"): 2, ("d", "w"): 1}
     assert corpus.dropped == {"empty": 1, "too_long": 0, "ratio": 0, "duplicate": 2}
@@ -142,7 +143,7 @@ def test_moses_tokens_are_undone_by_the_language_of_the_side(folder: Folder) -> 
         train=[text.model_copy(update={"tokenized": "moses"})],
         dev=folder.pair("dev", "it &apos;s\n", "x\n"),
     )
-    corpus = read_corpus(spec, folder.files)
+    corpus = read_corpus(spec, folder.files, [])
     assert corpus.train == [('it\'s "so".', "geht 's gut? &")]
     assert corpus.dev == [("it &apos;s", "x")]
 
@@ -157,9 +158,8 @@ def test_source_sentences_of_a_test_set_are_held_out(folder: Folder) -> None:
         ("it's ü.\n", "x\n"),
         Filters(held_out=["test", "other"]),
     )
-    held_out = [{"source": "test.en", "tokenized": "moses"}, {"source": "other.en", "tokenized": "no"}]
-    files = Files({**folder.files.params, "held_out": held_out}, folder.locations)
-    corpus = read_corpus(spec, files)
+    held_out = [HeldOut(source="test.en", tokenized="moses"), HeldOut(source="other.en", tokenized="no")]
+    corpus = read_corpus(spec, folder.files, held_out)
     assert corpus.train == [("b", "y")]
     assert corpus.dropped == {"empty": 0, "too_long": 0, "ratio": 0, "held_out": 3, "duplicate": 1}
     assert corpus.dev == [("it's ü.", "x")]  # the researcher's choice
@@ -168,7 +168,7 @@ def test_source_sentences_of_a_test_set_are_held_out(folder: Folder) -> None:
 def test_misaligned_files_are_named_with_their_lengths(folder: Folder) -> None:
     spec = corpus_of(folder, ("a\nb\n", "x\n"), ("a\n", "x\n"), Filters())
     with pytest.raises(StepError, match=r"train\.en has 2 lines, train\.de has 1 lines"):
-        read_corpus(spec, folder.files)
+        read_corpus(spec, folder.files, [])
 
 
 def test_a_corpus_with_nothing_left_says_what_was_dropped(folder: Folder) -> None:
@@ -176,13 +176,13 @@ def test_a_corpus_with_nothing_left_says_what_was_dropped(folder: Folder) -> Non
     with pytest.raises(
         StepError, match=r"no training pair is left of the 2 in train\.en \(dropped: empty 2\)"
     ):
-        read_corpus(spec, folder.files)
+        read_corpus(spec, folder.files, [])
 
 
 def test_an_empty_development_set_is_refused(folder: Folder) -> None:
     spec = corpus_of(folder, ("a\n", "x\n"), ("", ""), Filters())
     with pytest.raises(StepError, match=r"no development pair is left of the 0 in dev\.en"):
-        read_corpus(spec, folder.files)
+        read_corpus(spec, folder.files, [])
 
 
 # ---------------------------------------------------------------- test sets

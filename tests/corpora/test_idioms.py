@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creamtea.errors import StepError
-from creamtea_workers.corpora.files import Pair, Segment
+from creamtea_workers.corpora.files import Pair
 from creamtea_workers.corpora.idioms import align, annotate, entries, spans
 from creamtea_workers.corpora.itds import Idiom, find, read_info, split_words
 from creamtea_workers.corpora.lemmas import places_of
+from creamtea_workers.corpora.segments import Segment
 
 # ---------------------------------------------------------------- lemmas
 

@@ -1,47 +1,25 @@
-"""A step's context without an engine, and the outputs of the steps before."""
+"""The context of a step, and the outputs of the steps before."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from step_context import Context
 
-
-@dataclass
-class Context:
-    """As `creamtea.contract.step.StepContext` says; remembers the progress that it was told."""
-
-    params: dict[str, Any]
-    output: Path
-    folders: Mapping[str, Sequence[Path]] = field(default_factory=dict)
-    locations: dict[str, str] = field(default_factory=dict)
-    checkpoints: Any = None
-    cpus: int = 1
-    gpus: float = 0.0
-    told: list[tuple[float, float, str]] = field(default_factory=list)
-
-    def input(self, role: str) -> Path:
-        (folder,) = self.folders[role]
-        return folder
-
-    def inputs(self, role: str) -> list[Path]:
-        return list(self.folders.get(role, []))
-
-    def progress(self, done: float, total: float, message: str = "") -> None:
-        self.told.append((done, total, message))
+from creamtea.contract.kind import StepKind
 
 
 @pytest.fixture
 def make_context(tmp_path: Path) -> Callable[..., Context]:
-    def make(params: dict[str, Any], folders: Mapping[str, Sequence[Path]], **more: Any) -> Context:
-        output = tmp_path / "output"
-        output.mkdir(exist_ok=True)
+    def make(
+        kind: StepKind[Any], params: dict[str, Any], folders: Mapping[str, Sequence[Path]], **more: Any
+    ) -> Context:
         languages = {"source": "en", "target": "de"}
-        return Context({"languages": languages, **params}, output, folders, **more)
+        return Context(kind, {"languages": languages, **params}, folders, tmp_path / "output", **more)
 
     return make
 

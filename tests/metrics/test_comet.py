@@ -18,10 +18,10 @@ from creamtea.contract.step import StepCancelled
 from creamtea.errors import StepError, StepUnavailable
 from creamtea.methods.metrics import Comet
 from creamtea.settings import Settings
+from creamtea.steps.systems import SCORE
 from creamtea_workers.metrics import comet
 from creamtea_workers.metrics.comet import CometMetric
 from creamtea_workers.metrics.texts import Texts
-from creamtea_workers.steps import score
 
 TWO = Texts([0, 1], ["one", "two"], ["eins", ""], ["eins", "zwei"])
 RESULT = '{"result": {"system_score": 0.5, "revision": "abc", "comet": "2.2.7"}}'
@@ -189,8 +189,8 @@ def test_scores_are_those_of_comets_own_predict(
     }
     # the study names the checkpoint by a path of its own; the engine says where that is
     params = {"metric": {"kind": "comet", "model": "models/tiny"}}
-    context = make_context(params, folders, locations={"models/tiny": str(tiny / "model")})
-    result = score.run(context)
+    context = make_context(SCORE, params, folders, locations={"models/tiny": str(tiny / "model")})
+    result = context.run()
     (row,) = result.metrics
     assert row.value == pytest.approx(sum(expected) / 4, abs=1e-6)
     lines = (context.output / "segment_scores.jsonl").read_text().splitlines()

@@ -14,7 +14,7 @@ from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
 
 from creamtea.errors import StepError
-from creamtea_workers.steps import compare, score
+from creamtea.steps.systems import COMPARE, SCORE
 
 WORDS = ["a", "small", "dog", "runs", "over", "the", "street", "and", "barks", "at", "cats", "."]
 Fixture = Callable[..., Any]
@@ -47,8 +47,8 @@ def test_bleu_has_its_value_interval_signature_and_length_ratio(
     make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture
 ) -> None:
     folders = {"test_set": [test_set_folder(REFERENCES)], "decode": [decode_folder(HYPOTHESES)]}
-    context = make_context({"metric": {"kind": "bleu"}}, folders)
-    bleu, length = score.run(context).metrics
+    context = make_context(SCORE, {"metric": {"kind": "bleu"}}, folders)
+    bleu, length = context.run().metrics
 
     scorer = BLEU()
     theirs = scorer.corpus_score(HYPOTHESES, [REFERENCES], n_bootstrap=1000)
@@ -67,15 +67,15 @@ def test_bleu_has_its_value_interval_signature_and_length_ratio(
     rows = segment_scores(context.output)
     assert [row["index"] for row in rows] == list(range(60))
     assert [row["value"] for row in rows] == pytest.approx(expected)
-    assert context.told[-1][:2] == (2, 2)
+    assert context.progresses[-1][:2] == (2, 2)
 
 
 def test_chrf_has_no_length_ratio(
     make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture
 ) -> None:
     folders = {"test_set": [test_set_folder(REFERENCES)], "decode": [decode_folder(HYPOTHESES)]}
-    context = make_context({"metric": {"kind": "chrf", "word_order": 2}}, folders)
-    (row,) = score.run(context).metrics
+    context = make_context(SCORE, {"metric": {"kind": "chrf", "word_order": 2}}, folders)
+    (row,) = context.run().metrics
     assert row.value == pytest.approx(CHRF(word_order=2).corpus_score(HYPOTHESES, [REFERENCES]).score)
     assert "nw:2" in row.detail["signature"]
     assert len(segment_scores(context.output)) == 60
@@ -98,7 +98,7 @@ def test_outputs_of_another_test_set_are_refused(
 ) -> None:
     folders = {"test_set": [test_set_folder(references)], "decode": [decode_folder(hypotheses)]}
     with pytest.raises(StepError, match=message):
-        score.run(make_context({"metric": {"kind": "bleu"}}, folders))
+        make_context(SCORE, {"metric": {"kind": "bleu"}}, folders).run()
 
 
 @pytest.mark.parametrize("metric", [{"kind": "bleu"}, {"kind": "chrf"}])
@@ -112,7 +112,7 @@ def test_one_seed_each_is_sacrebleus_paired_tests(
         "system": [decode_folder(system, "system")],
     }
     params = {"metric": metric, "significance": {"samples": 500, "trials": 600, "seed": 12345}}
-    (row,) = compare.run(make_context(params, folders)).metrics
+    (row,) = make_context(COMPARE, params, folders).run().metrics
 
     scorer = BLEU() if metric["kind"] == "bleu" else CHRF()
     named = [("base", base), ("system", system)]
@@ -139,7 +139,7 @@ def test_seeds_are_averaged(make_context: Fixture, test_set_folder: Fixture, dec
         "system": [decode_folder(outputs[1], "s1"), decode_folder(outputs[2], "s2")],
     }
     params = {"metric": {"kind": "bleu"}, "significance": {}}
-    (row,) = compare.run(make_context(params, folders)).metrics
+    (row,) = make_context(COMPARE, params, folders).run().metrics
     base, first, second = (BLEU().corpus_score(texts, [REFERENCES]).score for texts in outputs)
     assert row.value == pytest.approx((first + second) / 2 - base)
     assert row.detail["outputs"] == {"baseline": 1, "system": 2}
@@ -153,7 +153,7 @@ def test_comet_is_compared_on_the_scores_that_are_there(make_context: Fixture, t
         (tmp_path / name / "segment_scores.jsonl").write_text("".join(lines))
     folders = {"baseline": [tmp_path / "base"], "system": [tmp_path / "system"]}
     params = {"metric": {"kind": "comet"}, "significance": {"samples": 100}}
-    (row,) = compare.run(make_context(params, folders)).metrics
+    (row,) = make_context(COMPARE, params, folders).run().metrics
     assert row.value == pytest.approx(np.mean(values["system"]) - np.mean(values["base"]))
     assert row.detail["signature"].startswith("model:Unbabel/wmt22-comet-da|seed:12345|bs:100")
     # of the eight ways to swap, four are as far apart: none, all, and both with the second kept
@@ -167,4 +167,4 @@ def test_scores_of_different_test_sets_cannot_be_compared(make_context: Fixture,
         (tmp_path / name / "segment_scores.jsonl").write_text(lines)
     folders = {"baseline": [tmp_path / "base"], "system": [tmp_path / "system"]}
     with pytest.raises(StepError, match="different numbers of segments"):
-        compare.run(make_context({"metric": {"kind": "comet"}, "significance": {}}, folders))
+        make_context(COMPARE, {"metric": {"kind": "comet"}, "significance": {}}, folders).run()

@@ -1,12 +1,9 @@
-"""A step's inputs made by hand, and a context to run a step in."""
+"""A step's inputs made by hand."""
 
 from __future__ import annotations
 
 import json
-import shutil
-from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -14,51 +11,13 @@ import torch
 
 from creamtea.methods.texts import Subwords
 from creamtea_workers.corpora.subwords import SubwordModel, train_subwords
-from creamtea_workers.models.build import build_model, save_model
+from creamtea_workers.models.build import ModelConfig, build_model, save_model
 from creamtea_workers.models.interface import EOS
 from creamtea_workers.selection.lexicon import Lexicon
 
 TEXT = ["the cat sat on the mat", "a dog ran in the park", "she took the cake", "it rains cats and dogs"] * 5
 TINY = {"encoder_layers": 1, "decoder_layers": 1, "width": 16, "heads": 2, "feed_forward": 32}
 PARAMS = {"architecture": TINY, "nvs": {}, "objective": {"kind": "softmax"}}
-
-
-@dataclass
-class Checkpoints:
-    """`creamtea.contract.step.Checkpoints` in a folder of its own."""
-
-    folder: TemporaryDirectory[str] = field(default_factory=TemporaryDirectory)
-
-    def save(self, name: str, source: Path) -> None:
-        shutil.copy(source, Path(self.folder.name) / name)
-
-    def load(self, name: str) -> Path | None:
-        path = Path(self.folder.name) / name
-        return path if path.exists() else None
-
-
-@dataclass
-class Context:
-    """`creamtea.contract.step.StepContext` over folders."""
-
-    params: dict[str, Any]
-    output: Path
-    folders: dict[str, list[Path]]
-    cpus: int = 1
-    gpus: float = 0.0
-    progresses: list[tuple[float, float, str]] = field(default_factory=list)
-    locations: dict[str, str] = field(default_factory=dict)
-    checkpoints: Checkpoints = field(default_factory=Checkpoints)
-
-    def input(self, role: str) -> Path:
-        (folder,) = self.folders[role]
-        return folder
-
-    def inputs(self, role: str) -> list[Path]:
-        return self.folders.get(role, [])
-
-    def progress(self, done: float, total: float, message: str = "") -> None:
-        self.progresses.append((done, total, message))
 
 
 def subwords_folder(root: Path) -> Path:
@@ -73,14 +32,19 @@ def vocabulary_size(subwords: Path) -> int:
     return SubwordModel.load(subwords / "subwords.model").size
 
 
+def model_config(size: int, **params: Any) -> ModelConfig:
+    return ModelConfig.model_validate({**PARAMS, **params, "vocabulary_size": size})
+
+
 def model_folder(root: Path, size: int, name: str = "train", seed: int = 1, **params: Any) -> Path:
     folder = root / name
     folder.mkdir()
     torch.manual_seed(seed)
-    model = build_model({**PARAMS, **params}, size)
+    config = model_config(size, **params)
+    model = build_model(config)
     with torch.no_grad():
         model.output_bias[EOS] = 1.5
-    save_model(folder, model, {**PARAMS, **params})
+    save_model(folder, model, config)
     return folder
 
 

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 from toy_models import OBJECTIVES, Slow, TableModel, memory_of
 
 from creamtea_workers.models.interface import EOS
-from creamtea_workers.search import BeamSearch, GreedySearch, Hypothesis, output_layer
+from creamtea_workers.search.beam import BeamSearch
+from creamtea_workers.search.greedy import GreedySearch
+from creamtea_workers.search.hypothesis import Hypothesis
+from creamtea_workers.search.output import output_layer
 from creamtea_workers.search.top import top_candidates
 
 FULL = list(range(5))

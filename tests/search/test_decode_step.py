@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 import step_files
 import torch
-from step_files import Context, read_rows
+from step_context import Context
+from step_files import read_rows
 
 from creamtea.contract.step import StepCancelled, StepResult
 from creamtea.errors import StepError, StepUnavailable
+from creamtea.steps.systems import DECODE
 from creamtea_workers.models.build import load_model, save_model
-from creamtea_workers.search import BeamSearch
+from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.steps import decode
 
 SOURCES = ["the cat sat on the mat", "", "a dog", "zzz ☃ unseen", "she took the cake in the park"] * 3
@@ -31,14 +33,13 @@ def folders(tmp_path: Path) -> dict[str, list[Path]]:
 
 
 def context(folders: dict[str, list[Path]], output: Path, **params: Any) -> Context:
-    output.mkdir()
     usual = {
         "selection": {"kind": "full"},
         "search": {"kind": "greedy"},
         "precision": "fp32",
         "batch_size": 4,
     }
-    return Context({**usual, **params}, output, folders)
+    return Context(DECODE, {**usual, **params}, folders, output)
 
 
 def values(result: StepResult) -> dict[str, float | None]:
@@ -60,7 +61,7 @@ def test_one_hypothesis_a_segment_in_order(
     precision: str,
 ) -> None:
     given = context(folders, tmp_path / "out", selection=selection, search=search, precision=precision)
-    result = decode.run(given)
+    result = given.run()
     rows = read_rows(given.output / "hypotheses.jsonl")
     assert [row["index"] for row in rows] == list(range(len(SOURCES)))
     assert all(set(row) == {"index", "text", "score", "length", "selected_size"} for row in rows)
@@ -80,9 +81,9 @@ def test_one_hypothesis_a_segment_in_order(
 
 def test_exact_search_writes_what_it_proved(folders: dict[str, list[Path]], tmp_path: Path) -> None:
     beam = context(folders, tmp_path / "beam", search={"kind": "beam", "width": 2})
-    decode.run(beam)
+    beam.run()
     given = context(folders, tmp_path / "exact", search={"kind": "exact", "max_states": 300, "beam": 2})
-    result = decode.run(given)
+    result = given.run()
     found, beams = read_rows(given.output / "exact.jsonl"), read_rows(beam.output / "hypotheses.jsonl")
     outputs = read_rows(given.output / "hypotheses.jsonl")
     assert [row["index"] for row in found] == list(range(len(SOURCES)))
@@ -113,14 +114,13 @@ def test_a_stopped_decoding_goes_on_where_it_was(
                 raise StepCancelled
 
     whole = context(folders, tmp_path / "whole", search=search)
-    decode.run(whole)
-    stopped = Stopped(whole.params, tmp_path / "stopped", folders)
-    stopped.output.mkdir()
+    whole.run()
+    stopped = Stopped(DECODE, whole.raw_params, folders, tmp_path / "stopped")
     with pytest.raises(StepCancelled):
-        decode.run(stopped)
+        stopped.run()
     again = context(folders, tmp_path / "again", search=search)
     again.checkpoints = stopped.checkpoints
-    decode.run(again)
+    again.run()
     assert again.progresses[0][0] > 0
     for file in whole.output.iterdir():
         for row, other in zip(read_rows(file), read_rows(again.output / file.name), strict=True):
@@ -139,7 +139,7 @@ def test_a_beam_wider_than_the_selection(
     with pytest.raises(
         StepError, match=r"segment 4: the selection leaves \d+ subwords, .* width of 30.* `k`"
     ):
-        decode.run(given)
+        given.run()
 
 
 def test_the_batch_size_changes_no_output(folders: dict[str, list[Path]], tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_the_batch_size_changes_no_output(folders: dict[str, list[Path]], tmp_pa
         given = context(
             folders, tmp_path / str(batch_size), batch_size=batch_size, selection={"kind": "lexicon", "k": 1}
         )
-        decode.run(given)
+        given.run()
         outputs.append(read_rows(given.output / "hypotheses.jsonl"))
     one, many = outputs
     assert [row["text"] for row in one] == [row["text"] for row in many]
@@ -158,11 +158,11 @@ def test_the_batch_size_changes_no_output(folders: dict[str, list[Path]], tmp_pa
 def test_hypotheses_cut_at_the_limit_are_counted(folders: dict[str, list[Path]], tmp_path: Path) -> None:
     size = step_files.vocabulary_size(folders["subwords"][0])
     endless = step_files.model_folder(tmp_path, size, "endless")
-    model, _, _ = load_model(endless)
+    model, _, config = load_model(endless)
     with torch.no_grad():
         model.output_bias[3] = -100.0
-    save_model(endless, model, step_files.PARAMS)
-    result = decode.run(context({**folders, "train": [endless]}, tmp_path / "out"))
+    save_model(endless, model, config)
+    result = context({**folders, "train": [endless]}, tmp_path / "out").run()
     assert values(result)["truncated"] == 1.0
     assert next(row for row in result.metrics if row.name == "truncated").detail == {"count": 15, "of": 15}
 
@@ -171,7 +171,7 @@ def test_no_segments_are_no_crash(folders: dict[str, list[Path]], tmp_path: Path
     (tmp_path / "none").mkdir()
     empty = step_files.test_set_folder(tmp_path / "none", [])
     given = context({**folders, "test_set": [empty]}, tmp_path / "out")
-    result = decode.run(given)
+    result = given.run()
     assert read_rows(given.output / "hypotheses.jsonl") == []
     assert all(row.value is None and row.note for row in result.metrics)
 
@@ -181,18 +181,18 @@ def test_nvs_without_a_head_says_what_to_do(folders: dict[str, list[Path]], tmp_
     headless = step_files.model_folder(tmp_path, size, "headless", nvs=None)
     given = context({**folders, "train": [headless]}, tmp_path / "out", selection={"kind": "nvs"})
     with pytest.raises(StepError, match="trained without an NVS head"):
-        decode.run(given)
+        given.run()
 
 
 def test_a_broken_model_is_an_error(folders: dict[str, list[Path]], tmp_path: Path) -> None:
     size = step_files.vocabulary_size(folders["subwords"][0])
     broken = step_files.model_folder(tmp_path, size, "broken")
-    model, _, _ = load_model(broken)
+    model, _, config = load_model(broken)
     with torch.no_grad():
         model.embedding.weight.fill_(float("nan"))
-    save_model(broken, model, step_files.PARAMS)
+    save_model(broken, model, config)
     with pytest.raises(StepError, match="the model is broken"):
-        decode.run(context({**folders, "train": [broken]}, tmp_path / "out"))
+        context({**folders, "train": [broken]}, tmp_path / "out").run()
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
@@ -200,4 +200,4 @@ def test_a_gpu_that_is_not_there_is_no_silent_cpu(folders: dict[str, list[Path]]
     given = context(folders, tmp_path / "out")
     given.gpus = 1
     with pytest.raises(StepUnavailable, match="torch sees none"):
-        decode.run(given)
+        given.run()

@@ -7,11 +7,15 @@ from typing import Any
 
 import pytest
 import step_files
-from step_files import Checkpoints, Context
+from step_context import Context, FolderCheckpoints
 from toy_models import OBJECTIVES, Slow, TableModel, memory_of
 
-from creamtea.contract.step import StepCancelled, StepResult
-from creamtea_workers.search import BeamSearch, Effort, length_limit, output_layer
+from creamtea.contract.step import StepCancelled
+from creamtea.methods.analyses.depth_limited import DepthLimited
+from creamtea_workers.search.beam import BeamSearch
+from creamtea_workers.search.depth_first import Effort
+from creamtea_workers.search.hypothesis import length_limit
+from creamtea_workers.search.output import output_layer
 from creamtea_workers.search.systems import TrainedModel
 from creamtea_workers.steps import depth_limited
 
@@ -22,7 +26,7 @@ ENOUGH = Effort(100_000, only_first=True)
 def judge(
     model: TableModel, objective: str, numbers: list[int], effort: Effort
 ) -> list[depth_limited.Verdict]:
-    trained = TrainedModel(model, OBJECTIVES[objective], has_nvs_head=False)
+    trained = TrainedModel(model, OBJECTIVES[objective], "fp32", has_nvs_head=False)
     return depth_limited.judge(trained, [[n] for n in numbers], 2, LENGTHS, effort, lambda: None)
 
 
@@ -69,16 +73,11 @@ def folders(tmp_path: Path) -> dict[str, list[Path]]:
     }
 
 
-def run(context: Context) -> StepResult:
-    context.output.mkdir()
-    return depth_limited.run(context)
-
-
 PARAMS: dict[str, Any] = {"lengths": [2, 1], "width": 2, "max_states": 50}
 
 
-def test_rows_rise_with_the_length(folders: dict[str, list[Path]], tmp_path: Path) -> None:
-    result = run(Context(PARAMS, tmp_path / "out", folders))
+def test_rows_rise_with_the_length(folders: dict[str, list[Path]]) -> None:
+    result = Context(DepthLimited.step, PARAMS, folders).run()
     named = {(row.name, row.subject): row.value for row in result.metrics}
     assert set(named) == {(n, s) for n in ("shorter_better", "undecided") for s in ("1", "2")}
     assert (named["shorter_better", "1"] or 0.0) <= (named["shorter_better", "2"] or 0.0)
@@ -88,9 +87,7 @@ def test_rows_rise_with_the_length(folders: dict[str, list[Path]], tmp_path: Pat
     ]
 
 
-def test_a_stopped_step_goes_on(
-    folders: dict[str, list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stopped_step_goes_on(folders: dict[str, list[Path]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(depth_limited, "SAVE_EVERY", -1.0)
     monkeypatch.setattr(depth_limited, "_BATCH", 3)
 
@@ -99,10 +96,10 @@ def test_a_stopped_step_goes_on(
             if done >= 6:
                 raise StepCancelled
 
-    whole = run(Context(PARAMS, tmp_path / "whole", folders))
-    kept = Checkpoints()
+    whole = Context(DepthLimited.step, PARAMS, folders).run()
+    kept = FolderCheckpoints()
     with pytest.raises(StepCancelled):
-        run(Stopped(PARAMS, tmp_path / "stopped", folders, checkpoints=kept))
-    again = Context(PARAMS, tmp_path / "again", folders, checkpoints=kept)
-    assert run(again) == whole
+        Stopped(DepthLimited.step, PARAMS, folders, checkpoints=kept).run()
+    again = Context(DepthLimited.step, PARAMS, folders, checkpoints=kept)
+    assert again.run() == whole
     assert again.progresses[0][0] == 6

@@ -12,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_models import OBJECTIVES, Slow, TableModel, memory_of
 
-from creamtea_workers.models.build import build_model
+from creamtea_workers.models.build import ModelConfig, build_model
 from creamtea_workers.models.interface import EOS
-from creamtea_workers.search import Effort, ExactHypothesis, ExactSearch, Hypothesis, output_layer
-from creamtea_workers.search.exact import outscores
+from creamtea_workers.search.depth_first import Effort
+from creamtea_workers.search.exact import ExactHypothesis, ExactSearch, outscores
+from creamtea_workers.search.hypothesis import Hypothesis
+from creamtea_workers.search.output import output_layer
 from creamtea_workers.search.translator import Translator
 from creamtea_workers.selection.full import FullSelector
 
@@ -147,8 +149,8 @@ def test_a_better_score_is_more_than_rounding() -> None:
 def test_a_trained_models_shape(kind: str, objective: str) -> None:
     torch.manual_seed(4)
     size = {"encoder_layers": 1, "decoder_layers": 2, "width": 16, "heads": 2, "feed_forward": 32}
-    params = {"architecture": {"kind": kind, **size}, "nvs": None, "objective": {"kind": objective}}
-    model = build_model(params, 9).eval()
+    parts = {"architecture": {"kind": kind, **size}, "nvs": None, "objective": {"kind": objective}}
+    model = build_model(ModelConfig.model_validate({**parts, "vocabulary_size": 9})).eval()
     with torch.no_grad():
         model.decoder_norm.weight.fill_(3.0)
         model.output_bias[EOS] += 6.0

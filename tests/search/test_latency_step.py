@@ -7,9 +7,13 @@ import numpy as np
 import pytest
 import step_files
 import torch
-from step_files import Context, read_rows
+from step_context import Context
+from step_files import read_rows
 
 from creamtea.errors import StepError
+from creamtea.methods.searches import Exact
+from creamtea.methods.selections import FullVocabulary
+from creamtea.steps.systems import LATENCY
 from creamtea_workers.search.systems import TrainedModel
 from creamtea_workers.steps import latency
 
@@ -49,16 +53,16 @@ def given(tmp_path: Path, systems: list[dict[str, Any]]) -> Context:
     size = step_files.vocabulary_size(subwords)
     words = ["the", "cat", "sat", "on", "the", "mat", "in", "the", "park"]
     segments = [{"source": " ".join(words[: n % 9]), "reference": "x"} for n in range(12)]
-    (tmp_path / "out").mkdir()
     return Context(
+        LATENCY,
         {"latency": {"sentences": 4, "repetitions": 3, "warmup": 1, "threads": 1}, "systems": systems},
-        tmp_path / "out",
         {
             "test_set": [step_files.test_set_folder(tmp_path, segments)],
             "subwords": [subwords],
             "models": [step_files.model_folder(tmp_path, size, f"model{n}", seed=n) for n in (1, 2)],
             "align": [step_files.lexicon_folder(tmp_path, size)],
         },
+        tmp_path / "out",
     )
 
 
@@ -68,14 +72,14 @@ def test_a_beam_wider_than_the_selection_is_refused_before_anything_is_timed(tmp
     with pytest.raises(
         StepError, match=r"segment \d+: the selection leaves \d+ subwords, .* width of 30.* `k`"
     ):
-        latency.run(context)
+        context.run()
     assert context.progresses == []
 
 
 def test_every_system_sentence_and_repetition_is_timed_once(tmp_path: Path) -> None:
     context = given(tmp_path, SYSTEMS)
     size = step_files.vocabulary_size(context.input("subwords"))
-    result = latency.run(context)
+    result = context.run()
 
     rows = read_rows(tmp_path / "out" / "latency.jsonl")
     keys = [(row["system"], row["sentence"], row["repetition"]) for row in rows]
@@ -106,8 +110,8 @@ def test_every_system_sentence_and_repetition_is_timed_once(tmp_path: Path) -> N
 def test_exact_search_in_int8_is_refused_with_the_remedy(tmp_path: Path) -> None:
     size = step_files.vocabulary_size(step_files.subwords_folder(tmp_path))
     trained = TrainedModel.load(step_files.model_folder(tmp_path, size), "int8", torch.device("cpu"))
-    with pytest.raises(StepError, match=r"search exact in precision int8.*fp32"):
-        trained.translator({"selection": {"kind": "full"}, "search": {"kind": "exact"}}, None)
+    with pytest.raises(StepError, match=r"exact search in precision int8.*fp32"):
+        trained.translator(FullVocabulary(), Exact(kind="exact"))
 
 
 def test_percentages_are_paired_over_repetitions_against_every_system() -> None:

@@ -10,13 +10,18 @@ import step_files
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF
-from step_files import Context, read_rows
+from step_context import Context
+from step_files import read_rows
 from toy_models import OBJECTIVES, TableModel, memory_of
 
 from creamtea.methods.searches import Mbr
-from creamtea_workers.search import Hypothesis, MbrSearch, Sampler, build_search, output_layer
+from creamtea.steps.systems import DECODE
+from creamtea_workers.search import build_search
+from creamtea_workers.search.hypothesis import Hypothesis
+from creamtea_workers.search.mbr import MbrSearch
+from creamtea_workers.search.output import output_layer
+from creamtea_workers.search.sample import Sampler
 from creamtea_workers.search.utility import Utility, expected_utilities, ngram_matches, pairwise_utilities
-from creamtea_workers.steps import decode
 
 SACREBLEU = {"chrf": CHRF(), "bleu": BLEU(effective_order=True)}
 WORDS = ["the", "a", "cat", "cats,", "sat", "on", "mat.", "dog's", "ran", "ran", "ß日本", "  "]
@@ -104,9 +109,8 @@ def test_decoding_by_samples_does_not_depend_on_the_batch(search: dict[str, obje
     outputs = []
     for size in (1, 32):
         out = tmp_path / str(size)
-        out.mkdir()
         params = {"selection": {"kind": "full"}, "search": search, "precision": "fp32", "batch_size": size}
-        decode.run(Context(params, out, folders))
+        Context(DECODE, params, folders, out).run()
         outputs.append(read_rows(out / "hypotheses.jsonl"))
     one, many = outputs
     assert [row["text"] for row in one] == [row["text"] for row in many]

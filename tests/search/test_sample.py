@@ -14,8 +14,10 @@ from scipy import stats
 from toy_models import OBJECTIVES, Slow, TableModel, memory_of
 
 from creamtea_workers.models.interface import EOS
-from creamtea_workers.search import GreedySearch, Hypothesis, Sampler, SampleSearch, output_layer
-from creamtea_workers.search.sample import draws
+from creamtea_workers.search.greedy import GreedySearch
+from creamtea_workers.search.hypothesis import Hypothesis
+from creamtea_workers.search.output import output_layer
+from creamtea_workers.search.sample import Sampler, SampleSearch, draws
 from creamtea_workers.search.scorer import score_hypotheses
 
 LIMIT = 3

@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 import step_files
-from step_files import Context, read_rows
+from step_context import Context
+from step_files import read_rows
 
 from creamtea.contract.step import MetricRow, StepResult
 from creamtea.errors import StepError
-from creamtea_workers.search import length_limit
-from creamtea_workers.steps import decode, search_errors
+from creamtea.methods.analyses.search_errors import SearchErrors
+from creamtea.steps.systems import DECODE
+from creamtea_workers.search.hypothesis import length_limit
+from creamtea_workers.steps import search_errors
 from creamtea_workers.steps.search_errors import Outputs
 
 SOURCES = ["the cat sat on the mat", "a dog", "she took the cake in the park", "cats ran"]
@@ -31,9 +34,8 @@ def folders(tmp_path: Path) -> dict[str, list[Path]]:
 
 
 def decoded(folders: dict[str, list[Path]], output: Path, search: dict[str, Any]) -> Path:
-    output.mkdir()
     params = {"selection": {"kind": "full"}, "search": search, "precision": "fp32", "batch_size": 4}
-    decode.run(Context(params, output, folders))
+    Context(DECODE, params, folders, output).run()
     return output
 
 
@@ -60,9 +62,8 @@ def written(output: Path, scores: list[float], lengths: list[int], outcomes: lis
     return output
 
 
-def run(folders: dict[str, list[Path]], output: Path, widths: list[int]) -> StepResult:
-    output.mkdir()
-    return search_errors.run(Context({"widths": widths, **BLEU}, output, folders))
+def run(folders: dict[str, list[Path]], widths: list[int]) -> StepResult:
+    return Context(SearchErrors.step, {"widths": widths, **BLEU}, folders).run()
 
 
 def row(result: StepResult, name: str, subject: str = "") -> MetricRow:
@@ -83,7 +84,7 @@ def test_shares_and_probabilities(folders: dict[str, list[Path]], tmp_path: Path
         written(tmp_path / "beam1", [-5.0, -2.0, -6.0, -4.0], [3, 0, 3, 3]),
         written(tmp_path / "beam4", [-1.0, -2.0, -6.0, -4.0], [3, 0, 3, 3]),
     ]
-    result = run(folders, tmp_path / "out", [1, 4])
+    result = run(folders, [1, 4])
     assert row(result, "search_errors", "1").value == 0.5  # of the two that are proved
     assert row(result, "search_errors", "4").value == 0.0
     assert row(result, "search_errors_at_least", "1").value == 0.5  # of all four
@@ -108,7 +109,7 @@ def test_shares_and_probabilities(folders: dict[str, list[Path]], tmp_path: Path
 def test_nothing_proved_is_told(folders: dict[str, list[Path]], tmp_path: Path) -> None:
     folders["exact"] = [written(tmp_path / "exact", [-1.0] * 4, [3] * 4, ["limit"] * 4)]
     folders["decode"] = [written(tmp_path / "beam1", [-1.0] * 4, [3] * 4)]
-    found = row(run(folders, tmp_path / "out", [1]), "search_errors", "1")
+    found = row(run(folders, [1]), "search_errors", "1")
     assert found.value is None
     assert "raise max_states" in found.note
 
@@ -125,7 +126,7 @@ def test_a_real_search(folders: dict[str, list[Path]], tmp_path: Path) -> None:
     folders["decode"] = [
         decoded(folders, tmp_path / f"beam{n}", {"kind": "beam", "width": n}) for n in (1, 4)
     ]
-    result = run(folders, tmp_path / "out", [1, 4])
+    result = run(folders, [1, 4])
     best = [row["score"] for row in read_rows(folders["exact"][0] / "hypotheses.jsonl")]
     proved = [row["outcome"] == "proved" for row in read_rows(folders["exact"][0] / "exact.jsonl")]
     assert any(proved)
@@ -141,4 +142,4 @@ def test_a_real_search(folders: dict[str, list[Path]], tmp_path: Path) -> None:
 def test_decodings_of_another_test_set(folders: dict[str, list[Path]], tmp_path: Path) -> None:
     folders["exact"] = [written(tmp_path / "exact", [-1.0], [3], ["limit"])]
     with pytest.raises(StepError, match="do not line up"):
-        run(folders, tmp_path / "out", [])
+        run(folders, [])

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from creamtea_workers.models.build import build_model
+from creamtea_workers.models.build import ModelConfig, build_model
 from creamtea_workers.models.interface import BOS, Memory, TranslationModel
 from creamtea_workers.search.translator import source_batch
 
@@ -20,8 +20,8 @@ VOCABULARY = 20
 def random_model(kind: str) -> TranslationModel:
     torch.manual_seed(3)
     size = {"encoder_layers": 1, "decoder_layers": 2, "width": 16, "heads": 2, "feed_forward": 32}
-    params = {"architecture": {"kind": kind, **size}, "nvs": None, "objective": {"kind": "softmax"}}
-    return build_model(params, VOCABULARY).eval()
+    parts = {"architecture": {"kind": kind, **size}, "nvs": None, "objective": {"kind": "softmax"}}
+    return build_model(ModelConfig.model_validate({**parts, "vocabulary_size": VOCABULARY})).eval()
 
 
 def forced(model: TranslationModel, memory: Memory, sentence: int, prefix: list[int]) -> Tensor:

@@ -13,17 +13,20 @@ from creamtea.methods.precisions import Precision
 from creamtea.methods.searches import Beam, Greedy, Search
 from creamtea.methods.selections import FullVocabulary, LexiconSelection, NvsSelection, Selection
 from creamtea_workers.models import inference
-from creamtea_workers.models.build import build_model
+from creamtea_workers.models.build import ModelConfig, build_model
 from creamtea_workers.models.interface import EOS, output_logits
 from creamtea_workers.models.transformer import Transformer
-from creamtea_workers.search import Hypothesis, build_search
+from creamtea_workers.search import build_search
+from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.translator import Translator
-from creamtea_workers.selection import build_selector
+from creamtea_workers.selection import SelectionResources, build_selector
 from creamtea_workers.selection.lexicon import Lexicon
 
 VOCABULARY = 1500
 TINY = {"encoder_layers": 2, "decoder_layers": 2, "width": 32, "heads": 4, "feed_forward": 64}
-PARAMS = {"architecture": TINY, "nvs": {}, "objective": {"kind": "softmax"}}
+CONFIG = ModelConfig.model_validate(
+    {"architecture": TINY, "nvs": {}, "objective": {"kind": "softmax"}, "vocabulary_size": VOCABULARY}
+)
 SELECTIONS = {
     "full": FullVocabulary(),
     "lexicon": LexiconSelection(kind="lexicon", k=9),
@@ -43,7 +46,7 @@ def model() -> Transformer:
 
 def random_model() -> Transformer:
     torch.manual_seed(3)
-    model = build_model(PARAMS, VOCABULARY).eval()
+    model = build_model(CONFIG).eval()
     with torch.no_grad():  # peaked enough that hypotheses finish at many lengths
         model.embedding.weight.mul_(6.0)
         model.scale /= 6.0
@@ -64,7 +67,7 @@ def lexicon(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def translator(
     model: Transformer, objective: str, selection: Selection, search: Search, lexicon: Path
 ) -> Translator:
-    selector = build_selector(selection, model, lexicon)
+    selector = build_selector(selection, SelectionResources(model, lexicon))
     return Translator(model, OBJECTIVES[objective], selector, build_search(search))
 
 
@@ -156,7 +159,7 @@ def test_softmax_renormalises_over_the_selection_and_scones_does_not(
 
 
 def test_bf16_weights_decode_and_score(model: Transformer, lexicon: Path) -> None:
-    half = build_model(PARAMS, VOCABULARY).eval().to(torch.bfloat16)
+    half = build_model(CONFIG).eval().to(torch.bfloat16)
     system = translator(half, "softmax", SELECTIONS["nvs"], SEARCHES["beam"], lexicon)
     found = system.translate(sources()[:6])
     again = system.translate(sources()[:6])

@@ -10,14 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from creamtea.methods.objectives import Entmax, Scones, Softmax
 from creamtea_workers.models.interface import EOS, Memory
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.objectives.base import Objective
 
 OBJECTIVES = {
-    "softmax": build_objective({"kind": "softmax"}),
-    "scones": build_objective({"kind": "scones", "alpha": 0.5}),
-    "entmax": build_objective({"kind": "entmax"}),
+    "softmax": build_objective(Softmax(kind="softmax")),
+    "scones": build_objective(Scones(kind="scones", alpha=0.5)),
+    "entmax": build_objective(Entmax(kind="entmax")),
 }
 
 
@@ -54,6 +55,8 @@ class TableModel:
     """Logits drawn anew for every (sentence, prefix): nothing generalises, so that one wrong parent, one
     lost row or one token of another sentence changes every later number. A sentence is known by its first
     source subword. The hidden vector is the logits (D = V), the output weight the identity."""
+
+    may_pad = True
 
     def __init__(self, vocabulary_size: int, seed: int, spread: float = 2.0, end: float = 0.0) -> None:
         self.vocabulary_size = vocabulary_size

@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 import step_files
 import torch
-from step_files import Context
+from step_context import Context
 
 from creamtea.contract.step import MetricRow, StepResult
 from creamtea.errors import StepError
+from creamtea.methods.analyses.nvs_context import NvsContext
 from creamtea.methods.selections import NvsSelection
 from creamtea.stats.proportion import wilson_interval
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.build import load_model
 from creamtea_workers.search.translator import source_batch
-from creamtea_workers.selection import build_selector
+from creamtea_workers.selection import SelectionResources, build_selector
 from creamtea_workers.selection.coverage import Reference
-from creamtea_workers.steps import nvs_context
 
 THRESHOLDS = [0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.55, 0.5]
 SEGMENTS: list[dict[str, Any]] = [
@@ -46,7 +46,7 @@ def folders(tmp_path: Path) -> dict[str, list[Path]]:
 
 
 def run(folders: dict[str, list[Path]]) -> StepResult:
-    return nvs_context.run(Context({"thresholds": THRESHOLDS}, Path(), folders))
+    return Context(NvsContext.step, {"thresholds": THRESHOLDS}, folders).run()
 
 
 def metric(result: StepResult, name: str, subject: str) -> MetricRow:
@@ -64,7 +64,7 @@ def test_shares_are_those_of_plain_sets(folders: dict[str, list[Path]]) -> None:
         sizes: dict[str, list[int]] = {"sentence": [], "word": []}
         for kind in hits:
             spec = NvsSelection(kind="nvs", threshold=threshold, context=kind)  # type: ignore[arg-type]
-            selector = build_selector(spec, model, None, subwords)
+            selector = build_selector(spec, SelectionResources(model, subwords=subwords))
             for segment in SEGMENTS[:-1]:
                 source = subwords.encode(segment["source"])
                 wanted = Reference.of(subwords, segment["reference"], segment["idioms"]).idiom.tolist()

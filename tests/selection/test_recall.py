@@ -9,18 +9,20 @@ import numpy as np
 import pytest
 import step_files
 import torch
-from step_files import Context
+from step_context import Context
 
 from creamtea.contract.step import MetricRow, StepResult
+from creamtea.steps.systems import RECALL
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.build import load_model
 from creamtea_workers.models.interface import EOS
 from creamtea_workers.search.translator import source_batch
-from creamtea_workers.selection.coverage import Reference, lexicon_counts, nvs_counts, nvs_logits
+from creamtea_workers.selection.alignment import lexicon_counts
+from creamtea_workers.selection.coverage import Reference
 from creamtea_workers.selection.lexicon import Lexicon
+from creamtea_workers.selection.nvs import nvs_counts, nvs_logits
 from creamtea_workers.selection.recall import macro
 from creamtea_workers.selection.words import word_starts, words_of
-from creamtea_workers.steps import recall
 
 SWEEP = {"k": [1, 2], "thresholds": [0.9, 0.5, 0.1, 0.0]}
 SEGMENTS: list[dict[str, Any]] = [
@@ -111,7 +113,7 @@ def folders(tmp_path: Path) -> dict[str, list[Path]]:
 
 
 def run(folders: dict[str, list[Path]], selection: dict[str, Any]) -> StepResult:
-    return recall.run(Context({"selection": selection, "sweep": SWEEP}, Path(), folders))
+    return Context(RECALL, {"selection": selection, "sweep": SWEEP}, folders).run()
 
 
 def metric(result: StepResult, name: str, subject: str = "") -> MetricRow:

@@ -12,9 +12,10 @@ import step_files
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from step_files import Context
+from step_context import Context
 
 from creamtea.contract.step import MetricRow, StepResult
+from creamtea.methods.analyses.recall_at_size import RecallAtSize
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.build import load_model
 from creamtea_workers.models.interface import EOS
@@ -23,7 +24,6 @@ from creamtea_workers.selection import largest
 from creamtea_workers.selection.coverage import Reference
 from creamtea_workers.selection.largest import Largest
 from creamtea_workers.selection.lexicon import Lexicon
-from creamtea_workers.steps import recall_at_size
 from creamtea_workers.steps.recall_at_size import threshold_for
 
 KS = [1, 2, 9]
@@ -56,7 +56,7 @@ def folders(tmp_path: Path) -> dict[str, list[Path]]:
 
 
 def run(folders: dict[str, list[Path]]) -> StepResult:
-    return recall_at_size.run(Context({"k": KS}, Path(), folders))
+    return Context(RecallAtSize.step, {"k": KS}, folders).run()
 
 
 def metric(result: StepResult, name: str, subject: str) -> MetricRow:

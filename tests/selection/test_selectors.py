@@ -19,7 +19,7 @@ from creamtea_workers.models.build import build_model
 from creamtea_workers.models.interface import EOS
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.search.translator import source_batch
-from creamtea_workers.selection import Selector, build_selector, nvs
+from creamtea_workers.selection import SelectionResources, Selector, build_selector, nvs
 from creamtea_workers.selection.nvs import WordVotes, above, logit
 from creamtea_workers.selection.words import word_starts, words_of
 
@@ -39,7 +39,7 @@ class Pieces:
 @pytest.fixture(scope="module")
 def model() -> Transformer:
     torch.manual_seed(4)
-    return build_model(step_files.PARAMS, SIZE).eval()
+    return build_model(step_files.model_config(SIZE)).eval()
 
 
 def selected(selector: Selector, model: Transformer, sources: list[list[int]]) -> list[list[int]]:
@@ -66,7 +66,8 @@ def test_sets_are_sorted_have_the_end_and_depend_on_their_sentence_only(
     model: Transformer, tmp_path: Path, spec: Selection
 ) -> None:
     lexicon = step_files.lexicon_folder(tmp_path, SIZE) / "lexicon.npz"
-    selector = build_selector(spec, model, lexicon, Pieces())  # type: ignore[arg-type]
+    resources = SelectionResources(model, lexicon, Pieces())  # type: ignore[arg-type]
+    selector = build_selector(spec, resources)
     rng = np.random.default_rng(3)
     sources = SOURCES + [rng.integers(4, SIZE, size=n).tolist() for n in range(1, 29)]
     together = selected(selector, model, sources)
@@ -78,16 +79,16 @@ def test_sets_are_sorted_have_the_end_and_depend_on_their_sentence_only(
 
 def test_a_lexicon_selects_the_first_k_of_each_source_subword(model: Transformer, tmp_path: Path) -> None:
     lexicon = step_files.lexicon_folder(tmp_path, SIZE) / "lexicon.npz"  # s has s and s + 1
-    one, two = (build_selector(LexiconSelection(kind="lexicon", k=k), model, lexicon) for k in (1, 2))
+    resources = SelectionResources(model, lexicon)
+    one, two = (build_selector(LexiconSelection(kind="lexicon", k=k), resources) for k in (1, 2))
     assert selected(one, model, SOURCES) == [[3, 5, 9], [3], [3, 4, 5, 6, 7, 8, 58, 59], [3, 20]]
     assert selected(two, model, SOURCES)[0] == [3, 5, 6, 9, 10]
 
 
 def test_nvs_selects_what_exceeds_the_threshold(model: Transformer) -> None:
     threshold = 0.8
-    found = selected(
-        build_selector(NvsSelection(kind="nvs", threshold=threshold), model, None), model, SOURCES
-    )
+    selector = build_selector(NvsSelection(kind="nvs", threshold=threshold), SelectionResources(model))
+    found = selected(selector, model, SOURCES)
     for source, ids in zip(SOURCES, found, strict=True):
         with torch.inference_mode():
             memory = model.encode(source_batch([source], torch.device("cpu")))
@@ -102,8 +103,9 @@ def test_nvs_without_context_is_the_union_of_what_its_words_select_alone(model: 
     words = [[[6, 7, 8], [9], [12, 13], [6, 7]], [[4, 5], [6]], [[9]], []]
     for threshold in (0.9, 0.5, 0.0):
         spec = NvsSelection(kind="nvs", threshold=threshold, context="word")
-        alone = build_selector(NvsSelection(kind="nvs", threshold=threshold), model, None)
-        found = selected(build_selector(spec, model, None, Pieces()), model, sources)  # type: ignore[arg-type]
+        alone = build_selector(NvsSelection(kind="nvs", threshold=threshold), SelectionResources(model))
+        resources = SelectionResources(model, subwords=Pieces())  # type: ignore[arg-type]
+        found = selected(build_selector(spec, resources), model, sources)
         expected = [
             sorted({EOS}.union(*(selected(alone, model, [word])[0] for word in own))) for own in words
         ]
@@ -138,18 +140,18 @@ def test_a_word_of_text_is_what_stands_between_blanks(tmp_path: Path) -> None:
 
 def test_nvs_without_context_needs_the_subwords(model: Transformer) -> None:
     with pytest.raises(ValueError, match="needs the subwords"):
-        build_selector(NvsSelection(kind="nvs", context="word"), model, None)
+        build_selector(NvsSelection(kind="nvs", context="word"), SelectionResources(model))
 
 
 def test_nvs_at_threshold_0_is_the_whole_vocabulary(model: Transformer) -> None:
-    selector = build_selector(NvsSelection(kind="nvs", threshold=0.0), model, None)
+    selector = build_selector(NvsSelection(kind="nvs", threshold=0.0), SelectionResources(model))
     assert selected(selector, model, SOURCES) == [list(range(SIZE))] * len(SOURCES)
 
 
 def test_full_selects_nothing(model: Transformer) -> None:
     with torch.inference_mode():
         memory = model.encode(source_batch(SOURCES, torch.device("cpu")))
-    assert build_selector(FullVocabulary(), model, None).select(SOURCES, memory) is None
+    assert build_selector(FullVocabulary(), SelectionResources(model)).select(SOURCES, memory) is None
 
 
 @pytest.mark.parametrize("probability", [1e-9, 0.1, 0.5, 0.9, 1 - 1e-9])

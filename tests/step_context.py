@@ -1,0 +1,70 @@
+"""A step in a context without an engine."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from creamtea.contract.kind import StepKind, StepParams
+from creamtea.contract.step import Checkpoints, StepResult
+
+
+class FolderCheckpoints:
+    """`creamtea.contract.step.Checkpoints` in a folder: one of its own, unless it is given one."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._own = TemporaryDirectory() if folder is None else None
+        self.folder = folder or Path(self._own.name)
+        self.folder.mkdir(exist_ok=True)
+
+    def save(self, name: str, source: Path) -> None:
+        shutil.copy(source, self.folder / name)
+
+    def load(self, name: str) -> Path | None:
+        path = self.folder / name
+        return path if path.exists() else None
+
+
+@dataclass
+class Context:
+    """`creamtea.contract.step.StepContext` over folders, of a step of this kind."""
+
+    kind: StepKind[Any]
+    raw_params: Mapping[str, Any]  # as a plan stores them
+    folders: Mapping[str, Sequence[Path]]  # by role
+    output: Path = Path()  # "." stands for a new folder
+    checkpoints: Checkpoints = field(default_factory=FolderCheckpoints)
+    locations: dict[str, str] = field(default_factory=dict)
+    cpus: int = 1
+    gpus: float = 0.0
+    params: StepParams = field(init=False)
+    progresses: list[tuple[float, float, str]] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.params = self.kind.params.model_validate(dict(self.raw_params))
+        if self.output == Path():
+            self._own = TemporaryDirectory()
+            self.output = Path(self._own.name)
+        self.output.mkdir(exist_ok=True)
+
+    def input(self, role: str) -> Path:
+        (folder,) = self.folders[role]
+        return folder
+
+    def inputs(self, role: str) -> list[Path]:
+        return list(self.folders.get(role, []))
+
+    def progress(self, done: float, total: float, message: str = "") -> None:
+        self.progresses.append((done, total, message))
+
+    def run(self) -> StepResult:
+        """What the step returns; everything that it leaves is declared."""
+        result: StepResult = importlib.import_module(self.kind.module).run(self)
+        files = sorted(path.name for path in self.output.iterdir())
+        assert self.kind.undeclared(self.params, result, files) == []
+        return result
