@@ -16,7 +16,7 @@ from creamtea.study.catalogue import STEP_KINDS
 from creamtea.study.spec import SyntheticCorpus
 from creamtea_workers.corpora.synthetic import training_and_dev
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 STUDY = Path(__file__).with_name("methods.yaml")
 PARTS = {"train": (0, 400), "domain": (400, 440), "dev": (440, 460), "test": (460, 484)}

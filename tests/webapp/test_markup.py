@@ -57,3 +57,10 @@ def test_a_value_that_is_missing_is_an_error() -> None:
 @pytest.mark.parametrize(("number", "words"), [(0, "0 raters"), (1, "1 rater"), (2000, "2,000 raters")])
 def test_counts_have_their_plural(number: int, words: str) -> None:
     assert counted(number, "rater") == words
+
+
+def test_every_template_can_be_read() -> None:
+    templates = markup._environment().list_templates()
+    assert "studies.html" in templates
+    for template in templates:
+        markup._environment().get_template(template)
