@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import pytest
 from jinja2 import UndefinedError
 
+from creamtea_webapp import markup
 from creamtea_webapp.markup import counted, render
 
 HOSTILE = "<script>alert(1)</script> \"' onload=x & <b>{{ 7 * 7 }}</b>"
