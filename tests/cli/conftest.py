@@ -11,7 +11,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ from unittest.mock import patch
 import fake_steps
 import psutil
 import pytest
+from limits import wait_until
 
 from creamtea.cli.main import main
 from creamtea.steps.catalogue import STEP_KINDS
@@ -152,10 +152,4 @@ def free_port() -> int:
 
 @pytest.fixture
 def wait_for() -> Callable[..., None]:
-    def wait(condition: Callable[[], bool], seconds: float = 60) -> None:
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, "waited in vain"
-            time.sleep(0.1)
-
-    return wait
+    return wait_until

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from limits import ANSWER
 
 Wait = Callable[..., None]
 INLINE = ("--executor", "inline")
@@ -105,7 +106,7 @@ def test_interrupt_and_go_on(creamtea, study: Path, wait_for: Wait, number: sign
     process = creamtea.start("run", study, *INLINE, "--quiet", FAKES='{"train": "sleep"}')
     wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
     process.send_signal(number)
-    _, told = process.communicate(timeout=60)
+    _, told = process.communicate(timeout=ANSWER)
     assert process.returncode == 130
     assert told.startswith("creamtea: interrupted. The same command, or `creamtea retry tiny`, goes on")
     assert creamtea.state()["train/softmax/1"] == "cancelled"
@@ -129,7 +130,7 @@ def test_cancel_from_another_process(creamtea, study: Path, wait_for: Wait) -> N
     assert progress[0]["message"] == "asleep"
     done = creamtea("cancel", "tiny")
     assert (done.returncode, done.stdout) == (0, "cancelled tiny; `creamtea retry tiny` goes on with it\n")
-    _, told = process.communicate(timeout=60)
+    _, told = process.communicate(timeout=ANSWER)
     assert process.returncode == 1
     assert "the study was cancelled; `creamtea retry tiny` goes on with it" in told
     again = creamtea("cancel", "tiny")
@@ -254,7 +255,7 @@ def test_an_address_where_no_ray_answers(creamtea, study: Path, free_port: int) 
         for command, port in (("run", free_port), ("submit", mute.getsockname()[1])):
             # a process of its own: Ray settles once a process how it authenticates
             process = creamtea.start(command, study, "--address", f"127.0.0.1:{port}")
-            _, told = process.communicate(timeout=60)
+            _, told = process.communicate(timeout=ANSWER)
             assert process.returncode == 2
             assert told.startswith(f"creamtea: --address 127.0.0.1:{port}: no Ray head answers there")
 
@@ -271,7 +272,7 @@ def test_a_database_in_use_is_said_in_one_line(creamtea, study: Path) -> None:
 
 def test_traceback_is_shown_on_demand(creamtea) -> None:
     process = creamtea.start("--traceback", "status", "nosuch")
-    _, told = process.communicate(timeout=60)
+    _, told = process.communicate(timeout=ANSWER)
     assert process.returncode != 0
     assert "Traceback" in told
     assert "InputError: no study 'nosuch'" in told

@@ -8,16 +8,16 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from limits import ANSWER, wait_until
 from sqlalchemy import update
-from toy_steps import attempts
-from toy_study import ToyStudy, happenings, study_state, wait_for
+from toy_steps import attempts, counts
+from toy_study import ToyStudy, happenings, study_state
 
 from creamtea.engine import lease as leases
 from creamtea.engine import state
@@ -160,9 +160,9 @@ def test_a_cancel_by_another_process_stops_the_running_step(
     controller = Controller(database, store, InlineExecutor(), events.append)
     thread = threading.Thread(target=controller.run, args=(submission.study_id,))
     thread.start()
-    wait_for(lambda: any(isinstance(event, StepProgressed) for event in events))
+    wait_until(lambda: any(isinstance(event, StepProgressed) for event in events))
     state.cancel(database, submission.study_id)
-    thread.join(20)
+    thread.join(ANSWER)
     assert not thread.is_alive()
     assert isinstance(events[-1], StepStopped)
     assert study.states(database) == {"long": "cancelled", "later": "cancelled"}
@@ -215,22 +215,19 @@ def test_after_kill_9_of_the_controller_only_what_was_not_done_runs_again(
     database: Database, store: ArtefactStore, study: ToyStudy, log: Path, quick: None
 ) -> None:
     study.add("done")
-    study.add("counting", "count", before=["done"])
+    study.add("counting", "count", before=["done"], stop_at=3)
     study.add("last", before=["counting"])
     submission = study.submit(database, store)
     process = start_controller(database, store, submission.study_id)
     try:
-        wait_for(lambda: (log / "counts").exists() and study.states(database)["counting"] == "running")
-        time.sleep(0.4)  # a few checkpoints
+        wait_until(lambda: counts(log) == ["from 0", "at 3"])
     finally:
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert study.states(database) == {"done": "succeeded", "counting": "running", "last": "pending"}
     Controller(database, store, InlineExecutor()).run(submission.study_id)
     assert attempts(log) == ["done", "counting", "counting", "last"]
-    first, second = (log / "counts").read_text().split("\n")[:2]
-    assert first == "from 0"
-    assert int(second.removeprefix("from ")) > 0, "it went on from its checkpoint"
+    assert counts(log) == ["from 0", "at 3", "from 3"], "it went on from its checkpoint"
     rows = study.rows(database)
     assert {row.state for row in rows.values()} == {"succeeded"}
     assert rows["counting"].attempts == 1, "the attempt that the kill cut off is not counted"
@@ -239,16 +236,20 @@ def test_after_kill_9_of_the_controller_only_what_was_not_done_runs_again(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_leaves_everything_ready_to_go_on(
-    sqlite: Database, store: ArtefactStore, study: ToyStudy, number: signal.Signals, quick: None
+    sqlite: Database,
+    store: ArtefactStore,
+    study: ToyStudy,
+    log: Path,
+    number: signal.Signals,
+    quick: None,
 ) -> None:
     study.add("long", "sleep", until=1)
     submission = study.submit(sqlite, store)
     process = start_controller(sqlite, store, submission.study_id)
     try:
-        wait_for(lambda: study.states(sqlite)["long"] == "running")
-        time.sleep(0.3)
+        wait_until(lambda: attempts(log) == ["long"] and study.states(sqlite)["long"] == "running")
         process.send_signal(number)
-        process.wait(20)
+        process.wait(ANSWER)
     finally:
         process.kill()
         process.wait()

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlencode
 import uvicorn
 from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
+from limits import ANSWER, START, wait_until
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -188,14 +189,11 @@ def running_provider() -> Iterator[FakeProvider]:
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", lifespan="off"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    deadline = time.monotonic() + 20
-    while not server.started:
-        assert time.monotonic() < deadline, "the provider does not start"
-        time.sleep(0.01)
+    wait_until(lambda: server.started, START)
     port = server.servers[0].sockets[0].getsockname()[1]
     provider.issuer = f"http://127.0.0.1:{port}"
     try:
         yield provider
     finally:
         server.should_exit = True
-        thread.join(10)
+        thread.join(ANSWER)

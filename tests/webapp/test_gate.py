@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import pytest
+from limits import ANSWER
 from starlette.requests import Request
 
 from creamtea.human import links
@@ -46,7 +47,7 @@ ROUTES = [
 
 
 def ask(site, method: str, path: str, body: str | None = None, **headers: str) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection(urlsplit(site.url).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(site.url).netloc, timeout=ANSWER)
     connection.request(method, path, body=body, headers={k.replace("_", "-"): v for k, v in headers.items()})
     answer = connection.getresponse()
     answer.text = answer.read().decode()  # type: ignore[attr-defined]
@@ -99,7 +100,7 @@ def websocket(site, cookie: str) -> str:
         f"Cookie: {cookie}",
         "\r\n",
     ]
-    with socket.create_connection((place.hostname, place.port), timeout=10) as connection:
+    with socket.create_connection((place.hostname, place.port), timeout=ANSWER) as connection:
         connection.sendall("\r\n".join(lines).encode())
         return connection.recv(65536).decode("latin-1")
 

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import pytest
 from jinja2 import UndefinedError
 
+from creamtea_webapp import markup
 from creamtea_webapp.markup import counted, render
 
 HOSTILE = "<script>alert(1)</script> \"' onload=x & <b>{{ 7 * 7 }}</b>"
@@ -57,3 +58,10 @@ def test_a_value_that_is_missing_is_an_error() -> None:
 @pytest.mark.parametrize(("number", "words"), [(0, "0 raters"), (1, "1 rater"), (2000, "2,000 raters")])
 def test_counts_have_their_plural(number: int, words: str) -> None:
     assert counted(number, "rater") == words
+
+
+def test_every_template_can_be_read() -> None:
+    templates = markup._environment().list_templates()
+    assert "studies.html" in templates
+    for template in templates:
+        markup._environment().get_template(template)

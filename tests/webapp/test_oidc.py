@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import requests
+from limits import ANSWER
 from oidc_provider import ID, LIES, SECRET, FakeProvider, running_provider
 from rating_board import own_campaign
 from sqlalchemy import select
@@ -62,7 +63,7 @@ class Browser(requests.Session):
         self.headers["X-Forwarded-For"] = f"192.0.2.{next(NUMBERS)}"
 
     def sign_in(self, query: str = "") -> requests.Response:
-        return self.get(f"{self.site.url}/login{query}", timeout=20)
+        return self.get(f"{self.site.url}/login{query}", timeout=ANSWER)
 
     @property
     def identity(self) -> Identity | None:
@@ -97,7 +98,7 @@ def somebody(email: str = "", verified: object = True, sub: str = "7") -> dict[s
 
 def test_a_registered_person_comes_in_and_back_to_the_page_asked_for(site, provider, browser) -> None:
     campaign_id, rater_id = register(site, "Anna@Example.org")
-    asked = browser.get(f"{site.url}/?campaign={campaign_id}", timeout=20)
+    asked = browser.get(f"{site.url}/?campaign={campaign_id}", timeout=ANSWER)
     assert asked.status_code == 401
     assert f'href="/login?campaign={campaign_id}"' in asked.text
     provider.user = somebody("anna@EXAMPLE.org")
@@ -147,7 +148,7 @@ def test_no_sign_in_leads_to_another_site(site, provider, browser, asked: str) -
     email = f"{next(NUMBERS)}@example.org"
     register(site, email)
     provider.user = somebody(email)
-    page = browser.get(f"{site.url}/login", params={"campaign": asked, "next": asked}, timeout=20)
+    page = browser.get(f"{site.url}/login", params={"campaign": asked, "next": asked}, timeout=ANSWER)
     assert page.url == f"{site.url}/"
     assert campaign_asked_for({"campaign": asked}) is None
 
@@ -175,7 +176,7 @@ def test_an_unknown_or_unverified_person_is_sent_to_the_organiser(site, provider
     assert "Ask the organiser" in page.text
     assert "<i>" not in page.text
     assert browser.identity is None
-    assert browser.get(f"{site.url}/", timeout=20).status_code == 401
+    assert browser.get(f"{site.url}/", timeout=ANSWER).status_code == 401
 
 
 @pytest.mark.parametrize("lie", LIES)
@@ -194,10 +195,10 @@ def test_a_lie_opens_nothing(site, provider, browser, lie: str) -> None:
 
 def back_from(site: Any, browser: Browser, query: str = "") -> str:
     """The address of the way back of a sign-in, not yet opened."""
-    to_provider = browser.get(f"{site.url}/login{query}", allow_redirects=False, timeout=20).headers[
+    to_provider = browser.get(f"{site.url}/login{query}", allow_redirects=False, timeout=ANSWER).headers[
         "location"
     ]
-    return browser.get(to_provider, allow_redirects=False, timeout=20).headers["location"]
+    return browser.get(to_provider, allow_redirects=False, timeout=ANSWER).headers["location"]
 
 
 def test_the_way_back_is_taken_once_and_by_this_browser_only(site, provider, browser) -> None:
@@ -205,24 +206,24 @@ def test_the_way_back_is_taken_once_and_by_this_browser_only(site, provider, bro
     provider.user = somebody("dora@example.org")
     other = Browser(site)
     theirs = back_from(site, other)
-    assert browser.get(theirs, timeout=20).status_code == 400  # somebody else's way back
+    assert browser.get(theirs, timeout=ANSWER).status_code == 400  # somebody else's way back
     assert browser.identity is None
     mine = back_from(site, browser)
     kept = browser.cookies.copy()
-    assert browser.get(mine, allow_redirects=False, timeout=20).status_code == 302
+    assert browser.get(mine, allow_redirects=False, timeout=ANSWER).status_code == 302
     assert browser.identity is not None
     replay = Browser(site)
     replay.cookies.update(kept)
-    assert replay.get(mine, timeout=20).status_code == 401  # the provider takes a code once
+    assert replay.get(mine, timeout=ANSWER).status_code == 401  # the provider takes a code once
     assert replay.identity is None
-    assert browser.get(mine, timeout=20).status_code == 400  # and this browser has forgotten the sign-in
+    assert browser.get(mine, timeout=ANSWER).status_code == 400  # and this browser has forgotten the sign-in
 
 
 def test_many_failures_are_refused_for_a_while(site, provider, browser) -> None:
     wrong = f"{site.url}/oauth2callback?state=x&code=y"
-    statuses = [browser.get(wrong, timeout=20).status_code for _ in range(12)]
+    statuses = [browser.get(wrong, timeout=ANSWER).status_code for _ in range(12)]
     assert statuses == [400] * 10 + [429] * 2
-    assert browser.get(f"{site.url}/login", allow_redirects=False, timeout=20).status_code == 302
+    assert browser.get(f"{site.url}/login", allow_redirects=False, timeout=ANSWER).status_code == 302
 
 
 # ---------------------------------------------------------------- the end
@@ -236,7 +237,7 @@ def test_a_rater_whose_links_are_withdrawn_is_out(site, provider, browser, end) 
     assert browser.sign_in().status_code == 200
     end(site.database, rater_id, "test")
     assert browser.identity is None
-    assert browser.get(f"{site.url}/", timeout=20).status_code == 401
+    assert browser.get(f"{site.url}/", timeout=ANSWER).status_code == 401
     assert browser.sign_in(f"?campaign={campaign_id}").status_code == 403
 
 
@@ -280,7 +281,7 @@ def test_an_organiser_comes_in_to_the_campaign_and_is_out_when_withdrawn(site, p
     (number,) = [one.id for one in links.listed(site.database) if one.sign_in == "dora@example.org"]
     links.revoke(site.database, number, "test")
     assert browser.identity is None
-    assert browser.get(f"{site.url}/", timeout=20).status_code == 401
+    assert browser.get(f"{site.url}/", timeout=ANSWER).status_code == 401
     assert browser.sign_in(f"?campaign={campaign_id}").status_code == 403
 
 
@@ -412,8 +413,8 @@ def test_another_server_can_finish_what_one_began(site, provider, browser, secon
     provider.user = somebody("gil@example.org")
     back = back_from(site, browser, f"?campaign={campaign_id}").replace(site.url, second_server)
     kept = {cookie.name: cookie.value for cookie in browser.cookies}
-    assert browser.get(back, timeout=20).status_code == 400  # the cookie is for the first server's host
-    answer = browser.get(back, cookies=kept, allow_redirects=False, timeout=20)
+    assert browser.get(back, timeout=ANSWER).status_code == 400  # the cookie is for the first server's host
+    answer = browser.get(back, cookies=kept, allow_redirects=False, timeout=ANSWER)
     assert (answer.status_code, answer.headers["location"]) == (302, f"/?campaign={campaign_id}")
     who = access.identify(site.database, answer.cookies.get(f"creamtea-{urlsplit(site.url).port}"))
     assert who is not None

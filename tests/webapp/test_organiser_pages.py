@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import streamlit as st
 from filled_study import HOSTILE, SPEC, fill_study, lines
+from limits import ANSWER
 from ready_campaigns import launched_campaign
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
@@ -52,7 +53,7 @@ def visit(filled: Database, monkeypatch: pytest.MonkeyPatch) -> Visit:
     monkeypatch.setattr(session, "identity", lambda: ORGANISER)
 
     def open_address(**query: Any) -> AppTest:
-        app = AppTest.from_file(str(SCRIPT), default_timeout=60)
+        app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER)
         for name, value in query.items():
             app.query_params[name.rstrip("_")] = str(value)
         return ran(app.run())

@@ -13,6 +13,7 @@ from rating_board import (
     SYSTEMS,
     Wire,
     draft_is,
+    draft_on,
     item_on,
     own_campaign,
     press_at,
@@ -69,7 +70,7 @@ def test_a_double_click_stores_one_rating(site, open_page) -> None:
     link, rater_id = site.rater_link("pangolin-double", "quick")
     page = open_page(link)
     item_on(page, 1, 5)
-    assert page.get_by_role("button", name="Save").is_disabled()
+    expect(page.get_by_role("button", name="Save")).to_be_disabled()
     source, texts, steps = shown_source(page), shown_texts(page), [0, 12, 7, 25]
     for row, step in enumerate(steps):
         press_at(page, row, step)
@@ -110,8 +111,8 @@ def test_reload_second_tab_and_restart_lose_nothing(site, open_page) -> None:
     draft_is(site.database, rater_id, page, {"steps": [20, 9, None, None], "comment": "hm"})
 
     site.stop()
-    press_at(page, 2, 5)  # nobody hears this
-    page.wait_for_timeout(500)
+    press_at(page, 2, 5)
+    draft_on(page, "sent")  # and nobody hears it
     site.start_again()
     draft_is(site.database, rater_id, page, {"steps": [20, 9, 5, None], "comment": "hm"})
     wait_for_scores(page, ["5.0", "2.8", "2.0", "–"])
@@ -166,7 +167,7 @@ def test_a_link_elsewhere_than_on_loopback_waits_for_the_button(site, chromium) 
     )
     page.goto(link.replace(site.url, "http://rate.example"))
     page.get_by_role("button", name="Open").wait_for()
-    page.wait_for_timeout(500)
+    page.wait_for_load_state("networkidle")
     assert page.url == "http://rate.example/enter"  # the secret has left the address bar, nothing was posted
     context.close()
     again = chromium.new_context()

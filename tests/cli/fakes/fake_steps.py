@@ -65,6 +65,6 @@ def go_wrong(how: str | None, context: StepContext) -> None:
             context.checkpoints.save("failed", marker)
             raise InfrastructureError("the disk went away")
         case "sleep":
-            for tick in range(1200):
-                context.progress(tick, 1200, "asleep")
+            for tick in range(12_000):
+                context.progress(tick, 12_000, "asleep")
                 time.sleep(0.05)

@@ -15,6 +15,7 @@ class ToyParams(StepParams):
     do: str = "text"
     until: int = 10**9
     seconds: float = 0.0
+    stop_at: int = 0
 
 
 TOY = StepKind(

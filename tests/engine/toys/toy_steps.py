@@ -13,6 +13,8 @@ from toy_catalogue import ToyParams
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.errors import InfrastructureError, InputError, StepError, StepUnavailable
 
+TICKS = 12_000  # ten minutes
+
 
 def run(context: StepContext[ToyParams]) -> StepResult:
     params = context.params
@@ -45,6 +47,12 @@ def attempts(log: Path) -> list[str]:
     return [line.split()[0] for line in path.read_text().splitlines()] if path.exists() else []
 
 
+def counts(log: Path) -> list[str]:
+    """Where the attempts of a counting step began, and where one waits to be killed."""
+    path = log / "counts"
+    return path.read_text().splitlines() if path.exists() else []
+
+
 def misbehave(do: str, context: StepContext[ToyParams]) -> None:
     match do:
         case "text":
@@ -66,21 +74,22 @@ def misbehave(do: str, context: StepContext[ToyParams]) -> None:
         case "no result":
             pass
         case "sleep":  # until killed or cancelled
-            for tick in range(600):
-                context.progress(tick, 600, f"tick {tick}")
+            for tick in range(TICKS):
+                context.progress(tick, TICKS, f"tick {tick}")
                 time.sleep(0.05)
         case "nap":
             context.progress(1, 2, "napping")
             time.sleep(context.params.seconds)
         case "count":  # to ten with a checkpoint after every number; says where it began
-            count(context)
+            count(context, attempts(Path(context.params.log)).count(context.params.name))
         case "die":
             os.kill(os.getpid(), signal.SIGKILL)
         case _:
             raise AssertionError(do)
 
 
-def count(context: StepContext[ToyParams]) -> None:
+def count(context: StepContext[ToyParams], attempt: int) -> None:
+    """The first attempt goes as far as `stop_at`, and then waits to be killed."""
     saved = context.checkpoints.load("number")
     first = int(saved.read_text()) if saved is not None else 0
     log = Path(context.params.log)
@@ -88,7 +97,10 @@ def count(context: StepContext[ToyParams]) -> None:
         file.write(f"from {first}\n")
     scratch = context.output.parent / "number"
     for number in range(first + 1, 11):
-        time.sleep(0.1)
         scratch.write_text(str(number))
         context.checkpoints.save("number", scratch)
         context.progress(number, 10)
+        if attempt == 1 and number == context.params.stop_at:
+            with log.joinpath("counts").open("a") as file:
+                file.write(f"at {number}\n")
+            time.sleep(600)

@@ -185,6 +185,7 @@ class Board {
 
   changed() {
     if (this.asked) return;
+    this.section.dataset.draft = "changed";
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.sendDraft(), WAIT);
   }
@@ -192,6 +193,7 @@ class Board {
   sendDraft() {
     clearTimeout(this.timer);
     this.timer = undefined;
+    this.section.dataset.draft = "sent";
     const { assignment, revision, steps } = this;
     this.send("draft", { assignment, revision, steps: [...steps], comment: this.comment.text });
     // What is sent while the server is away gets lost, and Streamlit asks for nothing when it is back.
@@ -202,7 +204,9 @@ class Board {
   // The server has these scores and this comment.
   heard({ draft, comment }) {
     this.known = { steps: this.steps.map((_, i) => draft[i] ?? null), comment };
-    if (this.isKnown()) clearTimeout(this.unheard);
+    if (!this.isKnown()) return;
+    this.section.dataset.draft = "saved";
+    clearTimeout(this.unheard);
   }
 
   isKnown() {

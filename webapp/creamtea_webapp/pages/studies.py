@@ -25,4 +25,4 @@ def page() -> None:
     if entries:
         show(TEMPLATE, "studies", entries=entries)
     else:
-        show(TEMPLATE, "none")
+        show(TEMPLATE, "no_studies")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 OBJECT_STORE = 80 << 20  # bytes; only small JSON values pass through it
 NODES_EVERY = 3.0  # seconds that the list of the cluster's nodes is believed
-REACH = 5.0  # seconds that an address gets to answer
+REACH = 15.0  # seconds that an address gets to answer; a busy head may need some
 
 
 class RayExecutor:
