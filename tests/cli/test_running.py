@@ -34,9 +34,9 @@ def test_a_failed_step_is_named_with_what_to_do_and_exit_code_1(creamtea, study:
     assert done.returncode == 1
     assert "train/softmax/1: the loss is NaN at update 3" in done.stdout
     assert done.stderr.splitlines() == [
-        "train/softmax/1, train/scones/1: trying again cannot change this: mend what the message names, then "
+        "train/softmax/1, train/scones/1: a retry would fail again: fix what the message names, then "
         "run the study again",
-        "5 steps behind what failed did not run",
+        "5 steps not run: an earlier step failed",
     ]
     facts = creamtea.json("run", study, *INLINE, "--quiet", FAKES='{"decode": "error"}')
     assert [problem["node"] for problem in facts["failed"]] == [
@@ -63,7 +63,7 @@ def test_what_starts_from_a_variant_that_failed_does_not_run(creamtea, study: Pa
     assert adaptation["error"] == "did not run, because train/softmax/1 failed"
     assert adaptation["attempts"] == 0
     assert done.stderr.splitlines()[0] == (
-        "train/softmax/1, train/scones/1: trying again cannot change this: mend what the message names, then "
+        "train/softmax/1, train/scones/1: a retry would fail again: fix what the message names, then "
         "run the study again"
     )
 
@@ -72,7 +72,7 @@ def test_an_unavailable_metric_leaves_the_study_done(creamtea, study: Path) -> N
     done = creamtea("run", study, *INLINE, "--quiet", FAKES='{"score": "unavailable"}')
     assert done.returncode == 0
     assert "the metric's model cannot be had here" in done.stdout
-    assert done.stderr == "what is unavailable is tried again by the next run\n"
+    assert done.stderr == "the next run tries again what was unavailable\n"
     again = creamtea.json("run", study, *INLINE, "--quiet")
     assert (again["steps"], again["reused"]) == ({"succeeded": 10}, 8)
 
@@ -85,7 +85,7 @@ def test_an_infrastructure_failure_is_tried_again_by_itself(creamtea, study: Pat
 
 def test_status_shows_studies_and_steps(creamtea, study: Path) -> None:
     empty = creamtea("status")
-    assert (empty.returncode, empty.stdout) == (0, "no study yet; `creamtea run STUDY.yaml` makes one\n")
+    assert (empty.returncode, empty.stdout) == (0, "no studies yet; `creamtea run STUDY.yaml` runs one\n")
     creamtea("run", study, *INLINE, "--quiet", FAKES='{"train": "error"}')
     assert "3/10" in creamtea("status").stdout
     [listed] = creamtea.json("status")["studies"]
@@ -108,7 +108,7 @@ def test_interrupt_and_go_on(creamtea, study: Path, wait_for: Wait, number: sign
     process.send_signal(number)
     _, told = process.communicate(timeout=ANSWER)
     assert process.returncode == 130
-    assert told.startswith("creamtea: interrupted. The same command, or `creamtea retry tiny`, goes on")
+    assert told.startswith("creamtea: interrupted. The same command, or `creamtea retry tiny`, continues")
     assert creamtea.state()["train/softmax/1"] == "cancelled"
     facts = creamtea.json("retry", "tiny", *INLINE, "--quiet")
     assert (facts["steps"], facts["reused"]) == ({"succeeded": 10}, 2)
@@ -129,14 +129,14 @@ def test_cancel_from_another_process(creamtea, study: Path, wait_for: Wait) -> N
     progress = [step["progress"] for step in creamtea.json("status", "tiny")["steps"] if step["progress"]]
     assert progress[0]["message"] == "asleep"
     done = creamtea("cancel", "tiny")
-    assert (done.returncode, done.stdout) == (0, "cancelled tiny; `creamtea retry tiny` goes on with it\n")
+    assert (done.returncode, done.stdout) == (0, "cancelled tiny; `creamtea retry tiny` continues it\n")
     _, told = process.communicate(timeout=ANSWER)
     assert process.returncode == 1
-    assert "the study was cancelled; `creamtea retry tiny` goes on with it" in told
+    assert "the study was cancelled; `creamtea retry tiny` continues it" in told
     again = creamtea("cancel", "tiny")
     assert (again.returncode, again.stderr) == (
         2,
-        "creamtea: study tiny has ended already (cancelled): there is nothing to cancel\n",
+        "creamtea: study tiny has already ended (cancelled): there is nothing to cancel\n",
     )
 
 
@@ -146,14 +146,14 @@ def test_submit_leaves_a_controller_that_serves_and_goes(creamtea, study: Path, 
     wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
     refused = creamtea("run", study, *INLINE)
     assert refused.returncode == 2
-    assert refused.stderr.startswith("creamtea: another controller works on this database: process ")
-    assert "queue the study with `creamtea submit`" in refused.stderr
+    assert refused.stderr.startswith("creamtea: another controller is working on this database: process ")
+    assert "`creamtea submit`" in refused.stderr
     other = creamtea("submit", study, *INLINE, "--set", "name=other")  # served by the same controller
     assert other.returncode == 0, other.stderr
     assert len(list((creamtea.home / "logs").iterdir())) == 1
     elsewhere = creamtea("submit", study, "--address", "127.0.0.1:6379")
     assert elsewhere.returncode == 2
-    assert "uses its own machine, not 127.0.0.1:6379; leave --address out" in elsewhere.stderr
+    assert "uses its own machine, not 127.0.0.1:6379; omit --address" in elsewhere.stderr
     creamtea("cancel", "tiny")
     creamtea("cancel", "other")
     wait_for(lambda: creamtea.json("status")["controller"] is None)
@@ -163,7 +163,7 @@ def test_submit_leaves_a_controller_that_serves_and_goes(creamtea, study: Path, 
 def test_submit_wait_has_the_exit_codes_of_run(creamtea, study: Path) -> None:
     failed = creamtea("submit", study, *INLINE, "--wait", "--quiet", FAKES='{"train": "error"}')
     assert failed.returncode == 1
-    assert "5 steps behind what failed did not run" in failed.stderr
+    assert "5 steps not run: an earlier step failed" in failed.stderr
     done = creamtea("submit", study, *INLINE, "--wait")
     assert done.returncode == 0, done.stderr
     assert "10 of 10 steps done, 3 reused" in done.stderr
@@ -176,7 +176,7 @@ def test_a_stopped_controller_leaves_its_study_to_the_next(creamtea, study: Path
     pid = int(creamtea.json("status")["controller"].split()[1])
     os.kill(pid, signal.SIGTERM)
     wait_for(lambda: creamtea.json("status")["controller"] is None)
-    assert "the controller was stopped; the next one goes on" in Path(facts["log"]).read_text()
+    assert "the controller was stopped; the next one continues" in Path(facts["log"]).read_text()
     assert creamtea.state()["train/softmax/1"] == "ready"
     done = creamtea("controller", *INLINE, "--until-idle")
     assert done.returncode == 0, done.stderr
@@ -206,7 +206,7 @@ def test_a_controller_waits_for_a_run_to_end(creamtea, study: Path, wait_for: Wa
         (["run", "nosuch.yaml"], "nosuch.yaml: "),
         (
             ["run", "tiny.yaml", "--executor", "cloud"],
-            "--executor cloud: there is no such executor; it is one of ray, inline\n",
+            "--executor cloud: unknown executor; use ray or inline\n",
         ),
         (
             ["run", "tiny.yaml", "--executor", "inline", "--address", "head:6379"],

@@ -17,14 +17,14 @@ from toy_study import ToyStudy, happenings
 
 from creamtea.engine import lease as leases
 from creamtea.engine import state
-from creamtea.engine.executors.base import Amounts, Free
+from creamtea.engine.executors.base import Amounts, Capacity
 from creamtea.errors import InputError
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import Controller
 
 MACHINE = Amounts(4.0, 0.0, 16.0)
-IDLE = Free(MACHINE, MACHINE, True)
+IDLE = Capacity(MACHINE, MACHINE, True)
 
 
 def pretend_owner(database: Database, owner: str, seconds: float = 30) -> None:

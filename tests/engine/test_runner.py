@@ -10,7 +10,7 @@ import pytest
 import toy_catalogue
 
 from creamtea.contract.step import StepCancelled
-from creamtea.engine.executors.base import Amounts, Free
+from creamtea.engine.executors.base import Amounts, Capacity
 from creamtea.engine.runner import Context, execute
 from creamtea.engine.task import Resources, StepOutcome, StepTask
 from creamtea.errors import StepError
@@ -170,11 +170,11 @@ def test_threads_are_those_of_the_step(
     ("resources", "message"),
     [
         (Resources(cpus=2), None),
-        (Resources(cpus=8), "the step asks for cpus=8, and the largest machine here has 4"),
-        (Resources(gpus=1), "the step asks for gpus=1, and the largest machine here has 0"),
-        (Resources(memory_gb=17.5), "the step asks for memory_gb=17.5, and the largest machine here has 16"),
+        (Resources(cpus=8), "the step asks for cpus=8, but the largest machine has 4"),
+        (Resources(gpus=1), "the step asks for gpus=1, but the largest machine has 0"),
+        (Resources(memory_gb=17.5), "the step asks for memory_gb=17.5, but the largest machine has 16"),
     ],
 )
 def test_what_no_machine_has_is_refused(resources: Resources, message: str | None) -> None:
     machine = Amounts(4.0, 0.0, 16.0)
-    assert Free.beside(machine, machine, []).refusal(resources) == message
+    assert Capacity.beside(machine, machine, []).refusal(resources) == message

@@ -43,11 +43,11 @@ def test_an_empty_text_says_so(nothing: str) -> None:
 
 def test_cells_are_text_unless_a_template_made_them() -> None:
     badge = render("parts.html", "state_badge", state=HOSTILE)
-    page = Tags(render("parts.html", "table", heads=["a", "b"], rows=[[HOSTILE, badge]], words=[1]))
+    page = Tags(render("parts.html", "table", heads=["a", HOSTILE], rows=[[HOSTILE, badge]], words=[1]))
     cells = [attributes for tag, attributes in page.tags if tag == "td"]
-    assert cells == [{}, {"class": "words"}]
+    assert cells == [{"data-head": "a"}, {"data-head": HOSTILE, "class": "words"}]
     assert [tag for tag, _ in page.tags if tag in ("script", "b", "span")] == ["span"]
-    assert page.text.count(HOSTILE) == 2
+    assert page.text.count(HOSTILE) == 3  # the head, and both cells
 
 
 def test_a_value_that_is_missing_is_an_error() -> None:

@@ -43,7 +43,7 @@ def execute(task: StepTask, cancelled: Callable[[], bool] = lambda: False) -> St
 
 
 def describe(error: Exception) -> tuple[str, str]:
-    """The kind of an error, and what to tell people about it."""
+    """The kind of an error, and the message for people."""
     if isinstance(error, StepUnavailable):
         return "unavailable", str(error)
     if isinstance(error, InfrastructureError):
@@ -149,8 +149,8 @@ class Context:
         if now < self._next_write:
             return
         self._next_write = now + PROGRESS_EVERY
-        told = {"fence": self._task.fence, "done": float(done), "total": float(total), "message": message}
-        self._store.write_progress(self._task.key, told)
+        progress = {"fence": self._task.fence, "done": float(done), "total": float(total), "message": message}
+        self._store.write_progress(self._task.key, progress)
 
 
 # ---------------------------------------------------------------- facts about where it ran
@@ -158,7 +158,7 @@ class Context:
 
 def _facts(task: StepTask, seconds: float) -> Mapping[str, Any]:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "seconds": round(seconds, 3),
         "hardware": hardware(),
         "cpus": task.resources.cpus,
@@ -170,12 +170,12 @@ def _facts(task: StepTask, seconds: float) -> Mapping[str, Any]:
     if task.resources.plugins:
         found["plugins"] = dict(task.resources.plugins)
     if "torch" in sys.modules:
-        found["torch"] = sys.modules["torch"].__version__
-    return found
+        facts["torch"] = sys.modules["torch"].__version__
+    return facts
 
 
 def hardware() -> str:
-    """The kind of machine, without its name: processor, cores, and the GPU if torch sees one."""
+    """The kind of machine, not its name: processor, cores, and the GPU if torch sees one."""
     parts = [f"{processor_name()}, {os.cpu_count()} cores"]
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():

@@ -2,8 +2,14 @@
 const secret = location.hash.slice(1);
 history.replaceState(null, "", location.pathname);
 
+const entrance = document.getElementById("entrance");
 const button = document.getElementById("open");
 const statusLine = document.getElementById("status");
+
+function refuse(why) {
+  entrance.hidden = true;
+  statusLine.textContent = why;
+}
 
 async function openLink() {
   button.disabled = true;
@@ -17,14 +23,16 @@ async function openLink() {
   }
   if (answer.ok) {
     location.replace("/");
-  } else {
+  } else if (answer.status === 429) {
     statusLine.textContent = await answer.text();
+    button.disabled = false; // the link may still be good
+  } else {
+    refuse(await answer.text());
   }
 }
 
 if (secret === "") {
-  button.hidden = true;
-  statusLine.textContent = "This link is not complete. Open it exactly as it was printed or sent.";
+  refuse("This link is not complete. Open it exactly as it was printed or sent.");
 } else {
   button.addEventListener("click", openLink);
   // On this machine nobody but its user follows the link; elsewhere a person presses the button.

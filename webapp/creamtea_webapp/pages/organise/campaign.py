@@ -92,7 +92,7 @@ def _progress(campaign: CampaignSummary) -> None:
         ]
         for kind in kinds
     ]
-    show_table(["items", "number", "ratings", "wanted", "complete"], rows)
+    show_table(["items", "number", "ratings", "wanted", "complete"], rows, stacked=False)
     if people:
         heads = ["rater", "submitted", "skipped", "tutorial", "last saved", "state"]
         show_table(heads, [_rater_row(campaign.id, rater) for rater in people], words=[0, 5])

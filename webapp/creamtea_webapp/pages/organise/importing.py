@@ -54,7 +54,7 @@ def page() -> None:
         st.form_submit_button(
             "Import", type="primary", on_click=partial(act, rights.IMPORT_RATINGS, None, _import)
         )
-    note("Protocol, test set and languages are for files of ratings that do not contain them. A zip does.")
+    note("Protocol, test set and languages are needed only where the file does not contain them; a zip does.")
 
 
 def _texts_of_appraise() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from creamtea.human import audit, rights
 from creamtea_webapp import session
 from creamtea_webapp.markup import moment, note
@@ -18,9 +20,18 @@ def page(campaign_id: int) -> None:
             entry.action,
             entry.rater or "",
             entry.reason,
-            ", ".join(f"{key} {value}" for key, value in entry.detail.items()),
+            ", ".join(_detail(key, value) for key, value in entry.detail.items()),
         ]
         for entry in reversed(audit.read(session.database(), campaign_id))
     ]
     show_table(["when", "who", "what", "rater", "why", "detail"], rows, words=range(6))
     note("Newest first. Entries are never changed or removed.")
+
+
+def _detail(key: str, value: Any) -> str:
+    """As "items: 35", "made anew: no"."""
+    if isinstance(value, bool):
+        value = "yes" if value else "no"
+    elif key == "digest":
+        value = str(value)[:16]  # as the campaign's page shows it
+    return f"{key.replace('_', ' ')}: {value}"

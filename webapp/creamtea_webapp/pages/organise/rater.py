@@ -57,7 +57,7 @@ def _report(report: RaterReport) -> None:
         ]
         for check in report.checks
     ]
-    show_table(["check", "", "result", "flagged if", "why this limit"], rows, words=range(5), stacked=True)
+    show_table(["check", "", "result", "flagged if", "why this limit"], rows, words=range(5))
 
 
 # ---------------------------------------------------------------- plots

@@ -130,8 +130,8 @@ def rater_link(campaign_id: int, rater: RaterProgress) -> str:
 
 
 def show_table(
-    heads: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = (), stacked: bool = False
+    heads: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = (), stacked: bool = True
 ) -> None:
-    """A table of cells that are text or HTML of a template; `words`: columns of text, which is set to the
-    left; `stacked`: one cell below the other where the window is narrow."""
+    """A table of cells that are text or HTML of a template; `words`: columns of text, set to the left;
+    `stacked`: too wide for a phone, where the cells of a row stand below each other."""
     show("parts.html", "table", heads=heads, rows=rows, words=words, stacked=stacked)
