@@ -168,7 +168,7 @@ def _facts(task: StepTask, seconds: float) -> Mapping[str, Any]:
         "peak_rss_mb": round(peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)),
     }
     if task.resources.plugins:
-        found["plugins"] = dict(task.resources.plugins)
+        facts["plugins"] = dict(task.resources.plugins)
     if "torch" in sys.modules:
         facts["torch"] = sys.modules["torch"].__version__
     return facts
