@@ -196,6 +196,7 @@ def call(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
     return int(end.value.code or 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_one_message_and_exit_code_2(
     case: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -102,6 +102,7 @@ def test_json_of_every_command(creamtea: Any, database: Database) -> None:
     assert creamtea.json("campaign", "log", "first")[0]["action"] == "campaign created"
 
 
+@pytest.mark.slow
 def test_raters_are_excluded_included_revoked_and_forgotten(creamtea: Any, database: Database) -> None:
     make(creamtea)
     creamtea("campaign", "launch", "first")
@@ -187,6 +188,7 @@ def test_files_are_read(creamtea: Any, database: Database, tmp_path: Path) -> No
     assert (work.tutorial, work.source) == (True, "Guten Tag")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "message"),
     [

@@ -28,6 +28,7 @@ def test_every_command_has_help(command: str) -> None:
     assert "Usage:" in done.output
 
 
+@pytest.mark.slow
 def test_help_lists_the_commands_and_imports_nothing_heavy() -> None:
     code = (
         "import sys\n"

@@ -83,6 +83,7 @@ def test_an_infrastructure_failure_is_tried_again_by_itself(creamtea, study: Pat
     assert "retry     subwords/grammar/joint: the disk went away" in done.stderr
 
 
+@pytest.mark.slow
 def test_status_shows_studies_and_steps(creamtea, study: Path) -> None:
     empty = creamtea("status")
     assert (empty.returncode, empty.stdout) == (0, "no studies yet; `creamtea run STUDY.yaml` runs one\n")
@@ -101,6 +102,7 @@ def test_status_shows_studies_and_steps(creamtea, study: Path) -> None:
     assert steps["decode/softmax-greedy/1/test"]["error"] == "did not run, because train/softmax/1 failed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_and_go_on(creamtea, study: Path, wait_for: Wait, number: signal.Signals) -> None:
     process = creamtea.start("run", study, *INLINE, "--quiet", FAKES='{"train": "sleep"}')
@@ -114,6 +116,7 @@ def test_interrupt_and_go_on(creamtea, study: Path, wait_for: Wait, number: sign
     assert (facts["steps"], facts["reused"]) == ({"succeeded": 10}, 2)
 
 
+@pytest.mark.slow
 def test_kill_9_and_go_on(creamtea, study: Path, wait_for: Wait) -> None:
     process = creamtea.start("run", study, *INLINE, "--quiet", FAKES='{"train": "sleep"}')
     wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
@@ -123,6 +126,7 @@ def test_kill_9_and_go_on(creamtea, study: Path, wait_for: Wait) -> None:
     assert (facts["steps"], facts["reused"]) == ({"succeeded": 10}, 2)
 
 
+@pytest.mark.slow
 def test_cancel_from_another_process(creamtea, study: Path, wait_for: Wait) -> None:
     process = creamtea.start("run", study, *INLINE, "--quiet", FAKES='{"train": "sleep"}')
     wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
@@ -160,6 +164,7 @@ def test_submit_leaves_a_controller_that_serves_and_goes(creamtea, study: Path, 
     assert "started   train/softmax/1" in Path(facts["log"]).read_text()
 
 
+@pytest.mark.slow
 def test_submit_wait_has_the_exit_codes_of_run(creamtea, study: Path) -> None:
     failed = creamtea("submit", study, *INLINE, "--wait", "--quiet", FAKES='{"train": "error"}')
     assert failed.returncode == 1
@@ -170,6 +175,7 @@ def test_submit_wait_has_the_exit_codes_of_run(creamtea, study: Path) -> None:
     assert "softmax-greedy" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_stopped_controller_leaves_its_study_to_the_next(creamtea, study: Path, wait_for: Wait) -> None:
     facts = creamtea.json("submit", study, *INLINE, FAKES='{"train": "sleep"}')
     wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
@@ -183,6 +189,7 @@ def test_a_stopped_controller_leaves_its_study_to_the_next(creamtea, study: Path
     assert set(creamtea.state().values()) == {"succeeded"}
 
 
+@pytest.mark.slow
 def test_a_controller_waits_for_a_run_to_end(creamtea, study: Path, wait_for: Wait) -> None:
     first = creamtea.start("run", study, *INLINE, "--quiet", FAKES='{"train": "sleep"}')
     wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
@@ -248,6 +255,7 @@ def test_an_artefact_root_that_cannot_be_written(creamtea, study: Path) -> None:
         assert "CREAMTEA_ARTEFACTS" in done.stderr
 
 
+@pytest.mark.slow
 def test_an_address_where_no_ray_answers(creamtea, study: Path, free_port: int) -> None:
     with socket.socket() as mute:  # something listens, but it is no Ray
         mute.bind(("127.0.0.1", 0))
@@ -270,6 +278,7 @@ def test_a_database_in_use_is_said_in_one_line(creamtea, study: Path) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_traceback_is_shown_on_demand(creamtea) -> None:
     process = creamtea.start("--traceback", "status", "nosuch")
     _, told = process.communicate(timeout=ANSWER)

@@ -212,6 +212,7 @@ def start_controller(
     return subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"})
 
 
+@pytest.mark.slow
 def test_after_kill_9_of_the_controller_only_what_was_not_done_runs_again(
     database: Database, store: ArtefactStore, study: ToyStudy, log: Path, quick: None
 ) -> None:
@@ -235,6 +236,7 @@ def test_after_kill_9_of_the_controller_only_what_was_not_done_runs_again(
     assert store.checkpoints(study.keys["counting"]).load("number") is None, "checkpoints go at the end"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_leaves_everything_ready_to_go_on(
     sqlite: Database,
@@ -306,6 +308,7 @@ graphs = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(graph=graphs)
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_graph_ends_as_the_definition_says(

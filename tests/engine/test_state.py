@@ -70,6 +70,7 @@ def test_steps_run_in_the_order_of_their_inputs_with_their_files(
     assert happenings(database, first.key) == ["started", "succeeded"]
 
 
+@pytest.mark.slow
 def test_six_threads_claim_two_hundred_steps_once_each(
     database: Database, store: ArtefactStore, study: ToyStudy, lease: Lease
 ) -> None:

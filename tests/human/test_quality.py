@@ -213,6 +213,7 @@ def test_no_answers_are_no_reports() -> None:
 CAMPAIGNS = 50  # of 16 honest raters and one of each other kind
 
 
+@pytest.mark.slow
 def test_simulated_raters_are_told_apart() -> None:
     rng = np.random.default_rng(20)
     kinds = ["honest"] * 16 + list(simulated_answers.KINDS[1:])

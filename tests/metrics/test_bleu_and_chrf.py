@@ -39,6 +39,7 @@ text = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)
 pairs = st.lists(st.tuples(text, text), min_size=1, max_size=6)
 
 
+@pytest.mark.slow
 @given(pairs=pairs)
 @settings(deadline=None, max_examples=200)
 def test_corpus_bleu_equals_sacrebleu(pairs: list[tuple[str, str]]) -> None:

@@ -113,6 +113,7 @@ print(largest_weight(), *relative_errors(torch.randn), *relative_errors(torch.ra
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="no x86 processor")
 @pytest.mark.parametrize("kernels", ["FBGEMM_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA"])
 def test_nothing_overflows_without_vnni(kernels: str) -> None:
@@ -187,6 +188,7 @@ def translator(model: Transformer, search: str, selected: bool) -> Translator:
     return Translator(model, build_objective({"kind": "softmax"}), selector, SEARCHES[search])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selected", [False, True], ids=["full", "nvs"])
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("kind", ["transformer", "ssru"])
@@ -200,6 +202,7 @@ def test_in_int8_a_translation_does_not_depend_on_its_batch(kind: str, search: s
         assert found.selected_size == alone.selected_size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selected", [False, True], ids=["full", "nvs"])
 def test_int8_scores_are_those_of_the_search(selected: bool) -> None:
     """To within a rounded activation: teacher forcing sums in another order than single steps do."""
@@ -211,6 +214,7 @@ def test_int8_scores_are_those_of_the_search(selected: bool) -> None:
         assert score == pytest.approx(hypothesis.score, abs=0.01 * length)
 
 
+@pytest.mark.slow
 def test_int8_and_fp32_translate_a_sure_model_alike() -> None:
     """A model with pronounced logits, as trained ones have."""
     model = plain_model()

@@ -7,6 +7,7 @@ import platform
 import re
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from pathlib import Path
 
@@ -25,10 +26,12 @@ def test_the_source_roots_are_no_packages() -> None:
 
 def test_modules_that_tests_share_have_names_of_their_own() -> None:
     # their folders are on one path (pytest's `pythonpath`): of two with one name the second would be hidden
-    files = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "bench").glob("*.py")]
-    shared = [path for path in files if not path.name.startswith("test_") and path.name != "conftest.py"]
-    counts = Counter(path.stem for path in shared)
-    assert [name for name, count in counts.items() if count > 1] == []
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    folders = [ROOT / folder for folder in settings["tool"]["pytest"]["ini_options"]["pythonpath"]]
+    names = Counter(path.stem for folder in folders for path in folder.glob("*.py"))
+    shared = {name: count for name, count in names.items() if not name.startswith("test_")}
+    assert [name for name, count in shared.items() if count > 1 and name != "conftest"] == []
+    files = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "bench").rglob("*.py")]
     assert [path for path in files if CHANGES_PATH.search(path.read_text(encoding="utf-8"))] == []
 
 

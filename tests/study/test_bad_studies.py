@@ -245,6 +245,7 @@ NO_STUDY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content, line", NO_STUDY.values(), ids=NO_STUDY.keys())
 def test_what_is_no_yaml(write: Write, content: bytes, line: str) -> None:
     path = write()

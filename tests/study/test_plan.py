@@ -43,6 +43,7 @@ def shuffled(value: Any, order: random.Random) -> Any:
     return [shuffled(inner, order) for inner in value] if isinstance(value, list) else value
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(PARAMS, st.randoms(use_true_random=False))
 def test_keys_do_not_depend_on_the_order_of_keys(params: dict[str, Any], order: random.Random) -> None:

@@ -97,6 +97,7 @@ def words(table: dict[str, Any], row: str) -> list[str]:
     return [cell["text"] for cell in found["cells"]]
 
 
+@pytest.mark.slow
 def test_tables_have_the_verdicts_in_words(page: AppTest) -> None:
     shown = tables(page)
     comparisons = shown[f"human-1-{CAMPAIGN}-comparisons"]

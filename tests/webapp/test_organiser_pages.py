@@ -107,6 +107,7 @@ def actions(database: Database) -> list[tuple[str, str]]:
         return [tuple(row) for row in reading.execute(select(AuditEvent.actor, AuditEvent.action))]
 
 
+@pytest.mark.slow
 def test_a_campaign_from_the_form_to_its_end(filled: Database, visit: Visit) -> None:
     app = visit(campaigns="new")
     app.text_input(key="campaign-name").set_value("scones")
@@ -152,6 +153,7 @@ def test_a_mistake_in_the_form_is_told_in_its_own_words_and_makes_nothing(
     assert "“Baseline” is one of tapir-nvs, dugong-greedy" in shown(app)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("protocol", "select", "fields"),
     [
@@ -254,6 +256,7 @@ def test_a_rater_who_signs_in_gets_an_address_and_no_link(
         assert reading.scalars(select(AccessToken.id)).all() == []
 
 
+@pytest.mark.slow
 def test_reports_and_decisions_about_a_rater(filled: Database, visit: Visit) -> None:
     made, (anna, hostile) = rated_campaign(filled)
     listed = shown(visit(campaign=made.id, view="raters"))
@@ -288,6 +291,7 @@ def test_reports_and_decisions_about_a_rater(filled: Database, visit: Visit) -> 
     assert "new-link" not in {one.key for one in app.button}
 
 
+@pytest.mark.slow
 def test_an_export_is_downloaded_and_imported_again(filled: Database, visit: Visit) -> None:
     made, _ = rated_campaign(filled)
     app = visit(campaign=made.id)
@@ -379,6 +383,7 @@ def test_an_unknown_campaign_is_told(visit: Visit) -> None:
         assert "No such campaign" in shown(visit(**query))
 
 
+@pytest.mark.slow
 def test_reports_are_kept_until_a_rating_comes(
     filled: Database, visit: Visit, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,6 +50,7 @@ def refused(app: AppTest) -> bool:
     return told == ["Your link does not open this page"] and not app.exception
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_read_nothing_for_whom_they_are_not(monkeypatch: pytest.MonkeyPatch, page: str) -> None:
     def no_database() -> None:
@@ -127,6 +128,7 @@ ACTIONS: dict[str, tuple[dict[str, str], Callable[[AppTest], Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ACTIONS)
 def test_actions_ask_for_the_right_at_the_click(
     prepared: Database, monkeypatch: pytest.MonkeyPatch, action: str

@@ -43,6 +43,7 @@ def test_without_a_session_the_app_shows_a_refusal_only(monkeypatch: pytest.Monk
     assert refused(visit(monkeypatch, None))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "who"),
     [

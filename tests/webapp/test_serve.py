@@ -36,6 +36,7 @@ def test_the_printed_link_is_the_only_secret_in_the_log(site) -> None:
     assert "Traceback" not in log
 
 
+@pytest.mark.slow
 def test_a_busy_port_is_one_message_and_exit_code_2(site, tmp_path: Path) -> None:
     port = urlsplit(site.url).port
     ended = subprocess.run(
@@ -62,6 +63,7 @@ def test_a_free_address_passes() -> None:
     check_address("127.0.0.1", 0)
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_the_server_cleanly_even_with_an_open_websocket(
     sqlite_template: Path, tmp_path: Path
 ) -> None:

@@ -77,6 +77,7 @@ def test_from_sqlite_to_either_database_and_back(
     assert rows(database, rated.name) == rows(other, rated.name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
