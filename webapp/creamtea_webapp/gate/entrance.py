@@ -77,7 +77,7 @@ async def _style(request: Request) -> Response:
 
 
 async def _exchange(request: Request, limiter: Limiter) -> Response:
-    """POST with the secret as its body: 204 and the cookie, or 401; 403 from a page of another site."""
+    """POST with the secret as its body: 204 and the cookie, or 401; 403 for a page of another site."""
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
         return PlainTextResponse("A link can only be opened on its own site.", status_code=403)
@@ -89,8 +89,7 @@ async def _exchange(request: Request, limiter: Limiter) -> Response:
         limiter.count(address)
         return PlainTextResponse("This link is not complete.", status_code=401)
     mine = cookie_of(request.scope)
-    again = mine is not None and await run_sync(access.opened_by, session.database(), mine, secret)
-    if again:
+    if mine is not None and await run_sync(access.opened_by, session.database(), mine, secret):
         return Response(status_code=204)  # the same browser opens its link once more
     try:
         opened = await run_sync(access.exchange, session.database(), secret)

@@ -27,7 +27,7 @@ from creamtea_webapp.markup import render
 HERE = Path(__file__).parent
 # The entrance, and the health check of load balancers and containers, which says only "ok".
 OPEN_PATHS = frozenset({"/enter", "/enter.js", "/gate.css", "/_stcore/health"})
-# Streamlit takes a file from every session, whether its page asks for one or not; only organisers' pages do.
+# Streamlit accepts files from every session, but only organisers' pages ask for them.
 UPLOADS = "/_stcore/upload_file"
 
 
@@ -65,7 +65,7 @@ HEADERS = {
 
 class Gate:
     def __init__(self, app: ASGIApp, sign_in: bool = False) -> None:
-        """`sign_in`: the routes of gate/sign_in.py are there, and open to everybody."""
+        """`sign_in`: the routes of gate/sign_in.py exist, and are open to everybody."""
         self.app = app
         self.sign_in = sign_in
         self.open_paths = OPEN_PATHS | SIGN_IN_PATHS if sign_in else OPEN_PATHS
