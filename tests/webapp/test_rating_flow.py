@@ -168,7 +168,7 @@ def test_a_comment_a_skip_a_revision_and_the_end(site, open_page) -> None:
     expect(page.get_by_text("Saved before", exact=True)).to_have_count(1)
     wait_for_scores(page, ["3.0", "4.0"])
     page.keyboard.type("5")
-    draft_is(site.database, rater_id, page, {"steps": [20, 15], "revision": 2})
+    draft_is(site.database, rater_id, page, {"answers": [20, 15], "revision": 2})
     page.reload()
     wait_for_scores(page, ["5.0", "4.0"])  # still on it, with what was changed
     page.keyboard.press("Control+Enter")
@@ -201,7 +201,7 @@ def test_a_second_link_goes_on_where_the_first_device_is(site, open_page) -> Non
     item_on(desk, 2, 3)
     source, texts = shown_source(desk), shown_texts(desk)
     press_at(desk, 1, 9)
-    draft_is(site.database, rater_id, desk, {"steps": [None, 9]})
+    draft_is(site.database, rater_id, desk, {"answers": [None, 9]})
     phone = open_page(site.rater_link("pangolin-devices", "traveller")[0], phone=True)
     item_on(phone, 2, 3)
     assert (shown_source(phone), shown_texts(phone)) == (source, texts)

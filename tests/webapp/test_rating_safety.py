@@ -95,7 +95,7 @@ def test_reload_second_tab_and_restart_lose_nothing(site, open_page) -> None:
     press_at(page, 1, 9)
     page.keyboard.press("n")
     page.keyboard.type("hm")
-    draft_is(site.database, rater_id, page, {"steps": [None, 9, None, None], "comment": "hm"})
+    draft_is(site.database, rater_id, page, {"answers": [None, 9, None, None], "comment": "hm"})
 
     page.reload()
     item_on(page, 1, 5)
@@ -108,13 +108,13 @@ def test_reload_second_tab_and_restart_lose_nothing(site, open_page) -> None:
     item_on(other, 1, 5)
     wait_for_scores(other, ["–", "2.8", "–", "–"])
     press_at(page, 0, 20)
-    draft_is(site.database, rater_id, page, {"steps": [20, 9, None, None], "comment": "hm"})
+    draft_is(site.database, rater_id, page, {"answers": [20, 9, None, None], "comment": "hm"})
 
     site.stop()
     press_at(page, 2, 5)
     draft_on(page, "sent")  # and nobody hears it
     site.start_again()
-    draft_is(site.database, rater_id, page, {"steps": [20, 9, 5, None], "comment": "hm"})
+    draft_is(site.database, rater_id, page, {"answers": [20, 9, 5, None], "comment": "hm"})
     wait_for_scores(page, ["5.0", "2.8", "2.0", "–"])
     other.reload()
     wait_for_scores(other, ["5.0", "2.8", "2.0", "–"])
@@ -138,7 +138,7 @@ def test_a_refused_save_is_told_and_the_next_item_comes(site, open_page) -> None
     source = shown_source(page)
     for row in range(4):
         press_at(page, row, 8)
-    draft_is(site.database, late, page, {"steps": [8] * 4})
+    draft_is(site.database, late, page, {"answers": [8] * 4})
     with site.database.transaction() as session:  # the lease runs out, and somebody else is quicker
         (mine,) = session.scalars(select(Assignment).where(Assignment.rater_id == late))
         mine.lease_until = mine.created_at

@@ -21,7 +21,7 @@ from creamtea.human.campaigns import find_campaign
 from creamtea.store.database import Database
 from creamtea.store.tables import AccessToken, Campaign, Rater
 
-LONGEST_SUBJECT = 500  # characters
+MAX_SUBJECT = 500  # characters
 ORGANISES = timedelta(days=365)  # then somebody has to say so again
 
 
@@ -58,7 +58,7 @@ def checked_subject(subject: str) -> str:
     InputError for anything else.
     """
     subject = subject.strip()
-    if subject.isprintable() and len(subject) <= LONGEST_SUBJECT:
+    if subject.isprintable() and len(subject) <= MAX_SUBJECT:
         if _is_address(subject):
             return _plain(subject)
         issuer, bar, name = subject.partition("|")

@@ -17,20 +17,11 @@ from creamtea_webapp.markup import show
 TEMPLATE = "welcome.html"
 WIDTH = 720  # pixels of running text
 
-WHAT = {
-    "contrastive-da": "You will see one sentence at a time and several translations of it, and give each a "
-    "value from 1 to 6.",
-    "da": "You will see one sentence and one translation of it at a time, and give it a value from 0 to 100.",
-    "da-sqm": "You will see one sentence and one translation of it at a time, and give it a value from 0 to "
-    "100.",
-    "preference": "You will see one sentence and two translations of it at a time, and say which is better.",
-}
-
 
 def consent(known: Welcome, on_agree: Callable[[], None]) -> None:
     """The first page: what this is about, what is kept, and the button without which nothing begins."""
     with _column():
-        show(TEMPLATE, "task", text=WHAT[known.protocol], languages=known.languages)
+        show(TEMPLATE, "task", text=known.protocol.welcome, languages=known.languages)
         if known.instructions.strip():
             st.markdown(_markdown(known.instructions))
         show(TEMPLATE, "taking_part", pseudonym=known.pseudonym)

@@ -14,7 +14,7 @@ from creamtea.cli.workplace import AsJson, opened_database
 from creamtea.errors import InputError
 from creamtea.human.exchange import exporting
 from creamtea.human.exchange.appraise_campaign import AppraiseOptions
-from creamtea.human.exchange.plain import Facts
+from creamtea.human.exchange.plain import RatingsFacts
 from creamtea.human.exchange.storing import Imported
 from creamtea.store.database import Database
 
@@ -122,7 +122,7 @@ def import_(
             done = _folder(database, name, origin, kind, [protocol, test_set, source_language])
         else:
             source, target = pair or (UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE)
-            facts = Facts(name, protocol, test_set or name, source, target)
+            facts = RatingsFacts(name, protocol, test_set or name, source, target)
             done = exporting.import_ratings(database, facts, origin, kind, ACTOR)
     _show(done, as_json)
 

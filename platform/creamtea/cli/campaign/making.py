@@ -12,9 +12,9 @@ from creamtea.cli.campaign.shared import Name, as_json, names, plural, read_text
 from creamtea.cli.workplace import AsJson, opened_database
 from creamtea.errors import InputError
 from creamtea.human import campaigns
-from creamtea.human.settings import SELECTIONS, settings_of
+from creamtea.human.protocols import SELECTIONS, protocol_names
+from creamtea.human.settings import settings_of
 from creamtea.human.tutorial import read_tutorial
-from creamtea.store.tables import PROTOCOLS
 
 EXAMPLES = (
     "Examples: `creamtea campaign create first --study demo --test-set test --systems a,b,c,d --items 100 "
@@ -33,15 +33,17 @@ def create(
     test_set: Annotated[str, typer.Option(help="One of its test sets.")],
     systems: Annotated[str, typer.Option(metavar="A,B,…", help="Two to eight of its systems.")],
     protocol: Annotated[
-        str, typer.Option(metavar="|".join(PROTOCOLS), help="What raters see and answer.")
-    ] = campaigns.PROTOCOL,
+        str, typer.Option(metavar="|".join(protocol_names()), help="What raters see and answer.")
+    ] = campaigns.USUAL_PROTOCOL,
     items: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Segments at most. In da and preference one makes several items."),
+        typer.Option(metavar="N", help="Segments at most. Some protocols make several items of one."),
     ] = None,
     select: Annotated[
         str | None,
-        typer.Option(metavar="|".join(SELECTIONS), help="Which segments; differing, and all for da."),
+        typer.Option(
+            metavar="|".join(SELECTIONS), help="Which segments; by default as usual in the protocol."
+        ),
     ] = None,
     strata: Annotated[
         str, typer.Option(metavar="length,document", help="What --select stratified samples by.")
@@ -53,7 +55,8 @@ def create(
         float, typer.Option(metavar="SHARE", help="Drawn at random beside --select disagreement.")
     ] = 0.2,
     pairs: Annotated[
-        str, typer.Option(metavar="all|baseline", help="preference: every pair, or those with the baseline.")
+        str,
+        typer.Option(metavar="all|baseline", help="Where pairs are shown: all, or those with the baseline."),
     ] = "all",
     baseline: Annotated[
         str | None, typer.Option(metavar="SYSTEM", help="What others are compared with; the study's.")
@@ -87,7 +90,7 @@ def create(
         typer.Option(metavar="POINTS", help="The smallest difference that matters, on the protocol's scale."),
     ] = None,
     minutes: Annotated[
-        float | None, typer.Option(metavar="M", help="Minutes an item, for the preview.")
+        float | None, typer.Option(metavar="M", help="Minutes per item, for the preview.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Draws items, controls, and orders on the page.")] = 1,
     replace: Annotated[bool, typer.Option("--replace", help="Make a draft of this name anew.")] = False,
@@ -96,8 +99,8 @@ def create(
     """Create a campaign as a draft: choose what people rate, blind and shuffled.
 
     Contrastive direct assessment (contrastive-da) shows 2 to 8 outputs at once, rated from 1 to 6 in steps
-    of 0.2; da and da-sqm one output, 0 to 100; preference two, the better or the same. See `preview` for
-    hours and power, then `launch`.
+    of 0.2; da and da-sqm one output, 0 to 100; preference two, the better or the same. Plug-ins may add
+    protocols. See `preview` for hours and power, then `launch`.
     """
     settings = settings_of(
         {

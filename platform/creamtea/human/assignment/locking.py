@@ -10,7 +10,9 @@ from __future__ import annotations
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from creamtea.errors import InputError
 from creamtea.human.assignment.model import ConsentMissing, RatingRefused
+from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.store.tables import Assignment, Campaign, Item, Rater
 
 _STATES = {
@@ -36,6 +38,14 @@ def _campaign_of(session: Session, rater_id: int, *, lock: bool) -> Campaign:
     if found is None:
         raise RatingRefused("this rater is not known any more; ask for a new link")
     return found
+
+
+def protocol_of(campaign: Campaign) -> Protocol:
+    """RatingRefused where the plug-in with the campaign's protocol is missing."""
+    try:
+        return find_protocol(campaign.protocol)
+    except InputError:
+        raise RatingRefused("this evaluation cannot be shown at the moment; tell the organiser") from None
 
 
 def check_takes_part(campaign: Campaign, rater: Rater) -> None:

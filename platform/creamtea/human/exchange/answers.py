@@ -8,10 +8,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from creamtea.errors import InputError
-from creamtea.human.exchange.content import Answer, Content, Score, Shown
+from creamtea.human.exchange.content import AnswerContent, Content, ItemContent, ScoreContent
 from creamtea.human.exchange.files import Record
-from creamtea.human.exchange.rows import Row
-from creamtea.human.scale import SCALES
+from creamtea.human.exchange.rows import RatingRow
+from creamtea.human.protocols import Protocol, find_protocol
 
 # columns that say the same in every row of a rater's item
 OF_ANSWER = ("assigned_at", "submitted_at", "skipped_at", "skip_reason", "comment", "active_ms")
@@ -23,7 +23,7 @@ SCORED = ("revision", "rated_at")  # what a score has, and a skipped item has no
 class Placed:
     """A row and where it stands."""
 
-    row: Row
+    row: RatingRow
     record: Record
 
     def refuse(self, column: str, found: Any, allowed: str) -> InputError:
@@ -31,7 +31,9 @@ class Placed:
         return InputError(f"{self.record.place(column)}: found {shown}; allowed: {allowed}")
 
 
-def checked_items(found: Sequence[tuple[Record, Shown]], systems: Sequence[str]) -> tuple[Shown, ...]:
+def checked_items(
+    found: Sequence[tuple[Record, ItemContent]], systems: Sequence[str]
+) -> tuple[ItemContent, ...]:
     """The items, each with the record that it came from. InputError for one that contradicts the campaign."""
     positions = {item.position for _, item in found}
     seen: set[int] = set()
@@ -55,44 +57,70 @@ def checked_items(found: Sequence[tuple[Record, Shown]], systems: Sequence[str])
     return tuple(item for _, item in found)
 
 
-def answers_of(records: Sequence[Record], content: Content) -> tuple[Answer, ...]:
+def answers_of(records: Sequence[Record], content: Content) -> tuple[AnswerContent, ...]:
     """The answers in the rows of a campaign whose raters and items are known (`content`; its answers are
     not looked at).
 
     Raises InputError with file, line, column, what was found and what is allowed: rows that contradict the
     campaign or each other, scores that the scale does not have, and answers without a score for each system.
     """
-    placed = [Placed(_row(record, content), record) for record in records]
+    protocol = find_protocol(content.protocol)
+    placed = [Placed(_row(record, protocol), record) for record in records]
     _check_against(content, placed)
     groups: dict[tuple[int, str], list[Placed]] = defaultdict(list)
     for one in placed:
         groups[one.row.item, one.row.rater].append(one)
     items = {item.position: item for item in content.items}
-    return tuple(_answer(content, items[item], group) for (item, _), group in sorted(groups.items()))
+    return tuple(
+        _answer(content, protocol, items[item], group) for (item, _), group in sorted(groups.items())
+    )
 
 
-def _row(record: Record, content: Content) -> Row:
-    """The row with both of step and value: one of them is enough."""
+def _row(record: Record, protocol: Protocol) -> RatingRow:
+    """The row with both of step and value: one of them is enough, and a payload gives both."""
     values = dict(record.values)
-    scale = SCALES[content.protocol]
+    scale = protocol.scale
     step, value = values["step"], values["value"]
-    highest = scale.steps - 1
-    if step is not None and step > highest:
-        raise InputError(f"{record.place('step')}: found {step}; allowed: a whole number from 0 to {highest}")
+    if step is not None and step >= scale.steps:
+        allowed = f"a whole number from 0 to {scale.steps - 1}"
+        raise InputError(f"{record.place('step')}: found {step}; allowed: {allowed}")
     if value is not None:
         try:
-            found = scale.step_of(value)
+            written = scale.step_of(value)
         except ValueError as error:
             raise InputError(f"{record.place('value')}: {error}") from None
-        if step is not None and step != found:
+        if step is not None and step != written:
             raise InputError(
-                f"{record.place('value')}: found {value!r}, which is step {found}; "
+                f"{record.place('value')}: found {value!r}, which is step {written}; "
                 f"allowed: {scale.label(step)!r}, as step is {step}"
             )
-        values["step"] = found
+        step = written
+    values["step"] = _step_of_answer(record, protocol, step)
     if values["step"] is not None:
         values["value"] = scale.label(values["step"])
-    return Row(**{field.name: values[field.name] for field in fields(Row)})
+    return RatingRow(**{field.name: values[field.name] for field in fields(RatingRow)})
+
+
+def _step_of_answer(record: Record, protocol: Protocol, step: int | None) -> int | None:
+    """The score of the row's answer, which its protocol must have; None where the row has no answer."""
+    payload = record.values["payload"]
+    if payload is None and step is None:
+        return None
+    try:
+        scored = protocol.read_answer(step if payload is None else payload, record.values["output"])
+    except ValueError as error:
+        column = "step" if payload is None else "payload"
+        raise InputError(f"{record.place(column)}: {error}") from None
+    if scored.payload != payload:
+        raise InputError(
+            f"{record.place('payload')}: found {payload!r}; allowed: {scored.payload!r}, as {protocol.name} "
+            "stores it"
+        )
+    if step is not None and step != scored.step:
+        raise InputError(
+            f"{record.place('step')}: found {step}; allowed: {scored.step}, the score of this payload"
+        )
+    return scored.step
 
 
 def _check_against(content: Content, placed: list[Placed]) -> None:
@@ -125,7 +153,7 @@ def _check_against(content: Content, placed: list[Placed]) -> None:
             raise one.refuse("output", row.output, f"{output!r}, as the item has")
 
 
-def _answer(content: Content, item: Shown, group: list[Placed]) -> Answer:
+def _answer(content: Content, protocol: Protocol, item: ItemContent, group: list[Placed]) -> AnswerContent:
     first = group[0]
     for one in group:
         for column in OF_ANSWER:
@@ -136,9 +164,9 @@ def _answer(content: Content, item: Shown, group: list[Placed]) -> Answer:
                 )
         _check_whole(one)
     order = _order(content, item, group)
-    revisions = _revisions(content, group, order)
+    revisions = _revisions(content, protocol, group, order)
     _check_counts(group, max(revisions, default=0))
-    return Answer(
+    return AnswerContent(
         item=first.row.item,
         rater=first.row.rater,
         order=order,
@@ -171,7 +199,7 @@ def _check_whole(one: Placed) -> None:
         raise one.refuse("shown", 0, "1 or more")
 
 
-def _order(content: Content, item: Shown, group: list[Placed]) -> tuple[tuple[str, ...], ...]:
+def _order(content: Content, item: ItemContent, group: list[Placed]) -> tuple[tuple[str, ...], ...]:
     """The systems by their place on the page, the same in each revision."""
     places: dict[str, int] = {}
     for one in group:
@@ -199,8 +227,8 @@ def _order(content: Content, item: Shown, group: list[Placed]) -> tuple[tuple[st
 
 
 def _revisions(
-    content: Content, group: list[Placed], order: tuple[tuple[str, ...], ...]
-) -> dict[int, list[Score]]:
+    content: Content, protocol: Protocol, group: list[Placed], order: tuple[tuple[str, ...], ...]
+) -> dict[int, list[ScoreContent]]:
     """Each revision's scores in the campaign's order of systems; each is whole, and none is left out."""
     found: dict[int, dict[str, Placed]] = defaultdict(dict)
     for one in group:
@@ -232,17 +260,25 @@ def _revisions(
             for system in group_of_equals:
                 if system not in scored:
                     raise one.refuse("revision", revision, f"a score for each system; {system} has none")
-            steps = {scored[system].row.step for system in group_of_equals}
-            if len(steps) > 1:
-                raise one.refuse("step", sorted(map(str, steps)), "one score for outputs that are identical")
-        if content.protocol == "preference" and sum(one.row.step or 0 for one in scored.values()) != 2:
-            raise one.refuse("step", one.row.step, "2 and 0, or 1 and 1, for the two systems of a preference")
+            first, *others = (scored[system].row for system in group_of_equals)
+            for other in others:
+                if (other.step, other.payload) != (first.step, first.payload):
+                    steps = sorted({str(first.step), str(other.step)})
+                    raise one.refuse("step", steps, "one score for outputs that are identical")
+        try:
+            protocol.check_together([scored[group_of_equals[0]].row.step or 0 for group_of_equals in order])
+        except ValueError as error:
+            raise one.refuse("step", one.row.step, str(error)) from None
         revisions[revision] = [
-            Score(system, revision, scored[system].row.step, scored[system].row.rated_at)  # type: ignore[arg-type]  # whole
-            for system in content.systems
-            if system in scored
+            _score(system, revision, scored[system].row) for system in content.systems if system in scored
         ]
     return revisions
+
+
+def _score(system: str, revision: int, row: RatingRow) -> ScoreContent:
+    assert row.step is not None  # the row is whole (`_check_whole`)
+    assert row.rated_at is not None
+    return ScoreContent(system, revision, row.step, row.rated_at, row.payload)
 
 
 def _check_counts(group: list[Placed], last: int) -> None:

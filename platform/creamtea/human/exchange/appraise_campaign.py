@@ -10,14 +10,13 @@ from pathlib import Path
 
 from creamtea.errors import InputError
 from creamtea.human.exchange.appraise import AppraiseFile, Rated, occurrences
-from creamtea.human.exchange.content import Answer, Content, Person, Score, Shown
+from creamtea.human.exchange.content import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
 from creamtea.human.exchange.files import read_text
-
-PROTOCOLS = ("da", "da-sqm")
-CONTROLS = ("bad-reference", "repeat")
+from creamtea.human.protocols import all_protocols, find_protocol
+from creamtea.store.item_kinds import ItemKind
 
 # kind, document, segment, system, and the number of the opinion (0: the first of a rater)
-Key = tuple[str, str, int, str, int]
+Key = tuple[ItemKind, str, int, str, int]
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class AppraiseOptions:
     """What the file does not say. Texts are files with one line a segment of the test set."""
 
     name: str
-    protocol: str  # da or da-sqm: Appraise's files do not tell them apart
+    protocol: str  # one that `reads_appraise`: the files do not tell them apart
     test_set: str
     pair: tuple[str, str] | None = None  # languages; needed where the file has several pairs
     sources: Path | None = None
@@ -40,8 +39,10 @@ def appraise_campaign(file: AppraiseFile, options: AppraiseOptions, now: datetim
     Segments keep their numbers; where these are counted within documents (one number in two documents), the
     segments are numbered anew, document after document. Raises InputError for options that do not fit.
     """
-    if options.protocol not in PROTOCOLS:
-        raise InputError(f"--protocol {options.protocol}: Appraise's scores are of {' or '.join(PROTOCOLS)}")
+    if not find_protocol(options.protocol).reads_appraise:
+        raise InputError(
+            f"--protocol {options.protocol}: Appraise's scores are of {' or '.join(appraise_protocols())}"
+        )
     ratings = _of_pair(file, options.pair)
     systems = tuple(sorted({one.system for one in ratings}))
     texts = _Texts(options, systems)
@@ -71,10 +72,14 @@ def appraise_campaign(file: AppraiseFile, options: AppraiseOptions, now: datetim
         created_at=first,
         launched_at=first,
         closed_at=last,
-        raters=tuple(Person(rater, first) for rater in people),
+        raters=tuple(RaterContent(rater, first) for rater in people),
         items=tuple(_item(key, positions, numbers, texts) for key in positions),
         answers=tuple(_answer(one, positions[key], now) for one, key in keyed),
     )
+
+
+def appraise_protocols() -> list[str]:
+    return [protocol.name for protocol in all_protocols() if protocol.reads_appraise]
 
 
 def _of_pair(file: AppraiseFile, pair: tuple[str, str] | None) -> tuple[Rated, ...]:
@@ -97,14 +102,14 @@ def _key(one: Rated, opinion: int) -> Key:
 
 
 def _original(key: Key) -> Key:
-    return ("rated", *key[1:4], 0)
+    return (ItemKind.RATED, *key[1:4], 0)
 
 
 def _positions(keys: list[Key]) -> dict[Key, int]:
     """Items in their order of appearance. The original of a control is an item, rated in the file or not."""
     wanted: dict[Key, None] = {}
     for key in keys:
-        if key[0] in CONTROLS:
+        if key[0].is_control:
             wanted.setdefault(_original(key))
         wanted.setdefault(key)
     return {key: position for position, key in enumerate(wanted)}
@@ -122,10 +127,12 @@ def _segment_numbers(ratings: tuple[Rated, ...], texts: _Texts) -> dict[tuple[st
     return {place: number for number, place in enumerate(ordered)}
 
 
-def _item(key: Key, positions: dict[Key, int], numbers: dict[tuple[str, int], int], texts: _Texts) -> Shown:
+def _item(
+    key: Key, positions: dict[Key, int], numbers: dict[tuple[str, int], int], texts: _Texts
+) -> ItemContent:
     kind, document, segment, system, _ = key
-    bad = kind == "bad-reference"
-    return Shown(
+    bad = kind is ItemKind.BAD_REFERENCE
+    return ItemContent(
         position=positions[key],
         kind=kind,
         segment=numbers[document, segment],
@@ -135,14 +142,14 @@ def _item(key: Key, positions: dict[Key, int], numbers: dict[tuple[str, int], in
         systems=(system,),
         outputs=("" if bad else texts.output(system, document, segment),),  # no file has the spoilt text
         weight=1.0,
-        original=positions[_original(key)] if kind in CONTROLS else None,
+        original=positions[_original(key)] if kind.is_control else None,
         degraded=system if bad else None,
     )
 
 
-def _answer(one: Rated, position: int, now: datetime) -> Answer:
+def _answer(one: Rated, position: int, now: datetime) -> AnswerContent:
     end = one.end or now
-    return Answer(
+    return AnswerContent(
         item=position,
         rater=one.rater,
         order=((one.system,),),
@@ -152,7 +159,7 @@ def _answer(one: Rated, position: int, now: datetime) -> Answer:
         skip_reason="",
         comment="",
         active_ms=one.active_ms,
-        scores=(Score(one.system, 1, one.step, end),),
+        scores=(ScoreContent(one.system, 1, one.step, end),),
     )
 
 

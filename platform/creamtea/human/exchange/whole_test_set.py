@@ -15,13 +15,12 @@ from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
 from creamtea.human.campaigns import find_campaign
-from creamtea.human.exchange.content import Content, Shown
+from creamtea.human.exchange.content import Content, ItemContent
 from creamtea.human.outputs import read_lines
 from creamtea.store.database import Database
+from creamtea.store.item_kinds import ItemKind
 from creamtea.store.queries import Node, metrics_of, study_nodes
 from creamtea.store.tables import SegmentScore, StudyRow
-
-COUNTED = ("rated", "random")  # kinds of items that tell of systems
 
 
 @dataclass(frozen=True)
@@ -73,14 +72,15 @@ def whole_test_set(database: Database, content: Content) -> WholeTestSet:
     return WholeTestSet(found, tuple(metrics), tuple(left_out))
 
 
-def _counted(content: Content) -> list[Shown]:
-    return [item for item in content.items if item.kind in COUNTED]
+def rating_items(content: Content) -> list[ItemContent]:
+    """The items whose ratings count in the statistics of systems."""
+    return [item for item in content.items if ItemKind(item.kind).rates_systems]
 
 
 def _known_lines(content: Content) -> list[TestLine]:
     sources: dict[int, str] = {}
     outputs: dict[tuple[int, str], str] = {}
-    for item in _counted(content):
+    for item in rating_items(content):
         sources.setdefault(item.segment, item.source)
         for system, output in zip(item.systems, item.outputs, strict=True):
             if outputs.setdefault((item.segment, system), output) != output:
@@ -104,7 +104,7 @@ def _known_lines(content: Content) -> list[TestLine]:
 def _documents(content: Content, indices: Sequence[int]) -> list[str]:
     """A document for each segment. Items name the documents of what is rated; segments between two of one
     document belong to it, and each other stretch is a document of its own: documents are contiguous."""
-    known = {item.segment: item.document for item in _counted(content) if item.document}
+    known = {item.segment: item.document for item in rating_items(content) if item.document}
     names = [known.get(index, "") for index in indices]
     if not any(names):
         return [content.test_set] * len(names)
@@ -122,7 +122,7 @@ def _documents(content: Content, indices: Sequence[int]) -> list[str]:
 def _check_same(content: Content, lines: Sequence[TestLine]) -> None:
     """The study may have run again since: scores of other texts must not stand beside these."""
     by_index = {line.index: line for line in lines}
-    for item in _counted(content):
+    for item in rating_items(content):
         line = by_index.get(item.segment)
         for system, output in zip(item.systems, item.outputs, strict=True):
             if line is None or line.outputs[content.systems.index(system)] != output:

@@ -17,6 +17,7 @@ from creamtea.human.exchange.exporting import EXPORTS, export_campaign
 from creamtea.human.preview import preview
 from creamtea.human.raters import RaterProgress
 from creamtea.store.database import Database
+from creamtea.store.item_kinds import ItemKind
 from creamtea_webapp import session
 from creamtea_webapp.markup import moment, note, show
 from creamtea_webapp.pages.organise.shared import act, find, head, rater_link, show_table
@@ -78,7 +79,7 @@ def _progress(campaign: CampaignSummary) -> None:
         kinds = progress.by_kind(reading, campaigns.find_campaign(reading, campaign.name))
         now = database.now(reading)
     people = raters.overview(database, campaign.id)
-    rated = [kind for kind in kinds if kind.kind != "tutorial"]
+    rated = [kind for kind in kinds if kind.kind != ItemKind.TUTORIAL]
     done, wanted = sum(kind.submitted for kind in rated), sum(kind.wanted for kind in rated)
     st.subheader("Progress", anchor=False)
     show(TEMPLATE, "progress", done=done, wanted=wanted, now=now)
@@ -88,7 +89,7 @@ def _progress(campaign: CampaignSummary) -> None:
             f"{kind.items:,}",
             f"{kind.submitted:,}",
             f"{kind.wanted:,}",
-            "" if kind.kind == "tutorial" else f"{kind.complete:,}",
+            "" if kind.kind == ItemKind.TUTORIAL else f"{kind.complete:,}",
         ]
         for kind in kinds
     ]

@@ -12,17 +12,11 @@ from typing import Any
 
 import streamlit as st
 
-from creamtea.human.settings import MOST_SYSTEMS, SELECTIONS
-from creamtea.store.tables import PROTOCOLS
+from creamtea.human.campaigns import USUAL_PROTOCOL
+from creamtea.human.protocols import Protocol, all_protocols
 from creamtea_webapp.markup import counted
 from creamtea_webapp.pages.organise.shared import LABELS
 
-PROTOCOL_NAMES = {
-    "contrastive-da": "contrastive DA: 2 to 8 outputs at once, 1 to 6 by 0.2",
-    "da": "DA: one output, 0 to 100",
-    "da-sqm": "DA+SQM: one output, 0 to 100 with labelled points",
-    "preference": "preference: two outputs, the better one or the same",
-}
 SELECTION_NAMES = {
     "all": "all segments",
     "differing": "those on which the outputs differ",
@@ -62,7 +56,7 @@ class Start:
     study: str | None = None
     test_set: str | None = None
     systems: list[str] = field(default_factory=list)
-    protocol: str = "contrastive-da"
+    protocol: str = USUAL_PROTOCOL
     ratings: int = 1
     seed: int = 1
     instructions: str = ""
@@ -95,8 +89,9 @@ def key(name: str, of: str = "") -> str:
     return f"campaign-{name}" + (f"-{of}" if of else "")
 
 
-def _systems_and_protocol(start: Start, study: str, spec: dict[str, Any]) -> str:
+def _systems_and_protocol(start: Start, study: str, spec: dict[str, Any]) -> Protocol:
     """Name, systems, protocol; the protocol."""
+    protocols = {protocol.name: protocol for protocol in all_protocols()}
     mine = start if start.study == study else Start(name=start.name)
     left, right = st.columns(2)
     left.text_input("Name", start.name, disabled=bool(start.name), key=key("name"))
@@ -106,36 +101,35 @@ def _systems_and_protocol(start: Start, study: str, spec: dict[str, Any]) -> str
         LABELS["systems"],
         every,
         [system for system in mine.systems if system in every] or every[:4],
-        max_selections=MOST_SYSTEMS,
+        max_selections=max(protocol.max_systems for protocol in protocols.values()),
         help="Two to eight. Raters never see their names.",
         key=key("systems", study),
     )
     left, right = st.columns([2, 1])
-    protocol = left.selectbox(
+    chosen = left.selectbox(
         LABELS["protocol"],
-        PROTOCOLS,
-        index_of(PROTOCOLS, start.protocol),
-        format_func=PROTOCOL_NAMES.__getitem__,
+        list(protocols),
+        index_of(list(protocols), start.protocol),
+        format_func=lambda name: protocols[name].summary,
         key=key("protocol"),
     )
     baseline = mine.settings.get("baseline") or spec["baseline"]
     right.selectbox(LABELS["baseline"], every, index_of(every, baseline), key=key("baseline", study))
-    return protocol
+    return protocols[chosen]
 
 
-def _items(start: Start, protocol: str, metrics: Sequence[str]) -> None:
+def _items(start: Start, protocol: Protocol, metrics: Sequence[str]) -> None:
     """Which segments, and how many raters for each."""
     stored = start.settings
-    usual = "all" if protocol in ("da", "da-sqm") else "differing"
-    kinds = [kind for kind in SELECTIONS if (protocol, kind) != ("preference", "all")]
+    kinds = list(protocol.selections)
     st.subheader("Items", anchor=False)
     left, middle, right = st.columns([2, 1, 1])
     select = left.selectbox(
         LABELS["select"],
         kinds,
-        index_of(kinds, stored.get("select") or usual),
+        index_of(kinds, stored.get("select") or protocol.usual_selection),
         format_func=SELECTION_NAMES.__getitem__,
-        key=key("select", protocol),
+        key=key("select", protocol.name),
     )
     middle.number_input(
         LABELS["items"], 1, 10**6, stored.get("items"), placeholder="no limit", key=key("items")
@@ -149,7 +143,7 @@ def _items(start: Start, protocol: str, metrics: Sequence[str]) -> None:
         st.multiselect(LABELS["metrics"], metrics, chosen, max_selections=2, key=key("metrics"))
         share = stored.get("random_share", 0.2)
         st.number_input("Share drawn at random", 0.01, 0.99, share, key=key("random_share"))
-    if protocol == "preference":
+    if protocol.chooses_pairs:
         pairs = list(PAIR_NAMES)
         st.selectbox(
             LABELS["pairs"],

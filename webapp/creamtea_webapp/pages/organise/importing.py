@@ -13,12 +13,11 @@ import streamlit as st
 from creamtea.errors import InputError
 from creamtea.human import rights
 from creamtea.human.exchange import exporting
-from creamtea.human.exchange.appraise_campaign import PROTOCOLS as APPRAISE_PROTOCOLS
 from creamtea.human.exchange.appraise_campaign import AppraiseOptions
-from creamtea.human.exchange.plain import Facts
+from creamtea.human.exchange.plain import RatingsFacts
 from creamtea.human.exchange.storing import Imported
+from creamtea.human.protocols import protocol_names
 from creamtea.store.database import Database
-from creamtea.store.tables import PROTOCOLS
 from creamtea_webapp import session
 from creamtea_webapp.markup import counted, note, show
 from creamtea_webapp.pages.organise.shared import LABELS, act, show_notice
@@ -45,7 +44,7 @@ def page() -> None:
         right.selectbox(LABELS["format"], list(KINDS), format_func=KINDS.__getitem__, key="import-kind")
         st.file_uploader("File", ["csv", "jsonl", "zip", "tsv", "txt"], key="import-file")
         a, b, c, d = st.columns(4)
-        a.selectbox(LABELS["protocol"], [IN_THE_FILE, *PROTOCOLS], key="import-protocol")
+        a.selectbox(LABELS["protocol"], [IN_THE_FILE, *protocol_names()], key="import-protocol")
         b.text_input("Test set", key="import-test-set", placeholder="the campaign's name")
         c.text_input(LABELS["source-language"], key="import-source", placeholder="de")
         d.text_input(LABELS["target-language"], key="import-target", placeholder="en")
@@ -92,8 +91,6 @@ def _import(database: Database, actor: str) -> str:
             folder = _unpacked(path, Path(temporary) / "export")
             done = exporting.import_export(database, name, folder, kind, actor)
         elif kind == exporting.APPRAISE:
-            if said is not None and said not in APPRAISE_PROTOCOLS:
-                raise InputError(f"--protocol of Appraise's scores is {' or '.join(APPRAISE_PROTOCOLS)}")
             pair = (source, target) if source else None
             options = AppraiseOptions(
                 name,
@@ -105,7 +102,7 @@ def _import(database: Database, actor: str) -> str:
             )
             done = exporting.import_appraise(database, options, path, actor)
         else:
-            facts = Facts(name, said, test_set, source or UNKNOWN, target or UNKNOWN)
+            facts = RatingsFacts(name, said, test_set, source or UNKNOWN, target or UNKNOWN)
             done = exporting.import_ratings(database, facts, path, kind, actor)
     return _in_words(done)
 

@@ -9,9 +9,9 @@ import streamlit as st
 
 from creamtea.errors import InputError
 from creamtea.human import access, raters, rights
+from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.quality import RaterReport
 from creamtea.human.raters import RaterProgress
-from creamtea.human.scale import SCALES
 from creamtea.store.database import Database
 from creamtea_webapp import session
 from creamtea_webapp.markup import note, render, show
@@ -41,7 +41,7 @@ def page(campaign_id: int, rater_id: int) -> None:
     else:
         _report(report)
         others = [other for other in reports if other.rater_id != rater_id]
-        _plots(report, others, campaign.protocol)
+        _plots(report, others, find_protocol(campaign.protocol))
     _actions(campaign_id, person)
 
 
@@ -63,10 +63,8 @@ def _report(report: RaterReport) -> None:
 # ---------------------------------------------------------------- plots
 
 
-def _plots(report: RaterReport, others: list[RaterReport], protocol: str) -> None:
-    scale = SCALES[protocol]
-    lowest, highest = float(scale.lowest), float(scale.highest)
-    bins = {"contrastive-da": 0.2, "preference": 1.0}.get(protocol, 5.0)
+def _plots(report: RaterReport, others: list[RaterReport], protocol: Protocol) -> None:
+    lowest, highest, bins = float(protocol.scale.lowest), float(protocol.scale.highest), protocol.bin_width
     times = [min(value, MAX_SECONDS) for value in report.seconds]
     usual = [min(value, MAX_SECONDS) for other in others for value in other.seconds]
     left, right = st.columns(2)

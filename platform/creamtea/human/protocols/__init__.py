@@ -1,0 +1,33 @@
+"""Rating protocols: one object each (`base` says what it knows), found by name through `registry`."""
+
+from creamtea.human.protocols.base import (
+    MAX_SYSTEMS,
+    SELECTIONS,
+    PointsFormat,
+    Protocol,
+    ScoredAnswer,
+    Selection,
+)
+from creamtea.human.protocols.registry import (
+    GROUP,
+    ProtocolOrigin,
+    all_protocols,
+    find_protocol,
+    origin_of,
+    protocol_names,
+)
+
+__all__ = [
+    "GROUP",
+    "MAX_SYSTEMS",
+    "SELECTIONS",
+    "PointsFormat",
+    "Protocol",
+    "ProtocolOrigin",
+    "ScoredAnswer",
+    "Selection",
+    "all_protocols",
+    "find_protocol",
+    "origin_of",
+    "protocol_names",
+]
