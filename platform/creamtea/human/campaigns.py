@@ -79,7 +79,7 @@ def create_campaign(
     with database.transaction() as session:
         row = _free_name(session, name, replace)
         study_row = find_study(session, study)
-        check_names(study_row, test_set, systems)
+        check_names(session, study_row, test_set, systems)
         complete = (settings or CampaignSettings()).complete(way, systems, study_row.spec.get("baseline"))
         complete, items = _draw(session, study_row, test_set, systems, way, complete, seed, documents)
         fields: dict[str, Any] = {

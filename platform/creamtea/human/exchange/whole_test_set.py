@@ -16,10 +16,10 @@ from sqlalchemy.orm import Session
 from creamtea.errors import InputError
 from creamtea.human.campaigns import find_campaign
 from creamtea.human.exchange.content import Content, ItemContent
-from creamtea.human.outputs import read_lines
+from creamtea.human.outputs import first_node, read_lines
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
-from creamtea.store.queries import Node, metrics_of, study_nodes
+from creamtea.store.queries import metrics_of, study_nodes
 from creamtea.store.tables import SegmentScore, StudyRow
 
 
@@ -68,7 +68,7 @@ def whole_test_set(database: Database, content: Content) -> WholeTestSet:
             for line, document in zip(lines, documents, strict=True)
         )
         _check_same(content, found)
-        metrics, left_out = _metrics(session, study, content, [line.index for line in lines])
+        metrics, left_out = _metrics(session, study_id, content, [line.index for line in lines])
     return WholeTestSet(found, tuple(metrics), tuple(left_out))
 
 
@@ -134,20 +134,24 @@ def _check_same(content: Content, lines: Sequence[TestLine]) -> None:
 
 
 def _metrics(
-    session: Session, study: StudyRow, content: Content, indices: Sequence[int]
+    session: Session, study_id: int, content: Content, indices: Sequence[int]
 ) -> tuple[list[MetricScores], list[str]]:
-    nodes = study_nodes(session, study.id, "score")
+    nodes = study_nodes(session, study_id, "score")
     names = dict.fromkeys(
         str(node.labels["metric"]) for node in nodes if node.labels["test_set"] == content.test_set
     )
     found, left_out = [], []
     for name in names:
-        steps = [_score_step(nodes, study, system, content.test_set, name) for system in content.systems]
-        keys = [step.key for step in steps if step is not None]
-        if len(keys) < len(steps):
+        firsts = [
+            first_node(nodes, system=system, test_set=content.test_set, metric=name)
+            for system in content.systems
+        ]
+        steps = [node for node in firsts if node is not None and node.state == "succeeded"]
+        keys = [step.key for step in steps]
+        if len(keys) < len(firsts):
             left_out.append(f"metric {name}: not every system has it")
             continue
-        kinds = [str(step.params["metric"]["kind"]) for step in steps if step is not None]
+        kinds = [str(step.params["metric"]["kind"]) for step in steps]
         values = metrics_of(session, keys)
         systems = [
             next((one.value for one in values.get(key, []) if (one.name, one.subject) == (kind, "")), None)
@@ -165,16 +169,6 @@ def _metrics(
             MetricScores(name, tuple(whole), tuple(one for one in segments if one) if has_segments else ())
         )
     return found, left_out
-
-
-def _score_step(nodes: Sequence[Node], study: StudyRow, system: str, test_set: str, name: str) -> Node | None:
-    """The succeeded score step of the seed whose outputs are rated: the variant's first."""
-    seed = study.spec["variants"][study.spec["systems"][system]["variant"]]["seeds"][0]
-    wanted = {"system": system, "test_set": test_set, "seed": seed, "metric": name}
-    for node in nodes:
-        if node.state == "succeeded" and wanted.items() <= node.labels.items():
-            return node
-    return None
 
 
 def _segment_scores(session: Session, key: str, indices: Sequence[int]) -> tuple[float, ...] | None:
