@@ -266,7 +266,7 @@ def test_reports_and_decisions_about_a_rater(filled: Database, visit: Visit) -> 
 
     app = visit(campaign=made.id, view="raters", rater=anna)
     page = shown(app)
-    for word in ("bad references", "only 2 pairs, 5 are needed", "agreement", "severity", "words a minute"):
+    for word in ("bad references", "only 2 pairs, 5 are needed", "agreement", "severity", "words per minute"):
         assert word in page, word
     assert len(app.get("vega_lite_chart")) == 2
     press(app, "decide")  # without a reason

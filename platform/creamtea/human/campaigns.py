@@ -176,14 +176,16 @@ def _draw(
 def _store_items(session: Session, campaign_id: int, items: list[dict[str, Any]]) -> None:
     """The items in their order; `original` of a control is the place of its original among them."""
     rows = [
-        Item(campaign_id=campaign_id, position=position, **{k: v for k, v in one.items() if k != "original"})
-        for position, one in enumerate(items)
+        Item(
+            campaign_id=campaign_id, position=position, **{k: v for k, v in fields.items() if k != "original"}
+        )
+        for position, fields in enumerate(items)
     ]
     session.add_all(rows)
     session.flush()  # gives the originals their ids
-    for row, one in zip(rows, items, strict=True):
-        if "original" in one:
-            row.original_id = rows[one["original"]].id
+    for row, fields in zip(rows, items, strict=True):
+        if "original" in fields:
+            row.original_id = rows[fields["original"]].id
 
 
 def find_campaign(session: Session, name: str) -> Campaign:

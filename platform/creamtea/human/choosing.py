@@ -196,9 +196,9 @@ def disagreement(population: Sequence[Line], metrics: Sequence[MetricValues]) ->
         if missing:
             raise InputError(f"a metric has no value for segment {missing[0]}: score the study again")
         table = np.array([values[line.index] for line in population])  # (segments, systems)
-        found = np.stack([table[:, first] - table[:, second] for first, second in pairs], axis=1)
-        scale = float(np.sqrt((found**2).mean()))
-        differences.append(found / scale if scale else found)
+        between = np.stack([table[:, first] - table[:, second] for first, second in pairs], axis=1)
+        scale = float(np.sqrt((between**2).mean()))
+        differences.append(between / scale if scale else between)
     if len(differences) == 1:
         scores = np.abs(differences[0]).max(axis=1)
     else:

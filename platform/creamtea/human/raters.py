@@ -270,9 +270,9 @@ def _rater_under_lock(session: Session, rater_id: int) -> tuple[Campaign, Rater]
 
 def _locked(session: Session, campaign: str) -> Campaign:
     """The campaign of this name under its lock."""
-    found = find_campaign(session, campaign)
-    session.refresh(found, with_for_update={"key_share": True})
-    return found
+    row = find_campaign(session, campaign)
+    session.refresh(row, with_for_update={"key_share": True})
+    return row
 
 
 def _checked(text: str, what: str, remedy: str) -> str:

@@ -167,7 +167,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
 def repeated_scores(session: Session, ratings: Ratings) -> NDArray[np.bool_]:
     """(units, systems): where a system's output is the same text as an earlier system's on the unit, so that
     its score is no judgement of its own. Raters saw such texts once (`Assignment.order`)."""
-    found = np.zeros((len(ratings.segment_index), len(ratings.campaign.systems)), dtype=bool)
+    repeated = np.zeros((len(ratings.segment_index), len(ratings.campaign.systems)), dtype=bool)
     of_item = select(func.min(Assignment.id)).join(Item, Item.id == Assignment.item_id)
     firsts = of_item.where(Item.campaign_id == ratings.campaign.id).group_by(Assignment.item_id)
     # [[2], [0, 1]]: a comma that follows no bracket parts two systems of one text
@@ -182,8 +182,8 @@ def repeated_scores(session: Session, ratings: Ratings) -> NDArray[np.bool_]:
     for item, order in orders:
         for group in order:
             if item in units and len(group) > 1:
-                found[units[item], sorted(group)[1:]] = True
-    return found
+                repeated[units[item], sorted(group)[1:]] = True
+    return repeated
 
 
 def fingerprint(session: Session, campaign_id: int) -> tuple[Any, ...]:

@@ -186,12 +186,14 @@ def open_session(
         if campaign_id is not None:
             asked = asked.where(Campaign.id == campaign_id)
         now = database.now(session)
-        found: list[tuple[Rater | AccessToken, Campaign]] = [(one, of) for one, of in session.execute(asked)]
+        candidates: list[tuple[Rater | AccessToken, Campaign]] = [
+            (rater, of) for rater, of in session.execute(asked)
+        ]
         # after the raters: of one campaign the lesser right is the first
-        found += _organisers(session, person, campaign_id, now)
-        if not found:
+        candidates += _organisers(session, person, campaign_id, now)
+        if not candidates:
             raise NotRegistered
-        who, campaign = max(found, key=lambda one: _recent(one[1]))
+        who, campaign = max(candidates, key=lambda candidate: _recent(candidate[1]))
         if isinstance(who, AccessToken):
             audit.record(session, campaign.id, "organiser", audit.ORGANISER_SIGNED_IN)
             left = min(lifetime, who.expires_at - now)

@@ -55,8 +55,8 @@ def export(
         typer.echo(json.dumps({"files": files, "ratings": done.ratings, "left_out": done.left_out}))
         return
     typer.echo(f"campaign {name}: {done.ratings} ratings, {len(done.files)} files in {output}")
-    for one in done.left_out:
-        typer.echo(f"left out: {one}")
+    for left_out in done.left_out:
+        typer.echo(f"left out: {left_out}")
 
 
 def import_(
@@ -103,7 +103,7 @@ def import_(
         raise InputError("--source-language and --target-language go together: give both or neither")
     pair = None if source_language is None or target_language is None else (source_language, target_language)
     of_appraise = [sources, output_of, documents]
-    if kind != exporting.APPRAISE and any(one is not None for one in of_appraise):
+    if kind != exporting.APPRAISE and any(option is not None for option in of_appraise):
         raise InputError("--sources, --output-of and --documents go with --format appraise")
     with opened_database() as database:
         if kind == exporting.APPRAISE:
@@ -137,16 +137,16 @@ def _folder(
     return exporting.import_export(database, name, origin, kind, ACTOR)
 
 
-def _files(said: list[str]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
-    for one in said:
-        system, equals, path = one.partition("=")
+def _files(options: list[str]) -> dict[str, Path]:
+    files: dict[str, Path] = {}
+    for written in options:
+        system, equals, path = written.partition("=")
         if not (system and equals and path):
-            raise InputError(f"--output-of {one}: give SYSTEM=FILE")
-        if system in found:
+            raise InputError(f"--output-of {written}: give SYSTEM=FILE")
+        if system in files:
             raise InputError(f"--output-of {system}: given twice")
-        found[system] = Path(path)
-    return found
+        files[system] = Path(path)
+    return files
 
 
 def _show(done: Imported, as_json: bool) -> None:
@@ -157,5 +157,5 @@ def _show(done: Imported, as_json: bool) -> None:
         f"campaign {done.campaign}: {done.ratings} ratings of {done.systems} systems, {done.items} items, "
         f"{done.raters} raters"
     )
-    for one in done.left_out:
-        typer.echo(f"left out: {one}")
+    for left_out in done.left_out:
+        typer.echo(f"left out: {left_out}")

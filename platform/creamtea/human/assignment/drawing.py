@@ -130,7 +130,7 @@ def _choose(
 def _work(campaign: Campaign, assignment: Assignment, item: Item, outlook: Outlook) -> Work:
     tutorial = item.kind == ItemKind.TUTORIAL
     done = outlook.done(tutorial=tutorial)
-    known = any(one.assignment_id == assignment.id for one in outlook.past)
+    known = any(past.assignment_id == assignment.id for past in outlook.past)
     to_come = len(outlook.tutorial) if tutorial else outlook.at_most
     left = to_come + known  # what was just drawn is among those to come
     return as_work(

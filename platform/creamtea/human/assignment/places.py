@@ -55,15 +55,16 @@ class Outlook:
     def done(self, *, tutorial: bool) -> int:
         """How many items of the tutorial, or beside it, the rater has submitted."""
         return sum(
-            one.submitted_at is not None and (one.kind == ItemKind.TUTORIAL) == tutorial for one in self.past
+            past.submitted_at is not None and (past.kind == ItemKind.TUTORIAL) == tutorial
+            for past in self.past
         )
 
     def seconds_left(self, items: int) -> int | None:
         """The time that `items` more take at the median of the newest answers; None without one."""
         answered = sorted(
-            (one.submitted_at, one.active_ms)
-            for one in self.past
-            if one.submitted_at is not None and one.active_ms is not None and one.kind != ItemKind.TUTORIAL
+            (past.submitted_at, past.active_ms)
+            for past in self.past
+            if past.submitted_at is not None and past.active_ms is not None and past.kind != ItemKind.TUTORIAL
         )
         if not answered:
             return None
@@ -71,7 +72,9 @@ class Outlook:
 
     def orders(self) -> list[Order]:
         """The orders that the rater has seen, tutorial left out."""
-        return [one.order for one in self.past if one.skipped_at is None and one.kind != ItemKind.TUTORIAL]
+        return [
+            past.order for past in self.past if past.skipped_at is None and past.kind != ItemKind.TUTORIAL
+        ]
 
 
 def takes_place(campaign: Campaign, now: datetime) -> ColumnElement[bool]:
@@ -202,9 +205,9 @@ def _controls(
     after as many answers of the rater's own, so that it comes no sooner where others rate items between.
     """
     submitted = sorted(
-        (one.submitted_at, one.item_id)
-        for one in past
-        if one.submitted_at is not None and one.kind != ItemKind.TUTORIAL
+        (assignment.submitted_at, assignment.item_id)
+        for assignment in past
+        if assignment.submitted_at is not None and assignment.kind != ItemKind.TUTORIAL
     )
     answers_since = {item_id: len(submitted) - 1 - rank for rank, (_, item_id) in enumerate(submitted)}
     original, held = aliased(Item), aliased(Assignment)

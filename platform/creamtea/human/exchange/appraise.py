@@ -159,10 +159,8 @@ class _Reading:
         try:
             return parse(self.cells[name])
         except ValueError:
-            found = self.cells[name]
-            raise InputError(
-                f"{self.place}, field {name}: found {found[:60]!r}; allowed: {allowed}"
-            ) from None
+            cell = self.cells[name]
+            raise InputError(f"{self.place}, field {name}: found {cell[:60]!r}; allowed: {allowed}") from None
 
     def rated(self, line: int) -> Rated:
         mturk = "HIT" in self.cells
@@ -216,7 +214,7 @@ def _moment(cell: str) -> datetime:
 def occurrences(ratings: tuple[Rated, ...]) -> Iterator[tuple[Rated, int]]:
     """Each score with how many times its rater had rated that output (of that kind) before."""
     seen: dict[tuple[str, ...], int] = defaultdict(int)
-    for one in ratings:
-        key = (one.rater, one.kind, one.document, str(one.segment), one.system)
-        yield one, seen[key]
+    for rating in ratings:
+        key = (rating.rater, rating.kind, rating.document, str(rating.segment), rating.system)
+        yield rating, seen[key]
         seen[key] += 1

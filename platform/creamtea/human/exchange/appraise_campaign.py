@@ -44,14 +44,14 @@ def appraise_campaign(file: AppraiseFile, options: AppraiseOptions, now: datetim
             f"--protocol {options.protocol}: Appraise's scores are of {' or '.join(appraise_protocols())}"
         )
     ratings = _of_pair(file, options.pair)
-    systems = tuple(sorted({one.system for one in ratings}))
+    systems = tuple(sorted({rating.system for rating in ratings}))
     texts = _Texts(options, systems)
     numbers = _segment_numbers(ratings, texts)
-    keyed = [(one, _key(one, opinion)) for one, opinion in occurrences(ratings)]
+    keyed = [(rating, _key(rating, opinion)) for rating, opinion in occurrences(ratings)]
     positions = _positions([key for _, key in keyed])
-    starts = [one.start for one in ratings if one.start is not None]
-    first, last = min(starts, default=now), max((one.end for one in ratings if one.end), default=now)
-    people = dict.fromkeys(one.rater for one in ratings)
+    starts = [rating.start for rating in ratings if rating.start is not None]
+    first, last = min(starts, default=now), max((rating.end for rating in ratings if rating.end), default=now)
+    people = dict.fromkeys(rating.rater for rating in ratings)
     rated_by: dict[Key, int] = defaultdict(int)
     for _, key in keyed:
         rated_by[key] += 1
@@ -74,7 +74,7 @@ def appraise_campaign(file: AppraiseFile, options: AppraiseOptions, now: datetim
         closed_at=last,
         raters=tuple(RaterContent(rater, first) for rater in people),
         items=tuple(_item(key, positions, numbers, texts) for key in positions),
-        answers=tuple(_answer(one, positions[key], now) for one, key in keyed),
+        answers=tuple(_answer(rating, positions[key], now) for rating, key in keyed),
     )
 
 
@@ -84,21 +84,23 @@ def appraise_protocols() -> list[str]:
 
 def _of_pair(file: AppraiseFile, pair: tuple[str, str] | None) -> tuple[Rated, ...]:
     pairs = file.pairs
-    known = ", ".join("-".join(one) for one in pairs)
+    known = ", ".join("-".join(pair) for pair in pairs)
     if pair is None and len(pairs) > 1:
         raise InputError(
             f"{file.name}: scores of several language pairs ({known}); choose one with --source-language and "
             "--target-language"
         )
     wanted = pair or pairs[0]
-    found = tuple(one for one in file.ratings if (one.source_language, one.target_language) == wanted)
-    if not found:
+    ratings = tuple(
+        rating for rating in file.ratings if (rating.source_language, rating.target_language) == wanted
+    )
+    if not ratings:
         raise InputError(f"{file.name}: no scores of {'-'.join(wanted)}; it has {known}")
-    return found
+    return ratings
 
 
-def _key(one: Rated, opinion: int) -> Key:
-    return (one.kind, one.document, one.segment, one.system, opinion)
+def _key(rating: Rated, opinion: int) -> Key:
+    return (rating.kind, rating.document, rating.segment, rating.system, opinion)
 
 
 def _original(key: Key) -> Key:
@@ -117,7 +119,7 @@ def _positions(keys: list[Key]) -> dict[Key, int]:
 
 def _segment_numbers(ratings: tuple[Rated, ...], texts: _Texts) -> dict[tuple[str, int], int]:
     """(document, segment) → number in the test set."""
-    places = dict.fromkeys((one.document, one.segment) for one in ratings)
+    places = dict.fromkeys((rating.document, rating.segment) for rating in ratings)
     if texts.documents is not None:
         return {place: texts.line(*place) for place in places}
     if len({segment for _, segment in places}) == len(places):
@@ -147,19 +149,19 @@ def _item(
     )
 
 
-def _answer(one: Rated, position: int, now: datetime) -> AnswerContent:
-    end = one.end or now
+def _answer(rating: Rated, position: int, now: datetime) -> AnswerContent:
+    end = rating.end or now
     return AnswerContent(
         item=position,
-        rater=one.rater,
-        order=((one.system,),),
-        assigned_at=one.start or now,
+        rater=rating.rater,
+        order=((rating.system,),),
+        assigned_at=rating.start or now,
         submitted_at=end,
         skipped_at=None,
         skip_reason="",
         comment="",
-        active_ms=one.active_ms,
-        scores=(ScoreContent(one.system, 1, one.step, end),),
+        active_ms=rating.active_ms,
+        scores=(ScoreContent(rating.system, 1, rating.step, end),),
     )
 
 
@@ -214,10 +216,10 @@ def _file_lines(path: Path) -> list[str]:
 
 def _document_lines(path: Path) -> dict[str, list[int]]:
     """Document → the numbers of its lines, 0 for the first."""
-    found: dict[str, list[int]] = defaultdict(list)
+    lines_of: dict[str, list[int]] = defaultdict(list)
     for number, line in enumerate(_file_lines(path)):
         words = line.split()
         if len(words) != 2:
             raise InputError(f"{path.name}, line {number + 1}: found {line[:60]!r}; allowed: DOMAIN TAB DOC")
-        found[words[1]].append(number)
-    return dict(found)
+        lines_of[words[1]].append(number)
+    return dict(lines_of)

@@ -37,14 +37,14 @@ class Kind:
     to_cell: Callable[[Any], str] = str
     optional: bool = False  # None is null in JSON and an empty cell in CSV
 
-    def decode(self, found: Any, place: str) -> Any:
+    def decode(self, written: Any, place: str) -> Any:
         """The value of what JSON holds. InputError with `place`, what was found and what is allowed."""
-        if found is None and self.optional:
+        if written is None and self.optional:
             return None
         try:
-            return self.from_json(found)
+            return self.from_json(written)
         except ValueError as error:
-            raise InputError(f"{place}: {_reason(error, found)}; allowed: {self.allowed}") from None
+            raise InputError(f"{place}: {_reason(error, written)}; allowed: {self.allowed}") from None
 
     def decode_cell(self, cell: str, place: str) -> Any:
         if cell == "" and self.optional:
@@ -67,8 +67,8 @@ class Kind:
         return "" if written is None else self.to_cell(written)
 
 
-def _reason(error: ValueError, found: Any) -> str:
-    shown = repr(found)
+def _reason(error: ValueError, written: Any) -> str:
+    shown = repr(written)
     shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
     return f"found {shown}{f', {error}' if str(error) else ''}"
 
@@ -177,13 +177,13 @@ def _moment_json(value: datetime) -> str:
 def _texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise ValueError
-    return tuple(_text(one) for one in value)
+    return tuple(_text(text) for text in value)
 
 
 def _names(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not value or len(set(map(str, value))) != len(value):
         raise ValueError
-    return tuple(_name(one) for one in value)
+    return tuple(_name(name) for name in value)
 
 
 def _document(value: Any) -> dict[str, Any]:

@@ -70,7 +70,7 @@ ITEM: dict[str, Kind] = {
 def _objects(value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, list):
         raise ValueError
-    return [columns.DOCUMENT.from_json(one) for one in value]
+    return [columns.DOCUMENT.from_json(entry) for entry in value]
 
 
 SIDECAR: dict[str, Kind] = {
@@ -151,34 +151,34 @@ def read_folder(path: Path, kind: str) -> Content:
     return replace(content, answers=answers_of(filled, content))
 
 
-def _values(kinds: Mapping[str, Kind], found: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _values(kinds: Mapping[str, Kind], values: Mapping[str, Any], where: str) -> dict[str, Any]:
     place = f"campaign.json, {where}"
-    for name in found:
+    for name in values:
         if name not in kinds:
             raise InputError(f"{place}, column {name}: found an unknown column; allowed: {', '.join(kinds)}")
     for name in kinds:
-        if name not in found:
+        if name not in values:
             raise InputError(f"{place}, column {name}: missing; needed: {', '.join(kinds)}")
-    return {name: kind.decode(found[name], f"{place}, column {name}") for name, kind in kinds.items()}
+    return {name: kind.decode(values[name], f"{place}, column {name}") for name, kind in kinds.items()}
 
 
 def _check_digests(path: Path, digests: Mapping[str, Any], files: tuple[str, ...]) -> None:
     for name in files:
         try:
-            found = hashlib.sha256((path / name).read_bytes()).hexdigest()
+            digest = hashlib.sha256((path / name).read_bytes()).hexdigest()
         except OSError as error:
             raise InputError(f"{path / name}: {error.strerror or error}; an export has this file") from None
-        if found != digests.get(name):
+        if digest != digests.get(name):
             raise InputError(
                 f"{name}: its sha256 is not the one in campaign.json: the file was changed, or is another "
                 "export's; import the file of ratings alone to read changed ratings (docs/exchange.md)"
             )
 
 
-def _raters(found: list[dict[str, Any]]) -> tuple[RaterContent, ...]:
+def _raters(entries: list[dict[str, Any]]) -> tuple[RaterContent, ...]:
     people = [
-        RaterContent(**_values(RATER, one, f"raters, entry {number}"))
-        for number, one in enumerate(found, start=1)
+        RaterContent(**_values(RATER, entry, f"raters, entry {number}"))
+        for number, entry in enumerate(entries, start=1)
     ]
     seen: set[str] = set()
     for number, person in enumerate(people, start=1):

@@ -179,11 +179,11 @@ def _items(records: list[Record], systems: tuple[str, ...]) -> tuple[ItemContent
         values = record.values
         firsts.setdefault(values["item"], record)
         outputs[values["item"]].setdefault(values["system"], values["output"])
-    found = []
+    items = []
     for position, record in sorted(firsts.items()):
         values, texts = record.values, outputs[position]
         of_item = tuple(system for system in systems if system in texts)
-        found.append(
+        items.append(
             (
                 record,
                 ItemContent(
@@ -201,4 +201,4 @@ def _items(records: list[Record], systems: tuple[str, ...]) -> tuple[ItemContent
                 ),
             )
         )
-    return checked_items(found, systems)
+    return checked_items(items, systems)

@@ -63,13 +63,13 @@ def whole_test_set(database: Database, content: Content) -> WholeTestSet:
         study = session.get_one(StudyRow, study_id)
         lines = read_lines(session, study, content.test_set, content.systems)
         documents = _documents(content, [line.index for line in lines])
-        found = tuple(
+        test_lines = tuple(
             TestLine(line.index, document, line.source, line.reference, line.outputs)
             for line, document in zip(lines, documents, strict=True)
         )
-        _check_same(content, found)
+        _check_same(content, test_lines)
         metrics, left_out = _metrics(session, study_id, content, [line.index for line in lines])
-    return WholeTestSet(found, tuple(metrics), tuple(left_out))
+    return WholeTestSet(test_lines, tuple(metrics), tuple(left_out))
 
 
 def rating_items(content: Content) -> list[ItemContent]:
@@ -140,7 +140,7 @@ def _metrics(
     names = dict.fromkeys(
         str(node.labels["metric"]) for node in nodes if node.labels["test_set"] == content.test_set
     )
-    found, left_out = [], []
+    metrics, left_out = [], []
     for name in names:
         firsts = [
             first_node(nodes, system=system, test_set=content.test_set, metric=name)
@@ -154,21 +154,30 @@ def _metrics(
         kinds = [str(step.params["metric"]["kind"]) for step in steps]
         values = metrics_of(session, keys)
         systems = [
-            next((one.value for one in values.get(key, []) if (one.name, one.subject) == (kind, "")), None)
+            next(
+                (
+                    metric.value
+                    for metric in values.get(key, [])
+                    if (metric.name, metric.subject) == (kind, "")
+                ),
+                None,
+            )
             for key, kind in zip(keys, kinds, strict=True)
         ]
         whole = [value for value in systems if value is not None]
         segments = [_segment_scores(session, key, indices) for key in keys]
-        has_segments = all(one is not None for one in segments)
+        has_segments = all(scores is not None for scores in segments)
         if len(whole) < len(systems):
             left_out.append(f"metric {name}: not every system has a value")
             continue
-        if not has_segments and any(one is not None for one in segments):
+        if not has_segments and any(scores is not None for scores in segments):
             left_out.append(f"metric {name}, segments: not every system has them")
-        found.append(
-            MetricScores(name, tuple(whole), tuple(one for one in segments if one) if has_segments else ())
+        metrics.append(
+            MetricScores(
+                name, tuple(whole), tuple(scores for scores in segments if scores) if has_segments else ()
+            )
         )
-    return found, left_out
+    return metrics, left_out
 
 
 def _segment_scores(session: Session, key: str, indices: Sequence[int]) -> tuple[float, ...] | None:

@@ -59,7 +59,7 @@ def reading_words(source: str, context: Sequence[str], outputs: Sequence[str]) -
 
 def _pieces(text: str) -> list[str]:
     """Words, and characters of scripts that do not part words by spaces."""
-    return _UNSPACED.sub(lambda found: f" {found[0]} ", text).split()
+    return _UNSPACED.sub(lambda character: f" {character[0]} ", text).split()
 
 
 def read_answers(session: Session, campaign_id: int) -> list[RaterAnswer]:

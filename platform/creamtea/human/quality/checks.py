@@ -87,10 +87,10 @@ def bad_references(own: Measures) -> Check:
     differences = own.bad_differences
     if (few := _few(len(differences), MIN_BAD, "pairs", "no controls")) is not None:
         return _unknown("bad-references", title, few, bound, reason, LEVEL)
-    found = sign_flip(differences)
+    flips = sign_flip(differences)
     # the sign patterns are symmetric: half of the two-sided p lies on the observed side
-    two_sided = 1.0 if found.p_value is None else found.p_value
-    p = two_sided / 2 if (found.statistic or 0.0) > 0 else 1 - two_sided / 2
+    two_sided = 1.0 if flips.p_value is None else flips.p_value
+    p = two_sided / 2 if (flips.statistic or 0.0) > 0 else 1 - two_sided / 2
     recognised = int((differences > 0).sum())
     shown = f"p = {p:.3f}; {recognised} of {len(differences)} recognised, {differences.mean():+.2f} points"
     return _judged("bad-references", title, p, LEVEL, p >= LEVEL, shown, bound, reason)
@@ -221,11 +221,11 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _few(found: int, needed: int, of: str, none: str) -> str | None:
+def _few(count: int, needed: int, of: str, none: str) -> str | None:
     """Why a check cannot judge; None where it can."""
-    if found == 0:
+    if count == 0:
         return none
-    return f"only {found} {of}, {needed} are needed" if found < needed else None
+    return f"only {count} {of}, {needed} are needed" if count < needed else None
 
 
 def _unknown(

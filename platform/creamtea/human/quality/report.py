@@ -90,17 +90,17 @@ def signs_of(checks: Sequence[Check]) -> tuple[str, ...]:
     by_name = {check.name: check for check in checks}
     flagged = {check.name for check in checks if check.state == "flagged"}
     agreement = by_name["agreement"]
-    found = []
+    signs = []
     if "speed" in flagged:
-        found.append(TOO_FAST)
+        signs.append(TOO_FAST)
     if flagged & {"equal-scores", "run", "spread"}:
-        found.append(STRAIGHT)
+        signs.append(STRAIGHT)
     if agreement.value is not None and agreement.threshold and agreement.value <= -agreement.threshold:
-        found.append(REVERSED)
+        signs.append(REVERSED)
     by_controls = agreement.state == "unknown" and {"bad-references", "repeats"} <= flagged
-    if not {STRAIGHT, REVERSED} & set(found) and ("agreement" in flagged or by_controls):
-        found.append(RANDOM)
-    return tuple(found)
+    if not {STRAIGHT, REVERSED} & set(signs) and ("agreement" in flagged or by_controls):
+        signs.append(RANDOM)
+    return tuple(signs)
 
 
 def reports_of(database: Database, campaign_id: int) -> list[RaterReport]:
