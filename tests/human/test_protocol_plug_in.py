@@ -23,7 +23,7 @@ from creamtea.human.assignment import RatingRefused
 from creamtea.human.exchange.exporting import export_campaign, import_export, import_ratings
 from creamtea.human.exchange.plain import RatingsFacts
 from creamtea.human.preview import preview
-from creamtea.human.protocols import find_protocol, origin_of, protocol_names, registry
+from creamtea.human.protocols import find_protocol, origin_of, plug_in_protocols, protocol_names, registry
 from creamtea.human.settings import CampaignSettings
 from creamtea.report.human.build import build_human
 from creamtea.report.human.words import about
@@ -200,11 +200,11 @@ def test_scores_for_mt_metrics_eval_have_the_protocols_name(rated: Database, tmp
 # ---------------------------------------------------------------- plug-ins that do not work
 
 
-def add_distribution(folder: Path, name: str, value: str) -> None:
-    info = folder / f"{name}-3.dist-info"
+def add_distribution(folder: Path, distribution: str, value: str, name: str = NAME) -> None:
+    info = folder / f"{distribution}-3.dist-info"
     info.mkdir(parents=True)
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 3\n")
-    (info / "entry_points.txt").write_text(f"[creamtea.protocols]\n{NAME} = {value}\n")
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 3\n")
+    (info / "entry_points.txt").write_text(f"[creamtea.protocols]\n{name} = {value}\n")
 
 
 @pytest.mark.parametrize(
@@ -224,6 +224,19 @@ def test_a_broken_plug_in_is_named(
     with pytest.raises(InputError, match=reason):
         find_protocol(NAME)
     assert find_protocol("da").name == "da"  # the others are not touched
+    (listed,) = plug_in_protocols()
+    assert (listed.name, listed.origin.distribution, listed.problem != "") == (NAME, "other", True)
+
+
+def test_a_plug_in_cannot_replace_a_protocol_of_creamtea(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_distribution(tmp_path, "other", "anything:At", name="da")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.invalidate_caches()
+    assert protocol_names().count("da") == 1
+    assert origin_of("da").distribution == "creamtea"
+    assert "creamtea has a protocol of this name" in plug_in_protocols()[0].problem
 
 
 def test_two_plug_ins_with_one_name_are_both_named(

@@ -10,10 +10,12 @@ from creamtea.human.protocols.base import (
 )
 from creamtea.human.protocols.registry import (
     GROUP,
+    PlugInProtocol,
     ProtocolOrigin,
     all_protocols,
     find_protocol,
     origin_of,
+    plug_in_protocols,
     protocol_names,
 )
 
@@ -21,6 +23,7 @@ __all__ = [
     "GROUP",
     "MAX_SYSTEMS",
     "SELECTIONS",
+    "PlugInProtocol",
     "PointsFormat",
     "Protocol",
     "ProtocolOrigin",
@@ -29,5 +32,6 @@ __all__ = [
     "all_protocols",
     "find_protocol",
     "origin_of",
+    "plug_in_protocols",
     "protocol_names",
 ]

@@ -28,9 +28,18 @@ class ProtocolOrigin:
     version: str
 
 
+@dataclass(frozen=True)
+class PlugInProtocol:
+    """A protocol that a plug-in adds, for lists; `problem` says why it cannot be used, "" where it can."""
+
+    name: str
+    origin: ProtocolOrigin
+    problem: str
+
+
 def protocol_names() -> tuple[str, ...]:
     """creamtea's own first, in their order. No plug-in is loaded for this."""
-    return (*OWN, *sorted(point.name for point in _plug_ins()))
+    return (*OWN, *sorted({point.name for point in _plug_ins()} - set(OWN)))
 
 
 def find_protocol(name: str) -> Protocol:
@@ -52,6 +61,22 @@ def origin_of(name: str) -> ProtocolOrigin:
     if name in OWN:
         return ProtocolOrigin("creamtea", creamtea.__version__)
     return ProtocolOrigin(*_distribution(_entry_point(name)))
+
+
+def plug_in_protocols() -> list[PlugInProtocol]:
+    """What plug-ins add, by name, with what is wrong with it."""
+    listed = []
+    for point in sorted(_plug_ins(), key=lambda point: point.name):
+        problem = ""
+        if point.name in OWN:
+            problem = "creamtea has a protocol of this name, which is used"
+        else:
+            try:
+                find_protocol(point.name)
+            except InputError as error:
+                problem = str(error)
+        listed.append(PlugInProtocol(point.name, ProtocolOrigin(*_distribution(point)), problem))
+    return listed
 
 
 def _plug_ins() -> tuple[EntryPoint, ...]:
