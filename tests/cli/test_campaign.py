@@ -210,8 +210,14 @@ def test_files_are_read(creamtea: Any, database: Database, tmp_path: Path) -> No
         (["--repeats", "120%"], "--repeats 120%: give a share below 1"),
         (["--repeats", "50%"], None),
         (["--bad-references", "1"], "the test set has none: --bad-references 0"),
-        (["--protocol", "mqm"], "--protocol is one of contrastive-da, da, da-sqm, preference, not 'mqm'"),
-        (["--protocol", "preference", "--select", "all"], "nobody can prefer one of two equal texts"),
+        (
+            ["--protocol", "mqm"],
+            "there is no protocol 'mqm'; protocols here: contrastive-da, da, da-sqm, preference",
+        ),
+        (
+            ["--protocol", "preference", "--select", "all"],
+            "use --select differing, stratified or disagreement",
+        ),
         (["--instructions", "none.md"], "--instructions none.md: No such file or directory"),
         (["--instructions", "nul.md"], "--instructions nul.md: holds a NUL character"),
         (["--instructions", "latin.md"], "--instructions latin.md: not valid UTF-8 at byte 1"),
@@ -242,7 +248,7 @@ def test_wrong_input_is_one_line_and_exit_code_2(
     [
         (
             "accepted: [5, 6.1]",
-            "tutorial item 1, output 1: accepted: '6.1' is no value of the scale",
+            "tutorial item 1, output 1: accepted: '6.1' is not a value of the scale",
         ),
         ("accepted: [6, 5]", "tutorial item 1, output 1: accepted: the lowest value comes first"),
         ("accepted: [5]", "tutorial.yaml:5: items[0].outputs[0].accepted: found"),

@@ -106,7 +106,7 @@ class Slider {
     const recent = now - (this.typedAt ?? -Infinity) < TYPED_TOGETHER ? this.typed : "";
     this.typedAt = now;
     if (begins(recent + character)) this.typed = recent + character;
-    else if (recent.endsWith(".")) return; // 4.5 is no value of the scale from 1 by 0.2
+    else if (recent.endsWith(".")) return; // 4.5 is not on the scale from 1 by 0.2
     else this.typed = character;
     const step = stepOf(this.typed);
     if (step >= 0) this.set(step);

@@ -4,7 +4,7 @@
 const WIDGETS = {};
 
 const letterOf = (i) => String.fromCharCode(65 + i);
-const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+const same = (answer, other) => JSON.stringify(answer) === JSON.stringify(other);
 
 // What the board asks of a widget. An answer is any JSON value but null, which is "none yet"; the widget tells
 // the board with board.answer(i, answer), or with board.answerAll(answers) where one act gives all of them.
