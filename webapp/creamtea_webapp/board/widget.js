@@ -4,7 +4,15 @@
 const WIDGETS = {};
 
 const letterOf = (i) => String.fromCharCode(65 + i);
-const same = (answer, other) => JSON.stringify(answer) === JSON.stringify(other);
+
+// Whether two JSON values are equal. A database may hand the keys of an object back in another order.
+function same(answer, other) {
+  if (answer === null || other === null || typeof answer !== "object" || typeof other !== "object") {
+    return answer === other;
+  }
+  const keys = Object.keys(answer);
+  return keys.length === Object.keys(other).length && keys.every((key) => key in other && same(answer[key], other[key]));
+}
 
 // What the board asks of a widget. An answer is any JSON value but null, which is "none yet"; the widget tells
 // the board with board.answer(i, answer), or with board.answerAll(answers) where one act gives all of them.
