@@ -159,14 +159,14 @@ CASES: dict[str, tuple[list[str], Change, str]] = {
     "an artefact root that cannot be written": (
         RUN,
         root_in_a_file,
-        "cannot write artefacts to {place}/home/artefacts: Not a directory; name a folder or address that "
-        "can be written in CREAMTEA_ARTEFACTS",
+        "cannot write artefacts to {place}/home/artefacts: Not a directory; set CREAMTEA_ARTEFACTS to a "
+        "folder or address that can be written",
     ),
     "a database newer than the code": (
         ["status"],
         newer_database,
-        "SQLite file {place}/home/creamtea.db has schema revision 9999, which this creamtea does not know "
-        f"(it knows up to {head()}): the database is newer than this creamtea; install a newer creamtea",
+        "SQLite file {place}/home/creamtea.db has schema revision 9999, which is newer than this creamtea "
+        f"(it needs {head()}); install a newer creamtea",
     ),
     "a report of nothing": (
         ["report", "nosuch"],

@@ -37,7 +37,7 @@ def test_holm_lies_between_the_p_value_and_bonferronis(ps: list[float]) -> None:
 
 @pytest.mark.parametrize("p", [-0.1, 1.1, math.nan])
 def test_holm_refuses_what_is_no_p_value(p: float) -> None:
-    with pytest.raises(ValueError, match="no p-value"):
+    with pytest.raises(ValueError, match="not a p-value"):
         holm([0.5, p])
 
 

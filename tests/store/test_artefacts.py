@@ -78,7 +78,7 @@ def test_a_folder_comes_back_as_it_was(files: dict[str, bytes], remote: bool) ->
 
 def test_an_absent_object_does_not_exist(store: ArtefactStore) -> None:
     assert not store.exists("0" * 64)
-    with pytest.raises(InfrastructureError, match=f"artefact .*{'0' * 64} is missing: was it deleted"):
+    with pytest.raises(InfrastructureError, match=f"artefact .*{'0' * 64} is missing: it was deleted"):
         store.read("0" * 64)
 
 
@@ -151,7 +151,7 @@ def test_a_damaged_download_is_refused(tmp_path: Path) -> None:
     store = ArtefactStore(f"memory://{uuid.uuid4().hex}")
     (stored,) = store.put_folder(write(tmp_path / "out", {"a": b"right"}))
     store._fs.pipe_file(store._object(stored.digest), b"wrong")
-    with pytest.raises(InfrastructureError, match="does not have the content that it is named after"):
+    with pytest.raises(InfrastructureError, match="its content does not match its name"):
         store.materialise([stored], tmp_path / "in")
     assert contents(tmp_path / "in") == {}
 
@@ -228,14 +228,14 @@ def test_a_root_that_cannot_be_written_is_refused() -> None:
         ArtefactStore("/proc/creamtea").check_writable()
     assert str(error.value) == (
         "cannot write artefacts to /proc/creamtea: No such file or directory; "
-        "name a folder or address that can be written in CREAMTEA_ARTEFACTS"
+        "set CREAMTEA_ARTEFACTS to a folder or address that can be written"
     )
 
 
 def test_a_root_that_is_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "root").write_text("")
     with pytest.raises(
-        InputError, match=r"cannot write artefacts to .*/root: Not a directory; name a folder"
+        InputError, match=r"cannot write artefacts to .*/root: Not a directory; set CREAMTEA_ARTEFACTS"
     ):
         ArtefactStore(tmp_path / "root").check_writable()
 
@@ -264,7 +264,7 @@ def test_a_full_disk_names_the_remedy(
     path = object_path(local, hashlib.sha256(b"1").hexdigest())
     assert str(error.value) == (
         f"no space left for {path}: free some on the disk of {local.root}, "
-        "or name another root in CREAMTEA_ARTEFACTS"
+        "or set CREAMTEA_ARTEFACTS to another root"
     )
     assert contents(Path(local.root) / "tmp") == {}
 

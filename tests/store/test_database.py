@@ -92,14 +92,14 @@ def test_a_missing_folder_is_named(tmp_path: Path) -> None:
         open_database(f"sqlite:///{tmp_path}/none/a.db")
     assert str(error.value) == (
         f"cannot open SQLite file {tmp_path}/none/a.db: there is no folder {tmp_path}/none; "
-        "create it, or name a file in CREAMTEA_DATABASE_URL that can be written"
+        "create it, or name a writable file in CREAMTEA_DATABASE_URL"
     )
 
 
 def test_a_read_only_folder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # os.access stands in for the permissions, which do not bind the root user
     monkeypatch.setattr("os.access", lambda path, mode: False)
-    with pytest.raises(InputError, match=r"cannot write SQLite file .* or its folder; name a file"):
+    with pytest.raises(InputError, match=r"cannot write SQLite file .* or its folder; name a writable file"):
         open_database(f"sqlite:///{tmp_path}/a.db")
 
 

@@ -68,7 +68,7 @@ def test_check_says_what_to_do(place: str, tmp_path: Path) -> None:
     call("upgrade")
     with open_database(f"sqlite:///{tmp_path}/a.db").transaction() as session:
         session.execute(text("UPDATE alembic_version SET version_num = 'next'"))
-    with pytest.raises(InputError, match="the database is newer than this creamtea"):
+    with pytest.raises(InputError, match="which is newer than this creamtea"):
         call("check")
 
 

@@ -223,7 +223,7 @@ def fail(url: str, store: ArtefactStore, result: StepResult, files: list[StoredF
         (
             "segment_scores.jsonl",
             lines(SCORE, SCORE),
-            "segment_scores.jsonl, line 2: index 0 after 0; the indices must rise",
+            "segment_scores.jsonl, line 2: index 0 after 0; indices must increase",
         ),
         (
             "hypotheses.jsonl",
@@ -243,12 +243,12 @@ def fail(url: str, store: ArtefactStore, result: StepResult, files: list[StoredF
         (
             "hypotheses.jsonl",
             lines({**HYPOTHESIS, "text": "a\0b"}),
-            "hypotheses.jsonl, line 1: text holds a NUL character: 'a\\x00b'",
+            "hypotheses.jsonl, line 1: text contains a NUL character: 'a\\x00b'",
         ),
         (
             "segments.jsonl",
             b'{"index": 0, "source": "\\ud800", "reference": "", "idioms": []}\n',
-            "segments.jsonl, line 1: source holds half of a surrogate pair: '\\ud800'",
+            "segments.jsonl, line 1: source contains half of a surrogate pair: '\\ud800'",
         ),
         (
             "segments.jsonl",
@@ -258,7 +258,7 @@ def fail(url: str, store: ArtefactStore, result: StepResult, files: list[StoredF
         (
             "segments.jsonl",
             lines({**SEGMENT, "idioms": [{"name": "a\0"}]}),
-            "segments.jsonl, line 1: idioms holds a NUL character: [{'name': 'a\\x00'}]",
+            "segments.jsonl, line 1: idioms contains a NUL character: [{'name': 'a\\x00'}]",
         ),
     ],
 )
@@ -278,7 +278,10 @@ def test_a_bad_line_is_named(
             StepResult([MetricRow("bleu", 1.0, low=-math.inf, subject="dev")]),
             "metric 'bleu' of 'dev': low is not finite: -inf",
         ),
-        (StepResult([MetricRow("bleu", None)]), "metric 'bleu' has neither a value nor a note that says why"),
+        (
+            StepResult([MetricRow("bleu", None)]),
+            "metric 'bleu' has neither a value nor a note that says why not",
+        ),
         (StepResult([MetricRow("bleu", 1.0), MetricRow("bleu", 2.0)]), "metric 'bleu' is given twice"),
         (
             StepResult([MetricRow("bleu", 1.0, detail={"p_values": [0.5, math.nan]})]),
@@ -286,7 +289,8 @@ def test_a_bad_line_is_named(
         ),
         (
             StepResult([MetricRow("bleu", 1.0, detail={"path": Path("a")})]),
-            "metric 'bleu': detail holds a PosixPath, which JSON does not have: {'path': PosixPath('a')}",
+            "metric 'bleu': detail contains a PosixPath, which JSON cannot represent: {'path': "
+            "PosixPath('a')}",
         ),
         (
             StepResult(points=[PointRow("loss", 1, 2.0), PointRow("loss", 2, math.nan)]),

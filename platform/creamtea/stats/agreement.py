@@ -20,19 +20,19 @@ Level = Literal["nominal", "ordinal", "interval"]
 
 @dataclass(frozen=True)
 class Alpha:
-    """Krippendorff's α: 1 full agreement, 0 that of chance, below 0 worse than chance.
+    """Krippendorff's α: 1 is full agreement, 0 is what chance gives, below 0 is worse than chance.
 
     `low` and `high` bound its 95 % bootstrap interval over groups of units; None where `reason` says why, or
     (`low`, `high` alone) where no interval was asked for.
     """
 
-    value: float | None
-    low: float | None
-    high: float | None
     level: Level
-    units: int  # with at least two ratings; others cannot be paired and are left out
-    raters: int  # with a rating on one of these units
-    ratings: int  # on these units
+    units: int = 0  # with at least two ratings; others cannot be paired and are left out
+    raters: int = 0  # with a rating on one of these units
+    ratings: int = 0  # on these units
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
     reason: str | None = None
 
 
@@ -42,19 +42,19 @@ class Icc:
 
     `one_1`, `two_1`, `three_1` are for one rating, `one_k`, `two_k`, `three_k` for the mean of k of them:
     one-way random, two-way random (absolute agreement: a rater's severity counts as error) and two-way mixed
-    (consistency: it does not). `k` is the harmonic mean of the ratings a unit.
+    (consistency: it does not). `k` is the harmonic mean of the ratings per unit.
     """
 
-    one_1: float | None
-    one_k: float | None
-    two_1: float | None
-    two_k: float | None
-    three_1: float | None
-    three_k: float | None
-    k: float | None
     units: int  # with at least two ratings
     raters: int
     ratings: int
+    one_1: float | None = None
+    one_k: float | None = None
+    two_1: float | None = None
+    two_k: float | None = None
+    three_1: float | None = None
+    three_k: float | None = None
+    k: float | None = None
     reason: str | None = None
 
 
@@ -71,9 +71,9 @@ def krippendorff_alpha(
     D_o is the mean squared distance within units, each unit of m ratings paired with itself m/(m − 1) fold,
     D_e that between all pairable ratings. Distances: nominal 0 or 1; ordinal the number of ratings between
     two values, half of those at the two values counted; interval the difference. `level="interval"` with
-    `samples` > 0 gives a bootstrap interval that draws `groups` (units,) whole (the items that units belong
-    to: the outputs for one source are no independent draws) or single units. ValueError for an interval on
-    another level.
+    `samples` > 0 gives a bootstrap interval that draws whole `groups` (units,), the items that units belong
+    to, as the outputs for one source are not independent; without `groups`, single units. ValueError for an
+    interval on another level.
     """
     table = as_matrix(matrix)
     if samples and level != "interval":
@@ -83,12 +83,12 @@ def krippendorff_alpha(
     known = ~np.isnan(table)
     units, ratings, raters = len(table), int(known.sum()), int(known.any(axis=0).sum())
     if units == 0:
-        return Alpha(None, None, None, level, 0, 0, 0, "no unit has two ratings")
+        return Alpha(level, reason="no unit has two ratings")
     if float(np.ptp(table[known])) <= ROUNDING * float(np.abs(table[known]).max()):
         reason = f"all {ratings} ratings are equal: no disagreement to expect by chance"
-        return Alpha(None, None, None, level, units, raters, ratings, reason)
+        return Alpha(level, units, raters, ratings, reason=reason)
     if level != "interval":
-        return Alpha(_alpha_by_values(table, level), None, None, level, units, raters, ratings)
+        return Alpha(level, units, raters, ratings, _alpha_by_values(table, level))
 
     # what a unit adds to the sums that α is a function of: (units, 4)
     filled = np.where(known, table - np.nanmean(table), 0.0)  # centred: keeps the digits of D_e
@@ -97,7 +97,7 @@ def krippendorff_alpha(
     parts = np.stack([count, total, squares, within], axis=1)
     value = float(_interval_alpha(parts.sum(axis=0)))
     if not samples:
-        return Alpha(value, None, None, level, units, raters, ratings)
+        return Alpha(level, units, raters, ratings, value)
     owner = np.arange(len(pairable)) if groups is None else np.asarray(groups)
     if owner.shape != pairable.shape:
         raise ValueError(f"{owner.shape} groups for {pairable.shape} units")
@@ -105,11 +105,12 @@ def krippendorff_alpha(
     clusters = np.zeros((int(owner.max()) + 1, 4))
     np.add.at(clusters, owner, parts)
     if len(clusters) == 1:
-        return Alpha(value, None, None, level, units, raters, ratings, "only one group: nothing to resample")
+        return Alpha(level, units, raters, ratings, value, reason="only one group: nothing to resample")
     with np.errstate(invalid="ignore", divide="ignore"):
         resampled = _interval_alpha(resampled_sums(clusters, samples, seed))
-    low, high = percentile_interval(resampled[np.isfinite(resampled)])  # not: a resample of equal ratings
-    return Alpha(value, low, high, level, units, raters, ratings)
+    # not finite: a resample of equal ratings
+    low, high = percentile_interval(resampled[np.isfinite(resampled)])
+    return Alpha(level, units, raters, ratings, value, low, high)
 
 
 def _interval_alpha(sums: Array) -> Array:
@@ -147,7 +148,7 @@ def intraclass(matrix: ArrayLike) -> Icc:
     units adjusted for raters and of raters adjusted for units, set equal to their expectations); the one-way
     pair comes from the analysis of variance with unequal groups. For a complete matrix all equal Shrout and
     Fleiss's mean squares. Units with one rating are left out. Negative components are kept: a coefficient
-    below 0 says "no agreement". The two-way ones are None where raters and units cannot be told apart (too
+    below 0 means "no agreement". The two-way ones are None where raters and units cannot be separated (too
     few shared units).
     """
     table = as_matrix(matrix)
@@ -157,7 +158,7 @@ def intraclass(matrix: ArrayLike) -> Icc:
     units, raters, n = len(table), table.shape[1], int(known.sum())
 
     def none(reason: str) -> Icc:
-        return Icc(None, None, None, None, None, None, None, units, raters, n, reason)
+        return Icc(units, raters, n, reason=reason)
 
     if units < 2:
         return none("fewer than two units have two ratings")
@@ -166,33 +167,25 @@ def intraclass(matrix: ArrayLike) -> Icc:
         return none(f"all {n} ratings are equal: nothing to tell units apart")
     x = np.where(known, (table - np.nanmean(table)) / spread, 0.0)  # centred and scaled: keeps the digits
     cells = known.astype(np.float64)
-    of_unit, of_rater = cells.sum(axis=1), cells.sum(axis=0)
-    unit_sums, rater_sums = x.sum(axis=1), x.sum(axis=0)
+    of_unit = cells.sum(axis=1)
+    unit_sums = x.sum(axis=1)
     k = float(units / (1 / of_unit).sum())
     squares, by_unit = float((x**2).sum()), float((unit_sums**2 / of_unit).sum())
 
     within = (squares - by_unit) / (n - units)
-    typical = (n - float((of_unit**2).sum()) / n) / (units - 1)  # ratings a unit, for unequal numbers of them
+    typical = (n - float((of_unit**2).sum()) / n) / (units - 1)  # ratings per unit, where these differ
     between = (by_unit / (units - 1) - within) / typical  # by_unit is about the mean: x is centred
     one_1, one_k = _share(between, within), _share(between, within / k)
 
-    # raters adjusted for units: normal equations with the units absorbed
-    normal = np.diag(of_rater) - cells.T @ (cells / of_unit[:, None])
-    right = rater_sums - cells.T @ (unit_sums / of_unit)
-    effects = np.linalg.lstsq(normal, right, rcond=1e-10)
-    rank, adjusted_raters = int(effects[2]), float(effects[0] @ right)
-    free = n - units - rank
-    adjusted_units = by_unit + adjusted_raters - float((rater_sums**2 / of_rater).sum())
-    reason = None
-    if rank == 0 or free <= 0 or units + rank - raters <= 0:
+    components = _two_way_components(cells, x, squares, by_unit)
+    if components is None:
         reason = "too few units are shared between raters to tell the two apart: one-way coefficients only"
-        return Icc(one_1, one_k, None, None, None, None, k, units, raters, n, reason)
-    residual = (squares - by_unit - adjusted_raters) / free
-    spread_units = n - float((cells / of_rater).sum())
-    spread_raters = n - float((cells / of_unit[:, None]).sum())
-    unit = (adjusted_units - (units + rank - raters) * residual) / spread_units
-    rater = (adjusted_raters - rank * residual) / spread_raters
+        return Icc(units, raters, n, one_1, one_k, k=k, reason=reason)
+    unit, rater, residual = components
     return Icc(
+        units,
+        raters,
+        n,
         one_1,
         one_k,
         two_1=_share(unit, rater + residual),
@@ -200,10 +193,35 @@ def intraclass(matrix: ArrayLike) -> Icc:
         three_1=_share(unit, residual),
         three_k=_share(unit, residual / k),
         k=k,
-        units=units,
-        raters=raters,
-        ratings=n,
     )
+
+
+def _two_way_components(
+    cells: Array, x: Array, squares: float, by_unit: float
+) -> tuple[float, float, float] | None:
+    """The variances of units, raters and residuals; None where units and raters cannot be separated.
+
+    `cells` (units, raters) is 1 where there is a rating, `x` the ratings, 0 elsewhere; `squares` their total
+    sum of squares, `by_unit` that between units.
+    """
+    of_unit, of_rater = cells.sum(axis=1), cells.sum(axis=0)
+    unit_sums, rater_sums = x.sum(axis=1), x.sum(axis=0)
+    (units, raters), n = cells.shape, int(cells.sum())
+    # raters adjusted for units: normal equations with the units absorbed
+    normal = np.diag(of_rater) - cells.T @ (cells / of_unit[:, None])
+    right = rater_sums - cells.T @ (unit_sums / of_unit)
+    effects = np.linalg.lstsq(normal, right, rcond=1e-10)
+    rank, adjusted_raters = int(effects[2]), float(effects[0] @ right)
+    degrees = n - units - rank
+    adjusted_units = by_unit + adjusted_raters - float((rater_sums**2 / of_rater).sum())
+    if rank == 0 or degrees <= 0 or units + rank - raters <= 0:
+        return None
+    residual = (squares - by_unit - adjusted_raters) / degrees
+    spread_units = n - float((cells / of_rater).sum())
+    spread_raters = n - float((cells / of_unit[:, None]).sum())
+    unit = (adjusted_units - (units + rank - raters) * residual) / spread_units
+    rater = (adjusted_raters - rank * residual) / spread_raters
+    return unit, rater, residual
 
 
 def _share(signal: float, noise: float) -> float | None:

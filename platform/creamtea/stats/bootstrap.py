@@ -1,8 +1,9 @@
 """Bootstrap resampling of segments, single and paired, on sufficient statistics.
 
 A corpus metric is a function of the *sum* of a few statistics per segment (BLEU: lengths, matched and
-possible n-grams; a mean of segment scores: score and 1). Resampling therefore never looks at text: the
-sums of all resamples are one matrix product of how often each segment was drawn with the statistics.
+possible n-grams; a mean of segment scores: score and 1). Resampling therefore needs no text: the
+sums of all resamples are a single product of two matrices, how often each segment was drawn and the
+statistics.
 
 The draws, the percentiles and `PairedBootstrap.p_value` are sacreBLEU's (`sacrebleu.significance`, after
 Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation"), equal to the last
@@ -43,8 +44,8 @@ class PairedBootstrap:
 
     `p_value` is sacreBLEU's: the share of resamples in which |difference| exceeds its own mean by more
     than the observed |difference|. Away from zero that is the tail on one side only, chosen after seeing
-    the sign: a rule "p_value < 0.05" cries wolf in about 10 % of comparisons of equal systems.
-    `p_two_sided` counts both tails of the centred difference and keeps the promised 5 %.
+    the sign: the rule "p_value < 0.05" gives a false alarm in about 10 % of comparisons of equal systems.
+    `p_two_sided` counts both tails of the centred difference and keeps to the nominal 5 %.
     """
 
     baseline: float  # mean over seeds of the corpus score
@@ -68,10 +69,10 @@ def resampled_sums(statistics: Array, samples: int = SAMPLES, seed: int = SEED) 
     if n == 0:
         raise ValueError("no segments to resample")
     rng = np.random.default_rng(seed)
-    rows_a_chunk = max(1, _CHUNK_CELLS // n)
+    rows_per_chunk = max(1, _CHUNK_CELLS // n)
     sums = np.empty((samples, statistics.shape[1]))
-    for start in range(0, samples, rows_a_chunk):
-        rows = min(rows_a_chunk, samples - start)
+    for start in range(0, samples, rows_per_chunk):
+        rows = min(rows_per_chunk, samples - start)
         drawn = rng.choice(n, size=(rows, n), replace=True)
         flat = (drawn + np.arange(rows)[:, None] * n).ravel()
         counts = np.bincount(flat, minlength=rows * n).reshape(rows, n)
@@ -151,7 +152,7 @@ def paired_arrays(baseline: Sequence[Array], system: Sequence[Array]) -> list[Ar
 
 
 def _sacrebleu_p_value(differences: Array, delta: float) -> float:
-    """sacreBLEU's definition, but 1 for no difference at all, where it gives 1 / (samples + 1)."""
+    """sacreBLEU's definition, except that no difference at all gives 1, not 1 / (samples + 1)."""
     if delta == 0.0:
         return 1.0
     absolute = np.abs(differences)

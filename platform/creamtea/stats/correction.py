@@ -13,7 +13,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """
     for p in p_values:
         if not 0.0 <= p <= 1.0:
-            raise ValueError(f"{p!r} is no p-value")
+            raise ValueError(f"{p!r} is not a p-value")
     adjusted = [0.0] * len(p_values)
     running = 0.0
     for rank, index in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):

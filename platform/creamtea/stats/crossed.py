@@ -1,8 +1,8 @@
-"""How sure a comparison is when both items and raters were drawn: t intervals for crossed samples.
+"""The uncertainty of a comparison when both items and raters are samples: t intervals for crossed designs.
 
-Ratings of one item are no independent draws, nor are those of one rater. Radiology has the same question
-(several readers, the same cases: "MRMC"), and its answer is followed here. The variance of a mean is what
-raters' own means spread by, plus what raters have in common because they rated the same items (Obuchowski and
+Ratings of one item are not independent, nor are those of one rater. Radiology has the same problem (several
+readers, the same cases: "MRMC"), and its solution is used here. The variance of a mean is the variance of the
+raters' own means, plus what raters have in common because they rated the same items (Obuchowski and
 Rockette 1995, "Hypothesis testing of diagnostic accuracy for multiple readers and multiple tests", Commun.
 Stat. Simul. 24(2), as Hillis 2007 writes it, "A comparison of denominator degrees of freedom methods for
 multiple observer ROC analysis", Stat. Med. 26):
@@ -16,14 +16,14 @@ over cells is the one of two-way clustering (Cameron, Gelbach and Miller 2011, "
 clustering"); it is divided because V_raters, which is centred, misses what all raters share. Where every
 rater rated every item, C is Hillis' estimate by the mean squares, less V_raters/(n − 1).
 
-Few raters say little about how raters differ, and an interval must know that. A bootstrap of items and raters
-does not (95 % intervals covered in 82 % of simulated campaigns with four raters, in 68 % with two), and one
-t with Hillis' degrees of freedom, guessed from the same few raters, not enough (92 % with three, 87 % with
-two). So the critical value is Cochran and Cox's (1950, "Experimental designs"): the mean of the two parts' t
-quantiles, weighted by the parts. It covers in 93.5 to 97.6 % with two to 40 raters, each item rated by one,
-some or all of them, and in up to 99 % where work is shared unevenly, items weigh differently and scores are
-missing (docs/results.md; tests/stats/test_error_rates.py has a part of the simulation). Intervals of few
-raters are wide, as they must be: t is 12.7 with two and 4.3 with three.
+Few raters say little about how raters differ, and an interval must allow for that. A bootstrap of items and
+raters does not (95 % intervals covered in 82 % of simulated campaigns with four raters, in 68 % with two),
+and one t with Hillis' degrees of freedom, guessed from the same few raters, not enough (92 % with three, 87 %
+with two). So the critical value is Cochran and Cox's (1950, "Experimental designs"): the mean of the two
+parts' t quantiles, weighted by the parts. It covers in 93.5 to 97.6 % with two to 40 raters, each item rated
+by one, some or all of them, and in up to 99 % where work is shared unevenly, items weigh differently and
+scores are missing (docs/results.md; tests/stats/test_error_rates.py has a part of the simulation). Intervals
+of few raters are wide, as they must be: t is 12.7 with two and 4.3 with three.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ from creamtea.stats.estimate import OUTWEIGHED, ROUNDING, Array, outweighed, var
 Integers = NDArray[np.int64]
 
 FEW_RATERS = 4  # with fewer, t makes an interval at least twice as wide as many raters would
-_LARGEST_SHARE = 0.99  # of one rater's ratings: beyond, the others' say nothing of how raters differ
-_LEAST_P = 1e-300  # p-values below are given as this
+_MAX_SHARE = 0.99  # of one rater's ratings: above, the others say nothing about how raters differ
+_MIN_P = 1e-300  # smaller p-values are given as this
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class CrossedEstimate:
 
     value: float | None
     standard_error: float | None
-    low: float | None  # 95 %
-    high: float | None
-    low_90: float | None  # to be compared with ±δ
-    high_90: float | None
-    p_value: float | None
+    low: float | None = None  # 95 %
+    high: float | None = None
+    low_90: float | None = None  # to be compared with ±δ
+    high_90: float | None = None
+    p_value: float | None = None
     reason: str | None = None
 
 
@@ -143,7 +143,7 @@ def _compare(item: Integers, rater: Integers, scores: Array, weights: Array) -> 
 
 
 def _without(reason: str, value: float | None = None, error: float | None = None) -> CrossedEstimate:
-    return CrossedEstimate(value, error, None, None, None, None, None, reason)
+    return CrossedEstimate(value, error, reason=reason)
 
 
 @dataclass(frozen=True)
@@ -157,10 +157,10 @@ class _Cells:
     of_rater: Array
 
     def refusal(self) -> str | None:
-        """Why there can be no interval, whatever the scores."""
+        """Why there can be no interval, whatever the scores are; None if there can."""
         if len(self.of_rater) == 1:
             return "one rater: nothing is known of how others would judge"
-        if self.of_rater.max() > _LARGEST_SHARE:
+        if self.of_rater.max() > _MAX_SHARE:
             return "one rater has nearly all ratings: nothing is known of how others would judge"
         if len(self.of_item) == 1:
             return "only one item: no spread over items to judge by"
@@ -214,7 +214,7 @@ class _Spread:
             return self.critical(math.exp(log_alpha)) - t
 
         tails = np.sort(2 * special.stdtr([self.raters_df, self.items_df], -t))
-        low, high = (math.log(max(float(tail), _LEAST_P)) for tail in tails)
+        low, high = (math.log(max(float(tail), _MIN_P)) for tail in tails)
         if excess(low) <= 0:
             return math.exp(low)
         if excess(high) >= 0:

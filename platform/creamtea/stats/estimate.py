@@ -1,4 +1,4 @@
-"""A mean over items with its standard error, for items that may weigh differently.
+"""A mean over items with its standard error; items may have different weights.
 
 Every statistic of human ratings here is a mean over items (of differences, of residuals, of deviations); this
 is the one place that turns it into an interval.
@@ -16,11 +16,11 @@ from scipy import stats
 
 Array = NDArray[np.float64]
 
-# Scores closer than this, relative to the largest, are equal: 3.4 - 3.2 and 2.4 - 2.2 differ in the last
-# digit.
+# Scores closer than this, relative to the largest, count as equal: 3.4 - 3.2 and 2.4 - 2.2 differ in the
+# last digit.
 ROUNDING = 1e-10
 OUTWEIGHED = "one item weighs more than all others together: no spread to judge by"
-_LEAST_ITEMS = 1.5  # items of one weight that would tell as much; two of weights 1 and 0.5
+_MIN_EFFECTIVE_ITEMS = 1.5  # items of equal weight with the same information: two of weights 1 and 0.5
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class MeanEstimate:
     `standard_error`, `df`, `low` and `high` are None where there is no spread to judge by; `reason` says why.
     """
 
-    mean: float | None
-    standard_error: float | None
-    df: float | None
-    low: float | None
-    high: float | None
     confidence: float
     items: int
+    mean: float | None = None
+    standard_error: float | None = None
+    df: float | None = None
+    low: float | None = None
+    high: float | None = None
     reason: str | None = None
 
     def interval(self, confidence: float) -> tuple[float, float] | None:
@@ -59,38 +59,36 @@ def mean_estimate(
     """The mean of values (n,) with its t interval; without weights the textbook's (scipy's `ttest_1samp`).
 
     With weights w (n,), all positive, `variance_of_mean` has the formulas. `scale` is the size of the scores
-    that the values are differences of: what lies below its rounding is no spread. ValueError for values that
-    are not finite or weights that are not positive: callers leave those out.
+    that the values are differences of: a spread below its rounding error counts as none. ValueError for
+    values that are not finite or weights that are not positive: callers leave those out.
     """
     x = np.asarray(values, dtype=np.float64)
     w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=np.float64)
     if x.shape != w.shape or not np.isfinite(x).all() or not (np.isfinite(w) & (w > 0)).all():
         raise ValueError("a mean needs finite values and as many finite, positive weights")
     if len(x) == 0:
-        return MeanEstimate(None, None, None, None, None, confidence, 0, "no items")
-    w = w / w.max()  # of any size: squares and fourth powers stay in range
+        return MeanEstimate(confidence, 0, reason="no items")
+    w = w / w.max()  # keeps squares and fourth powers in range
     mean = float((w * x).sum() / w.sum())
     if len(x) == 1:
-        return MeanEstimate(
-            mean, None, None, None, None, confidence, 1, "only one item: no spread to judge by"
-        )
+        return MeanEstimate(confidence, 1, mean, reason="only one item: no spread to judge by")
     noise = ROUNDING * max(scale, float(np.abs(x).max()))
     if float(np.ptp(x)) <= noise:
         reason = f"the same value on all {len(x)} items: no spread to judge by"
         mean = 0.0 if abs(mean) <= ROUNDING * scale else mean
-        return MeanEstimate(mean, None, None, None, None, confidence, len(x), reason)
+        return MeanEstimate(confidence, len(x), mean, reason=reason)
     if outweighed(w):
-        return MeanEstimate(mean, None, None, None, None, confidence, len(x), OUTWEIGHED)
+        return MeanEstimate(confidence, len(x), mean, reason=OUTWEIGHED)
     variance, df = variance_of_mean(x, w)
     error = math.sqrt(variance)
     half = float(stats.t.ppf(0.5 + confidence / 2, df)) * error
-    return MeanEstimate(mean, error, df, mean - half, mean + half, confidence, len(x))
+    return MeanEstimate(confidence, len(x), mean, error, df, mean - half, mean + half)
 
 
 def outweighed(weights: Array) -> bool:
-    """Whether one of the weights (n,) is so large that the others say nothing of the spread."""
+    """Whether one of the weights (n,) is so large that the others say nothing about the spread."""
     squares = weights**2
-    return float(squares.sum()) ** 2 < _LEAST_ITEMS * float((squares**2).sum())
+    return float(squares.sum()) ** 2 < _MIN_EFFECTIVE_ITEMS * float((squares**2).sum())
 
 
 def variance_of_mean(values: Array, weights: Array) -> tuple[float, float]:
@@ -112,9 +110,9 @@ def variance_of_mean(values: Array, weights: Array) -> tuple[float, float]:
 
 
 def without_rounding(values: Array, scale: float) -> Array:
-    """Values of any shape in which those closer than ROUNDING · scale are one: the smallest of them in size.
+    """The values, but those closer than ROUNDING · scale to each other become the smallest of them in size.
 
-    Those next to 0 are 0; signs and NaN are kept. Nothing else moves: sums stay what they were.
+    Those next to 0 become 0; signs and NaN are kept, and other values do not change.
     """
     flat = values.ravel()
     known = np.flatnonzero(~np.isnan(flat))

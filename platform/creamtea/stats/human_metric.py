@@ -1,7 +1,8 @@
-"""Human scores against a metric's: by segment, by system, and by how sure each is of every pair of systems.
+"""Human scores against a metric's: by segment, by system, and by how certain each is of every pair of
+systems.
 
-All take two matrices (items, systems) of one shape, NaN where an item of a system has no score; only cells
-that both have count. Higher must be better in both: hand in an error metric (TER) with its sign turned.
+All take two matrices (items, systems) of the same shape, NaN where a system has no score for an item; only
+cells with both scores count. Higher must be better in both: pass an error metric (TER) with its sign changed.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from creamtea.stats.bootstrap import SEED
@@ -21,23 +22,24 @@ Grouping = Literal["no-grouping", "group-by-item"]
 Kind = Literal["kendall", "pearson"]
 
 PERMUTATIONS = 1000  # Thompson et al.'s
+NO_SHARED_ITEM = "no two systems share an item with all scores"
 
 
 @dataclass(frozen=True)
 class Correlation:
     """A segment-level correlation in [-1, 1]; None where `reason` says why.
 
-    `groups` are those it is the mean of: 1, or with "group-by-item" the items of which both sides tell at
-    least two systems apart; `groups_left_out` are the items with two systems or more of which one side does
-    not.
+    `groups` is the number of groups that it is the mean of: 1, or with "group-by-item" the items on which
+    both sides distinguish at least two systems. `groups_left_out` counts the items with two systems or more
+    on which one side does not.
     """
 
     kind: Kind
     grouping: Grouping
-    value: float | None
     cells: int
-    groups: int
-    groups_left_out: int
+    value: float | None = None
+    groups: int = 0
+    groups_left_out: int = 0
     reason: str | None = None
 
 
@@ -45,8 +47,8 @@ class Correlation:
 class PairAgreement:
     """A share in [0, 1] over pairs of systems (of systems on an item, for `tie_calibrated_accuracy`)."""
 
-    value: float | None
-    pairs: int
+    pairs: int = 0
+    value: float | None = None
     reason: str | None = None
     threshold: float | None = None  # metric points, of a tie-calibrated accuracy
 
@@ -54,10 +56,10 @@ class PairAgreement:
 def segment_correlation(human: ArrayLike, metric: ArrayLike, kind: Kind, grouping: Grouping) -> Correlation:
     """Kendall's τ-b or Pearson's r over segments.
 
-    "no-grouping": over all cells at once, so that it counts too whether the metric knows hard items.
-    "group-by-item": over the systems of an item, then the mean over items: it counts only how the systems of
-    one item are ordered (Deutsch et al. 2023, "Ties matter"). Items where one side gives all systems the same
-    score have no correlation.
+    "no-grouping": over all cells at once, which also rewards a metric that recognises hard items.
+    "group-by-item": over the systems of an item, then the mean over items, which rewards only the order of
+    the systems on an item (Deutsch et al. 2023, "Ties matter"). Items where one side gives all systems the
+    same score have no correlation.
     """
     ours, theirs = _both(human, metric)
     known = ~np.isnan(ours)
@@ -66,13 +68,13 @@ def segment_correlation(human: ArrayLike, metric: ArrayLike, kind: Kind, groupin
         x, y = ours[known], theirs[known]
         for name, values in (("human", x), ("metric", y)):
             if len(values) < 2:
-                return Correlation(
-                    kind, grouping, None, cells, 0, 0, "fewer than two outputs have both scores"
-                )
+                reason = "fewer than two outputs have both scores"
+                return Correlation(kind, grouping, cells, reason=reason)
             if float(np.ptp(values)) == 0.0:
-                return Correlation(kind, grouping, None, cells, 0, 1, f"all {name} scores are equal")
-        found = stats.kendalltau(x, y) if kind == "kendall" else stats.pearsonr(x, y)
-        return Correlation(kind, grouping, float(found.statistic), cells, 1, 0)
+                reason = f"all {name} scores are equal"
+                return Correlation(kind, grouping, cells, groups_left_out=1, reason=reason)
+        correlation = stats.kendalltau(x, y) if kind == "kendall" else stats.pearsonr(x, y)
+        return Correlation(kind, grouping, cells, float(correlation.statistic), groups=1)
 
     if kind == "kendall":
         x, y = _pair_signs(ours), _pair_signs(theirs)  # (items, pairs)
@@ -87,13 +89,13 @@ def segment_correlation(human: ArrayLike, metric: ArrayLike, kind: Kind, groupin
             for m, s in ((ours, _scale(ours)), (theirs, _scale(theirs)))
         )
     spread = (x**2).sum(axis=1) * (y**2).sum(axis=1)
-    told_apart = spread > 0
-    left_out = int(((known.sum(axis=1) >= 2) & ~told_apart).sum())
-    if not told_apart.any():
+    distinguished = spread > 0
+    left_out = int(((known.sum(axis=1) >= 2) & ~distinguished).sum())
+    if not distinguished.any():
         reason = "no item has two systems that both sides tell apart"
-        return Correlation(kind, grouping, None, cells, 0, left_out, reason)
-    values = (x * y).sum(axis=1)[told_apart] / np.sqrt(spread[told_apart])
-    return Correlation(kind, grouping, float(values.mean()), cells, len(values), left_out)
+        return Correlation(kind, grouping, cells, groups_left_out=left_out, reason=reason)
+    values = (x * y).sum(axis=1)[distinguished] / np.sqrt(spread[distinguished])
+    return Correlation(kind, grouping, cells, float(values.mean()), len(values), left_out)
 
 
 def pairwise_accuracy(human: ArrayLike, metric: ArrayLike) -> PairAgreement:
@@ -102,17 +104,14 @@ def pairwise_accuracy(human: ArrayLike, metric: ArrayLike) -> PairAgreement:
     Each pair is compared on the items that have all four scores. Equal on both sides agrees, equal on one
     does not.
     """
-    ours, theirs = _both(human, metric)
-    differences = _pair_differences(ours), _pair_differences(theirs)
-    known = ~np.isnan(differences[0])
-    usable = known.any(axis=0)
+    differences, known, usable = _usable_pairs(human, metric)
     if not usable.any():
-        return PairAgreement(None, 0, "no two systems share an item with all scores")
+        return PairAgreement(reason=NO_SHARED_ITEM)
     signs = []
-    for scores, matrix in zip(differences, (ours, theirs), strict=True):
+    for scores, matrix in zip(differences, _both(human, metric), strict=True):
         totals = np.where(known, scores, 0.0).sum(axis=0)[usable]
         signs.append(np.sign(without_rounding(totals, _scale(matrix) * len(matrix))))
-    return PairAgreement(float(np.mean(signs[0] == signs[1])), int(usable.sum()))
+    return PairAgreement(int(usable.sum()), float(np.mean(signs[0] == signs[1])))
 
 
 def soft_pairwise_accuracy(
@@ -127,15 +126,12 @@ def soft_pairwise_accuracy(
     the items that have all four scores; people and metric see the same patterns, so that a metric equal to
     people scores 1.
     """
-    ours, theirs = _both(human, metric)
-    differences = _pair_differences(ours), _pair_differences(theirs)
-    known = ~np.isnan(differences[0])
-    usable = known.any(axis=0)
+    differences, known, usable = _usable_pairs(human, metric)
     if not usable.any():
-        return PairAgreement(None, 0, "no two systems share an item with all scores")
+        return PairAgreement(reason=NO_SHARED_ITEM)
     both = np.concatenate([np.where(known, scores, 0.0)[:, usable] for scores in differences], axis=1)
     p_human, p_metric = np.split(_one_sided(both, permutations, seed), 2)
-    return PairAgreement(float(1 - np.abs(p_human - p_metric).mean()), int(usable.sum()))
+    return PairAgreement(int(usable.sum()), float(1 - np.abs(p_human - p_metric).mean()))
 
 
 def _one_sided(differences: Array, permutations: int, seed: int) -> Array:
@@ -161,7 +157,7 @@ def tie_calibrated_accuracy(human: ArrayLike, metric: ArrayLike) -> PairAgreemen
     h, m = _pair_signs(ours), _pair_differences(theirs)
     known = ~np.isnan(m)
     if not known.any():
-        return PairAgreement(None, 0, "no item has two systems with both scores")
+        return PairAgreement(reason="no item has two systems with both scores")
     in_item = known.sum(axis=1)
     weight = np.where(known, 1 / np.maximum(in_item, 1)[:, None], 0.0)[known] / int((in_item > 0).sum())
     people, size = h[known], np.abs(m[known])
@@ -175,7 +171,7 @@ def tie_calibrated_accuracy(human: ArrayLike, metric: ArrayLike) -> PairAgreemen
     if size[0] == 0.0:  # a threshold of 0 calls those equal; there is none below
         thresholds, accuracies = thresholds[1:], accuracies[1:]
     best = int(np.argmax(accuracies >= accuracies.max() - ROUNDING))
-    return PairAgreement(float(accuracies[best]), int(known.sum()), threshold=float(thresholds[best]))
+    return PairAgreement(int(known.sum()), float(accuracies[best]), threshold=float(thresholds[best]))
 
 
 def _both(human: ArrayLike, metric: ArrayLike) -> tuple[Array, Array]:
@@ -187,6 +183,17 @@ def _both(human: ArrayLike, metric: ArrayLike) -> tuple[Array, Array]:
         )
     missing = np.isnan(ours) | np.isnan(theirs)
     return np.where(missing, np.nan, ours), np.where(missing, np.nan, theirs)
+
+
+def _usable_pairs(
+    human: ArrayLike, metric: ArrayLike
+) -> tuple[tuple[Array, Array], NDArray[np.bool_], NDArray[np.bool_]]:
+    """The differences of each pair of systems by people and by the metric (items, pairs), which of them are
+    known, and the pairs that have any (pairs,)."""
+    ours, theirs = _both(human, metric)
+    differences = _pair_differences(ours), _pair_differences(theirs)
+    known = ~np.isnan(differences[0])
+    return differences, known, np.asarray(known.any(axis=0))
 
 
 def _pair_differences(matrix: Array) -> Array:

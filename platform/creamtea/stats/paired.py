@@ -1,8 +1,7 @@
 """Two systems rated on the same items: the difference with its interval, and three tests of it.
 
-Side-by-side ratings are paired: what one item is like for all systems drops out of the difference. An
-unpaired test on such data (Mann-Whitney, as WMT's tables have it) leaves it in and misses most true
-differences.
+Side-by-side ratings are paired: how easy or hard an item is for all systems cancels out of the difference.
+An unpaired test on such data (Mann-Whitney, as in WMT's tables) keeps it and misses most true differences.
 
 All p-values are two-sided and uncorrected; `creamtea.stats.correction.holm` corrects several.
 """
@@ -28,26 +27,26 @@ from creamtea.stats.estimate import (
 from creamtea.stats.randomization import swaps
 
 FLIPS = 10_000
-_EXACT_TIED = 13  # items: where scipy's signed-rank test with ties goes from all sign patterns to the normal
-_EXACT = 16  # items that differ: up to 2^16 sign patterns are all looked at
+_MAX_EXACT_TIED = 13  # items: above, scipy's signed-rank test with ties uses the normal approximation
+_MAX_EXACT = 16  # items that differ: up to 2^16 sign patterns are enumerated
 
 
 @dataclass(frozen=True)
 class TestResult:
-    """A two-sided p-value. `method` says how it was found; `p_value` is None where `reason` says why."""
+    """A two-sided p-value. `method` names the test; `p_value` is None where `reason` says why."""
 
     __test__ = False  # pytest: not a test class
 
-    p_value: float | None
-    statistic: float | None
     method: str
+    p_value: float | None = None
+    statistic: float | None = None
     reason: str | None = None
 
 
 @dataclass(frozen=True)
 class PairedComparison:
-    """system − baseline in points of the scale; `items` were rated for both, `left_out` were not (or weigh
-    0).
+    """system − baseline in points of the scale; `items` were rated for both, `left_out` were not or
+    have weight 0.
 
     `low` and `high` bound the 95 % paired-t interval. Where `t_test.reason` is set they are None.
     """
@@ -107,10 +106,7 @@ def compare_paired(
         t_test=_t_test(estimate, weighted),
         signed_rank=(
             TestResult(
-                None,
-                None,
-                "signed-rank",
-                "the items weigh differently; the signed-rank test takes no weights",
+                "signed-rank", reason="the items weigh differently; the signed-rank test takes no weights"
             )
             if weighted
             else signed_rank(differences)
@@ -128,8 +124,8 @@ def _deviation(differences: Array) -> float | None:
 def _t_test(estimate: MeanEstimate, weighted: bool) -> TestResult:
     method = "weighted paired t" if weighted else "paired t"
     if estimate.mean is None or estimate.standard_error is None:
-        return TestResult(None, None, method, estimate.reason)
-    return TestResult(estimate.t_test(), estimate.mean / estimate.standard_error, method)
+        return TestResult(method, reason=estimate.reason)
+    return TestResult(method, estimate.t_test(), estimate.mean / estimate.standard_error)
 
 
 def signed_rank(differences: Array) -> TestResult:
@@ -139,22 +135,22 @@ def signed_rank(differences: Array) -> TestResult:
     scipy's `wilcoxon(zero_method="pratt", method="auto")`: exact up to 50 items without zeros and ties; with
     zeros or ties (the rule on a scale of 26 values) all sign patterns up to 13 items, above that the normal
     approximation with the variance corrected for ties and zeros, without continuity correction. Equal
-    differences must be equal to the last bit (`without_rounding`).
+    differences must be exactly equal (`without_rounding`).
     """
     n, zeros = len(differences), int(np.sum(differences == 0))
     if n == 0:
-        return TestResult(None, None, "signed-rank", "no items")
+        return TestResult("signed-rank", reason="no items")
     if zeros == n:
-        return TestResult(None, None, "signed-rank", f"no difference on any of the {n} items")
+        return TestResult("signed-rank", reason=f"no difference on any of the {n} items")
     tied = zeros > 0 or len(np.unique(np.abs(differences))) < n
-    if tied and n <= _EXACT_TIED:
+    if tied and n <= _MAX_EXACT_TIED:
         # scipy's value by its definition: its own enumeration takes seconds
         ranks = np.sign(differences) * stats.rankdata(np.abs(differences))
         statistic = min(float(ranks[ranks > 0].sum()), float(-ranks[ranks < 0].sum()))
-        return TestResult(sign_flip(ranks).p_value, statistic, "signed-rank, exact")
+        return TestResult("signed-rank, exact", sign_flip(ranks).p_value, statistic)
     method = "signed-rank, normal approximation" if tied or n > 50 else "signed-rank, exact"
-    found = stats.wilcoxon(differences, zero_method="pratt", method="auto")
-    return TestResult(float(found.pvalue), float(found.statistic), method)
+    wilcoxon = stats.wilcoxon(differences, zero_method="pratt", method="auto")
+    return TestResult(method, float(wilcoxon.pvalue), float(wilcoxon.statistic))
 
 
 def sign_flip(differences: Array, flips: int = FLIPS, seed: int = SEED) -> TestResult:
@@ -162,24 +158,25 @@ def sign_flip(differences: Array, flips: int = FLIPS, seed: int = SEED) -> TestR
 
     If the two systems were equal, each item's difference could as well have come with the other sign. The
     p-value is the share of sign patterns whose |sum| is at least the observed: of all patterns where at most
-    16 items differ, else (found + 1)/(flips + 1) of seeded random patterns (Phipson and Smyth 2010).
+    16 items differ, else (count + 1)/(flips + 1) of seeded random patterns (Phipson and Smyth 2010).
     `statistic` is the sum.
     """
     differing = differences[differences != 0]
     n = len(differing)
     if len(differences) == 0:
-        return TestResult(None, None, "sign flip", "no items")
+        return TestResult("sign flip", reason="no items")
     if n == 0:
-        return TestResult(None, 0.0, "sign flip", f"no difference on any of the {len(differences)} items")
+        reason = f"no difference on any of the {len(differences)} items"
+        return TestResult("sign flip", statistic=0.0, reason=reason)
     observed = float(differing.sum())
-    least = abs(observed) - ROUNDING * float(np.abs(differing).sum())  # ties count as found
-    if n <= _EXACT:
+    threshold = abs(observed) - ROUNDING * float(np.abs(differing).sum())  # ties count
+    if n <= _MAX_EXACT:
         sums = np.array([differing[0]])  # the other half of the patterns are these with all signs turned
         for value in differing[1:]:
             sums = np.concatenate([sums + value, sums - value])
-        return TestResult(float(np.mean(np.abs(sums) >= least)), observed, "sign flip, exact")
-    found = 0
+        return TestResult("sign flip, exact", float(np.mean(np.abs(sums) >= threshold)), observed)
+    count = 0
     for turned in swaps(n, flips, seed):
         sums = observed - 2 * (turned @ differing)
-        found += int(np.sum(np.abs(sums) >= least))
-    return TestResult((found + 1) / (flips + 1), observed, f"sign flip, {flips} random patterns")
+        count += int(np.sum(np.abs(sums) >= threshold))
+    return TestResult(f"sign flip, {flips} random patterns", (count + 1) / (flips + 1), observed)

@@ -1,9 +1,10 @@
 """Latency percentiles with intervals over repetitions.
 
 A repetition times every sentence once. Its percentile is taken over the sentences; the repetitions'
-percentiles are then summarised by their median (a machine's hiccups are outliers, always on one side),
+percentiles are then summarised by their median (a machine's disturbances are outliers, always on one side),
 with a percentile bootstrap over repetitions. The interval says how well the percentile *of these
-sentences on this machine* is known, as in Domhan et al. 2022 (Table 5), not how other sentences would do.
+sentences on this machine* is known, as in Domhan et al. 2022 (Table 5), not how fast other sentences would
+be.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The median of values that come in groups: positions in sentences, say."""
+"""The median of values that come in groups, such as positions in sentences."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from creamtea.stats.percentiles import MedianInterval
 
 
 def pooled_median(groups: Sequence[Array], samples: int = SAMPLES, seed: int = SEED) -> MedianInterval:
-    """The lower median of all values, with a 95 % bootstrap interval over groups: values of one sentence are
-    no independent draws. ValueError for no values."""
+    """The lower median of all values, with a 95 % bootstrap interval over groups: values of one sentence
+    are not independent. ValueError for no values."""
     values = np.concatenate([np.asarray(group, dtype=np.float64) for group in groups] or [np.zeros(0)])
     if len(values) == 0:
         raise ValueError("no values to take a median of")
@@ -23,16 +23,16 @@ def pooled_median(groups: Sequence[Array], samples: int = SAMPLES, seed: int = S
         weighted_median(values, np.bincount(drawn, minlength=len(groups))[owner])
         for drawn in (rng.choice(len(groups), size=len(groups)) for _ in range(samples))
     ]
-    found = np.array([median for median in medians if median is not None])  # None: only empty groups drawn
-    low, high = percentile_interval(found)
+    # None: only empty groups were drawn
+    low, high = percentile_interval(np.array([median for median in medians if median is not None]))
     middle = weighted_median(values, np.ones(len(values), dtype=np.int64))
     assert middle is not None
     return MedianInterval(middle, low, high)
 
 
 def weighted_median(values: Array, times: np.typing.NDArray[np.int64]) -> float | None:
-    """Of ascending values (n,), each counted so many times (n,); of two in the middle the lower one. None
-    where nothing is counted."""
+    """Of ascending values (n,), each counted `times` (n,); the lower of two in the middle. None where nothing
+    is counted."""
     before = np.cumsum(times)
     if before[-1] == 0:
         return None

@@ -1,10 +1,10 @@
-"""How many items a comparison needs: power of the paired t-test, to be known before a campaign is launched.
+"""How many items a comparison needs: the power of the paired t-test, for planning a campaign.
 
-Everything follows from the standard deviation of the items' differences between two systems, in points. Best
-from a pilot; else `default_deviation`: the 95 % paired-t intervals in Table 5 of Domhan et al. 2022 (200 to
-350 items, two raters, four systems side by side on 1–6) have half-widths of 1.7 to 2.6 % of the baseline's
-mean, and sd = half-width · √n / t is 15 to 19 % of it. The table does not print that mean; were it 4.5
-points, the sd would be 0.7 to 0.9 points, 14 to 17 % of the scale's range of 5 points.
+Everything follows from the standard deviation of the items' differences between two systems, in points, best
+taken from a pilot; else `default_deviation`: the 95 % paired-t intervals in Table 5 of Domhan et al. 2022
+(200 to 350 items, two raters, four systems side by side on 1–6) have half-widths of 1.7 to 2.6 % of the
+baseline's mean, and sd = half-width · √n / t is 15 to 19 % of it. The table does not print that mean; were it
+4.5 points, the sd would be 0.7 to 0.9 points, 14 to 17 % of the scale's range of 5 points.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from scipy import stats
 
 ALPHA = 0.05
 POWER = 0.8
-MOST_ITEMS = 1_000_000
+MAX_ITEMS = 1_000_000
 _RANGE_SHARE = 0.16
 
 
@@ -25,7 +25,7 @@ _RANGE_SHARE = 0.16
 class Plan:
     """What n items can show of a true difference, all in points of the scale.
 
-    `half_width` is that of the 95 % interval to expect (None for one item); `items_needed` reach the power
+    `half_width` is that of the expected 95 % interval (None for one item); `items_needed` reaches the power
     asked for (None: more than a million).
     """
 
@@ -38,16 +38,15 @@ class Plan:
 
 
 def default_deviation(lowest: float, highest: float) -> float:
-    """The sd of items' differences to plan with where there is no pilot: 16 % of the range of a rating scale,
-    in
-    points (0.8 on 1–6, 16 on 0–100). Not for preferences: `preference_deviation`."""
+    """The sd of items' differences to plan with if there is no pilot: 16 % of the range of a rating
+    scale, in points (0.8 on 1–6, 16 on 0–100). Not for preferences: `preference_deviation`."""
     return _RANGE_SHARE * (highest - lowest)
 
 
 def preference_deviation(same: float = 0.5) -> float:
     """The sd of the differences −2, 0 and 2 of single preferences, in points, where neither side wins.
 
-    `same` is the share of items called the same: sd = 2·√(1 − same), 1.41 for half of them.
+    `same` is the share of items judged the same: sd = 2·√(1 − same), 1.41 for half of them.
     """
     if not 0.0 <= same < 1.0:
         raise ValueError(f"a share of ties is at least 0 and below 1, not {same}")
@@ -55,7 +54,7 @@ def preference_deviation(same: float = 0.5) -> float:
 
 
 def plan(items: int, difference: float, deviation: float, power: float = POWER, alpha: float = ALPHA) -> Plan:
-    """Power of a two-sided paired t-test on n items for a true difference, and the items it would take."""
+    """The power of a two-sided paired t-test on n items for a true difference, and the items needed."""
     return Plan(
         items=items,
         deviation=deviation,
@@ -80,7 +79,7 @@ def power_of(
     shift = abs(difference) * math.sqrt(items) / deviation
     critical = float(stats.t.ppf(1 - alpha / (2 if two_sided else 1), items - 1))
     power = float(stats.nct.sf(critical, items - 1, shift))
-    if two_sided and shift < 5:  # beyond, the wrong side is out of reach (and its tail no number)
+    if two_sided and shift < 5:  # above, the wrong side is out of reach (and scipy's tail is NaN)
         power += float(stats.nct.cdf(-critical, items - 1, shift))
     return min(1.0, power)
 
@@ -92,7 +91,7 @@ def items_needed(
     _check(deviation)
     if difference == 0.0:
         return None
-    return _fewest(lambda n: power_of(n, difference, deviation, alpha, two_sided), power)
+    return _smallest_n(lambda n: power_of(n, difference, deviation, alpha, two_sided), power)
 
 
 def expected_half_width(items: int, deviation: float) -> float | None:
@@ -130,18 +129,18 @@ def items_for_equivalence(
     _check(deviation)
     if abs(difference) >= delta:
         return None
-    return _fewest(lambda n: equivalence_power(n, difference, delta, deviation, alpha), power)
+    return _smallest_n(lambda n: equivalence_power(n, difference, delta, deviation, alpha), power)
 
 
-def _fewest(power_with: Callable[[int], float], power: float) -> int | None:
+def _smallest_n(power_with: Callable[[int], float], power: float) -> int | None:
     """The smallest n in 2 … a million with power_with(n) ≥ power, which rises with n."""
     if not 0.0 < power < 1.0:
-        raise ValueError(f"a power lies between 0 and 1, not {power}")
+        raise ValueError(f"a power must be between 0 and 1, not {power}")
     high = 2
     while power_with(high) < power:
-        if high == MOST_ITEMS:
+        if high == MAX_ITEMS:
             return None
-        high = min(2 * high, MOST_ITEMS)
+        high = min(2 * high, MAX_ITEMS)
     low = high // 2  # too few, or 1
     while high - low > 1:
         middle = (low + high) // 2

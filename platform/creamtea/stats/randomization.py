@@ -5,10 +5,10 @@ segment. A trial swaps them on a random half of the segments; the p-value is the
 difference is at least the observed one. As in `creamtea.stats.bootstrap`, the sums of all trials are one
 matrix product.
 
-The draws are sacreBLEU's (`sacrebleu.significance`), and so is the p-value to the last digit, but for ties:
-sacreBLEU counts a trial only if its difference is *above* the observed one. Where two systems differ in few
-segments (a vocabulary selection that changes three outputs of a test set), many trials repeat the observed
-difference exactly, and sacreBLEU's p-value is near 0 for what chance gives in every fourth trial.
+The draws are sacreBLEU's (`sacrebleu.significance`), and so is the p-value, to the last digit, except for
+ties: sacreBLEU counts a trial only if its difference is *above* the observed one. Where two systems differ in
+few segments (a vocabulary selection that changes three outputs of a test set), many trials repeat the
+observed difference exactly, and sacreBLEU's p-value is near 0 for what chance gives in every fourth trial.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from creamtea.stats.bootstrap import SEED, Array, ScoreFunction, paired_arrays
 
 TRIALS = 10_000
-_CHUNK_CELLS = 400_000  # swaps held at once: 3 MB, which a processor's cache takes
+_CHUNK_CELLS = 400_000  # swaps held at once: 3 MB, which fits into a processor's cache
 _TIE = 1e-9  # differences closer than this, relative to the scores, are the same one, summed otherwise
 
 
@@ -58,25 +58,25 @@ def paired_randomization(
     our_sums, their_sums = ours.sum(axis=0), theirs.sum(axis=0)
     our_scores, their_scores = score(our_sums), score(their_sums)
     observed = abs(float(our_scores.mean() - their_scores.mean()))
-    least = observed - _TIE * float(np.abs([our_scores, their_scores]).max())
+    threshold = observed - _TIE * float(np.abs([our_scores, their_scores]).max())
     exceeding = 0
     for swapped in swaps(n, trials, seed):
         moved = (swapped @ gain).reshape(-1, *our_sums.shape)
         differences = (score(our_sums + moved) - score(their_sums - moved)).mean(axis=-1)
-        exceeding += int(np.sum(np.abs(differences) >= least))
+        exceeding += int(np.sum(np.abs(differences) >= threshold))
     return PairedRandomization((exceeding + 1) / (trials + 1), trials, seed)
 
 
 def swaps(n: int, trials: int, seed: int) -> Iterator[Array]:
     """(rows, n) of 0 and 1, together (trials, n): `default_rng(seed).integers(2, …, dtype=bool)`.
 
-    NumPy takes 32 such draws from a random number, the lowest bit first: whole numbers in a chunk give what
-    one call would, and unpacking them takes a third of the time that `integers` does.
+    NumPy takes 32 such draws from each random number, the lowest bit first, so chunks of whole numbers give
+    the same draws as one call. Unpacking them takes a third of the time of `integers`.
     """
     rng = np.random.default_rng(seed)
-    rows_a_chunk = max(1, _CHUNK_CELLS // (32 * n)) * 32
-    for start in range(0, trials, rows_a_chunk):
-        rows = min(rows_a_chunk, trials - start)
+    rows_per_chunk = max(1, _CHUNK_CELLS // (32 * n)) * 32
+    for start in range(0, trials, rows_per_chunk):
+        rows = min(rows_per_chunk, trials - start)
         drawn = np.frombuffer(rng.bytes(4 * math.ceil(rows * n / 32)), dtype=np.uint8)
         bits = np.unpackbits(drawn, count=rows * n, bitorder="little")
         yield bits.reshape(rows, n).astype(np.float64)

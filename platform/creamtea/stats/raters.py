@@ -1,7 +1,7 @@
-"""Single raters against the others: severity and leave-one-out correlation; and where raters disagree most.
+"""Each rater against the others: severity and leave-one-out correlation; and where raters disagree most.
 
-An output is what is scored: an item's text of one system. The others of a rater on an output are all who
-rated it too, each counting alike.
+An output is what is scored: the text of one system for an item. A rater's others on an output are all who
+rated it too, with equal weight.
 """
 
 from __future__ import annotations
@@ -19,27 +19,28 @@ from creamtea.stats.estimate import ROUNDING, Array, MeanEstimate, mean_estimate
 
 @dataclass(frozen=True)
 class RaterAgreement:
-    """One rater against the others, on the `outputs` that someone else rated too.
+    """One rater against the others, on the `outputs` that somebody else rated too.
 
     `severity` is the mean of (the rater's score − the others' mean), in points: below 0 a severe rater, above
     0 a mild one, with its 95 % t interval over items. `correlation` is Pearson's r of the two with its 95 %
     Fisher interval; None where `correlation_reason` says why. `constant`: the rater gave all those outputs
-    one score, while the others told them apart.
+    the same score, while the others did not.
     """
 
     rater: int
     outputs: int
     severity: MeanEstimate
-    correlation: float | None
-    correlation_low: float | None
-    correlation_high: float | None
+    correlation: float | None = None
+    correlation_low: float | None = None
+    correlation_high: float | None = None
     correlation_reason: str | None = None
     constant: bool = False
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How far the ratings of one output lie apart, points; `deviation` is their sample standard deviation."""
+    """How far apart the ratings of one output are, in points; `deviation` is their sample standard
+    deviation."""
 
     output: int  # row of the matrix
     ratings: int
@@ -59,8 +60,8 @@ def rater_agreement(
     """Each of `raters` against the others, from ratings (n,): who, which output (a row of `items`), points.
 
     `items` (outputs,) names the item that each output belongs to: deviations are averaged within an item
-    first, for the outputs for one source are no independent draws. With `counting`, the others are these
-    raters only (the excluded are compared with those who count). ValueError for vectors of other lengths.
+    first, as the outputs for one source are not independent. With `counting`, the others are only these
+    raters (excluded raters are compared with those who count). ValueError for vectors of other lengths.
     """
     who, what, owner = np.asarray(rater), np.asarray(output, dtype=np.int64), np.asarray(items)
     points = np.asarray(score, dtype=np.float64)
@@ -69,15 +70,15 @@ def rater_agreement(
     counts = np.ones(who.shape, bool) if counting is None else np.isin(who, list(counting))
     totals = np.bincount(what[counts], points[counts], minlength=len(owner))
     many = np.bincount(what[counts], minlength=len(owner))
-    found = []
-    for one in raters:
-        own = who == one
+    agreements = []
+    for each in raters:
+        own = who == each
         here, mine, itself = what[own], points[own], counts[own]  # a rater's own score is left out
         theirs = many[here] - itself
         shared = theirs > 0
         others = (totals[here] - itself * mine)[shared] / theirs[shared]
-        found.append(_against(one, mine[shared], others, owner[here[shared]]))
-    return found
+        agreements.append(_against(each, mine[shared], others, owner[here[shared]]))
+    return agreements
 
 
 def _against(rater: int, own: Array, others: Array, items: Array) -> RaterAgreement:
@@ -87,7 +88,7 @@ def _against(rater: int, own: Array, others: Array, items: Array) -> RaterAgreem
     severity = mean_estimate(deviations, scale=scale)
 
     def none(reason: str, constant: bool = False) -> RaterAgreement:
-        return RaterAgreement(rater, len(own), severity, None, None, None, reason, constant)
+        return RaterAgreement(rater, len(own), severity, correlation_reason=reason, constant=constant)
 
     if len(own) < 3:
         return none(f"{len(own)} outputs rated by this rater and another: a correlation needs three")
@@ -98,14 +99,14 @@ def _against(rater: int, own: Array, others: Array, items: Array) -> RaterAgreem
     pearson = stats.pearsonr(own, others)
     r = float(pearson.statistic)
     if len(own) == 3:  # Fisher's interval has n − 3 in its denominator
-        return RaterAgreement(rater, 3, severity, r, None, None, "no interval for three outputs")
+        return RaterAgreement(rater, 3, severity, r, correlation_reason="no interval for three outputs")
     low, high = pearson.confidence_interval()
     return RaterAgreement(rater, len(own), severity, r, float(low), float(high))
 
 
 def largest_spread(matrix: ArrayLike, limit: int = 20) -> list[Spread]:
-    """The outputs of a matrix (outputs, raters), NaN where missing, whose ratings lie furthest apart: by
-    deviation, then range, then row. Those without two different ratings are left away."""
+    """The outputs of a matrix (outputs, raters), NaN where missing, whose ratings are furthest apart, by
+    deviation, then range, then row. Those without two different ratings are omitted."""
     table = as_matrix(matrix)
     rows = np.flatnonzero((~np.isnan(table)).sum(axis=1) > 1)
     given = table[rows]

@@ -7,7 +7,7 @@ R = 100 · mean(x_s) / mean(x_b), with two 95 % intervals:
 - `delta`: e_i = x_si − (R/100) · x_bi, half-width 100 · t · sd(e) / (√n · mean(x_b)). The delta method's; it
   lets the baseline's mean be an estimate too.
 
-A ratio depends on where the scale's zero lies (1–6 renamed 0–5 gives other per cents): show the raw means
+A ratio depends on the zero of the scale (1–6 renamed to 0–5 gives other percentages): show the raw means
 beside it.
 """
 
@@ -25,8 +25,8 @@ from creamtea.stats.estimate import aligned, complete, mean_estimate
 class RatioInterval:
     """The bounds in per cent of the baseline; None where `reason` says why."""
 
-    low: float | None
-    high: float | None
+    low: float | None = None
+    high: float | None = None
     reason: str | None = None
 
 
@@ -45,8 +45,8 @@ class Ratio:
 
 
 def baseline_ratio(baseline: ArrayLike, system: ArrayLike, weights: ArrayLike | None = None) -> Ratio:
-    """The ratio of item means (n,), NaN where an item has no rating; items missing on either side are left
-    out.
+    """The ratio of item means (n,), NaN where an item has no rating; items missing on either side are
+    left out.
 
     A baseline whose mean is not above 0 has no ratio: `percent` is None with a reason. ValueError as in
     `compare_paired`.
@@ -54,11 +54,11 @@ def baseline_ratio(baseline: ArrayLike, system: ArrayLike, weights: ArrayLike | 
     (base, ours), kept_weights, left_out = complete(aligned(baseline, system), weights)
     n = len(base)
     if n == 0:
-        return _none("no items", None, None, 0, left_out)
+        return _none("no items", left_out)
     base_mean = float(np.average(base, weights=kept_weights))
     our_mean = float(np.average(ours, weights=kept_weights))
     if base_mean <= 0:
-        return _none("the baseline's mean is not above 0: no ratio to it", base_mean, our_mean, n, left_out)
+        return _none("the baseline's mean is not above 0: no ratio to it", left_out, n, base_mean, our_mean)
     equal_weights = None if np.ptp(kept_weights) == 0 else kept_weights
     scale = float(np.abs([base, ours]).max())
     share = our_mean / base_mean
@@ -66,7 +66,7 @@ def baseline_ratio(baseline: ArrayLike, system: ArrayLike, weights: ArrayLike | 
     residuals = mean_estimate(ours - share * base, equal_weights, scale=scale)  # their mean is 0
     percent = 100 * share
     paired_t, delta = (
-        RatioInterval(None, None, estimate.reason)
+        RatioInterval(reason=estimate.reason)
         if estimate.low is None or estimate.high is None
         else RatioInterval(offset + 100 * estimate.low / base_mean, offset + 100 * estimate.high / base_mean)
         for estimate, offset in ((points, 100.0), (residuals, percent))
@@ -75,7 +75,11 @@ def baseline_ratio(baseline: ArrayLike, system: ArrayLike, weights: ArrayLike | 
 
 
 def _none(
-    reason: str, baseline_mean: float | None, system_mean: float | None, items: int, left_out: int
+    reason: str,
+    left_out: int,
+    items: int = 0,
+    baseline_mean: float | None = None,
+    system_mean: float | None = None,
 ) -> Ratio:
-    missing = RatioInterval(None, None, reason)
+    missing = RatioInterval(reason=reason)
     return Ratio(None, missing, missing, baseline_mean, system_mean, items, left_out, reason)

@@ -1,17 +1,18 @@
 """One verdict for a pair of systems: better, worse, no difference larger than δ, or undecided.
 
-"Not significant" alone says nothing: it may be that the two are alike, or that there were too few items to
-tell. Two one-sided t-tests at 5 % (TOST, Schuirmann 1987: the 90 % interval lies inside ±δ) show the first;
-otherwise the verdict is "undecided", with the number of items that would decide it.
+"Not significant" alone says nothing: the two may be alike, or there may have been too few items to tell. Two
+one-sided t-tests at 5 % (TOST, Schuirmann 1987: the 90 % interval lies inside ±δ) show the first; otherwise
+the verdict is "undecided", with the number of items that would decide it.
 
-A paired test over items speaks of the raters who took part. The verdict has to hold for other raters as well:
-the test and the interval that take raters as drawn, too (stats/crossed.py), must say the same. Two or three
-raters seldom get that far, for they say little about how raters differ, and one rater never does.
+A paired test over items is about the raters who took part. The verdict must hold for other raters as well:
+the test and the interval that treat raters as a sample, too (stats/crossed.py), must agree. With two or three
+raters they seldom do, as these say little about how raters differ; with one rater they never do.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -31,23 +32,23 @@ class Outcome(StrEnum):
 class Verdict:
     """What a comparison says of the system against the baseline, in points of the scale.
 
-    `within_delta`: the equivalence test passed, for other raters too. It may go with better or worse: a
-    difference that is real, and smaller than δ. `items_needed` is the total that would decide an undecided
-    pair at power 0.8, were the observed difference the true one (None: more than a million, or nothing to
-    plan with), `reason` why there is no interval. `for_these_raters` is what the items alone decide where
-    raters are too few, or differ too much, to say it of others: the outcome is then undecided, and raters are
-    what it lacks.
+    `within_delta`: the equivalence test passed, for other raters too. The outcome may still be better or
+    worse: a difference that is real, but smaller than δ. `items_needed` is the total that would decide an
+    undecided pair at power 0.8, were the observed difference the true one (None: more than a million, or
+    nothing to plan with), `reason` why there is no interval. `for_these_raters` is what the items alone
+    decide where raters are too few, or differ too much, to say it of others: the outcome is then undecided
+    for want of raters.
     """
 
     outcome: Outcome
-    difference: float | None
-    low: float | None  # 90 %, to be compared with ±δ
-    high: float | None
-    p_value: float | None  # the one that decided: as handed in, or the comparison's own
     delta: float
-    within_delta: bool
-    items: int
-    items_needed: int | None
+    difference: float | None = None
+    low: float | None = None  # 90 %, to be compared with ±δ
+    high: float | None = None
+    p_value: float | None = None  # the one that decided: as given, or the comparison's own
+    within_delta: bool = False
+    items: int = 0
+    items_needed: int | None = None
     reason: str | None = None
     for_these_raters: Outcome | None = None
 
@@ -62,29 +63,24 @@ def judge(
 ) -> Verdict:
     """The verdict on a comparison for a margin δ > 0 in points.
 
-    `p_value` is what the test that was registered gave, corrected by Holm where there are several
-    comparisons; left out, the paired t-test's own. `comparisons` (their number) plans at 5 % / comparisons,
-    Holm's hardest step.
+    `p_value` is that of the registered test, corrected by Holm where there are several comparisons; by
+    default the paired t-test's. `comparisons` is their number: items are planned at 5 % / comparisons, Holm's
+    strictest step.
 
-    `crossed` is the same comparison with raters drawn too, `crossed_p` its corrected p-value (left out, its
-    own). Better and worse need that to be below 5 % as well, no larger difference its 90 % interval inside
-    ±δ. Where no rating of several raters deviates it decides nothing; where it has no interval for another
-    reason (one rater, say), nothing can be said of other raters. Left out, the verdict is of these raters.
+    `crossed` is the same comparison with raters as a sample, too, `crossed_p` its corrected p-value (by
+    default its own). Better and worse need that to be below 5 % as well, no larger difference its 90 %
+    interval inside ±δ. Where no rating of several raters deviates it decides nothing; where it has no
+    interval for another reason (one rater, say), nothing can be said of other raters. Without `crossed` the
+    verdict is about these raters only.
 
     Where all differences are the same value there is no t. Then the signs decide: p is the sign-flip test's,
     and the difference lies within δ where it does and n items on one side of δ have a chance of at most 5 %
     under a median of δ: 0.5ⁿ ≤ 0.05, five items.
     """
-    if not (math.isfinite(delta) and delta > 0):
-        raise ValueError(f"δ must be above 0 points, not {delta}")
-    for p in (p_value, crossed_p):
-        if p is not None and not 0.0 <= p <= 1.0:
-            raise ValueError(f"{p!r} is no p-value")
-    if comparisons < 1:
-        raise ValueError(f"{comparisons} comparisons")
+    _check(delta, (p_value, crossed_p), comparisons)
     estimate, n = comparison.estimate, comparison.items
     if estimate.mean is None:
-        return Verdict(Outcome.UNDECIDED, None, None, None, None, delta, False, 0, None, estimate.reason)
+        return Verdict(Outcome.UNDECIDED, delta, reason=estimate.reason)
     difference = estimate.mean
     interval = estimate.interval(0.90)
     if interval is not None:
@@ -107,17 +103,27 @@ def judge(
     low, high = interval if interval is not None else (None, None)
     return Verdict(
         outcome,
+        delta,
         difference,
         low,
         high,
         p,
-        delta,
-        within,
-        n,
-        needed,
-        estimate.reason,
-        these if held_back else None,
+        within_delta=within,
+        items=n,
+        items_needed=needed,
+        reason=estimate.reason,
+        for_these_raters=these if held_back else None,
     )
+
+
+def _check(delta: float, p_values: Iterable[float | None], comparisons: int) -> None:
+    if not (math.isfinite(delta) and delta > 0):
+        raise ValueError(f"δ must be above 0 points, not {delta}")
+    for p in p_values:
+        if p is not None and not 0.0 <= p <= 1.0:
+            raise ValueError(f"{p!r} is not a p-value")
+    if comparisons < 1:
+        raise ValueError(f"there must be at least one comparison, not {comparisons}")
 
 
 def _outcome(differs: bool, within: bool, difference: float) -> Outcome:
@@ -129,26 +135,26 @@ def _outcome(differs: bool, within: bool, difference: float) -> Outcome:
 def _for_other_raters(
     crossed: CrossedComparison | None, p_value: float | None, delta: float
 ) -> tuple[bool, bool]:
-    """Whether, with raters drawn too, there is a difference, and none larger than δ."""
+    """Whether, with raters as a sample too, there is a difference, and none larger than δ."""
     if crossed is None:
         return True, True
-    found = crossed.difference
+    difference = crossed.difference
     if crossed.raters < 2:
         return False, False
-    if found.standard_error == 0.0:
+    if difference.standard_error == 0.0:
         return True, True
-    p = found.p_value if p_value is None else p_value
-    if p is None or found.low_90 is None or found.high_90 is None:
+    p = difference.p_value if p_value is None else p_value
+    if p is None or difference.low_90 is None or difference.high_90 is None:
         return False, False
-    return p < ALPHA, -delta < found.low_90 and found.high_90 < delta
+    return p < ALPHA, -delta < difference.low_90 and difference.high_90 < delta
 
 
 def _needed(comparison: PairedComparison, delta: float, comparisons: int) -> int | None:
-    """The fewer of the items that show the observed difference and those that show it is below δ."""
+    """How many items would show the observed difference, or that it is below δ: the smaller number."""
     estimate = comparison.estimate
     if estimate.mean is None or estimate.standard_error is None:
         return None
-    deviation = estimate.standard_error * math.sqrt(comparison.items)  # of an item, its weight taken in
+    deviation = estimate.standard_error * math.sqrt(comparison.items)  # of an item, including its weight
     candidates = (
         items_needed(estimate.mean, deviation, POWER, ALPHA / comparisons),
         items_for_equivalence(estimate.mean, delta, deviation, POWER, ALPHA),

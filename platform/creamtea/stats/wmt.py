@@ -32,39 +32,38 @@ class WmtSystem:
     """A row of the table. `raw` and `z` are means over segments of the means over a segment's ratings."""
 
     position: int
-    raw: float | None  # points; None for a system without ratings, which has no rank either
-    z: float | None
-    segments: int
-    wins: int
-    losses: int
-    rank_low: int | None  # losses + 1
-    rank_high: int | None  # systems − wins
-    cluster: int | None  # 1 is the best
+    raw: float | None = None  # points; None for a system without ratings, which has no rank either
+    z: float | None = None
+    segments: int = 0
+    wins: int = 0
+    losses: int = 0
+    rank_low: int | None = None  # losses + 1
+    rank_high: int | None = None  # systems − wins
+    cluster: int | None = None  # 1 is the best
 
 
 @dataclass(frozen=True)
 class WmtRanking:
-    """`systems` from the best z down (equal ones by position). `p_values[a][b]`: one-sided, a better than b,
-    by
-    position; None where one has no ratings and on the diagonal."""
+    """`systems` from the best z down (equal ones by position). `p_values[a][b]`: the one-sided p-value of
+    "a better than b", by position; None where one has no ratings and on the diagonal."""
 
     systems: tuple[WmtSystem, ...]
     p_values: tuple[tuple[float | None, ...], ...]
 
 
 def z_scores(rater: ArrayLike, score: ArrayLike) -> Array:
-    """(x − μ)/s per rater, s the sample standard deviation of all ratings handed in; s = 0 → 1 (one rating
-    too).
+    """(x − μ)/s per rater, s the sample standard deviation of all ratings given; 0 where s is 0 or there is
+    one rating.
 
-    Hand in a rater's ratings of system and repeat items, not of bad references: those pull μ down. NaN scores
-    stay NaN and count nowhere.
+    Pass a rater's ratings of system and repeat items, not of bad references, which pull μ down. NaN scores
+    stay NaN and are not counted.
     """
     raters, scores = np.asarray(rater), np.asarray(score, dtype=np.float64)
     if raters.shape != scores.shape or np.isinf(scores).any():
         raise ValueError("every score needs its rater, and must be finite or NaN")
     z = np.full(scores.shape, np.nan)
-    for one in np.unique(raters):
-        rows = (raters == one) & ~np.isnan(scores)
+    for label in np.unique(raters):
+        rows = (raters == label) & ~np.isnan(scores)
         if rows.any():
             own = scores[rows]
             flat = float(np.ptp(own)) <= ROUNDING * float(np.abs(own).max())
@@ -80,8 +79,8 @@ def wmt_ranking(
     systems: int,
     repeat: ArrayLike | None = None,
 ) -> WmtRanking:
-    """The WMT table from long arrays (m,): rater and segment by any label, system by position 0 … systems −
-    1.
+    """The WMT table from long arrays (m,): rater and segment by any label, system by its position,
+    0 … systems − 1.
 
     `repeat` (m,) marks ratings of exact repeats: they count for a rater's μ and s, not for a segment's mean.
     A win of a over b is a one-sided Mann-Whitney p < 0.05 on their segments' mean z (scipy's `mannwhitneyu`:
@@ -130,7 +129,7 @@ def wmt_ranking(
         )
         for s, cluster in zip(order, clusters, strict=True)
     ]
-    unrated = [WmtSystem(s, None, None, 0, 0, 0, None, None, None) for s in range(systems) if s not in raw]
+    unrated = [WmtSystem(s) for s in range(systems) if s not in raw]
     return WmtRanking((*rows, *unrated), tuple(map(tuple, p_values)))
 
 

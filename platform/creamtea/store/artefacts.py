@@ -5,7 +5,7 @@
     progress/<key>.json        how far a running step is
     tmp/                       what is being written
 
-Nothing is visible before it is whole: a file is written under tmp/, synced, and then moved in one step.
+No file is visible before it is complete: it is written under tmp/, synced, and then moved in one step.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from creamtea.errors import InfrastructureError, InputError, StepError
 from creamtea.scratch import scratch_folder
 
 CHUNK = 1 << 20  # bytes
-STALE = 24 * 3600  # seconds after which a file in tmp/ is what a killed process left
+STALE_SECONDS = 24 * 3600  # after which a file in tmp/ was left by a killed process
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class StoredFile:
 
 
 class ArtefactStore:
-    """The artefacts under `root`. Holds no open file, so it can be pickled and used by many processes.
+    """The artefacts under `root`. It keeps no file open, so it can be pickled and used by many processes.
 
-    InputError for an address that fsspec does not know. Where the disk or the remote store fails, every
-    method raises InfrastructureError naming the place.
+    InputError for an address that fsspec does not know. If the disk or the remote store fails, every
+    method raises an InfrastructureError that names the place.
     """
 
     def __init__(self, root: str | Path) -> None:
@@ -57,7 +57,7 @@ class ArtefactStore:
         except (ImportError, ValueError) as error:
             raise InputError(f"cannot use {root} for artefacts: {error}; see CREAMTEA_ARTEFACTS") from None
         self.local = isinstance(self._fs, LocalFileSystem)
-        # absolute, because a worker's process may stand in another folder
+        # absolute, because a worker's process may have another working directory
         self.root = base if self.local else str(root)
         self._base = base.rstrip("/")
 
@@ -70,11 +70,12 @@ class ArtefactStore:
     # ------------------------------------------------------------ objects
 
     def put_folder(self, folder: Path) -> list[StoredFile]:
-        """Store every file below `folder`, in the order of their names; StepError for what is no file."""
+        """Store every file below `folder`, in the order of their names; StepError for what is not a file."""
         return [self._put_object(name, path) for name, path in sorted(_files_below(folder).items())]
 
     def materialise(self, files: list[StoredFile], folder: Path) -> None:
-        """Put the files into the local `folder`: read-only links to a local root, else checked copies."""
+        """Put the files into the local `folder`: read-only links to a local root, otherwise verified
+        copies."""
         for file in files:
             target = folder / _checked(file.name)
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -106,7 +107,7 @@ class ArtefactStore:
         digest, size = _digest(path)
         target = self._object(digest)
         with self._failures(target):
-            # an object of another size was damaged from outside: it is replaced
+            # an object of another size has been damaged: it is replaced
             if not self._fs.isfile(target) or self._fs.size(target) != size:
                 self._publish(path, target, read_only=True)
         return StoredFile(name, digest, size)
@@ -115,8 +116,8 @@ class ArtefactStore:
         size = source.stat().st_size
         if size != file.size:
             raise InfrastructureError(
-                f"artefact {source} ({file.name}) has {size} bytes instead of {file.size}: it was damaged; "
-                "delete it, and the next run makes it again"
+                f"artefact {source} ({file.name}) has {size} bytes instead of {file.size}: it is damaged; "
+                "delete it, and the next run creates it again"
             )
         try:
             target.hardlink_to(source)
@@ -132,7 +133,8 @@ class ArtefactStore:
                 digest = _copy(remote, copy)
             if digest != file.digest:
                 raise InfrastructureError(
-                    f"artefact {source} ({file.name}) does not have the content that it is named after"
+                    f"artefact {source} ({file.name}) is damaged: its content does not match its name; "
+                    "delete it, and the next run creates it again"
                 )
             partial.replace(target)
             target.chmod(0o444)
@@ -142,11 +144,11 @@ class ArtefactStore:
     # ------------------------------------------------------------ checkpoints and progress
 
     def checkpoints(self, step_key: str) -> Checkpoints:
-        """What the step saves to resume from; what is loaded lives as long as the returned object."""
+        """What the step saves to resume from; loaded files exist as long as the returned object."""
         return StoredCheckpoints(self, _checked(step_key))
 
     def drop_checkpoints(self, step_key: str) -> None:
-        """Forget the step's checkpoints, if there are any."""
+        """Delete the step's checkpoints, if there are any."""
         path = self._path("checkpoints", _checked(step_key))
         with self._failures(path), suppress(FileNotFoundError):
             self._fs.rm(path, recursive=True)
@@ -161,28 +163,28 @@ class ArtefactStore:
             self._move(temporary, path)
 
     def read_progress(self, step_key: str) -> dict[str, Any] | None:
-        """The step's last progress; None where there is none that can be read."""
+        """The step's last progress; None if there is none that can be read."""
         try:
-            found = json.loads(self._fs.cat_file(self._path("progress", f"{_checked(step_key)}.json")))
+            progress = json.loads(self._fs.cat_file(self._path("progress", f"{_checked(step_key)}.json")))
         except (OSError, ValueError):
             return None
-        return found if isinstance(found, dict) else None
+        return progress if isinstance(progress, dict) else None
 
     # ------------------------------------------------------------ the root
 
     def check_writable(self) -> None:
-        """InputError unless files can be written under the root; clears what killed processes left."""
+        """InputError unless files can be written under the root; deletes what killed processes left."""
         temporary = self._temporary()
         try:
             self._fs.makedirs(_parent(temporary), exist_ok=True)
             self._fs.makedirs(self._path("objects"), exist_ok=True)
             self._fs.pipe_file(temporary, b"creamtea")
             self._fs.rm_file(temporary)
-        except Exception as error:  # every remote file system has errors of its own
+        except Exception as error:  # every remote file system has its own errors
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             raise InputError(
                 f"cannot write artefacts to {self.root}: {reason}; "
-                "name a folder or address that can be written in CREAMTEA_ARTEFACTS"
+                "set CREAMTEA_ARTEFACTS to a folder or address that can be written"
             ) from None
         if self.local:
             self._sweep()
@@ -190,7 +192,7 @@ class ArtefactStore:
     def _sweep(self) -> None:
         for path in Path(self._path("tmp")).iterdir():
             with suppress(OSError):
-                if path.stat().st_mtime < time.time() - STALE:
+                if path.stat().st_mtime < time.time() - STALE_SECONDS:
                     path.unlink()
 
     def _object(self, digest: str) -> str:
@@ -203,7 +205,7 @@ class ArtefactStore:
         return self._path("tmp", uuid.uuid4().hex)
 
     def _publish(self, source: Path, target: str, *, read_only: bool = False) -> None:
-        """Copy a local file to `target`, which shows the old content or all of the new one."""
+        """Copy a local file to `target`, which has either the old content or all of the new."""
         temporary = self._temporary()
         self._fs.makedirs(_parent(temporary), exist_ok=True)
         try:
@@ -236,18 +238,18 @@ class ArtefactStore:
 
     @contextmanager
     def _failures(self, path: str, disk: str | None = None) -> Iterator[None]:
-        """Errors of the disk as InfrastructureError; `disk` is what is written to, if it is not the root."""
+        """Turn errors of the disk into InfrastructureError; `disk` is what is written to, if not the root."""
         try:
             yield
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                other = "" if disk else ", or name another root in CREAMTEA_ARTEFACTS"
+                other = "" if disk else ", or set CREAMTEA_ARTEFACTS to another root"
                 raise InfrastructureError(
                     f"no space left for {path}: free some on the disk of {disk or self.root}{other}"
                 ) from error
             if isinstance(error, FileNotFoundError):
                 raise InfrastructureError(
-                    f"artefact {path} is missing: was it deleted, or is {self.root} not mounted here?"
+                    f"artefact {path} is missing: it was deleted, or {self.root} is not mounted here"
                 ) from error
             raise InfrastructureError(f"artefact store {self.root}: {path}: {error}") from error
 
@@ -258,7 +260,7 @@ class StoredCheckpoints:
     def __init__(self, store: ArtefactStore, step_key: str) -> None:
         self._store = store
         self._key = step_key
-        self._scratch: tempfile.TemporaryDirectory[str] | None = None  # goes when this object goes
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None  # deleted with this object
 
     def save(self, name: str, source: Path) -> None:
         path = self._path(name)
@@ -284,14 +286,14 @@ class StoredCheckpoints:
 
 def _files_below(folder: Path) -> dict[str, Path]:
     """Name with '/' → path, for every file below the folder; symbolic links to files count as files."""
-    found: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()
         if path.is_file():
-            found[_checked(name)] = path
+            files[_checked(name)] = path
         elif path.is_symlink() or not path.is_dir():
             raise StepError(f"the step's output {name!r} is neither a file nor a folder")
-    return found
+    return files
 
 
 def _checked(name: str) -> str:
@@ -317,7 +319,7 @@ def _digest(path: Path) -> tuple[str, int]:
 
 
 def _copy(source: IO[bytes], target: IO[bytes]) -> str:
-    """Copy, and the sha256 of what was copied."""
+    """Copy; returns the sha256 of what was copied."""
     digest = hashlib.sha256()
     while chunk := source.read(CHUNK):
         digest.update(chunk)

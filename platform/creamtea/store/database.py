@@ -14,9 +14,9 @@ from creamtea.store.schema import check_revision, revision_of, upgrade
 
 
 class Database:
-    """One database by its address; threads may share an object, processes make their own.
+    """One database by its address; threads may share an object, processes create their own.
 
-    Raises InputError for an address that cannot be understood; connects on first use.
+    Raises InputError for an invalid address; connects on first use.
     """
 
     def __init__(self, url: str) -> None:
@@ -32,7 +32,7 @@ class Database:
     def session(self) -> Iterator[Session]:
         """A session that reads one snapshot of the database; writing through it is an error.
 
-        Open a new one to see what has happened since.
+        Open a new one to see later changes.
         """
         with Session(self._readers, expire_on_commit=False) as session:
             yield session
@@ -42,13 +42,14 @@ class Database:
         """A session whose work is committed at the end of the block, or undone if the block raises.
 
         SQLite: BEGIN IMMEDIATE, so writers queue up (up to ten seconds). PostgreSQL: READ COMMITTED.
-        What was loaded stays readable after the block.
+        Loaded objects stay readable after the block.
         """
         with Session(self._writers, expire_on_commit=False) as session, session.begin():
             yield session
 
     def now(self, session: Session) -> datetime:
-        """The database's clock, in UTC; at least millisecond steps, moving within a transaction too."""
+        """The database's clock, in UTC, in steps of a millisecond or less; it advances within a
+        transaction."""
         return clock(session)
 
     def close(self) -> None:
@@ -67,10 +68,10 @@ def clock(session: Session) -> datetime:
 
 
 def open_database(url: str, migrate: bool = True) -> Database:
-    """The database at `url`, reachable and with the schema that this code needs.
+    """The database at `url`, which can be reached and has the schema that this code needs.
 
-    A fresh database is brought to the newest schema, unless `migrate` is False. InputError: a bad address,
-    nothing there, a schema that is older (says `creamtea db upgrade`) or newer than this code.
+    An empty database gets the newest schema, unless `migrate` is False. InputError for an invalid address, if
+    no database is there, and for a schema that is older or newer than this code.
     """
     database = Database(url)
     check_reachable(database.engine)

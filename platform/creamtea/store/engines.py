@@ -25,7 +25,7 @@ from creamtea.settings import Settings
 
 ADDRESSES = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
 BUSY_TIMEOUT = 10_000  # milliseconds that SQLite waits for another writer
-CONNECT_TIMEOUT = 10  # seconds that PostgreSQL gets to answer
+CONNECT_TIMEOUT = 10  # seconds that PostgreSQL has to answer
 
 # JSON columns: NaN is an error on both databases (SQLite would store it, PostgreSQL refuse it)
 to_json = partial(json.dumps, ensure_ascii=False, allow_nan=False)
@@ -61,7 +61,8 @@ def describe(url: URL) -> str:
 
 
 def make_engine(url: URL, *, migrating: bool = False) -> Engine:
-    """An engine; `migrating` leaves foreign keys off on SQLite, as table rebuilds need, and keeps no pool."""
+    """An engine; `migrating` turns foreign keys off on SQLite, which table rebuilds need, and the pool
+    too."""
     pool: dict[str, Any] = {"poolclass": NullPool} if migrating else {"pool_pre_ping": True}
     if url.get_backend_name() == "sqlite":
         # isolation_level None is the driver's autocommit: it never begins on its own
@@ -87,7 +88,7 @@ def _begin_sqlite(connection: Connection) -> None:
     """BEGIN, as the engine's option `sqlite_begin` says: "read" (default, refuses writes) or "write".
 
     A writer takes its lock at once: a transaction that reads first and then writes would fail with
-    "database is locked" whenever another wrote in between, and no time-out helps that.
+    "database is locked" whenever another wrote in between, and no time-out helps against that.
     """
     write = connection.get_execution_options().get("sqlite_begin", "read") == "write"
     connection.exec_driver_sql(f"PRAGMA query_only={'OFF' if write else 'ON'}")
@@ -107,7 +108,7 @@ def writers(engine: Engine) -> Engine:
 
 
 def check_reachable(engine: Engine) -> None:
-    """InputError, with place and remedy, where no connection can be made."""
+    """InputError, with place and remedy, if no connection can be made."""
     url = engine.url
     if url.get_backend_name() == "sqlite":
         _check_file(Path(str(url.database)))
@@ -120,7 +121,7 @@ def check_reachable(engine: Engine) -> None:
         remedy = (
             "name another file in CREAMTEA_DATABASE_URL"
             if _is_sqlite(url)
-            else "is the server up, and is CREAMTEA_DATABASE_URL right?"
+            else "check that the server is running and that CREAMTEA_DATABASE_URL is right"
         )
         raise InputError(f"cannot open {describe(url)}: {reason}; {remedy}") from None
 
@@ -131,7 +132,7 @@ def _is_sqlite(url: URL) -> bool:
 
 def _check_file(path: Path) -> None:
     folder = path.absolute().parent
-    remedy = "name a file in CREAMTEA_DATABASE_URL that can be written"
+    remedy = "name a writable file in CREAMTEA_DATABASE_URL"
     if folder == Settings.load().home:  # ours, so that the defaults need no set-up
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
@@ -139,6 +140,6 @@ def _check_file(path: Path) -> None:
         raise InputError(
             f"cannot open SQLite file {path}: there is no folder {folder}; create it, or {remedy}"
         )
-    # WAL keeps two more files beside the database, so the folder itself must be writable
+    # WAL needs two more files beside the database, so the folder itself must be writable
     if not os.access(folder, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
         raise InputError(f"cannot write SQLite file {path} or its folder; {remedy}")

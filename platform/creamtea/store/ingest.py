@@ -1,7 +1,7 @@
-"""From a finished step's result and files to rows.
+"""Writes the result and files of a finished step as rows.
 
-Everything is checked before it is written: SQLite would store NaN as NULL, and PostgreSQL refuses text
-with a NUL character, so both are errors that name the file and line.
+Everything is checked first: SQLite would store NaN as NULL, and PostgreSQL refuses text with a NUL character,
+so both are errors that name the file and line.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from creamtea.store.tables import Base, Hypothesis, Metric, Point, Segment, Segm
 BATCH = 2000  # rows per INSERT
 
 Row = dict[str, Any]
-Check = Callable[[Any], Any]  # a JSON value → what is stored; ValueError says what is wrong with it
+Check = Callable[[Any], Any]  # a JSON value → what is stored; a ValueError says what is wrong
 
 
 def ingest(
@@ -33,7 +33,7 @@ def ingest(
 ) -> None:
     """Write the step's files, metrics, points and rows in the caller's transaction.
 
-    Replaces what an earlier call wrote for the same step, whose row must exist. StepError names the file
+    Replaces what an earlier call wrote for the same step, whose row must exist. A StepError names the file
     and line, or the metric, that cannot be stored.
     """
     _check_facts(result.facts)
@@ -75,11 +75,11 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError("is not text")
     if "\0" in value:
-        raise ValueError("holds a NUL character")
+        raise ValueError("contains a NUL character")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        raise ValueError("holds half of a surrogate pair") from None
+        raise ValueError("contains half of a surrogate pair") from None
     return value
 
 
@@ -97,7 +97,7 @@ def _document(value: Any) -> Any:
         return {_text(key): _document(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_document(item) for item in value]
-    raise ValueError(f"holds a {type(value).__name__}, which JSON does not have")
+    raise ValueError(f"contains a {type(value).__name__}, which JSON cannot represent")
 
 
 def _list(value: Any) -> list[Any]:
@@ -130,7 +130,7 @@ TABLES = {
 
 
 def _lines(file: StoredFile, store: ArtefactStore) -> Iterator[Row]:
-    """The checked rows of a file; `index` must rise from line to line."""
+    """The checked rows of a file; `index` must increase from line to line."""
     columns = TABLES[file.name].columns
     last = -1
     with store.open(file.digest) as lines:
@@ -138,26 +138,26 @@ def _lines(file: StoredFile, store: ArtefactStore) -> Iterator[Row]:
             place = f"{file.name}, line {number}"
             row = _row(line, columns, place)
             if row["index"] <= last:
-                raise StepError(f"{place}: index {row['index']} after {last}; the indices must rise")
+                raise StepError(f"{place}: index {row['index']} after {last}; indices must increase")
             last = row["index"]
             yield row
 
 
 def _row(line: bytes, columns: Mapping[str, Check], place: str) -> Row:
     try:
-        found = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
+        values = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
     except UnicodeDecodeError:
         raise StepError(f"{place}: not valid UTF-8") from None
     except ValueError as error:
         raise StepError(f"{place}: not JSON: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         raise StepError(f"{place}: not a JSON object")
-    unknown, missing = found.keys() - columns.keys(), columns.keys() - found.keys()
+    unknown, missing = values.keys() - columns.keys(), columns.keys() - values.keys()
     if unknown or missing:
-        words = [f"unknown key {key!r}" for key in sorted(unknown)]
-        words += [f"missing key {key!r}" for key in sorted(missing)]
-        raise StepError(f"{place}: {', '.join(words)}; the keys are {', '.join(columns)}")
-    return {key: _stored(check, found[key], f"{place}: {key}") for key, check in columns.items()}
+        problems = [f"unknown key {key!r}" for key in sorted(unknown)]
+        problems += [f"missing key {key!r}" for key in sorted(missing)]
+        raise StepError(f"{place}: {', '.join(problems)}; the keys are {', '.join(columns)}")
+    return {key: _stored(check, values[key], f"{place}: {key}") for key, check in columns.items()}
 
 
 def _refuse_constant(constant: str) -> NoReturn:
@@ -184,7 +184,7 @@ def _metrics(result: StepResult) -> Iterator[Row]:
             raise StepError(f"{place} is given twice")
         seen.add((metric.name, metric.subject))
         if metric.value is None and not metric.note:
-            raise StepError(f"{place} has neither a value nor a note that says why")
+            raise StepError(f"{place} has neither a value nor a note that says why not")
         numbers = {
             field: None if value is None else _stored(_number, value, f"{place}: {field}")
             for field, value in (("value", metric.value), ("low", metric.low), ("high", metric.high))

@@ -1,7 +1,7 @@
-"""The schema's revisions: where a database stands, and moving it up or down with Alembic.
+"""The schema's revisions: which one a database has, and migrating it up or down with Alembic.
 
-Every move is one transaction. On SQLite foreign keys are off meanwhile, because rebuilding a parent table
-would otherwise delete its children's rows, and all of them are checked before the commit.
+Every migration is one transaction. On SQLite foreign keys are off during it, because rebuilding a parent
+table would otherwise delete its children's rows; all of them are checked before the commit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from creamtea.store.engines import check_reachable, describe, make_engine, parse
 
 # Any fixed number: it keeps two processes from migrating one PostgreSQL database at once.
 MIGRATION_LOCK = 7_013_201
-_moving = threading.Lock()  # Alembic keeps what it works on in the module: one migration a process
+_migrating = threading.Lock()  # Alembic keeps its state in the module: one migration per process at a time
 
 
 def migrations_folder() -> Path:
@@ -32,7 +32,7 @@ def migrations_folder() -> Path:
     for folder in (here.parent / "migrations", here.parents[3] / "migrations"):
         if (folder / "env.py").is_file():
             return folder
-    raise CreamteaError(f"the migrations are missing beside {here.parent}; install creamtea again")
+    raise CreamteaError(f"the migrations are missing from {here.parent}: reinstall creamtea")
 
 
 @cache
@@ -57,14 +57,14 @@ def is_known(revision: str) -> bool:
 
 
 def current(url: str) -> str | None:
-    """The revision of the database; None for a fresh one. InputError where it cannot be opened."""
+    """The revision of the database; None for an empty one. InputError if it cannot be opened."""
     engine = make_engine(parse_url(url), migrating=True)
     check_reachable(engine)
     return revision_of(engine)
 
 
 def revision_of(engine: Engine) -> str | None:
-    """The revision of the database, "base" where every migration was undone, None for a fresh one."""
+    """The revision of the database, "base" if every migration was undone, None for an empty one."""
     with engine.connect() as connection:
         tables = inspect(connection).get_table_names()
         if not tables:
@@ -86,21 +86,21 @@ def check_revision(url: URL, revision: str | None) -> None:
         raise InputError(f"{place} is empty; run: creamtea db upgrade")
     if revision != "base" and not is_known(revision):
         raise InputError(
-            f"{place} has schema revision {revision}, which this creamtea does not know "
-            f"(it knows up to {head()}): the database is newer than this creamtea; install a newer creamtea"
+            f"{place} has schema revision {revision}, which is newer than this creamtea (it needs {head()}); "
+            "install a newer creamtea"
         )
     raise InputError(
-        f"{place} has schema revision {revision}, this creamtea needs {head()}; run: creamtea db upgrade"
+        f"{place} has schema revision {revision}, but this creamtea needs {head()}; run: creamtea db upgrade"
     )
 
 
 def upgrade(url: str, revision: str = "head") -> None:
-    """Bring the database to `revision`, from whatever is below it."""
+    """Bring the database from an older revision to `revision`."""
     _move(url, revision, up=True)
 
 
 def downgrade(url: str, revision: str) -> None:
-    """Undo the migrations above `revision` ("base": all, "-1": the last); drops what they had added."""
+    """Undo the migrations after `revision` ("base": all, "-1": the last); drops what they added."""
     _move(url, revision, up=False)
 
 
@@ -110,7 +110,7 @@ def _move(url: str, revision: str, *, up: bool) -> None:
     present = revision_of(engine)
     if present not in (None, "base") and not is_known(str(present)):
         check_revision(engine.url, present)
-    with _moving, writers(engine).begin() as connection:
+    with _migrating, writers(engine).begin() as connection:
         sqlite = connection.dialect.name == "sqlite"
         if not sqlite:
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
@@ -129,6 +129,6 @@ def _check_foreign_keys(connection: Connection) -> None:
     if orphans:
         table, rowid, parent, _ = orphans[0]
         raise CreamteaError(
-            f"{describe(connection.engine.url)}: {len(orphans)} rows point at rows that do not exist (first: "
-            f"{table}, rowid {rowid}, to {parent}); nothing was changed; mend the rows and try again"
+            f"{describe(connection.engine.url)}: {len(orphans)} rows refer to rows that do not exist (first: "
+            f"{table}, rowid {rowid}, to {parent}). Nothing was changed; repair the rows and try again"
         )

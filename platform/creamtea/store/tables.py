@@ -1,6 +1,6 @@
-"""The tables: typed declarative models. A schema comes to be only through the migrations.
+"""The tables: typed declarative models. Only migrations create or change the schema.
 
-Enumerations are strings with a CHECK, moments are UTC, every constraint has a name.
+Enumerations are strings with a CHECK, times are UTC, every constraint has a name.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ class Controller(Base):
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     owner: Mapped[str]  # host:pid:start
     address: Mapped[str] = mapped_column(default="")  # of its Ray cluster
-    study_id: Mapped[int | None]  # the one study that it serves (`run`); None: every queued one
+    study_id: Mapped[int | None]  # the only study that it runs (`creamtea run`); None: every queued one
     fence: Mapped[int]
     lease_until: Mapped[datetime]
 
 
 class StudyRow(Base):
-    """One submission of a study; the newest of a name is the one that people mean."""
+    """One submission of a study; a study's name refers to the newest."""
 
     __tablename__ = "study"
     __table_args__ = (one_of("state", STUDY_STATES),)
@@ -119,12 +119,12 @@ class StepRow(Base):
     locations: Mapped[dict[str, Any]]  # a user's path as params give it -> its absolute path; not in the key
     attempts: Mapped[int] = mapped_column(default=0)
     fence: Mapped[int] = mapped_column(default=0)
-    owner: Mapped[str | None]  # the controller that runs it
+    owner: Mapped[str | None]  # the controller that is running it
     lease_until: Mapped[datetime | None]
     not_before: Mapped[datetime | None]  # back-off after an infrastructure failure
     error_kind: Mapped[str | None]
     error: Mapped[str | None]
-    facts: Mapped[dict[str, Any] | None]  # what the step told, with device, node, seconds
+    facts: Mapped[dict[str, Any] | None]  # what the step reported, with device, node, seconds
     created_at: Mapped[datetime]
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
