@@ -334,7 +334,7 @@ def test_half_a_configuration_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_pa
 def test_a_whole_configuration_keeps_its_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in zip(NAMES, ("http://id.example.org", ID, SECRET), strict=True):
         monkeypatch.setenv(f"CREAMTEA_OIDC_{name}", value)
-    with pytest.raises(InputError, match="is an address with https://"):
+    with pytest.raises(InputError, match="address with https://"):
         SignIn.load()
     monkeypatch.setenv("CREAMTEA_OIDC_ISSUER", "https://id.example.org")
     assert SECRET not in repr(SignIn.load())
