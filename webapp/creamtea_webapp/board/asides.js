@@ -143,7 +143,9 @@ function showFeedback(board, { accepted, right, explanation }) {
   area.classList.toggle("within", all);
   area.querySelector("h2").textContent = all ? "✓ As expected" : "Not quite as expected";
   const expected = board.widget.expected(accepted);
-  area.querySelector(".explanation").textContent = [all ? "" : expected, explanation].filter(Boolean).join(" ");
+  area.querySelector(".explanation").textContent = [all ? "" : expected, explanation]
+    .filter(Boolean)
+    .join(" ");
   if (labels === null) return;
   board.items.forEach((item, i) => {
     if (!accepted[i]) return;

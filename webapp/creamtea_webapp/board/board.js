@@ -77,7 +77,10 @@ class Board {
     const list = this.find(".outputs");
     list.className = "outputs";
     list.classList.toggle("stacked", stacked);
-    list.classList.toggle("long", outputs.some((text) => text.length > LONG));
+    list.classList.toggle(
+      "long",
+      outputs.some((text) => text.length > LONG),
+    );
     list.style.setProperty("--columns", shown <= 4 ? shown : Math.ceil(shown / 2));
     const template = this.find("template.output").content.firstElementChild;
     this.texts = [];
@@ -229,7 +232,12 @@ class Board {
     if (this.frozen) this.act("continue");
     else if (this.answers.every((_, i) => this.isComplete(i))) {
       const { revision, answers } = this;
-      this.act("save", { revision, answers: [...answers], comment: this.comment.text, active_ms: this.clock.read() });
+      this.act("save", {
+        revision,
+        answers: [...answers],
+        comment: this.comment.text,
+        active_ms: this.clock.read(),
+      });
     }
   }
 

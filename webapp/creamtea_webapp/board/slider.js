@@ -106,7 +106,8 @@ class Slider {
     const recent = now - (this.typedAt ?? -Infinity) < TYPED_TOGETHER ? this.typed : "";
     this.typedAt = now;
     if (begins(recent + character)) this.typed = recent + character;
-    else if (recent.endsWith(".")) return; // 4.5 is not on the scale from 1 by 0.2
+    else if (recent.endsWith("."))
+      return; // 4.5 is not on the scale from 1 by 0.2
     else this.typed = character;
     const step = stepOf(this.typed);
     if (step >= 0) this.set(step);
@@ -146,7 +147,7 @@ WIDGETS.slider = class Sliders extends Widget {
     const { scale } = board.data;
     const template = board.find("template.slider").content.firstElementChild;
     this.labels = scale.labels;
-    this.sliders = board.items.map((item, i) => {
+    this.sliders = board.items.map((_, i) => {
       const made = new Slider(template, scale, letterOf(i), (step) => board.answer(i, step));
       made.track.setAttribute("aria-describedby", `text-${i}`);
       this.add(i, made.element);

@@ -11,7 +11,10 @@ function same(answer, other) {
     return answer === other;
   }
   const keys = Object.keys(answer);
-  return keys.length === Object.keys(other).length && keys.every((key) => key in other && same(answer[key], other[key]));
+  return (
+    keys.length === Object.keys(other).length &&
+    keys.every((key) => key in other && same(answer[key], other[key]))
+  );
 }
 
 // What the board asks of a widget. An answer is any JSON value but null, which is "none yet"; the widget tells
