@@ -24,7 +24,7 @@ def test_the_catalogue_and_the_steps_folder_agree() -> None:
     files = {p.stem for p in (ROOT / "workers/creamtea_workers/steps").glob("*.py")} - {"__init__"}
     assert files == set(STEP_KINDS)
     for kind in STEP_KINDS.values():
-        assert callable(importlib.import_module(kind.entrypoint).run)
+        assert callable(importlib.import_module(kind.module).run)
 
 
 def test_the_import_arrows_hold() -> None:
