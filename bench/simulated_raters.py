@@ -38,11 +38,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from creamtea.human import assignment
 from creamtea.human.assignment import RatingRefused, Work
-from creamtea.human.scale import CONTRASTIVE
+from creamtea.human.protocols import find_protocol
 from creamtea.store.database import Database, open_database
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating
 
 SYSTEMS = 4
+SCALE = find_protocol("contrastive-da").scale
 
 
 @dataclass(frozen=True)
@@ -367,7 +368,7 @@ class Life:
             time.sleep(self.draw.expovariate(1 / self.trouble.think))
             times = 2 if self.draw.random() < self.trouble.doubled else 1
             for _ in range(times):
-                steps = [self.draw.randrange(CONTRASTIVE.steps) for _ in work.outputs]
+                steps = [self.draw.randrange(SCALE.steps) for _ in work.outputs]
                 systems = [int(text.rsplit(" ", 1)[1]) for text in work.outputs]
                 by_system = [step for _, step in sorted(zip(systems, steps, strict=True))]
                 self.note("sent", assignment=work.assignment_id, steps=by_system)

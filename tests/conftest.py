@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from limits import RAY_ENVIRONMENT
 from psycopg import sql
 from sqlalchemy.engine import make_url
 
@@ -17,7 +19,26 @@ from creamtea.store.database import Database, open_database
 from creamtea.store.schema import upgrade
 from creamtea.store.tables import Base
 
+os.environ.update(RAY_ENVIRONMENT)
+
 _numbers = itertools.count(1)
+
+# Whoever uses one of these needs what it starts, so that `make test-fast` can leave it out.
+MARKS_OF_FIXTURES = {
+    "chromium": "browser",
+    "comet_python": "comet",
+    "postgres_server": "postgres",
+    "site": "server",
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for fixture in MARKS_OF_FIXTURES.keys() & set(getattr(item, "fixturenames", ())):
+            item.add_marker(MARKS_OF_FIXTURES[fixture])
+
+
+POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
 
 
 @pytest.fixture
@@ -72,13 +93,13 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
     _execute(postgres_server, f"DROP DATABASE {name} WITH (FORCE)")
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", POSTGRES])
 def empty_url(request: pytest.FixtureRequest) -> str:
     """The address of a fresh, empty database, once on SQLite and once on PostgreSQL."""
     return str(request.getfixturevalue(f"{request.param}_url"))
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", POSTGRES])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     """A database with the newest schema and no rows, once on SQLite and once on PostgreSQL.
 

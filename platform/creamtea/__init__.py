@@ -1,3 +1,3 @@
 """creamtea: the control plane. See docs/architecture.md for the map."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

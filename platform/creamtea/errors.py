@@ -1,7 +1,7 @@
-"""The errors that a user can cause or meet, each with one clear message.
+"""The errors that a user can cause or encounter, each with one clear message.
 
-The command line prints `str(error)` and leaves with `error.exit_code`; it never shows a traceback for
-one of these. A message names the place (file, line, key, step) and the remedy.
+The command line prints `str(error)` and exits with `error.exit_code`; it never shows a traceback for one of
+these. A message names the place (file, line, key, step) and the remedy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class InputError(CreamteaError):
 
 
 class StepError(CreamteaError):
-    """A step failed for a reason that trying again cannot change (bad data, a NaN loss)."""
+    """A step failed for a reason that a retry cannot change (bad data, a NaN loss)."""
 
 
 class StepUnavailable(CreamteaError):
@@ -31,4 +31,4 @@ class StepUnavailable(CreamteaError):
 
 
 class InfrastructureError(CreamteaError):
-    """A worker, node or disk failed under the step: worth trying again after a pause."""
+    """A worker, node or disk failed while the step ran: worth a retry after a pause."""

@@ -1,4 +1,4 @@
-"""Names of languages, for people: studies and campaigns know them by their codes."""
+"""Names of languages for people; studies and campaigns refer to them by their codes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from babel.core import get_global
 
 
 def language(code: str) -> str:
-    """As "German (de)", "Brazilian Portuguese (pt-BR)"; the code alone where it names no known language.
+    """As "German (de)", "Brazilian Portuguese (pt-BR)"; the code alone if the language is unknown.
 
     Codes are BCP 47's, and ISO 639's of three letters ("ces"), as in WMT's files; the names are CLDR's.
     """

@@ -1,7 +1,7 @@
-"""Temporary folders that say whose they are, so that a killed process's can be cleared away.
+"""Temporary folders named after their process, so that those of a killed process can be removed.
 
-`tempfile.TemporaryDirectory` removes its folder when its process ends by itself. After `kill -9`, or when the
-machine runs out of memory, the folder would stay for ever: the next step on the same machine removes it.
+`tempfile.TemporaryDirectory` removes its folder when its process exits normally. After `kill -9`, or when the
+machine runs out of memory, the folder would stay forever; the next step on the same machine removes it.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ def scratch_folder(what: str) -> tempfile.TemporaryDirectory[str]:
 def clear_abandoned() -> None:
     """Remove the temporary folders of this machine's processes that are gone."""
     for folder in Path(tempfile.gettempdir()).glob("creamtea-*"):
-        found = _NAME.match(folder.name)
-        if found and found["host"] == _host() and not _lives(int(found["pid"])):
-            shutil.rmtree(folder, ignore_errors=True)  # another process may be at it, too
+        name = _NAME.match(folder.name)
+        if name and name["host"] == _host() and not _is_running(int(name["pid"])):
+            shutil.rmtree(folder, ignore_errors=True)  # another process may be removing it, too
 
 
 def _host() -> str:
     return f"{zlib.crc32(socket.gethostname().encode()):08x}"
 
 
-def _lives(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -1,4 +1,4 @@
-"""Where things are: from the environment, with defaults that need no set-up."""
+"""Where files and services are: from the environment, with defaults that need no set-up."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Settings:
     @classmethod
     def load(cls) -> Settings:
         home = Path(os.environ.get("CREAMTEA_HOME", "creamtea-data")).absolute()
-        # .venv-comet lies beside the environment that runs this, as `make install-comet` puts it
+        # `make install-comet` puts .venv-comet beside the environment that runs this
         beside = Path(sys.prefix).absolute().parent / ".venv-comet" / "bin" / "python"
         return cls(
             home=home,
@@ -35,7 +35,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class SignIn:
-    """The OpenID Connect provider that raters and organisers may sign in at."""
+    """The OpenID Connect provider with which raters and organisers may sign in."""
 
     issuer: str  # CREAMTEA_OIDC_ISSUER
     client_id: str  # CREAMTEA_OIDC_CLIENT_ID
@@ -43,7 +43,7 @@ class SignIn:
 
     @classmethod
     def load(cls) -> SignIn | None:
-        """None where nothing is set; InputError where only some of it is, and for an issuer without HTTPS."""
+        """None if nothing is set; InputError if only some of it is, or if the issuer has no HTTPS."""
         names = [f"CREAMTEA_OIDC_{name}" for name in ("ISSUER", "CLIENT_ID", "CLIENT_SECRET")]
         values = [os.environ.get(name, "").strip() for name in names]
         if not any(values):
@@ -55,7 +55,7 @@ class SignIn:
             )
         issuer, client_id, client_secret = values
         if not is_safe_url(issuer):
-            raise InputError(f"{names[0]} is an address with https://, not {issuer!r}")
+            raise InputError(f"{names[0]} must be an address with https://, not {issuer!r}")
         return cls(issuer, client_id, client_secret)
 
 

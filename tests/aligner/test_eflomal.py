@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
@@ -113,7 +112,7 @@ def test_a_cancel_ends_the_program(install, tmp_path: Path, monkeypatch: pytest.
         f"""
         open({str(pid)!r} + "~", "w").write(str(os.getpid()))
         os.rename({str(pid)!r} + "~", {str(pid)!r})
-        time.sleep(60)
+        time.sleep(600)
         """
     )
 
@@ -123,6 +122,5 @@ def test_a_cancel_ends_the_program(install, tmp_path: Path, monkeypatch: pytest.
 
     with pytest.raises(Cancelled):
         align_with_eflomal(SOURCES, TARGETS, 20, 1, watch)
-    time.sleep(0.05)
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text(encoding="utf-8")), 0)

@@ -74,6 +74,7 @@ def pieces(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(forced, "_CELLS", request.param[1])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("pieces")
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_density_is_that_of_every_position(folders: dict[str, list[Path]], objective: str) -> None:

@@ -11,24 +11,21 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import fake_steps
 import psutil
 import pytest
+from limits import wait_until
+
+from creamtea.cli.main import main
+from creamtea.steps.catalogue import STEP_KINDS
 
 FAKES = Path(__file__).parent / "fakes"
-sys.path.append(str(FAKES))
-
-import fake_steps  # noqa: E402
-
-from creamtea.cli.main import main  # noqa: E402
-from creamtea.steps.catalogue import STEP_KINDS  # noqa: E402
-
 STUDY = """
 name: tiny
 languages: {source: en, target: de}
@@ -126,7 +123,7 @@ def creamtea(tmp_path: Path, sqlite_template: Path, monkeypatch: pytest.MonkeyPa
         "CREAMTEA_HOME": str(tmp_path / "home"),
         "HOME": str(tmp_path),
         "OMP_NUM_THREADS": "1",
-        "PYTHONPATH": str(FAKES),
+        "PYTHONPATH": os.pathsep.join([str(FAKES), os.environ.get("PYTHONPATH", "")]),
         "COLUMNS": "200",
     }
     for name, kind in list(STEP_KINDS.items()):  # `register` below replaces them all
@@ -155,10 +152,4 @@ def free_port() -> int:
 
 @pytest.fixture
 def wait_for() -> Callable[..., None]:
-    def wait(condition: Callable[[], bool], seconds: float = 60) -> None:
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < deadline, "waited in vain"
-            time.sleep(0.1)
-
-    return wait
+    return wait_until

@@ -149,7 +149,7 @@ CASES: dict[str, tuple[list[str], Change, str]] = {
     "an unknown executor": (
         ["run", "study.yaml", "--executor", "slurm"],
         NOTHING,
-        "--executor slurm: there is no such executor; it is one of ray, inline",
+        "--executor slurm: unknown executor; use ray or inline",
     ),
     "a malformed address": (
         ["submit", "study.yaml", "--address", "head"],
@@ -196,6 +196,7 @@ def call(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> int:
     return int(end.value.code or 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_one_message_and_exit_code_2(
     case: str, place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -227,8 +228,8 @@ def test_a_vocabulary_larger_than_the_data_allows_fails_its_step(
     assert call(RUN, monkeypatch) == 1
     told = capsys.readouterr()
     assert told.err == (
-        "subwords/text/joint: trying again cannot change this: mend what the message names, then run the "
-        "study again\n11 steps behind what failed did not run\n"
+        "subwords/text/joint: a retry would fail again: fix what the message names, then run the "
+        "study again\n11 steps not run: an earlier step failed\n"
     )
     assert (
         "subwords: vocabulary 6000 is more than this corpus can fill: the largest possible for bpe is 94; "

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from limits import ANSWER
 
 Wait = Callable[..., None]
 INLINE = ("--executor", "inline")
@@ -33,9 +34,9 @@ def test_a_failed_step_is_named_with_what_to_do_and_exit_code_1(creamtea, study:
     assert done.returncode == 1
     assert "train/softmax/1: the loss is NaN at update 3" in done.stdout
     assert done.stderr.splitlines() == [
-        "train/softmax/1, train/scones/1: trying again cannot change this: mend what the message names, then "
+        "train/softmax/1, train/scones/1: a retry would fail again: fix what the message names, then "
         "run the study again",
-        "5 steps behind what failed did not run",
+        "5 steps not run: an earlier step failed",
     ]
     facts = creamtea.json("run", study, *INLINE, "--quiet", FAKES='{"decode": "error"}')
     assert [problem["node"] for problem in facts["failed"]] == [
@@ -62,7 +63,7 @@ def test_what_starts_from_a_variant_that_failed_does_not_run(creamtea, study: Pa
     assert adaptation["error"] == "did not run, because train/softmax/1 failed"
     assert adaptation["attempts"] == 0
     assert done.stderr.splitlines()[0] == (
-        "train/softmax/1, train/scones/1: trying again cannot change this: mend what the message names, then "
+        "train/softmax/1, train/scones/1: a retry would fail again: fix what the message names, then "
         "run the study again"
     )
 
@@ -71,7 +72,7 @@ def test_an_unavailable_metric_leaves_the_study_done(creamtea, study: Path) -> N
     done = creamtea("run", study, *INLINE, "--quiet", FAKES='{"score": "unavailable"}')
     assert done.returncode == 0
     assert "the metric's model cannot be had here" in done.stdout
-    assert done.stderr == "what is unavailable is tried again by the next run\n"
+    assert done.stderr == "the next run tries again what was unavailable\n"
     again = creamtea.json("run", study, *INLINE, "--quiet")
     assert (again["steps"], again["reused"]) == ({"succeeded": 10}, 8)
 
@@ -82,9 +83,10 @@ def test_an_infrastructure_failure_is_tried_again_by_itself(creamtea, study: Pat
     assert "retry     subwords/grammar/joint: the disk went away" in done.stderr
 
 
+@pytest.mark.slow
 def test_status_shows_studies_and_steps(creamtea, study: Path) -> None:
     empty = creamtea("status")
-    assert (empty.returncode, empty.stdout) == (0, "no study yet; `creamtea run STUDY.yaml` makes one\n")
+    assert (empty.returncode, empty.stdout) == (0, "no studies yet; `creamtea run STUDY.yaml` runs one\n")
     creamtea("run", study, *INLINE, "--quiet", FAKES='{"train": "error"}')
     assert "3/10" in creamtea("status").stdout
     [listed] = creamtea.json("status")["studies"]
@@ -100,19 +102,21 @@ def test_status_shows_studies_and_steps(creamtea, study: Path) -> None:
     assert steps["decode/softmax-greedy/1/test"]["error"] == "did not run, because train/softmax/1 failed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupt_and_go_on(creamtea, study: Path, wait_for: Wait, number: signal.Signals) -> None:
     process = creamtea.start("run", study, *INLINE, "--quiet", FAKES='{"train": "sleep"}')
     wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
     process.send_signal(number)
-    _, told = process.communicate(timeout=60)
+    _, told = process.communicate(timeout=ANSWER)
     assert process.returncode == 130
-    assert told.startswith("creamtea: interrupted. The same command, or `creamtea retry tiny`, goes on")
+    assert told.startswith("creamtea: interrupted. The same command, or `creamtea retry tiny`, continues")
     assert creamtea.state()["train/softmax/1"] == "cancelled"
     facts = creamtea.json("retry", "tiny", *INLINE, "--quiet")
     assert (facts["steps"], facts["reused"]) == ({"succeeded": 10}, 2)
 
 
+@pytest.mark.slow
 def test_kill_9_and_go_on(creamtea, study: Path, wait_for: Wait) -> None:
     process = creamtea.start("run", study, *INLINE, "--quiet", FAKES='{"train": "sleep"}')
     wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
@@ -122,20 +126,21 @@ def test_kill_9_and_go_on(creamtea, study: Path, wait_for: Wait) -> None:
     assert (facts["steps"], facts["reused"]) == ({"succeeded": 10}, 2)
 
 
+@pytest.mark.slow
 def test_cancel_from_another_process(creamtea, study: Path, wait_for: Wait) -> None:
     process = creamtea.start("run", study, *INLINE, "--quiet", FAKES='{"train": "sleep"}')
     wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
     progress = [step["progress"] for step in creamtea.json("status", "tiny")["steps"] if step["progress"]]
     assert progress[0]["message"] == "asleep"
     done = creamtea("cancel", "tiny")
-    assert (done.returncode, done.stdout) == (0, "cancelled tiny; `creamtea retry tiny` goes on with it\n")
-    _, told = process.communicate(timeout=60)
+    assert (done.returncode, done.stdout) == (0, "cancelled tiny; `creamtea retry tiny` continues it\n")
+    _, told = process.communicate(timeout=ANSWER)
     assert process.returncode == 1
-    assert "the study was cancelled; `creamtea retry tiny` goes on with it" in told
+    assert "the study was cancelled; `creamtea retry tiny` continues it" in told
     again = creamtea("cancel", "tiny")
     assert (again.returncode, again.stderr) == (
         2,
-        "creamtea: study tiny has ended already (cancelled): there is nothing to cancel\n",
+        "creamtea: study tiny has already ended (cancelled): there is nothing to cancel\n",
     )
 
 
@@ -145,43 +150,46 @@ def test_submit_leaves_a_controller_that_serves_and_goes(creamtea, study: Path, 
     wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
     refused = creamtea("run", study, *INLINE)
     assert refused.returncode == 2
-    assert refused.stderr.startswith("creamtea: another controller works on this database: process ")
-    assert "queue the study with `creamtea submit`" in refused.stderr
+    assert refused.stderr.startswith("creamtea: another controller is working on this database: process ")
+    assert "`creamtea submit`" in refused.stderr
     other = creamtea("submit", study, *INLINE, "--set", "name=other")  # served by the same controller
     assert other.returncode == 0, other.stderr
     assert len(list((creamtea.home / "logs").iterdir())) == 1
     elsewhere = creamtea("submit", study, "--address", "127.0.0.1:6379")
     assert elsewhere.returncode == 2
-    assert "uses its own machine, not 127.0.0.1:6379; leave --address out" in elsewhere.stderr
+    assert "uses its own machine, not 127.0.0.1:6379; omit --address" in elsewhere.stderr
     creamtea("cancel", "tiny")
     creamtea("cancel", "other")
     wait_for(lambda: creamtea.json("status")["controller"] is None)
     assert "started   train/softmax/1" in Path(facts["log"]).read_text()
 
 
+@pytest.mark.slow
 def test_submit_wait_has_the_exit_codes_of_run(creamtea, study: Path) -> None:
     failed = creamtea("submit", study, *INLINE, "--wait", "--quiet", FAKES='{"train": "error"}')
     assert failed.returncode == 1
-    assert "5 steps behind what failed did not run" in failed.stderr
+    assert "5 steps not run: an earlier step failed" in failed.stderr
     done = creamtea("submit", study, *INLINE, "--wait")
     assert done.returncode == 0, done.stderr
     assert "10 of 10 steps done, 3 reused" in done.stderr
     assert "softmax-greedy" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_stopped_controller_leaves_its_study_to_the_next(creamtea, study: Path, wait_for: Wait) -> None:
     facts = creamtea.json("submit", study, *INLINE, FAKES='{"train": "sleep"}')
     wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
     pid = int(creamtea.json("status")["controller"].split()[1])
     os.kill(pid, signal.SIGTERM)
     wait_for(lambda: creamtea.json("status")["controller"] is None)
-    assert "the controller was stopped; the next one goes on" in Path(facts["log"]).read_text()
+    assert "the controller was stopped; the next one continues" in Path(facts["log"]).read_text()
     assert creamtea.state()["train/softmax/1"] == "ready"
     done = creamtea("controller", *INLINE, "--until-idle")
     assert done.returncode == 0, done.stderr
     assert set(creamtea.state().values()) == {"succeeded"}
 
 
+@pytest.mark.slow
 def test_a_controller_waits_for_a_run_to_end(creamtea, study: Path, wait_for: Wait) -> None:
     first = creamtea.start("run", study, *INLINE, "--quiet", FAKES='{"train": "sleep"}')
     wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
@@ -205,7 +213,7 @@ def test_a_controller_waits_for_a_run_to_end(creamtea, study: Path, wait_for: Wa
         (["run", "nosuch.yaml"], "nosuch.yaml: "),
         (
             ["run", "tiny.yaml", "--executor", "cloud"],
-            "--executor cloud: there is no such executor; it is one of ray, inline\n",
+            "--executor cloud: unknown executor; use ray or inline\n",
         ),
         (
             ["run", "tiny.yaml", "--executor", "inline", "--address", "head:6379"],
@@ -247,6 +255,7 @@ def test_an_artefact_root_that_cannot_be_written(creamtea, study: Path) -> None:
         assert "CREAMTEA_ARTEFACTS" in done.stderr
 
 
+@pytest.mark.slow
 def test_an_address_where_no_ray_answers(creamtea, study: Path, free_port: int) -> None:
     with socket.socket() as mute:  # something listens, but it is no Ray
         mute.bind(("127.0.0.1", 0))
@@ -254,7 +263,7 @@ def test_an_address_where_no_ray_answers(creamtea, study: Path, free_port: int) 
         for command, port in (("run", free_port), ("submit", mute.getsockname()[1])):
             # a process of its own: Ray settles once a process how it authenticates
             process = creamtea.start(command, study, "--address", f"127.0.0.1:{port}")
-            _, told = process.communicate(timeout=60)
+            _, told = process.communicate(timeout=ANSWER)
             assert process.returncode == 2
             assert told.startswith(f"creamtea: --address 127.0.0.1:{port}: no Ray head answers there")
 
@@ -269,9 +278,10 @@ def test_a_database_in_use_is_said_in_one_line(creamtea, study: Path) -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_traceback_is_shown_on_demand(creamtea) -> None:
     process = creamtea.start("--traceback", "status", "nosuch")
-    _, told = process.communicate(timeout=60)
+    _, told = process.communicate(timeout=ANSWER)
     assert process.returncode != 0
     assert "Traceback" in told
     assert "InputError: no study 'nosuch'" in told

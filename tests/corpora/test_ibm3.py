@@ -87,6 +87,7 @@ def arrangements(
     return result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gamma", [0.5, 1.0, 2.0])
 def test_samples_follow_the_whole_story(gamma: float) -> None:
     model, rng = Ibm3(TABLES, gamma), random.Random(7)

@@ -53,6 +53,7 @@ def test_no_source_sentence_comes_twice(train: list[SyntheticPair]) -> None:
     assert len(set(sources)) == 3000 + 100 + 200
 
 
+@pytest.mark.slow
 def test_what_a_test_set_would_repeat_is_left_out() -> None:
     """Without the exclusion, this test set of short sentences would hold training sentences."""
     large = CORPUS.model_copy(update={"train": 12000})

@@ -76,6 +76,7 @@ def test_letters_are_composed() -> None:
     assert normalise("gru\u0308n") == "grün"
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.text())
 def test_normalising_twice_changes_nothing(text: str) -> None:

@@ -16,7 +16,7 @@ from creamtea.methods.corpora import SyntheticCorpus
 from creamtea.steps.catalogue import STEP_KINDS
 from creamtea_workers.corpora.synthetic import training_and_dev
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 STUDY = Path(__file__).with_name("methods.yaml")
 PARTS = {"train": (0, 400), "domain": (400, 440), "dev": (440, 460), "test": (460, 484)}

@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import shutil
 import socket
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import toy_catalogue
+from toy_study import ToyStudy
 
-TOYS = Path(__file__).parent / "toys"
-sys.path.insert(0, str(TOYS))
-
-import toy_catalogue  # noqa: E402
-from toy_study import ToyStudy  # noqa: E402
-
-from creamtea.engine.controller import Controller  # noqa: E402
-from creamtea.engine.events import EngineEvent  # noqa: E402
-from creamtea.engine.executors.base import Executor  # noqa: E402
-from creamtea.engine.executors.inline import InlineExecutor  # noqa: E402
-from creamtea.steps.catalogue import STEP_KINDS  # noqa: E402
-from creamtea.store.artefacts import ArtefactStore  # noqa: E402
-from creamtea.store.database import Database, open_database  # noqa: E402
+from creamtea.engine.controller import Controller
+from creamtea.engine.events import EngineEvent
+from creamtea.engine.executors.base import Executor
+from creamtea.engine.executors.inline import InlineExecutor
+from creamtea.steps.catalogue import STEP_KINDS
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database, open_database
 
 
 @pytest.fixture(autouse=True)

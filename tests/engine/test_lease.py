@@ -11,19 +11,20 @@ from pathlib import Path
 
 import psutil
 import pytest
+from limits import ANSWER
 from sqlalchemy import update
 from toy_study import ToyStudy, happenings
 
 from creamtea.engine import lease as leases
 from creamtea.engine import state
-from creamtea.engine.executors.base import Amounts, Free
+from creamtea.engine.executors.base import Amounts, Capacity
 from creamtea.errors import InputError
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import Controller
 
 MACHINE = Amounts(4.0, 0.0, 16.0)
-IDLE = Free(MACHINE, MACHINE, True)
+IDLE = Capacity(MACHINE, MACHINE, True)
 
 
 def pretend_owner(database: Database, owner: str, seconds: float = 30) -> None:
@@ -65,7 +66,7 @@ def test_a_lease_of_another_host_lasts_until_it_runs_out(database: Database) -> 
 
 def test_a_dead_process_of_this_host_loses_its_lease_at_once(database: Database) -> None:
     leases.acquire(database, "", None)
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     start = int(psutil.Process(process.pid).create_time())
     owner = f"{socket.gethostname()}:{process.pid}"
     pretend_owner(database, f"{owner}:{start}")
@@ -74,7 +75,7 @@ def test_a_dead_process_of_this_host_loses_its_lease_at_once(database: Database)
     assert leases.live_controller(database) is None
     pretend_owner(database, f"{owner}:{start}")
     process.kill()
-    psutil.wait_procs([psutil.Process(process.pid)], timeout=5)
+    psutil.wait_procs([psutil.Process(process.pid)], timeout=ANSWER)
     assert leases.live_controller(database) is None, "a zombie is dead"
     process.wait()
     leases.acquire(database, "", None)

@@ -10,7 +10,7 @@ import pytest
 import toy_catalogue
 
 from creamtea.contract.step import StepCancelled
-from creamtea.engine.executors.base import Amounts, Free
+from creamtea.engine.executors.base import Amounts, Capacity
 from creamtea.engine.runner import Context, execute
 from creamtea.engine.task import Resources, StepOutcome, StepTask
 from creamtea.errors import StepError
@@ -103,6 +103,10 @@ def test_a_missing_input_file_is_the_stores_failure(store: ArtefactStore, log: P
     assert "is missing" in outcome.error
 
 
+def toy_params(log: Path) -> toy_catalogue.ToyParams:
+    return toy_catalogue.ToyParams(name="step", log=str(log))
+
+
 def test_progress_is_written_at_most_twice_a_second(
     store: ArtefactStore, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,7 +114,7 @@ def test_progress_is_written_at_most_twice_a_second(
     monkeypatch.setattr(store, "write_progress", lambda key, told: written.append(told))
     clock = [100.0]
     monkeypatch.setattr("creamtea.engine.runner.time.monotonic", lambda: clock[0])
-    context = Context(task(store, log), store, tmp_path, lambda: False)
+    context = Context(task(store, log), toy_params(log), store, tmp_path, lambda: False)
     for tick in range(21):
         clock[0] = 100 + tick / 10
         context.progress(tick, 20, "busy")
@@ -119,7 +123,7 @@ def test_progress_is_written_at_most_twice_a_second(
 
 
 def test_progress_of_a_cancelled_step_ends_it(store: ArtefactStore, log: Path, tmp_path: Path) -> None:
-    context = Context(task(store, log), store, tmp_path, lambda: True)
+    context = Context(task(store, log), toy_params(log), store, tmp_path, lambda: True)
     with pytest.raises(StepCancelled):
         context.progress(1, 2)
     assert not isinstance(StepCancelled(), Exception), "steps must let it pass"
@@ -128,7 +132,7 @@ def test_progress_of_a_cancelled_step_ends_it(store: ArtefactStore, log: Path, t
 def test_a_role_with_another_number_of_inputs_is_an_error(
     store: ArtefactStore, log: Path, tmp_path: Path
 ) -> None:
-    context = Context(task(store, log), store, tmp_path, lambda: False)
+    context = Context(task(store, log), toy_params(log), store, tmp_path, lambda: False)
     assert context.inputs("before") == []
     with pytest.raises(StepError, match="a toy step needs one input 'before'; it was given 0"):
         context.input("before")
@@ -166,15 +170,11 @@ def test_threads_are_those_of_the_step(
     ("resources", "message"),
     [
         (Resources(cpus=2), None),
-        (Resources(cpus=8), "the step asks for cpus=8, and the largest machine here has 4"),
-        (Resources(gpus=1), "the step asks for gpus=1, and the largest machine here has 0"),
-        (Resources(memory_gb=17.5), "the step asks for memory_gb=17.5, and the largest machine here has 16"),
+        (Resources(cpus=8), "the step asks for cpus=8, but the largest machine has 4"),
+        (Resources(gpus=1), "the step asks for gpus=1, but the largest machine has 0"),
+        (Resources(memory_gb=17.5), "the step asks for memory_gb=17.5, but the largest machine has 16"),
     ],
 )
 def test_what_no_machine_has_is_refused(resources: Resources, message: str | None) -> None:
     machine = Amounts(4.0, 0.0, 16.0)
-    assert Free.beside(machine, machine, []).refusal(resources) == message
-
-
-def test_the_toy_kind_is_found_by_its_own_entrypoint() -> None:
-    assert toy_catalogue.TOY.entrypoint == "toy_steps"
+    assert Capacity.beside(machine, machine, []).refusal(resources) == message

@@ -34,7 +34,7 @@ def test_a_killed_process_leaves_nothing_for_long() -> None:
         folder = Path(process.stdout.readline().strip())
         (folder / "file").write_text("x")
         clear_abandoned()
-        assert (folder / "file").exists()  # its process lives
+        assert (folder / "file").exists()  # its process is running
         process.kill()
     assert folder.exists()  # as kill -9 leaves it
     clear_abandoned()

@@ -13,7 +13,7 @@ from toy_study import ToyStudy, happenings, study_state
 from creamtea.contract.step import StepResult
 from creamtea.engine import lease as leases
 from creamtea.engine import state
-from creamtea.engine.executors.base import NOTHING, Amounts, Free
+from creamtea.engine.executors.base import NOTHING, Amounts, Capacity
 from creamtea.engine.lease import Lease
 from creamtea.engine.submission import requeue
 from creamtea.engine.task import StepOutcome, StepTask
@@ -23,7 +23,7 @@ from creamtea.store.database import Database
 from creamtea.store.tables import StepRow
 
 MACHINE = Amounts(4.0, 1.0, 16.0)
-IDLE = Free(MACHINE, MACHINE, True)
+IDLE = Capacity(MACHINE, MACHINE, True)
 
 
 @pytest.fixture
@@ -31,12 +31,12 @@ def lease(database: Database) -> Lease:
     return leases.acquire(database, "", None)
 
 
-def claim(database: Database, lease: Lease, free: Free = IDLE) -> StepTask | None:
-    return state.claim(database, lease, free, "artefacts")
+def claim(database: Database, lease: Lease, capacity: Capacity = IDLE) -> StepTask | None:
+    return state.claim(database, lease, capacity, "artefacts")
 
 
-def claimed(database: Database, lease: Lease, free: Free = IDLE) -> StepTask:
-    task = claim(database, lease, free)
+def claimed(database: Database, lease: Lease, capacity: Capacity = IDLE) -> StepTask:
+    task = claim(database, lease, capacity)
     assert task is not None
     return task
 
@@ -70,6 +70,7 @@ def test_steps_run_in_the_order_of_their_inputs_with_their_files(
     assert happenings(database, first.key) == ["started", "succeeded"]
 
 
+@pytest.mark.slow
 def test_six_threads_claim_two_hundred_steps_once_each(
     database: Database, store: ArtefactStore, study: ToyStudy, lease: Lease
 ) -> None:
@@ -114,10 +115,10 @@ def test_an_exclusive_step_waits_until_nothing_runs(
     state.settle(database)
     other = claimed(database, lease)
     assert other.node == "other"
-    assert claim(database, lease, Free.beside(MACHINE, MACHINE, [other])) is None
-    alone = claimed(database, lease, Free.beside(MACHINE, MACHINE, []))
+    assert claim(database, lease, Capacity.beside(MACHINE, MACHINE, [other])) is None
+    alone = claimed(database, lease, Capacity.beside(MACHINE, MACHINE, []))
     assert alone.node == "alone"
-    assert Free.beside(MACHINE, MACHINE, [alone]).amounts == NOTHING
+    assert Capacity.beside(MACHINE, MACHINE, [alone]).free == NOTHING
 
 
 def test_a_step_is_claimed_where_it_fits_or_never_can(
@@ -129,7 +130,7 @@ def test_a_step_is_claimed_where_it_fits_or_never_can(
     study.add("memory", resources={"memory_gb": 99.5})
     study.submit(database, store)
     state.settle(database)
-    three_left = Free(Amounts(3.0, 0.0, 16.0), MACHINE, False)
+    three_left = Capacity(Amounts(3.0, 0.0, 16.0), MACHINE, False)
     names = [claimed(database, lease, three_left).node for _ in range(3)]
     assert names == ["small", "huge", "memory"]
     assert claim(database, lease, three_left) is None
@@ -285,7 +286,7 @@ def test_failed_and_cancelled_steps_are_tried_again_by_a_new_submission_and_by_r
         row = study.rows(database)["culprit"]
         assert (row.state, row.attempts, row.error, row.error_kind) == ("pending", 0, None, None)
     assert study_state(database, submission.study_id) == "queued"
-    with pytest.raises(InputError, match="study toys is queued: there is nothing to try again yet"):
+    with pytest.raises(InputError, match="study toys is queued: there is nothing to retry yet"):
         requeue(database, store, submission.study_id)
 
 
@@ -338,7 +339,7 @@ def test_a_controller_of_one_study_claims_nothing_else(
     state.settle(database)
     assert claimed(database, lease).node == "step2"
     assert claim(database, lease) is None
-    assert not state.work_waits(database, lease)
+    assert not state.has_ready_step(database, lease)
 
 
 def test_a_result_that_no_database_can_hold_is_refused_whole(

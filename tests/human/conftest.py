@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))  # for the modules that tests share
-
 from rated_study import fill_study
 
 from creamtea.store.database import Database

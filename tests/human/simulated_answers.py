@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from creamtea.human.quality import Answer
+from creamtea.human.quality import RaterAnswer
+from creamtea.store.item_kinds import ItemKind
 
 KINDS = ("honest", "too fast", "straight-lining", "scale reversed", "at random")
 EFFECTS = np.array((0.3, 0.0, -0.2, -0.5))  # of the systems, points
@@ -20,12 +21,12 @@ BAD, REPEATS = 10, 6  # controls a rater
 WORDS = 55.0
 
 
-def campaign(rng: np.random.Generator, kinds: list[str]) -> list[Answer]:
+def campaign(rng: np.random.Generator, kinds: list[str]) -> list[RaterAnswer]:
     """The answers of one campaign in which rater i is of kind kinds[i]; three raters an item, drawn anew."""
     items = len(kinds) * OWN_ITEMS // RATERS_AN_ITEM
     quality = 4.2 + rng.normal(0, 0.6, (items, 1)) + EFFECTS + rng.normal(0, 0.6, (items, SYSTEMS))
     seats = np.concatenate([rng.permutation(items) for _ in range(RATERS_AN_ITEM)])
-    answers: list[Answer] = []
+    answers: list[RaterAnswer] = []
     for rater, kind in enumerate(kinds):
         own = list(dict.fromkeys(seats[rater * OWN_ITEMS : (rater + 1) * OWN_ITEMS].tolist()))
         answers += _answers(rng, rater, kind, own, quality)
@@ -34,7 +35,7 @@ def campaign(rng: np.random.Generator, kinds: list[str]) -> list[Answer]:
 
 def _answers(
     rng: np.random.Generator, rater: int, kind: str, own: list[int], quality: np.ndarray
-) -> list[Answer]:
+) -> list[RaterAnswer]:
     bad, again = own[:BAD], own[BAD : BAD + REPEATS]  # the controls come after their originals
     asked = np.array(own + bad + again)
     kinds = ["rated"] * len(own) + ["bad-reference"] * len(bad) + ["repeat"] * len(again)
@@ -55,10 +56,10 @@ def _answers(
         steps = rng.integers(1, 25) + (rng.random((n, SYSTEMS)) < 0.05)
     items = asked + len(quality) * np.array([{"rated": 0, "bad-reference": 1, "repeat": 2}[k] for k in kinds])
     return [
-        Answer(
+        RaterAnswer(
             rater=rater,
             item=item,
-            kind=kinds[at],
+            kind=ItemKind(kinds[at]),
             original=None if kinds[at] == "rated" else int(asked[at]),
             degraded=int(degraded[at]) if kinds[at] == "bad-reference" else None,
             groups=GROUPS,

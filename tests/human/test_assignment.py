@@ -55,7 +55,7 @@ def test_the_order_is_stored_and_what_is_shown(campaign: Database) -> None:
     work = work_for(campaign, add_rater(campaign))
     order = stored(campaign, work.assignment_id).order
     assert [f"o0-{group[0]}" for group in order] == work.outputs
-    assert (work.source_language, work.target_language, work.protocol) == ("en", "de", "contrastive-da")
+    assert (work.source_language, work.target_language, work.protocol.name) == ("en", "de", "contrastive-da")
     assert (work.draft, work.comment, work.revision, work.tutorial) == ([None] * 4, "", 1, False)
 
 
@@ -133,7 +133,7 @@ def test_where_the_whole_shortlist_goes_meanwhile_the_next_items_are_found(
     make_campaign(database, 6)
     anna, bert = add_rater(database), add_rater(database, "bert")
     monkeypatch.setattr(places, "SHORTLIST", 1)
-    look = places.look
+    look = places.load_outlook
     looks = []
 
     def slow_look(*args: object) -> places.Outlook:
@@ -143,7 +143,7 @@ def test_where_the_whole_shortlist_goes_meanwhile_the_next_items_are_found(
             rate(database, bert, work_for(database, bert))
         return outlook
 
-    monkeypatch.setattr("creamtea.human.assignment.drawing.look", slow_look)
+    monkeypatch.setattr("creamtea.human.assignment.drawing.load_outlook", slow_look)
     assert work_for(database, anna).source == "source 1"
     assert looks[0].shortlist != looks[-1].shortlist
 

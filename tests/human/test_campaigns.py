@@ -214,13 +214,17 @@ def test_a_metric_without_segment_values_is_named(
             {"systems": ["plain", "nvs"]},
             "study 'jam' has no system 'nvs'; it has beam, entmax, plain, scones",
         ),
-        ({"systems": ["plain"]}, "a campaign compares 2 to 8 systems, not 1: name them with --systems a,b"),
+        (
+            {"systems": ["plain"]},
+            "a campaign of contrastive-da compares 2 to 8 systems, not 1: name them with --systems a,b",
+        ),
         ({"systems": ["plain", "plain"]}, "a system is named twice in --systems: name each once"),
         ({"ratings_per_item": 0}, "--ratings must be at least 1, not 0"),
         ({"seed": -1}, "--seed must be a whole number from 0, below 2^63, not -1"),
         (
             {"protocol": "mqm"},
-            "--protocol is one of contrastive-da, da, da-sqm, preference, not 'mqm'",
+            "there is no protocol 'mqm'; protocols here: contrastive-da, da, da-sqm, preference. "
+            "A plug-in adds others: install the one that has it (entry-point group creamtea.protocols)",
         ),
         (
             {"settings": plain(bad_references=1)},
@@ -237,7 +241,7 @@ def test_a_wrong_request_is_one_message(study_database: Database, change: dict, 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\0b"])
 def test_a_name_is_printable(study_database: Database, name: str) -> None:
-    with pytest.raises(InputError, match="is no name for a campaign"):
+    with pytest.raises(InputError, match="Enter a campaign name"):
         campaigns.create_campaign(study_database, name, **GOOD)
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from creamtea.errors import InputError
 from creamtea.human.choosing import choose, disagreement, make_items, proportional
 from creamtea.human.outputs import Line
+from creamtea.human.protocols import find_protocol
 from creamtea.human.settings import CampaignSettings
 
 SYSTEMS = ["a", "b", "c"]
@@ -30,7 +31,7 @@ def lines(count: int) -> list[Line]:
 
 
 def complete(protocol: str = "contrastive-da", **given: Any) -> CampaignSettings:
-    return CampaignSettings(**given).complete(protocol, SYSTEMS, "a")
+    return CampaignSettings(**given).complete(find_protocol(protocol), SYSTEMS, "a")
 
 
 def indices(choices: list[Any], kind: str = "rated") -> list[int]:
@@ -182,7 +183,7 @@ def items(protocol: str, pairs: str = "all", seed: int = 1) -> list[dict[str, An
     texts = [line(0, "u", "v", "u"), line(1, "x", "y", "z"), line(2, "w", "w", "w")]
     wanted = complete(protocol, select="all" if protocol != "preference" else None)
     choices, _ = choose(texts, wanted, 1)
-    return make_items(choices, protocol, pairs, 0, seed)
+    return make_items(choices, find_protocol(protocol), pairs, 0, seed)
 
 
 def shown(found: list[dict[str, Any]]) -> set[tuple[int, tuple[int, ...], tuple[str, ...]]]:
@@ -245,13 +246,13 @@ def test_what_is_left_open_comes_from_the_protocol(
         delta,
         "a",
     )
-    assert CampaignSettings().complete(protocol, ["b", "c"], "a").baseline == "b"
+    assert CampaignSettings().complete(find_protocol(protocol), ["b", "c"], "a").baseline == "b"
 
 
 @pytest.mark.parametrize(
     ("protocol", "given", "message"),
     [
-        ("preference", {"select": "all"}, "nobody can prefer one of two equal texts"),
+        ("preference", {"select": "all"}, "two equal texts"),
         ("da", {"select": "disagreement", "items": 5}, "needs one metric of the study or two: --metrics"),
         ("da", {"select": "disagreement", "metrics": ["bleu"]}, "say how many with --items"),
         ("da", {"select": "stratified", "strata": []}, "needs --strata length, document or both"),

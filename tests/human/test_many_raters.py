@@ -1,12 +1,8 @@
 """Raters as processes that are killed, lose connections and send things twice (bench/simulated_raters.py)."""
 
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))  # its processes import the module by its name
-
 from simulated_raters import Trouble, compare, simulate
 
 from creamtea.store.database import open_database

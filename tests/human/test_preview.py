@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from creamtea.human import campaigns
 from creamtea.human.preview import detectable, effective, preview
-from creamtea.human.scale import CONTRASTIVE
+from creamtea.human.protocols import find_protocol
 from creamtea.human.settings import TutorialItem
 from creamtea.stats.power import default_deviation, power_of
 from creamtea.store.database import Database
@@ -123,7 +123,7 @@ def test_the_deviation_comes_from_an_earlier_campaign(study_database: Database) 
     variances = [np.var(points[:, system] - points[:, 1], ddof=1) for system in (0, 2)]
     assert found.deviation_from == "earlier"
     assert found.deviation == pytest.approx(math.sqrt(np.mean(variances)))
-    assert CONTRASTIVE.value(25) - CONTRASTIVE.value(0) == 5
+    assert find_protocol("contrastive-da").scale.highest - find_protocol("contrastive-da").scale.lowest == 5
     campaigns.create_campaign(study_database, "other", settings=PLAIN, protocol="da", **GOOD)
     assert preview(study_database, "other").deviation_from == ""
 

@@ -10,17 +10,21 @@ import pytest
 import simulated_answers
 from scipy import stats
 
-from creamtea.human.quality import Answer, Check, RaterReport, rater_reports
+from creamtea.human.protocols import find_protocol
+from creamtea.human.quality import Check, RaterAnswer, RaterReport, rater_reports
 from creamtea.human.quality.answers import reading_words
 from creamtea.stats.raters import rater_agreement
+from creamtea.store.item_kinds import ItemKind
+
+DA = find_protocol("da")
 
 
-def answer(rater: int, item: int, *steps: int, seconds: float | None = 30.0, **more: object) -> Answer:
+def answer(rater: int, item: int, *steps: int, seconds: float | None = 30.0, **more: object) -> RaterAnswer:
     groups = tuple((system,) for system in range(len(steps)))
-    own = Answer(
+    own = RaterAnswer(
         rater=rater,
         item=item,
-        kind="rated",
+        kind=ItemKind.RATED,
         original=None,
         degraded=None,
         groups=groups,
@@ -35,18 +39,18 @@ def check(report: RaterReport, name: str) -> Check:
     return next(check for check in report.checks if check.name == name)
 
 
-def report_of(answers: list[Answer], rater: int = 1, protocol: str = "contrastive-da") -> RaterReport:
-    return next(one for one in rater_reports(answers, protocol) if one.rater_id == rater)
+def report_of(answers: list[RaterAnswer], rater: int = 1, protocol: str = "contrastive-da") -> RaterReport:
+    return next(one for one in rater_reports(answers, find_protocol(protocol)) if one.rater_id == rater)
 
 
 # ---------------------------------------------------------------- by hand
 
 
-def with_bad_references(drops: list[int]) -> list[Answer]:
+def with_bad_references(drops: list[int]) -> list[RaterAnswer]:
     """Items whose first output's score falls by so many steps where its text was spoilt."""
     rated = [answer(1, i, 20, 3 + i) for i in range(len(drops))]
     bad = [
-        answer(1, 100 + i, 20 - drop, 3 + i, kind="bad-reference", original=i, degraded=0)
+        answer(1, 100 + i, 20 - drop, 3 + i, kind=ItemKind.BAD_REFERENCE, original=i, degraded=0)
         for i, drop in enumerate(drops)
     ]
     return rated + bad
@@ -78,7 +82,7 @@ def test_a_bad_reference_counts_by_the_system_whose_text_was_spoilt() -> None:
     # the spoilt output is shown first in the control and second in the original
     answers = [answer(1, i, 3, 20, groups=((1,), (0,))) for i in range(6)]
     answers += [
-        answer(1, 10 + i, 5, 3, kind="bad-reference", original=i, degraded=0, groups=((0,), (1,)))
+        answer(1, 10 + i, 5, 3, kind=ItemKind.BAD_REFERENCE, original=i, degraded=0, groups=((0,), (1,)))
         for i in range(6)
     ]
     found = check(report_of(answers), "bad-references")
@@ -86,9 +90,9 @@ def test_a_bad_reference_counts_by_the_system_whose_text_was_spoilt() -> None:
 
 
 def test_repeats_in_points_beside_chance_and_the_others() -> None:
-    def one(rater: int, moved: int) -> list[Answer]:
+    def one(rater: int, moved: int) -> list[RaterAnswer]:
         rated = [answer(rater, i, 5 * i) for i in range(5)]  # 1, 2, 3, 4, 5 points
-        again = [answer(rater, 10 + i, 5 * i + moved, kind="repeat", original=i) for i in range(5)]
+        again = [answer(rater, 10 + i, 5 * i + moved, kind=ItemKind.REPEAT, original=i) for i in range(5)]
         return rated + again
 
     found = check(report_of(one(1, 1) + one(2, 4), 1, "contrastive-da"), "repeats")
@@ -169,8 +173,8 @@ def test_excluded_raters_are_judged_and_judge_nobody() -> None:
     rng = np.random.default_rng(2)
     scores = rng.integers(0, 26, (3, 12))
     answers = [answer(rater, i, int(scores[rater, i])) for rater in range(3) for i in range(12)]
-    without = {one.rater_id: one for one in rater_reports(answers[:24], "da")}
-    marked = {one.rater_id: one for one in rater_reports(answers, "da", excluded=[2])}
+    without = {one.rater_id: one for one in rater_reports(answers[:24], DA)}
+    marked = {one.rater_id: one for one in rater_reports(answers, DA, excluded=[2])}
     assert (marked[0], marked[1]) == (without[0], without[1])
     both = 0.5 * (scores[0] + scores[1])
     assert check(marked[2], "agreement").value == pytest.approx(stats.pearsonr(scores[2], both)[0])
@@ -193,7 +197,7 @@ def test_missing_controls_and_lonely_raters_say_so_and_never_pass() -> None:
 
 
 def test_a_control_without_its_original_is_no_control() -> None:
-    bad = [answer(1, i, 5, 9, kind="bad-reference", original=50 + i, degraded=0) for i in range(8)]
+    bad = [answer(1, i, 5, 9, kind=ItemKind.BAD_REFERENCE, original=50 + i, degraded=0) for i in range(8)]
     assert check(report_of(bad), "bad-references").shown == "no controls"
 
 
@@ -205,7 +209,7 @@ def test_one_answer_is_too_little_for_every_check() -> None:
 
 
 def test_no_answers_are_no_reports() -> None:
-    assert rater_reports([], "da") == []
+    assert rater_reports([], DA) == []
 
 
 # ---------------------------------------------------------------- told apart
@@ -213,12 +217,13 @@ def test_no_answers_are_no_reports() -> None:
 CAMPAIGNS = 50  # of 16 honest raters and one of each other kind
 
 
+@pytest.mark.slow
 def test_simulated_raters_are_told_apart() -> None:
     rng = np.random.default_rng(20)
     kinds = ["honest"] * 16 + list(simulated_answers.KINDS[1:])
     raters, flagged, signs = Counter[str](), Counter[str](), Counter[tuple[str, str]]()
     for _ in range(CAMPAIGNS):
-        for report in rater_reports(simulated_answers.campaign(rng, kinds), "contrastive-da"):
+        for report in rater_reports(simulated_answers.campaign(rng, kinds), find_protocol("contrastive-da")):
             kind = kinds[report.rater_id]
             raters[kind] += 1
             flagged[kind] += bool(report.flagged)

@@ -63,6 +63,7 @@ def _bytes(value: Any) -> Any:
     return (value.dtype.str, value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
 
 
+@pytest.mark.slow
 def test_reports_come_from_what_is_stored(database: Database) -> None:
     campaign_id, people = campaign_with_answers(database)
     reports = reports_of(database, campaign_id)
@@ -103,6 +104,7 @@ def test_tutorial_items_are_not_in_the_report(database: Database) -> None:
     assert report.answers == 1
 
 
+@pytest.mark.slow
 def test_exclude_and_include_restore_every_number_bit_for_bit(database: Database) -> None:
     campaign_id, people = campaign_with_answers(database)
     before, reports_before = numbers(database, campaign_id)

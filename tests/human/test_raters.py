@@ -50,7 +50,7 @@ def log(database: Database) -> list[tuple[str, str, str | None, str]]:
 def test_a_rater_is_welcomed_consents_and_begins(campaign: Database) -> None:
     anna = add_rater(campaign, consented=False)
     welcome = raters.welcome(campaign, anna)
-    assert (welcome.pseudonym, welcome.protocol, welcome.languages) == (
+    assert (welcome.pseudonym, welcome.protocol.name, welcome.languages) == (
         "anna",
         "contrastive-da",
         ("en", "de"),

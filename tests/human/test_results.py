@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for `rated_campaigns`
-
 from rated_campaigns import rated_campaign, side_by_side
 
+from creamtea.human.protocols import find_protocol, protocol_names
 from creamtea.human.results import Ratings, fingerprint, load_ratings, repeated_scores
-from creamtea.human.scale import SCALES
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, Rater
 
@@ -120,9 +115,9 @@ def test_a_campaign_without_ratings_is_empty(database: Database, items: list[dic
     assert ratings.side_by_side()[2].shape == (0, 2)
 
 
-@pytest.mark.parametrize("protocol", SCALES)
+@pytest.mark.parametrize("protocol", protocol_names())
 def test_every_step_of_every_scale_comes_back_as_its_exact_value(database: Database, protocol: str) -> None:
-    scale = SCALES[protocol]
+    scale = find_protocol(protocol).scale
     items = [{"systems": [0], "steps": {"anna": [step]}} for step in range(scale.steps)]
     ratings = load(database, rated_campaign(database, items, protocol=protocol))
     assert ratings.matrix()[:, 0].tolist() == [float(scale.value(step)) for step in range(scale.steps)]

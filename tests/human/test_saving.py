@@ -20,10 +20,10 @@ from small_campaigns import (
 
 from creamtea.human import assignment
 from creamtea.human.assignment import RatingRefused
-from creamtea.human.assignment.saving import check_scores
-from creamtea.human.scale import SCALES
+from creamtea.human.assignment.saving import check_draft, read_answers
+from creamtea.human.protocols import find_protocol, protocol_names
 from creamtea.store.database import Database
-from creamtea.store.tables import PROTOCOLS, Assignment
+from creamtea.store.tables import Assignment
 
 WORDS = "ein Satz " * 300
 NUMBERS = count(1)
@@ -74,39 +74,45 @@ def test_a_missing_or_impossible_score_stores_nothing(campaign: Database, wrong:
     assert work_for(campaign, anna).assignment_id == work.assignment_id
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", protocol_names())
 @given(steps=st.lists(st.none() | st.integers(-2, 103), max_size=4), shown=st.integers(1, 4))
 def test_scores_are_complete_and_on_the_scale_or_refused(
     protocol: str, steps: list[int | None], shown: int
 ) -> None:
     possible = len(steps) == shown and all(
-        step is not None and 0 <= step < SCALES[protocol].steps for step in steps
+        step is not None and 0 <= step < find_protocol(protocol).scale.steps for step in steps
     )
     if protocol == "preference":
         possible = possible and sum(steps) == shown  # type: ignore[arg-type]
+    outputs = ["text"] * shown
     if possible:
-        assert check_scores(steps, shown, protocol) == steps
+        scored = read_answers(find_protocol(protocol), steps, outputs)
+        assert [answer.step for answer in scored] == steps
+        assert {answer.payload for answer in scored} == {None}
     else:
         with pytest.raises(RatingRefused):
-            check_scores(steps, shown, protocol)
+            read_answers(find_protocol(protocol), steps, outputs)
 
 
 def test_a_preference_is_one_of_three_judgements() -> None:
-    accepted = set()
+    preference, outputs, accepted = find_protocol("preference"), ["a", "b"], set()
     for pair in product(range(-1, 4), repeat=2):
         try:
-            accepted.add(tuple(check_scores(pair, 2, "preference")))
+            read_answers(preference, pair, outputs)
+            accepted.add(pair)
         except RatingRefused:
             continue
     assert accepted == {(2, 0), (1, 1), (0, 2)}
-    assert check_scores([2, None], 2, "preference", draft=True) == [2]
+    check_draft(preference, [2, None], outputs)
+    with pytest.raises(RatingRefused):
+        check_draft(preference, [3, None], outputs)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", protocol_names())
 def test_the_ends_of_every_scale_are_stored_exactly(database: Database, protocol: str) -> None:
     make_campaign(database, 2, protocol=protocol)
     anna = add_rater(database)
-    highest = SCALES[protocol].steps - 1
+    highest = find_protocol(protocol).scale.steps - 1
     for first, rest in ((0, highest), (highest, 0)):
         work = work_for(database, anna)
         steps = [first, *[rest] * (len(work.outputs) - 1)]
@@ -304,6 +310,7 @@ def test_a_revision_can_be_drafted_and_a_late_draft_of_the_first_is_not_one(camp
     assert len(ratings(campaign)) == 4
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(st.integers(0, 25), min_size=4, max_size=4), min_size=1, max_size=4))
 def test_each_revision_comes_back_as_it_was_sent(campaign: Database, revisions: list[list[int]]) -> None:

@@ -4,16 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creamtea.human.scale import CONTRASTIVE, HUNDRED, PREFERENCE, SCALES, SQM_POINTS, Scale
-from creamtea.store.tables import PROTOCOLS
+from creamtea.human.protocols import all_protocols, find_protocol
+from creamtea.human.scale import Scale
 
 WHOLE = range(1, 6)
+CONTRASTIVE, HUNDRED, PREFERENCE = (
+    find_protocol(name).scale for name in ("contrastive-da", "da", "preference")
+)
 LABELS = [f"{whole}.{tenth}" for whole in WHOLE for tenth in (0, 2, 4, 6, 8)] + ["6.0"]
 
 
-def test_every_protocol_has_a_scale() -> None:
-    assert set(SCALES) == set(PROTOCOLS)
-    assert all(0 <= step < HUNDRED.steps for step, _ in SQM_POINTS)
+def test_labelled_points_are_on_the_scale() -> None:
+    for protocol in all_protocols():
+        assert all(0 <= step < protocol.scale.steps for step, _ in protocol.labelled_points)
 
 
 def test_the_26_labels_are_exact() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from creamtea.errors import InputError
+from creamtea.human.protocols import find_protocol
 from creamtea.human.settings import TutorialItem
 from creamtea.human.tutorial import read_tutorial, tutorial_fields
 
@@ -23,7 +24,7 @@ def item(*outputs: tuple[str, list[float]]) -> TutorialItem:
 
 
 def fields(protocol: str, *outputs: tuple[str, list[float]]) -> dict[str, Any]:
-    return tutorial_fields([item(*outputs)], protocol)[0]
+    return tutorial_fields([item(*outputs)], find_protocol(protocol))[0]
 
 
 @pytest.mark.parametrize("name", ["t.yaml", "t.json"])
@@ -34,7 +35,7 @@ def test_yaml_and_json_are_read(tmp_path: Path, name: str) -> None:
         '"outputs": [{"text": "Hi", "accepted": [50, 100]}], "explanation": "*so*"}]}'
     )
     (found,) = read_tutorial(path)
-    made = tutorial_fields([found], "da")[0]
+    made = tutorial_fields([found], find_protocol("da"))[0]
     assert (made["source"], made["context"], made["outputs"]) == ("مرحبا", ["<b>"], ["Hi"])
     assert made["guidance"] == {"steps": {"0": [50, 100]}, "explanation": "*so*"}
     assert (made["kind"], made["segment_index"], made["weight"]) == ("tutorial", -1, 0.0)
@@ -60,7 +61,7 @@ def test_values_of_every_scale_become_steps() -> None:
         (
             "contrastive-da",
             [("a", [1.1, 2]), ("b", [3, 4])],
-            "output 1: accepted: '1.1' is no value of the scale",
+            "output 1: accepted: '1.1' is not a value of the scale",
         ),
         ("da", [("a", [20, 10])], "output 1: accepted: the lowest value comes first"),
         ("preference", [("a", [2, 2]), ("b", [2, 2])], "one output's answer decides the other's"),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from limits import COMMAND
 from sacrebleu.metrics import BLEU, CHRF
 
 from creamtea.errors import StepUnavailable
@@ -38,6 +39,7 @@ text = st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join)
 pairs = st.lists(st.tuples(text, text), min_size=1, max_size=6)
 
 
+@pytest.mark.slow
 @given(pairs=pairs)
 @settings(deadline=None, max_examples=200)
 def test_corpus_bleu_equals_sacrebleu(pairs: list[tuple[str, str]]) -> None:
@@ -81,7 +83,7 @@ def test_values_and_signatures_are_those_of_sacrebleus_command_line(tokenize: st
     (tmp_path / "ref").write_text("\n".join(references) + "\n", encoding="utf-8")
     command = [sys.executable, "-m", "sacrebleu", str(tmp_path / "ref"), "-i", str(tmp_path / "hyp")]
     command += ["-m", "bleu", "chrf", "--tokenize", tokenize, "-w", "6", "--format", "json"]
-    printed = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout)
+    printed = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=COMMAND).stdout)
 
     bleu = BleuMetric(Bleu.model_validate({"kind": "bleu", "tokenize": tokenize}), GERMAN)
     chrf = ChrfMetric(Chrf(kind="chrf"))

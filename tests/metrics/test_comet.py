@@ -6,13 +6,13 @@ import json
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from limits import COMMAND, wait_until
 
 from creamtea.contract.step import StepCancelled
 from creamtea.errors import StepError, StepUnavailable
@@ -133,10 +133,14 @@ def test_a_cancel_ends_the_script_and_its_children(
     with pytest.raises(StepCancelled):
         metric(python, cancel).statistics(TWO)
     child = int((tmp_path / "child").read_text())
-    deadline = time.monotonic() + 10
-    while psutil.pid_exists(child) and psutil.Process(child).status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < deadline, "the script's child outlived it"
-        time.sleep(0.05)
+    wait_until(lambda: has_ended(child), what=lambda: "for the end of the script's child")
+
+
+def has_ended(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
 
 
 # ---------------------------------------------------------------- COMET itself
@@ -168,7 +172,7 @@ def tiny(comet_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = json.dumps(list(zip(SOURCES, OUTPUTS, REFERENCES, strict=True)))
     command = [str(comet_python), "-I", str(script), str(folder), rows]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=250)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=COMMAND)
     assert done.returncode == 0, done.stderr[-2000:]
     return folder
 

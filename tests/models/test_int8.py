@@ -7,7 +7,6 @@ import os
 import platform
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -118,15 +117,15 @@ print(largest_weight(), *relative_errors(torch.randn), *relative_errors(torch.ra
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="no x86 processor")
 @pytest.mark.parametrize("kernels", ["FBGEMM_ENABLE_INSTRUCTIONS", "ONEDNN_MAX_CPU_ISA"])
 def test_nothing_overflows_without_vnni(kernels: str) -> None:
     """With one of the products told to use AVX2 only, as on older processors. Random signs, and none, where
     sums are largest."""
-    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     done = subprocess.run(
         [sys.executable, "-c", IN_A_PROCESS],
-        env=os.environ | {kernels: "AVX2", "PYTHONPATH": path},
+        env=os.environ | {kernels: "AVX2", "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=True,
@@ -165,11 +164,11 @@ def everything(model: Transformer) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize("kind", ["transformer", "ssru"])
-@pytest.mark.parametrize("large", [0, 10**9], ids=["packed", "too small to pack"])
+@pytest.mark.parametrize("min_packed", [0, 10**9], ids=["packed", "too small to pack"])
 def test_a_prepared_fp32_model_differs_by_rounding(
-    kind: str, large: int, monkeypatch: pytest.MonkeyPatch
+    kind: str, min_packed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inference, "LARGE", large)
+    monkeypatch.setattr(inference, "MIN_PACKED", min_packed)
     expected = everything(plain_model(kind))
     for name, value in everything(prepare(plain_model(kind), "fp32")).items():
         torch.testing.assert_close(value, expected[name], atol=2e-5, rtol=1e-4, msg=name)
@@ -193,6 +192,7 @@ def translator(model: Transformer, search: str, selected: bool) -> Translator:
     return Translator(model, build_objective(Softmax(kind="softmax")), selector, SEARCHES[search])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selected", [False, True], ids=["full", "nvs"])
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("kind", ["transformer", "ssru"])
@@ -206,6 +206,7 @@ def test_in_int8_a_translation_does_not_depend_on_its_batch(kind: str, search: s
         assert found.selected_size == alone.selected_size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("selected", [False, True], ids=["full", "nvs"])
 def test_int8_scores_are_those_of_the_search(selected: bool) -> None:
     """To within a rounded activation: teacher forcing sums in another order than single steps do."""
@@ -217,6 +218,7 @@ def test_int8_scores_are_those_of_the_search(selected: bool) -> None:
         assert score == pytest.approx(hypothesis.score, abs=0.01 * length)
 
 
+@pytest.mark.slow
 def test_int8_and_fp32_translate_a_sure_model_alike() -> None:
     """A model with pronounced logits, as trained ones have."""
     model = plain_model()

@@ -42,6 +42,7 @@ def of_package(logits: torch.Tensor, alpha: float) -> torch.Tensor:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("scale", [1e-4, 0.1, 1.0, 10.0, 1e4])
 @pytest.mark.parametrize("size", [1, 2, 33, 400])
@@ -54,6 +55,7 @@ def test_is_that_of_the_entmax_package(alpha: float, scale: float, size: int) ->
     torch.testing.assert_close(p.sum(1), torch.ones(5).double(), atol=1e-7, rtol=0)
 
 
+@pytest.mark.slow
 @example([-3, -3, 5], 0.01, 8.0)
 @settings(deadline=None, max_examples=60)
 @given(
@@ -69,6 +71,7 @@ def test_rows_with_many_equal_logits(values: list[int], scale: float, alpha: flo
     torch.testing.assert_close(p, of_package(logits, alpha), atol=1e-7 if alpha <= 2 else 1e-6, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", LARGE_ALPHAS)
 @pytest.mark.parametrize("scale", [1e-4, 0.01, 1.0, 10.0])
 def test_above_two_it_is_the_maximum_although_rounding_hides_the_threshold(
@@ -120,6 +123,7 @@ def test_newton_ends_where_bisection_does(seed: int, size: int, alpha: float, sc
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_gathering_candidates_changes_nothing(alpha: float, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(1)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sqlalchemy import delete, select
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for `rated_campaigns`
-
 from rated_campaigns import drawn_steps, rated_campaign, side_by_side
+from sqlalchemy import delete, select
 
 from creamtea.store.database import Database
 from creamtea.store.tables import SegmentScore, StepRow, StudyStep

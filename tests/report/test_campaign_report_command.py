@@ -65,6 +65,7 @@ def test_ratings_made_elsewhere_are_reported_with_their_names_as_text(run: Calla
     assert "Metrics against people" not in shown
 
 
+@pytest.mark.slow
 def test_json_markdown_and_html_hold_the_same_means(run: Callable[..., str], tmp_path: Path) -> None:
     values = json.loads(run("tasting", "--json"))
     (means,) = [one["table"]["rows"] for one in values["tables"] if one["key"] == "means"]

@@ -66,6 +66,7 @@ def shown_cells(report: Report) -> Iterator[tuple[Cell, Column]]:
             yield from ((row.cells[column.key], column) for column in columns)
 
 
+@pytest.mark.slow
 def test_every_number_of_the_report_is_in_the_file(tasted: Database) -> None:
     report = build_report(tasted, "teatime")
     page = Page(to_html(report))
@@ -123,6 +124,7 @@ def test_nothing_runs_and_nothing_comes_from_elsewhere(tasted: Database) -> None
     assert "@import" not in css
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_texts_and_names_stay_text(hostile: str, filled: Database, fill: Fill, spec: dict[str, Any]) -> None:
     spec["description"] = hostile

@@ -121,6 +121,7 @@ def test_without_decodes_the_segments_are_shown_and_nothing_differs(database: Da
         assert none.total == 0
 
 
+@pytest.mark.slow
 def test_pages_of_a_large_table_are_quick(filled: Database, fill: Fill) -> None:
     """80,000 hypotheses of other steps, and a test set of 20,000 segments with two decodes."""
     study = fill(filled)

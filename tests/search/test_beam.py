@@ -39,6 +39,7 @@ def with_end(hypothesis: Hypothesis) -> tuple[int, ...]:
     return (*hypothesis.tokens, *[EOS] * hypothesis.finished)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("vocabularies", [None, VOCABULARIES], ids=["full", "selected"])
 @pytest.mark.parametrize("seed", range(4))

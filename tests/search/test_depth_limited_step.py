@@ -30,6 +30,7 @@ def judge(
     return depth_limited.judge(trained, [[n] for n in numbers], 2, LENGTHS, effort, lambda: None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_the_shortest_that_outscores_the_beam(objective: str) -> None:
     model, numbers = TableModel(5, seed=3, end=-2.5), list(range(1, 13))

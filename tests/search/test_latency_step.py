@@ -76,6 +76,7 @@ def test_a_beam_wider_than_the_selection_is_refused_before_anything_is_timed(tmp
     assert context.progresses == []
 
 
+@pytest.mark.slow
 def test_every_system_sentence_and_repetition_is_timed_once(tmp_path: Path) -> None:
     context = given(tmp_path, SYSTEMS)
     size = step_files.vocabulary_size(context.input("subwords"))

@@ -77,6 +77,7 @@ def probabilities(slow: Slow, top_k: int | None, temperature: float) -> dict[tup
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize(("top_k", "temperature"), [(None, 1.0), (2, 1.0), (None, 0.5), (3, 2.0)], ids=str)
 @pytest.mark.parametrize("vocabulary", [[0, 1, 2, 3, 4], [1, 3, 4]], ids=["full", "selected"])

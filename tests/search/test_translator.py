@@ -77,6 +77,7 @@ def sources() -> list[list[int]]:
     return [draw.integers(4, VOCABULARY, size=n).tolist() for n in lengths]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -99,6 +100,7 @@ def test_batches_of_1_and_32_agree_and_scores_are_the_scorers(
         assert len({t.selected_size for t in batch}) > 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("selection", SELECTIONS)
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
@@ -106,7 +108,7 @@ def test_batches_of_1_and_32_agree_in_a_prepared_model(
     lexicon: Path, precision: Precision, selection: str, search: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As above, with the kernels that decode steps run: all fp32 weights packed, however small."""
-    monkeypatch.setattr(inference, "LARGE", 0)
+    monkeypatch.setattr(inference, "MIN_PACKED", 0)
     prepared = inference.prepare(random_model(), precision)
     system = translator(prepared, "softmax", SELECTIONS[selection], SEARCHES[search], lexicon)
     batch = system.translate(sources())

@@ -1,12 +1,7 @@
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 import torch
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "search"))  # for `step_files` and `toy_models`
 
 
 @pytest.fixture(autouse=True)

@@ -21,6 +21,7 @@ def references() -> list[str]:
     return sentences(120)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scorer", "score"), [(BLEU(), bleu), (CHRF(), chrf_from_sums)])
 @pytest.mark.parametrize("rate", [0.30, 0.34, 0.36, 0.45])
 def test_paired_bootstrap_equals_sacrebleus(

@@ -41,6 +41,7 @@ TESTS: dict[str, Callable[[Array, int], float | None]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TESTS)
 @pytest.mark.parametrize("items", [20, 60])
 def test_false_alarms(name: str, items: int) -> None:
@@ -103,6 +104,7 @@ def crossed(
     return crossed_comparisons(item, rater, pairs, [(0, 1)])[0], means
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("raters", "each", "views"),
     [(2, 2, 0.3), (3, 1, 0.3), (3, 3, 0.3), (4, 2, 0.3), (4, 4, 0.8), (8, 2, 0.3)],
@@ -147,6 +149,7 @@ def test_why_the_ratings_must_be_paired() -> None:
         assert found == pytest.approx(expected, abs=0.025)
 
 
+@pytest.mark.slow
 def test_verdicts_are_wrong_in_at_most_five_per_cent() -> None:
     """Equal systems are called better or worse in 5 %; systems that differ by δ "not different" in 5 %."""
     for difference, wrong in ((0.0, {Outcome.BETTER, Outcome.WORSE}), (0.2, {Outcome.NO_LARGER_DIFFERENCE})):
@@ -155,6 +158,7 @@ def test_verdicts_are_wrong_in_at_most_five_per_cent() -> None:
         assert 0.03 <= np.mean([outcome in wrong for outcome in outcomes]) <= 0.07
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("raters", [2, 4])
 def test_verdicts_of_few_raters_speak_of_other_raters_too(raters: int) -> None:
     """Raters whose views differ: the items alone cry wolf in every third or second campaign; with raters

@@ -183,6 +183,7 @@ def fail(url: str, store: ArtefactStore, result: StepResult, files: list[StoredF
     return str(error.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
@@ -268,6 +269,7 @@ def test_a_bad_line_is_named(
     assert fail(sqlite_url, store, StepResult(), files) == message
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("result", "message"),
     [

@@ -205,6 +205,7 @@ def test_an_unknown_revision_is_refused(empty_url: str) -> None:
         schema.downgrade(empty_url, "abc")
 
 
+@pytest.mark.slow
 def test_rebuilding_a_parent_table_keeps_its_children(empty_url: str, extended: Path) -> None:
     """SQLite rebuilds `step` here; with foreign keys on, dropping the old table would empty its children."""
     database = open_database(empty_url)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import importlib
 import platform
+import re
 import subprocess
 import sys
+import tomllib
+from collections import Counter
 from pathlib import Path
 
 from creamtea.steps.catalogue import STEP_KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
+CHANGES_PATH = re.compile(r"^sys\.path\.", re.MULTILINE)
 
 
 def test_the_source_roots_are_no_packages() -> None:
@@ -18,6 +22,17 @@ def test_the_source_roots_are_no_packages() -> None:
     for root in ("platform", "workers", "webapp", "migrations", "tests"):
         assert not (ROOT / root / "__init__.py").exists()
     assert platform.python_implementation() == "CPython"
+
+
+def test_modules_that_tests_share_have_names_of_their_own() -> None:
+    # their folders are on one path (pytest's `pythonpath`): of two with one name the second would be hidden
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    folders = [ROOT / folder for folder in settings["tool"]["pytest"]["ini_options"]["pythonpath"]]
+    names = Counter(path.stem for folder in folders for path in folder.glob("*.py"))
+    shared = {name: count for name, count in names.items() if not name.startswith("test_")}
+    assert [name for name, count in shared.items() if count > 1 and name != "conftest"] == []
+    files = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "bench").rglob("*.py")]
+    assert [path for path in files if CHANGES_PATH.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_the_catalogue_and_the_steps_folder_agree() -> None:

@@ -56,6 +56,7 @@ def paths_of(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(found for key, child in inner for found in paths_of(child, (*path, key)))]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.data())
 def test_nothing_but_an_input_error_comes_of_a_wrong_value(

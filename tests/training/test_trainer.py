@@ -27,6 +27,7 @@ def series(outcome: Outcome) -> list[tuple[str, int, float]]:
     return outcome.position.points
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "objective",
     [
@@ -43,6 +44,7 @@ def test_learns_to_reverse(objective: dict[str, Any], tmp_path: Path) -> None:
     assert outcome.evaluation.bleu > 75
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("autocast", ["none", "bf16"])
 @pytest.mark.parametrize("validate_every", [None, 5])
 def test_an_interrupted_training_ends_with_the_same_bits(
@@ -62,6 +64,7 @@ def test_an_interrupted_training_ends_with_the_same_bits(
     assert whole.position.best == pieces.position.best
 
 
+@pytest.mark.slow
 def test_everything_else_resumes_with_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SSRUs, LAMB, several batches an update, an automatic NVS weight."""
     monkeypatch.setattr(trainer_module, "REPORT_EVERY", 1)
@@ -103,6 +106,7 @@ def test_several_batches_an_update_see_every_pair_once_an_epoch(tmp_path: Path) 
     assert outcome.position.tokens == 2 * pairs.target_lengths.sum()
 
 
+@pytest.mark.slow
 def test_ssrus_learn_to_reverse(tmp_path: Path) -> None:
     training = {"batch_tokens": 200, "learning_rate": 0.005, "warmup": 50, "max_epochs": 6}
     params = parameters(training, {"kind": "ssru", "width": 64, "dropout": 0.0})

@@ -8,19 +8,16 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))  # for `filled_study` and `rating_board`
-sys.path.insert(0, str(Path(__file__).parents[1] / "human"))  # for `ready_campaigns`
-
 from filled_study import ANALYSED, HOSTILE, fill_study, lines
+from limits import ANSWER, MILLISECONDS, START, wait_until
 
 from creamtea.human import access, audit, raters
 from creamtea.store.database import Database, open_database
@@ -70,17 +67,29 @@ class Site:
         """On the same port."""
         before = len(self.log.read_text())
         self.process = start(self.log, self.environment, urlsplit(self.url).port or 0)
-        wait_for(self.process, self.log, r"/enter#[\w-]+(?=\n)", seconds=40, after=before)
+        wait_for(self.process, self.log, r"/enter#[\w-]+(?=\n)", after=before)
+
+    @contextmanager
+    def another_server(self, host: str, log: Path) -> Iterator[str]:
+        """The address of a second server on the same database and port, at another host of this machine."""
+        port = urlsplit(self.url).port or 0
+        process = start(log, self.environment, port, "--host", host)
+        try:
+            wait_for(process, log, r"/enter#[\w-]+(?=\n)", seconds=40)
+            yield f"http://{host}:{port}"
+        finally:
+            process.kill()
+            process.wait()
 
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 COMMAND = [sys.executable, "-c", "from creamtea.cli.main import main; main()"]
 
 
-def start(log: Path, environment: dict[str, str], port: int = 0) -> subprocess.Popen[bytes]:
+def start(log: Path, environment: dict[str, str], port: int = 0, *options: str) -> subprocess.Popen[bytes]:
     with log.open("ab") as sink:
         return subprocess.Popen(
-            [*COMMAND, "serve", "--port", str(port), "--no-browser"],
+            [*COMMAND, "serve", "--port", str(port), "--no-browser", *options],
             env=environment,
             cwd=log.parent,
             stdout=sink,
@@ -110,14 +119,14 @@ def site(
     process = start(log, environment)
     running = None
     try:
-        link = wait_for(process, log, r"http://127\.0\.0\.1:\d+/enter#[\w-]+(?=\n)", seconds=40)
+        link = wait_for(process, log, r"http://127\.0\.0\.1:\d+/enter#[\w-]+(?=\n)")
         running = Site(link.split("/enter")[0], link, log, database, process, study, environment)
         yield running
     finally:
         process = running.process if running is not None else process
         process.send_signal(signal.SIGINT)
         try:
-            process.wait(15)
+            process.wait(ANSWER)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
@@ -131,16 +140,18 @@ def analysed(site: Site) -> str:
     return str(ANALYSED["name"])
 
 
-def wait_for(
-    process: subprocess.Popen[bytes], log: Path, pattern: str, seconds: float, after: int = 0
-) -> str:
+def wait_for(process: subprocess.Popen[bytes], log: Path, pattern: str, after: int = 0) -> str:
     """What `pattern` finds in the log of a process after so many characters, as soon as it does."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and process.poll() is None:
-        if found := re.search(pattern, log.read_text()[after:]):
-            return found[0]
-        time.sleep(0.05)
-    raise AssertionError(f"no {pattern!r} in what the server said: {log.read_text()}")
+
+    def found() -> re.Match[str] | None:
+        match = re.search(pattern, log.read_text()[after:])
+        assert match or process.poll() is None, f"the server ended: {log.read_text()}"
+        return match
+
+    wait_until(found, START, lambda: f"for {pattern!r} in what the server said: {log.read_text()}")
+    match = found()
+    assert match is not None
+    return match[0]
 
 
 @pytest.fixture(scope="session")
@@ -150,11 +161,29 @@ def chromium() -> Iterator[Any]:
     if executable is None:
         pytest.skip("no Chromium on this machine")
     arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    playwright.expect.set_options(timeout=20_000)  # a busy machine
+    playwright.expect.set_options(timeout=ANSWER * MILLISECONDS)
     with playwright.sync_playwright() as running:
         browser = running.chromium.launch(executable_path=executable, args=arguments)
         yield browser
         browser.close()
+
+
+def new_page(context: Any) -> Any:
+    page = context.new_page()
+    page.set_default_timeout(ANSWER * MILLISECONDS)
+    return page
+
+
+@pytest.fixture(scope="module")
+def quiet_page(chromium: Any) -> Iterator[Any]:
+    """A page that all tests of a module share; what went wrong in it is in `page.troubles`."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    page = new_page(context)
+    page.troubles = []
+    page.on("pageerror", lambda error: page.troubles.append(str(error)))
+    page.on("console", lambda said: page.troubles.append(said.text) if said.type == "error" else None)
+    yield page
+    context.close()
 
 
 @pytest.fixture
@@ -173,8 +202,7 @@ def open_page(chromium: Any) -> Iterator[Callable[..., Any]]:
         device = PHONE if phone else {"viewport": {"width": width, "height": 900}}
         context = chromium.new_context(**device, **options)
         contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(15_000)
+        page = new_page(context)
         if before is not None:
             before(page)
         page.goto(link)

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlencode
 import uvicorn
 from joserfc import jwt
 from joserfc.jwk import OctKey, RSAKey
+from limits import ANSWER, START, wait_until
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -38,6 +39,7 @@ class FakeProvider:
         self.lie: Callable[[Claims], Claims] = lambda claims: claims
         self.sign: Callable[[Claims], str] = self.signed
         self.answer: Callable[[dict[str, Any]], dict[str, Any]] = lambda answer: answer
+        self.described: dict[str, Any] = {}  # laid over its description of itself
         self.returns: dict[str, str] = {}  # laid over the parameters of the way back
 
     def signed(self, claims: Claims, key: Any = None, algorithm: str = "RS256") -> str:
@@ -56,6 +58,7 @@ class FakeProvider:
                 "jwks_uri": f"{self.issuer}/jwks",
                 "id_token_signing_alg_values_supported": ["RS256", "HS256", "none"],
             }
+            | self.described
         )
 
     async def authorize(self, request: Request) -> Response:
@@ -132,6 +135,11 @@ def without_token(provider: FakeProvider) -> None:
     provider.answer = lambda answer: {"access_token": "x", "token_type": "Bearer"}
 
 
+def without_token_but_claims(provider: FakeProvider) -> None:
+    claims = {"iss": provider.issuer, **provider.user}
+    provider.answer = lambda answer: {"access_token": "x", "token_type": "Bearer", "userinfo": claims}
+
+
 def returning(**returns: str) -> Callable[[FakeProvider], None]:
     return lambda provider: provider.returns.update(returns)
 
@@ -156,6 +164,7 @@ LIES: dict[str, Callable[[FakeProvider], None]] = {
     "unsigned": unsigned,
     "signed by the shared secret": signed_by_the_secret,
     "no ID token": without_token,
+    "claims in place of an ID token": without_token_but_claims,
     "no token at all": garbage("x.y.z"),
     "a number for a token": garbage(7),
     "another code": returning(code="guessed"),
@@ -180,14 +189,11 @@ def running_provider() -> Iterator[FakeProvider]:
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", lifespan="off"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    deadline = time.monotonic() + 20
-    while not server.started:
-        assert time.monotonic() < deadline, "the provider does not start"
-        time.sleep(0.01)
+    wait_until(lambda: server.started, START)
     port = server.servers[0].sockets[0].getsockname()[1]
     provider.issuer = f"http://127.0.0.1:{port}"
     try:
         yield provider
     finally:
         server.should_exit = True
-        thread.join(10)
+        thread.join(ANSWER)

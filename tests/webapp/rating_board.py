@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
+from limits import wait_until
 from playwright.sync_api import expect
 from sqlalchemy import select
 
@@ -85,12 +86,41 @@ def stored(database: Database, rater_id: int, source: str, revision: int = 1) ->
 
 # ---------------------------------------------------------------- what a page shows
 # While Streamlit redraws, the board before stands beside the new one for a moment: everything here waits.
+# The same of every page: act and look through locators, never on what was read a moment ago.
 
 
 def item_on(page: Any, number: int, total: int | None = None) -> None:
     of = r"\d+" if total is None else total
     expect(page.get_by_text(re.compile(rf"^Item {number} of {of}$"))).to_have_count(1)
+    at_rest(page)
     expect(page.locator(".board")).to_have_count(1)
+
+
+def at_rest(page: Any) -> None:
+    """Wait until Streamlit's script has ended and nothing is left of what it showed before."""
+    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
+    expect(page.locator('[data-stale="true"]')).to_have_count(0)
+
+
+def wait_for_size(drawn: Any, *, width: float, height: float) -> None:
+    """Wait until an element is larger than so many pixels."""
+    drawn.scroll_into_view_if_needed()
+
+    def large() -> bool:
+        box = drawn.bounding_box()  # None while it is replaced
+        return box is not None and box["width"] > width and box["height"] > height
+
+    wait_until(large, what=lambda: f"for a size above {width} × {height}, not {drawn.bounding_box()}")
+
+
+def wait_for_width(page: Any, width: int) -> None:
+    """Wait until nothing is wider than a screen of so many pixels."""
+    at_rest(page)
+    page.wait_for_function(
+        """width => [document.documentElement, document.querySelector("[data-testid=stMain]")]
+            .every((element) => element.scrollWidth <= width)""",
+        arg=width,
+    )
 
 
 def wait_for_scores(page: Any, wanted: list[str]) -> None:
@@ -98,6 +128,7 @@ def wait_for_scores(page: Any, wanted: list[str]) -> None:
 
 
 def shown_texts(page: Any) -> list[str]:
+    at_rest(page)
     expect(page.locator(".board")).to_have_count(1)
     return page.locator(".board .outputs .text").all_text_contents()
 
@@ -109,16 +140,24 @@ def shown_source(page: Any) -> str:
 def press_at(page: Any, row: int, step: int, steps: int = 26) -> None:
     """Click on a scale where a step is."""
     track = page.locator(".board .track").nth(row)
-    track.scroll_into_view_if_needed()
-    box = track.bounding_box()
-    page.mouse.click(box["x"] + box["width"] * step / (steps - 1), box["y"] + 17)
+    track.click(position=_place(track, step, steps))
 
 
 def tap_at(page: Any, row: int, step: int, steps: int = 26) -> None:
     track = page.locator(".board .track").nth(row)
-    track.scroll_into_view_if_needed()
-    box = track.bounding_box()
-    page.touchscreen.tap(box["x"] + box["width"] * step / (steps - 1), box["y"] + 17)
+    track.tap(position=_place(track, step, steps))
+
+
+def _place(track: Any, step: int, steps: int) -> dict[str, float]:
+    """Where a step is, from a track's corner. A track that is being replaced has no width."""
+    widths = [0.0]
+
+    def wide() -> bool:
+        widths.append(track.evaluate("track => track.getBoundingClientRect().width"))
+        return widths[-1] > 0
+
+    wait_until(wide, what=lambda: "for a scale")
+    return {"x": min(max(widths[-1] * step / (steps - 1), 1), widths[-1] - 1), "y": 17}
 
 
 def save(page: Any) -> None:
@@ -128,16 +167,21 @@ def save(page: Any) -> None:
 def draft_is(database: Database, rater_id: int, page: Any, wanted: dict[str, Any]) -> None:
     """Wait until the open item's draft holds these values, and the script that saved it has ended: what it
     shows at its end it reads from the database, too."""
-    for _ in range(600):
-        with database.session() as session:
-            drafts = session.scalars(select(Assignment.draft).where(Assignment.rater_id == rater_id)).all()
-        if any(draft is not None and wanted.items() <= draft.items() for draft in drafts):
-            page.wait_for_timeout(300)  # until the page knows that the script runs
-            app = page.get_by_test_id("stApp")
-            expect(app).to_have_attribute("data-test-script-state", "notRunning")
-            return
-        page.wait_for_timeout(50)
-    raise AssertionError(f"no draft with {wanted}: {drafts}")
+    draft_on(page, "saved")
+    at_rest(page)
+    with database.session() as session:
+        drafts = session.scalars(select(Assignment.draft).where(Assignment.rater_id == rater_id)).all()
+    assert any(draft is not None and wanted.items() <= draft.items() for draft in drafts), drafts
+
+
+def draft_on(page: Any, state: str) -> None:
+    """Wait until what the rater set is "changed" (and not yet sent), "sent" or "saved"."""
+    expect(page.locator(".board")).to_have_attribute("data-draft", state)
+
+
+def slow_clock(page: Any) -> None:
+    """Keys that are pressed one after another are typed together, however busy the machine is."""
+    page.add_init_script("const now = performance.now.bind(performance); performance.now = () => now() / 20;")
 
 
 def serious(page: Any) -> list[str]:

@@ -1,6 +1,6 @@
 """Take the screenshots of the organiser's pages in docs/images, of campaigns written here.
 
-    python tests/webapp/take_organiser_screenshots.py OUTPUT_FOLDER
+    PYTHONPATH=tests:tests/report:tests/human python tests/webapp/take_organiser_screenshots.py OUTPUT_FOLDER
 
 Needs no study: it makes a database of its own, with a rated campaign and a draft, and serves it.
 """
@@ -12,9 +12,6 @@ import random
 import sys
 import tempfile
 from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
-sys.path.insert(0, str(Path(__file__).parents[1] / "human"))
 
 from filled_study import fill_study, lines
 from playwright.sync_api import Browser, expect, sync_playwright

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import pytest
+from limits import ANSWER
 from starlette.requests import Request
 
 from creamtea.human import links
@@ -46,7 +47,7 @@ ROUTES = [
 
 
 def ask(site, method: str, path: str, body: str | None = None, **headers: str) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection(urlsplit(site.url).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(site.url).netloc, timeout=ANSWER)
     connection.request(method, path, body=body, headers={k.replace("_", "-"): v for k, v in headers.items()})
     answer = connection.getresponse()
     answer.text = answer.read().decode()  # type: ignore[attr-defined]
@@ -99,7 +100,7 @@ def websocket(site, cookie: str) -> str:
         f"Cookie: {cookie}",
         "\r\n",
     ]
-    with socket.create_connection((place.hostname, place.port), timeout=10) as connection:
+    with socket.create_connection((place.hostname, place.port), timeout=ANSWER) as connection:
         connection.sendall("\r\n".join(lines).encode())
         return connection.recv(65536).decode("latin-1")
 
@@ -191,12 +192,12 @@ def test_the_limiter_blocks_an_address_for_a_while_and_forgets() -> None:
     limiter = Limiter(allowed=3, seconds=60, clock=lambda: now[0])
     for _ in range(3):
         assert not limiter.blocked("a")
-        limiter.failed("a")
+        limiter.count("a")
     assert limiter.blocked("a")
     assert not limiter.blocked("b")
     now[0] = 61.0
     assert not limiter.blocked("a")
-    assert limiter._failures == {}
+    assert limiter._counts == {}
 
 
 def test_too_many_wrong_links_are_refused_even_with_a_right_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from filled_study import HOSTILE, fill_study, lines
-from streamlit.testing.v1 import AppTest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for `rated_campaigns`
-
+from limits import ANSWER
 from rated_campaigns import drawn_steps, rated_campaign, side_by_side
 from sqlalchemy import select
+from streamlit.testing.v1 import AppTest
 
 import creamtea_webapp
 from creamtea.human.access import Identity
@@ -61,7 +58,7 @@ def judged(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> A
 def visit(judged: Database, monkeypatch: pytest.MonkeyPatch, who: Identity) -> AppTest:
     monkeypatch.setattr(session, "database", lambda: judged)
     monkeypatch.setattr(session, "identity", lambda: who)
-    app = AppTest.from_file(str(SCRIPT), default_timeout=60)
+    app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER)
     app.query_params["study"] = "quagga"
     app.run()
     assert not app.exception, [one.message for one in app.exception]
@@ -100,6 +97,7 @@ def words(table: dict[str, Any], row: str) -> list[str]:
     return [cell["text"] for cell in found["cells"]]
 
 
+@pytest.mark.slow
 def test_tables_have_the_verdicts_in_words(page: AppTest) -> None:
     shown = tables(page)
     comparisons = shown[f"human-1-{CAMPAIGN}-comparisons"]
@@ -163,6 +161,6 @@ def test_whoever_rates_sees_none_of_it(judged: Database, monkeypatch: pytest.Mon
     ):
         monkeypatch.setattr(session, "identity", lambda who=who: who)
         source = "from creamtea_webapp.pages import report\nreport.page()"
-        app = AppTest.from_string(source, default_timeout=60).run()
+        app = AppTest.from_string(source, default_timeout=ANSWER).run()
         assert [error.value[:33] for error in app.error] == ["Your link does not open this page"]
         assert html(app) == ""

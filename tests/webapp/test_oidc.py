@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import requests
+from limits import ANSWER
 from oidc_provider import ID, LIES, SECRET, FakeProvider, running_provider
 from rating_board import own_campaign
 from sqlalchemy import select
+from starlette.requests import Request
 from typer.testing import CliRunner
 
 from creamtea.cli.main import app
@@ -20,9 +25,10 @@ from creamtea.human import access, audit, links, raters, rights, sign_in
 from creamtea.human.access import Identity
 from creamtea.settings import SignIn
 from creamtea.store.tables import Campaign
+from creamtea_webapp.gate import attempt
+from creamtea_webapp.gate.attempt import AttemptCookie
 from creamtea_webapp.gate.paths import campaign_asked_for
-from creamtea_webapp.gate.provider import Attempt, Provider, ProviderFailed
-from creamtea_webapp.gate.sign_in import Attempts
+from creamtea_webapp.gate.provider import Provider, ProviderFailed
 
 ONE = [("source", ["gut", "schlecht"])]
 NUMBERS = itertools.count(1)
@@ -57,7 +63,7 @@ class Browser(requests.Session):
         self.headers["X-Forwarded-For"] = f"192.0.2.{next(NUMBERS)}"
 
     def sign_in(self, query: str = "") -> requests.Response:
-        return self.get(f"{self.site.url}/login{query}", timeout=20)
+        return self.get(f"{self.site.url}/login{query}", timeout=ANSWER)
 
     @property
     def identity(self) -> Identity | None:
@@ -92,7 +98,7 @@ def somebody(email: str = "", verified: object = True, sub: str = "7") -> dict[s
 
 def test_a_registered_person_comes_in_and_back_to_the_page_asked_for(site, provider, browser) -> None:
     campaign_id, rater_id = register(site, "Anna@Example.org")
-    asked = browser.get(f"{site.url}/?campaign={campaign_id}", timeout=20)
+    asked = browser.get(f"{site.url}/?campaign={campaign_id}", timeout=ANSWER)
     assert asked.status_code == 401
     assert f'href="/login?campaign={campaign_id}"' in asked.text
     provider.user = somebody("anna@EXAMPLE.org")
@@ -142,7 +148,7 @@ def test_no_sign_in_leads_to_another_site(site, provider, browser, asked: str) -
     email = f"{next(NUMBERS)}@example.org"
     register(site, email)
     provider.user = somebody(email)
-    page = browser.get(f"{site.url}/login", params={"campaign": asked, "next": asked}, timeout=20)
+    page = browser.get(f"{site.url}/login", params={"campaign": asked, "next": asked}, timeout=ANSWER)
     assert page.url == f"{site.url}/"
     assert campaign_asked_for({"campaign": asked}) is None
 
@@ -170,7 +176,7 @@ def test_an_unknown_or_unverified_person_is_sent_to_the_organiser(site, provider
     assert "Ask the organiser" in page.text
     assert "<i>" not in page.text
     assert browser.identity is None
-    assert browser.get(f"{site.url}/", timeout=20).status_code == 401
+    assert browser.get(f"{site.url}/", timeout=ANSWER).status_code == 401
 
 
 @pytest.mark.parametrize("lie", LIES)
@@ -187,10 +193,12 @@ def test_a_lie_opens_nothing(site, provider, browser, lie: str) -> None:
     assert browser.sign_in().status_code == 200  # nothing but the lie was in the way
 
 
-def back_from(site: Any, browser: Browser) -> str:
+def back_from(site: Any, browser: Browser, query: str = "") -> str:
     """The address of the way back of a sign-in, not yet opened."""
-    to_provider = browser.get(f"{site.url}/login", allow_redirects=False, timeout=20).headers["location"]
-    return browser.get(to_provider, allow_redirects=False, timeout=20).headers["location"]
+    to_provider = browser.get(f"{site.url}/login{query}", allow_redirects=False, timeout=ANSWER).headers[
+        "location"
+    ]
+    return browser.get(to_provider, allow_redirects=False, timeout=ANSWER).headers["location"]
 
 
 def test_the_way_back_is_taken_once_and_by_this_browser_only(site, provider, browser) -> None:
@@ -198,23 +206,24 @@ def test_the_way_back_is_taken_once_and_by_this_browser_only(site, provider, bro
     provider.user = somebody("dora@example.org")
     other = Browser(site)
     theirs = back_from(site, other)
-    assert browser.get(theirs, timeout=20).status_code == 400  # somebody else's way back
+    assert browser.get(theirs, timeout=ANSWER).status_code == 400  # somebody else's way back
     assert browser.identity is None
     mine = back_from(site, browser)
     kept = browser.cookies.copy()
-    assert browser.get(mine, allow_redirects=False, timeout=20).status_code == 302
+    assert browser.get(mine, allow_redirects=False, timeout=ANSWER).status_code == 302
     assert browser.identity is not None
     replay = Browser(site)
     replay.cookies.update(kept)
-    assert replay.get(mine, timeout=20).status_code == 400
+    assert replay.get(mine, timeout=ANSWER).status_code == 401  # the provider takes a code once
     assert replay.identity is None
+    assert browser.get(mine, timeout=ANSWER).status_code == 400  # and this browser has forgotten the sign-in
 
 
 def test_many_failures_are_refused_for_a_while(site, provider, browser) -> None:
     wrong = f"{site.url}/oauth2callback?state=x&code=y"
-    statuses = [browser.get(wrong, timeout=20).status_code for _ in range(12)]
+    statuses = [browser.get(wrong, timeout=ANSWER).status_code for _ in range(12)]
     assert statuses == [400] * 10 + [429] * 2
-    assert browser.get(f"{site.url}/login", allow_redirects=False, timeout=20).status_code == 302
+    assert browser.get(f"{site.url}/login", allow_redirects=False, timeout=ANSWER).status_code == 302
 
 
 # ---------------------------------------------------------------- the end
@@ -228,7 +237,7 @@ def test_a_rater_whose_links_are_withdrawn_is_out(site, provider, browser, end) 
     assert browser.sign_in().status_code == 200
     end(site.database, rater_id, "test")
     assert browser.identity is None
-    assert browser.get(f"{site.url}/", timeout=20).status_code == 401
+    assert browser.get(f"{site.url}/", timeout=ANSWER).status_code == 401
     assert browser.sign_in(f"?campaign={campaign_id}").status_code == 403
 
 
@@ -272,7 +281,7 @@ def test_an_organiser_comes_in_to_the_campaign_and_is_out_when_withdrawn(site, p
     (number,) = [one.id for one in links.listed(site.database) if one.sign_in == "dora@example.org"]
     links.revoke(site.database, number, "test")
     assert browser.identity is None
-    assert browser.get(f"{site.url}/", timeout=20).status_code == 401
+    assert browser.get(f"{site.url}/", timeout=ANSWER).status_code == 401
     assert browser.sign_in(f"?campaign={campaign_id}").status_code == 403
 
 
@@ -331,32 +340,82 @@ def test_a_whole_configuration_keeps_its_secret(monkeypatch: pytest.MonkeyPatch)
     assert SECRET not in repr(SignIn.load())
 
 
+def begun(issuer: str) -> tuple[dict[str, list[str]], dict[str, Any]]:
+    """The query of the address at which a sign-in begins, and what is kept of it."""
+    request = Request({"type": "http", "session": {}})
+    redirect = Provider(SignIn(issuer, ID, SECRET)).redirect(request, "http://127.0.0.1/oauth2callback")
+    address = asyncio.run(redirect).headers["location"]
+    assert address.startswith(issuer)
+    return parse_qs(urlsplit(address).query), request.session
+
+
 def test_the_provider_must_be_there_and_be_the_one(provider: FakeProvider) -> None:
-    attempt = Attempt("http://127.0.0.1/oauth2callback", None)
-    assert provider.issuer in Provider(SignIn(provider.issuer, ID, SECRET)).address(attempt)
+    begun(provider.issuer)
     with pytest.raises(ProviderFailed, match="does not name the issuer"):
-        Provider(SignIn(f"{provider.issuer}/", ID, SECRET)).address(attempt)
-    with pytest.raises(ProviderFailed, match="ConnectionError"):
-        Provider(SignIn("http://127.0.0.1:1", ID, SECRET)).address(attempt)
+        begun(f"{provider.issuer}/")
+    with pytest.raises(ProviderFailed, match="ConnectError"):
+        begun("http://127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"token_endpoint": "http://id.example.org/token"},
+        {"jwks_uri": None},
+        {"authorization_endpoint": "javascript:alert(1)"},
+        {"token_endpoint_auth_methods_supported": ["private_key_jwt"]},
+    ],
+)
+def test_an_unsafe_description_of_the_provider_is_refused(
+    provider: FakeProvider, wrong: dict[str, Any]
+) -> None:
+    provider.described = wrong
+    with pytest.raises(ProviderFailed):
+        begun(provider.issuer)
 
 
 def test_each_sign_in_has_its_own_state_nonce_and_challenge(provider: FakeProvider) -> None:
-    client = Provider(SignIn(provider.issuer, ID, SECRET))
-    attempts = [Attempt("http://127.0.0.1/oauth2callback", None) for _ in range(2)]
-    first, second = (parse_qs(urlsplit(client.address(attempt)).query) for attempt in attempts)
+    (first, kept), (second, _) = begun(provider.issuer), begun(provider.issuer)
     for name in ("state", "nonce", "code_challenge"):
         assert first[name] != second[name]
-    assert attempts[0].verifier not in str(first)
+    (attempt,) = kept.values()
+    verifier = attempt["data"]["code_verifier"]
+    assert len(verifier) >= 43  # RFC 7636
+    assert verifier not in str(first)
 
 
-def test_attempts_are_taken_once_and_forgotten() -> None:
-    now = [0.0]
-    attempts = Attempts(most=2, clock=lambda: now[0])
-    made = [Attempt("x", None) for _ in range(3)]
-    for attempt in made:
-        attempts.keep(attempt)
-    assert attempts.take(made[0].state) is None  # the oldest went
-    assert attempts.take(made[1].state) is made[1]
-    assert attempts.take(made[1].state) is None
-    now[0] = 601.0
-    assert attempts.take(made[2].state) is None
+def test_what_a_sign_in_keeps_is_sealed_and_short_lived(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = SignIn("https://id.example.org", ID, SECRET)
+    sealed = AttemptCookie(settings).sealed({"state": "abcdef"})
+    assert AttemptCookie(settings).opened(sealed) == {"state": "abcdef"}  # another server's cookie
+    assert AttemptCookie(SignIn("https://id.example.org", ID, "another")).opened(sealed) == {}
+    header, key, nonce, text, tag = sealed.split(".")
+    for wrong in ("", "x", "é.é.é.é.é", f"{header}.{key}.{nonce}.{text[::-1]}.{tag}"):
+        assert AttemptCookie(settings).opened(wrong) == {}
+    monkeypatch.setattr(attempt, "MINUTES", -1)
+    assert AttemptCookie(settings).opened(AttemptCookie(settings).sealed({"state": "abcdef"})) == {}
+
+
+# ---------------------------------------------------------------- two servers
+
+
+@pytest.fixture
+def second_server(site: Any, tmp_path: Path) -> Iterator[str]:
+    """The address of another server process on the same database, at another address of this machine."""
+    if sys.platform != "linux":
+        pytest.skip("127.0.0.2 is not an address of this machine")
+    with site.another_server("127.0.0.2", tmp_path / "second.log") as url:
+        yield url
+
+
+def test_another_server_can_finish_what_one_began(site, provider, browser, second_server: str) -> None:
+    campaign_id, rater_id = register(site, "gil@example.org")
+    provider.user = somebody("gil@example.org")
+    back = back_from(site, browser, f"?campaign={campaign_id}").replace(site.url, second_server)
+    kept = {cookie.name: cookie.value for cookie in browser.cookies}
+    assert browser.get(back, timeout=ANSWER).status_code == 400  # the cookie is for the first server's host
+    answer = browser.get(back, cookies=kept, allow_redirects=False, timeout=ANSWER)
+    assert (answer.status_code, answer.headers["location"]) == (302, f"/?campaign={campaign_id}")
+    who = access.identify(site.database, answer.cookies.get(f"creamtea-{urlsplit(site.url).port}"))
+    assert who is not None
+    assert who.rater_id == rater_id

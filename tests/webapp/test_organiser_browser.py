@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 
 import pytest
+
+pytest.importorskip("playwright.sync_api")
+
+from playwright.sync_api import expect
 from ready_campaigns import launched_campaign
 from sqlalchemy import select
 
@@ -15,7 +19,6 @@ pytestmark = pytest.mark.browser
 
 
 def test_a_rater_is_added_begins_and_is_seen(site, open_page) -> None:
-    expect = pytest.importorskip("playwright.sync_api").expect
     made = launched_campaign(
         site.database, "ibis", study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"]
     )
@@ -26,12 +29,12 @@ def test_a_rater_is_added_begins_and_is_seen(site, open_page) -> None:
     page.get_by_label("Pseudonym").fill("anna")
     page.get_by_role("button", name="Add and make a link").click()  # the field is left by this click
     link = page.locator("code").filter(has_text="/enter#")
-    expect(link).to_have_count(1, timeout=30_000)
+    expect(link).to_have_count(1)
     address = link.inner_text().strip()
     assert address.startswith(f"{site.url}/enter#")
 
     rater = open_page(address)
-    rater.get_by_role("button", name="I agree, begin").wait_for(timeout=30_000)
+    rater.get_by_role("button", name="I agree, begin").wait_for()
 
     page.get_by_role("link", name="Overview").click()
     expect(page.get_by_text(f"0 of {made.wanted} item ratings")).to_be_visible(timeout=30_000)

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 import streamlit as st
-from filled_study import HOSTILE, fill_study, lines
+from filled_study import HOSTILE, SPEC, fill_study, lines
+from limits import ANSWER
 from ready_campaigns import launched_campaign
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
@@ -52,7 +53,7 @@ def visit(filled: Database, monkeypatch: pytest.MonkeyPatch) -> Visit:
     monkeypatch.setattr(session, "identity", lambda: ORGANISER)
 
     def open_address(**query: Any) -> AppTest:
-        app = AppTest.from_file(str(SCRIPT), default_timeout=60)
+        app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER)
         for name, value in query.items():
             app.query_params[name.rstrip("_")] = str(value)
         return ran(app.run())
@@ -106,6 +107,7 @@ def actions(database: Database) -> list[tuple[str, str]]:
         return [tuple(row) for row in reading.execute(select(AuditEvent.actor, AuditEvent.action))]
 
 
+@pytest.mark.slow
 def test_a_campaign_from_the_form_to_its_end(filled: Database, visit: Visit) -> None:
     app = visit(campaigns="new")
     app.text_input(key="campaign-name").set_value("scones")
@@ -151,6 +153,7 @@ def test_a_mistake_in_the_form_is_told_in_its_own_words_and_makes_nothing(
     assert "“Baseline” is one of tapir-nvs, dugong-greedy" in shown(app)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("protocol", "select", "fields"),
     [
@@ -200,6 +203,21 @@ def test_a_draft_is_made_anew_with_what_it_had(filled: Database, visit: Visit) -
     )
 
 
+def test_a_draft_keeps_metrics_whose_stored_names_are_not_their_kinds(filled: Database, visit: Visit) -> None:
+    metrics = [{"kind": "bleu"}, {"kind": "chrf", "word_order": 2}]
+    fill_study(filled, HOSTILE + lines(36), SPEC | {"name": "quince", "metrics": metrics})
+    settings = CampaignSettings(select="disagreement", items=8, metrics=["chrf++"])
+    made = campaigns.create_campaign(
+        filled, "first", study="quince", test_set="narwhal", systems=["tapir-nvs", "tapir-greedy"],
+        settings=settings,
+    )  # fmt: skip
+    app = visit(campaigns="new", from_=made.id)
+    field = app.multiselect(key="campaign-metrics")
+    assert (field.options, field.value) == (["bleu", "chrf++"], ["chrf++"])
+    press(app, "make")
+    assert campaign_row(filled, "first").settings["metrics"] == ["chrf++"]
+
+
 def test_a_rater_is_added_and_the_link_is_shown_until_the_next_action(filled: Database, visit: Visit) -> None:
     made = launched_campaign(
         filled, "tasting", study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"]
@@ -238,6 +256,7 @@ def test_a_rater_who_signs_in_gets_an_address_and_no_link(
         assert reading.scalars(select(AccessToken.id)).all() == []
 
 
+@pytest.mark.slow
 def test_reports_and_decisions_about_a_rater(filled: Database, visit: Visit) -> None:
     made, (anna, hostile) = rated_campaign(filled)
     listed = shown(visit(campaign=made.id, view="raters"))
@@ -247,7 +266,7 @@ def test_reports_and_decisions_about_a_rater(filled: Database, visit: Visit) -> 
 
     app = visit(campaign=made.id, view="raters", rater=anna)
     page = shown(app)
-    for word in ("bad references", "only 2 pairs, 5 are needed", "agreement", "severity", "words a minute"):
+    for word in ("bad references", "only 2 pairs, 5 are needed", "agreement", "severity", "words per minute"):
         assert word in page, word
     assert len(app.get("vega_lite_chart")) == 2
     press(app, "decide")  # without a reason
@@ -272,6 +291,7 @@ def test_reports_and_decisions_about_a_rater(filled: Database, visit: Visit) -> 
     assert "new-link" not in {one.key for one in app.button}
 
 
+@pytest.mark.slow
 def test_an_export_is_downloaded_and_imported_again(filled: Database, visit: Visit) -> None:
     made, _ = rated_campaign(filled)
     app = visit(campaign=made.id)
@@ -289,7 +309,7 @@ def test_an_export_is_downloaded_and_imported_again(filled: Database, visit: Vis
     assert "Campaign again: " in shown(app)
     again = campaign_row(filled, "again")
     assert (again.study_id, again.state) == (None, "closed")
-    assert "ratings made elsewhere" in shown(visit(campaign=again.id))
+    assert "imported ratings" in shown(visit(campaign=again.id))
     listing = shown(visit(campaigns="all"))
     assert "again" in listing
     assert "tasting" in listing
@@ -320,7 +340,7 @@ def import_page(visit: Visit, kind: str, outputs: list[tuple[str, bytes]]) -> Ap
 
 def test_scores_of_appraise_are_imported_with_their_texts(filled: Database, visit: Visit) -> None:
     app = import_page(visit, "appraise", OUTPUTS)
-    assert "Campaign wmt: 3 ratings by 1 raters, 3 items, 2 systems" in shown(app)
+    assert "Campaign wmt: 3 ratings by 1 rater, 3 items, 2 systems" in shown(app)
     row = campaign_row(filled, "wmt")
     with filled.session() as reading:
         items = reading.scalars(select(Item).where(Item.campaign_id == row.id).order_by(Item.position))
@@ -332,7 +352,7 @@ def test_scores_of_appraise_are_imported_with_their_texts(filled: Database, visi
 @pytest.mark.parametrize(
     ("kind", "outputs", "told"),
     [
-        ("csv", OUTPUTS, "“Sources”, “Outputs” and “Documents” go with scores of Appraise"),
+        ("csv", OUTPUTS, "“Sources”, “Outputs” and “Documents” are only for Appraise scores"),
         ("appraise", [("ONLINE-Z.txt", b"z\n")], "“Outputs” ONLINE-Z: the file has no such system"),
         ("appraise", [OUTPUTS[0]] * 2, "“Outputs”: two files for the system"),
         ("appraise", [("ONLINE-A.txt", b"a1\n")], "“Outputs” ONLINE-A: 1 lines in the file"),
@@ -349,7 +369,7 @@ def test_a_zip_with_folders_or_no_zip_is_refused(filled: Database, visit: Visit)
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("../campaign.json", "{}")
-    for data, told in ((packed.getvalue(), "pack the files alone"), (b"PK nonsense", "no zip")):
+    for data, told in ((packed.getvalue(), "in a folder"), (b"PK nonsense", "not a zip file")):
         app = visit(campaigns="import")
         app.text_input(key="import-name").set_value("again")
         app.file_uploader(key="import-file").set_value([("x.zip", data, "application/zip")])
@@ -363,6 +383,7 @@ def test_an_unknown_campaign_is_told(visit: Visit) -> None:
         assert "No such campaign" in shown(visit(**query))
 
 
+@pytest.mark.slow
 def test_reports_are_kept_until_a_rating_comes(
     filled: Database, visit: Visit, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from filled_study import fill_study, lines
+from limits import ANSWER
 from ready_campaigns import launched_campaign
 from sqlalchemy import inspect, select
 from streamlit.testing.v1 import AppTest
@@ -49,6 +50,7 @@ def refused(app: AppTest) -> bool:
     return told == ["Your link does not open this page"] and not app.exception
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_pages_read_nothing_for_whom_they_are_not(monkeypatch: pytest.MonkeyPatch, page: str) -> None:
     def no_database() -> None:
@@ -63,7 +65,7 @@ def test_pages_read_nothing_for_whom_they_are_not(monkeypatch: pytest.MonkeyPatc
     standings = {**OTHERS, "organiser": ORGANISER, "organiser of campaign 1": OWN}
     for name, who in standings.items():
         monkeypatch.setattr(session, "identity", lambda who=who: who)
-        app = AppTest.from_string(source, default_timeout=60).run()
+        app = AppTest.from_string(source, default_timeout=ANSWER).run()
         goes_on = [str(error.message) for error in app.exception] == ["the page read the database"]
         if page == "importing":  # a form that needs nothing from the database
             goes_on = not app.exception and "import-file" in [one.key for one in app.file_uploader]
@@ -126,6 +128,7 @@ ACTIONS: dict[str, tuple[dict[str, str], Callable[[AppTest], Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("action", ACTIONS)
 def test_actions_ask_for_the_right_at_the_click(
     prepared: Database, monkeypatch: pytest.MonkeyPatch, action: str
@@ -138,7 +141,7 @@ def test_actions_ask_for_the_right_at_the_click(
         del others["organiser of another campaign"]
     for name, who in others.items():
         monkeypatch.setattr(session, "identity", lambda: ORGANISER)
-        app = AppTest.from_file(str(SCRIPT), default_timeout=60)
+        app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER)
         for key, value in query.items():
             app.query_params[key] = value
         app.run()
@@ -168,7 +171,7 @@ def test_only_organisers_upload_files(site, role: str) -> None:
         rater_id = raters.find_or_add(site.database, "uploads", "test", "anna")
     opened = access.exchange(site.database, access.create_link(site.database, role, rater_id=rater_id))
     place = urlsplit(site.url)
-    connection = http.client.HTTPConnection(place.netloc, timeout=20)
+    connection = http.client.HTTPConnection(place.netloc, timeout=ANSWER)
     headers = {"Cookie": f"creamtea-{place.port}={opened.secret}"}
     for path, organisers_only in (("/_stcore/upload_file/x/y", True), ("/_stcore/host-config", False)):
         connection.request("PUT" if organisers_only else "GET", path, body=b"x", headers=headers)

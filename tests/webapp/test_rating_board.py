@@ -18,6 +18,7 @@ from rating_board import (
     serious,
     shown_source,
     shown_texts,
+    slow_clock,
     stored,
     tap_at,
     wait_for_scores,
@@ -41,7 +42,7 @@ HOSTILE = [
 def test_ten_items_by_keyboard_only(site, open_page) -> None:
     own_campaign(site.database, "pangolin-keys", TEN)
     link, rater_id = site.rater_link("pangolin-keys", "keyboard")
-    page = open_page(link)
+    page = open_page(link, before=slow_clock)
     ways = [  # keys of a whole item, and what they score; Enter goes to the next output and at the end saves
         ("4 Enter 3 . 2 Enter ArrowRight Enter End PageDown Enter", [15, 11, 0, 20]),
         ("Tab Tab 6 Shift+4 5 Shift+2 2 Shift+3 1 Control+Enter", [25, 5, 0, 20]),
@@ -90,7 +91,9 @@ def test_a_finger_that_scrolls_sets_nothing_and_targets_are_large(site, open_pag
     link, _ = site.rater_link("pangolin-scroll", "scroll")
     page = open_page(link, phone=True)
     item_on(page, 1)
-    box = page.locator(".board .track").nth(1).bounding_box()
+    track = page.locator(".board .track").nth(1)
+    track.tap(trial=True)  # waits until it is where it stays
+    box = track.bounding_box()
     touch = page.context.new_cdp_session(page)
     x, y = box["x"] + box["width"] / 2, box["y"] + 17
     touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": x, "y": y}]})
@@ -178,11 +181,12 @@ def test_one_output_on_a_scale_to_a_hundred(site, open_page, protocol: str) -> N
     items = [("eins", ["one"]), ("zwei", ["two", "two"]), ("drei", ["three"])]
     own_campaign(site.database, name, items, protocol=protocol, item_context=["davor"])
     link, rater_id = site.rater_link(name, "da")
-    page = open_page(link)
+    page = open_page(link, before=slow_clock)
     item_on(page, 1, 3)
-    assert page.get_by_role("slider").get_attribute("aria-valuenow") is None
-    assert page.locator(".board .context").inner_text() == "davor"
-    assert page.get_by_role("button", name="Show differences").count() == 0
+    expect(page.get_by_role("slider")).to_have_count(1)
+    expect(page.locator(".board [aria-valuenow]")).to_have_count(0)
+    expect(page.locator(".board .context")).to_have_text("davor")
+    expect(page.get_by_role("button", name="Show differences")).to_have_count(0)
     page.keyboard.type("75")
     wait_for_scores(page, ["75"])
     page.keyboard.press("Enter")
@@ -223,8 +227,8 @@ def test_a_preference_by_keys_and_by_buttons(site, open_page) -> None:
     for number, (way, steps) in enumerate(ways):
         item_on(page, number + 1, 4)
         source, texts = shown_source(page), shown_texts(page)
-        assert page.locator(".board [role=radio][aria-checked=true]").count() == 0
-        assert page.get_by_role("button", name="Save").is_disabled()
+        expect(page.locator(".board [role=radio][aria-checked=true]")).to_have_count(0)
+        expect(page.get_by_role("button", name="Save")).to_be_disabled()
         if way.startswith("Arrow"):
             page.keyboard.press(way)
             page.keyboard.press("Enter")

@@ -11,6 +11,7 @@ pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import expect
 from rating_board import (
     FOUR,
+    at_rest,
     draft_is,
     item_on,
     own_campaign,
@@ -53,12 +54,13 @@ def test_consent_comes_first_and_instructions_stay_at_hand(site, open_page) -> N
     link, rater_id = site.rater_link("pangolin-new", "new <i>one</i>", consented=False)
     page = open_page(link)
     heading(page, "Rating translations")
-    assert page.locator(".board").count() == 0
+    at_rest(page)
+    expect(page.locator(".board")).to_have_count(0)
     assert serious(page) == []
-    assert page.get_by_role("strong").get_by_text("new <i>one</i>").count() == 1
-    assert page.locator("em").all_text_contents() == ["every", "over 18"]
-    assert page.get_by_role("link", name="More").get_attribute("href") == "https://example.org"
-    assert page.locator("[data-testid=stMarkdown] img").count() == 0
+    expect(page.get_by_role("strong").get_by_text("new <i>one</i>")).to_have_count(1)
+    expect(page.locator("em")).to_have_text(["every", "over 18"])
+    expect(page.get_by_role("link", name="More")).to_have_attribute("href", "https://example.org")
+    expect(page.locator("[data-testid=stMarkdown] img")).to_have_count(0)
     expect(page.locator("[data-testid=stMarkdown]").first).to_contain_text("<b>x</b>")
     page.get_by_role("button", name="I agree, begin").click()
     item_on(page, 1, 3)
@@ -74,8 +76,8 @@ def test_practice_tells_what_was_expected_and_survives_a_reload(site, open_page)
     link, rater_id = site.rater_link("pangolin-tutorial", "pupil")
     page = open_page(link)
     expect(page.get_by_text("Practice", exact=True)).to_have_count(1)
-    assert page.get_by_role("button", name=SKIP).count() == 0
     texts = shown_texts(page)
+    expect(page.get_by_role("button", name=SKIP)).to_have_count(0)
     good, bad = texts.index("gut"), texts.index("schlecht")
     press_at(page, good, 22)
     press_at(page, bad, 22)
@@ -99,6 +101,7 @@ def test_practice_with_a_preference(site, open_page) -> None:
     own_campaign(site.database, "pangolin-tutorial-two", THREE, protocol="preference")
     teach(site, "pangolin-tutorial-two", {"0": [1, 2], "1": [0, 1]}, "They are close.")
     page = open_page(site.rater_link("pangolin-tutorial-two", "pupil")[0])
+    expect(page.locator(".board .choice")).to_be_visible()
     texts = shown_texts(page)
     page.keyboard.press("ArrowRight" if texts[0] == "gut" else "ArrowLeft")  # the bad one
     page.keyboard.press("Enter")
@@ -124,7 +127,7 @@ def test_a_comment_a_skip_a_revision_and_the_end(site, open_page) -> None:
     link, rater_id = site.rater_link("pangolin-way", "walker")
     page = open_page(link)
     item_on(page, 1, 3)
-    assert page.get_by_role("button", name="Earlier items").count() == 0
+    expect(page.get_by_role("button", name="Earlier items")).to_have_count(0)
 
     # a comment with the first one; the letters of the board are only letters in it
     first, texts = shown_source(page), shown_texts(page)
@@ -165,7 +168,7 @@ def test_a_comment_a_skip_a_revision_and_the_end(site, open_page) -> None:
     expect(page.get_by_text("Saved before", exact=True)).to_have_count(1)
     wait_for_scores(page, ["3.0", "4.0"])
     page.keyboard.type("5")
-    draft_is(site.database, rater_id, page, {"steps": [20, 15], "revision": 2})
+    draft_is(site.database, rater_id, page, {"answers": [20, 15], "revision": 2})
     page.reload()
     wait_for_scores(page, ["5.0", "4.0"])  # still on it, with what was changed
     page.keyboard.press("Control+Enter")
@@ -198,7 +201,7 @@ def test_a_second_link_goes_on_where_the_first_device_is(site, open_page) -> Non
     item_on(desk, 2, 3)
     source, texts = shown_source(desk), shown_texts(desk)
     press_at(desk, 1, 9)
-    draft_is(site.database, rater_id, desk, {"steps": [None, 9]})
+    draft_is(site.database, rater_id, desk, {"answers": [None, 9]})
     phone = open_page(site.rater_link("pangolin-devices", "traveller")[0], phone=True)
     item_on(phone, 2, 3)
     assert (shown_source(phone), shown_texts(phone)) == (source, texts)

@@ -13,6 +13,7 @@ from rating_board import (
     SYSTEMS,
     Wire,
     draft_is,
+    draft_on,
     item_on,
     own_campaign,
     press_at,
@@ -69,7 +70,7 @@ def test_a_double_click_stores_one_rating(site, open_page) -> None:
     link, rater_id = site.rater_link("pangolin-double", "quick")
     page = open_page(link)
     item_on(page, 1, 5)
-    assert page.get_by_role("button", name="Save").is_disabled()
+    expect(page.get_by_role("button", name="Save")).to_be_disabled()
     source, texts, steps = shown_source(page), shown_texts(page), [0, 12, 7, 25]
     for row, step in enumerate(steps):
         press_at(page, row, step)
@@ -94,7 +95,7 @@ def test_reload_second_tab_and_restart_lose_nothing(site, open_page) -> None:
     press_at(page, 1, 9)
     page.keyboard.press("n")
     page.keyboard.type("hm")
-    draft_is(site.database, rater_id, page, {"steps": [None, 9, None, None], "comment": "hm"})
+    draft_is(site.database, rater_id, page, {"answers": [None, 9, None, None], "comment": "hm"})
 
     page.reload()
     item_on(page, 1, 5)
@@ -107,13 +108,13 @@ def test_reload_second_tab_and_restart_lose_nothing(site, open_page) -> None:
     item_on(other, 1, 5)
     wait_for_scores(other, ["–", "2.8", "–", "–"])
     press_at(page, 0, 20)
-    draft_is(site.database, rater_id, page, {"steps": [20, 9, None, None], "comment": "hm"})
+    draft_is(site.database, rater_id, page, {"answers": [20, 9, None, None], "comment": "hm"})
 
     site.stop()
-    press_at(page, 2, 5)  # nobody hears this
-    page.wait_for_timeout(500)
+    press_at(page, 2, 5)
+    draft_on(page, "sent")  # and nobody hears it
     site.start_again()
-    draft_is(site.database, rater_id, page, {"steps": [20, 9, 5, None], "comment": "hm"})
+    draft_is(site.database, rater_id, page, {"answers": [20, 9, 5, None], "comment": "hm"})
     wait_for_scores(page, ["5.0", "2.8", "2.0", "–"])
     other.reload()
     wait_for_scores(other, ["5.0", "2.8", "2.0", "–"])
@@ -137,7 +138,7 @@ def test_a_refused_save_is_told_and_the_next_item_comes(site, open_page) -> None
     source = shown_source(page)
     for row in range(4):
         press_at(page, row, 8)
-    draft_is(site.database, late, page, {"steps": [8] * 4})
+    draft_is(site.database, late, page, {"answers": [8] * 4})
     with site.database.transaction() as session:  # the lease runs out, and somebody else is quicker
         (mine,) = session.scalars(select(Assignment).where(Assignment.rater_id == late))
         mine.lease_until = mine.created_at
@@ -166,7 +167,7 @@ def test_a_link_elsewhere_than_on_loopback_waits_for_the_button(site, chromium) 
     )
     page.goto(link.replace(site.url, "http://rate.example"))
     page.get_by_role("button", name="Open").wait_for()
-    page.wait_for_timeout(500)
+    page.wait_for_load_state("networkidle")
     assert page.url == "http://rate.example/enter"  # the secret has left the address bar, nothing was posted
     context.close()
     again = chromium.new_context()

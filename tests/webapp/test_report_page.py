@@ -7,6 +7,11 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("playwright.sync_api")
+
+from playwright.sync_api import expect
+from rating_board import at_rest, wait_for_size, wait_for_width
+
 from creamtea.human import links
 
 pytestmark = pytest.mark.browser
@@ -20,30 +25,24 @@ HOSTILE = [
 
 
 @pytest.fixture(scope="module")
-def reader(site, chromium) -> Any:
-    """One page for all tests here: a reader on the study's report; what went wrong is in `page.troubles`."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 900})
-    page = context.new_page()
-    page.set_default_timeout(15_000)
-    page.troubles = []
-    page.on("pageerror", lambda error: page.troubles.append(str(error)))
-    page.on("console", lambda said: page.troubles.append(said.text) if said.type == "error" else None)
+def reader(site, quiet_page) -> Any:
+    """One page for all tests here: a reader on the study's report."""
+    page = quiet_page
     page.goto(site.new_link("reader"))
     page.get_by_role("link", name="quagga").click()
     page.locator(".scroller table").wait_for()
     page.get_by_text("Provenance").wait_for()
-    yield page
-    context.close()
+    at_rest(page)
+    return page
 
 
-def names(page: Any) -> list[str]:
-    return page.locator(".scroller tbody .name").all_text_contents()
+def names(page: Any) -> Any:
+    return page.locator(".scroller tbody .name")
 
 
 def wait_for_segments(page: Any, wanted: Iterable[int]) -> None:
     texts = [str(number) for number in wanted]
-    expect = pytest.importorskip("playwright.sync_api").expect
-    expect(page.locator(".outputs .segment .where")).to_have_text(texts, timeout=10_000)
+    expect(page.locator(".outputs .segment .where")).to_have_text(texts)
 
 
 def enter(page: Any, label: str, text: str) -> None:
@@ -53,47 +52,42 @@ def enter(page: Any, label: str, text: str) -> None:
 
 
 def test_the_table_has_every_system_with_intervals_and_significance(reader) -> None:
-    assert names(reader) == ["tapir-greedy", "tapir-lexicon", "tapir-nvs", "dugong-greedy"]
+    expect(names(reader)).to_have_text(["tapir-greedy", "tapir-lexicon", "tapir-nvs", "dugong-greedy"])
     heads = reader.locator(".scroller thead button").all_text_contents()
     assert heads[:3] == ["System", "BLEU", "chrF"]
     assert {"idiom recall, %", "selected", "p50, ms", "p90, ms"} <= set(heads)
     lexicon = reader.locator(".scroller tbody tr").nth(1).locator("td").first
-    assert lexicon.locator(".value").inner_text() == "29.6"
-    assert lexicon.locator(".small").first.inner_text() == "[28.2, 31.1]"
-    assert lexicon.locator(".delta.worse").inner_text().startswith("−1.9*")
-    assert (
-        reader.locator(".scroller tbody tr").nth(2).locator("td").first.locator(".worse, .better").count()
-        == 0
-    )
-    assert reader.locator(".scroller tbody tr").nth(3).locator(".delta.better").count() == 2
+    expect(lexicon.locator(".value")).to_have_text("29.6")
+    expect(lexicon.locator(".small").first).to_have_text("[28.2, 31.1]")
+    expect(lexicon.locator(".delta.worse")).to_contain_text("−1.9*")
+    nvs = reader.locator(".scroller tbody tr").nth(2).locator("td").first
+    expect(nvs.locator(".worse, .better")).to_have_count(0)
+    expect(reader.locator(".scroller tbody tr").nth(3).locator(".delta.better")).to_have_count(2)
 
 
 def test_a_missing_metric_says_why(reader) -> None:
-    assert reader.locator(".scroller td.unavailable").count() == 4
+    expect(reader.locator(".scroller td.unavailable")).to_have_count(4)
     assert (
         reader.locator(".notes").inner_text().count("no COMET model: Unbabel/wmt22-comet-da <img src=x>") == 2
     )
-    assert "<img src=x>" in reader.locator(".failure pre").inner_text()
+    expect(reader.locator(".failure pre")).to_contain_text("<img src=x>")
 
 
 def test_the_table_sorts_by_a_click_on_its_head(reader) -> None:
     reader.get_by_role("button", name="BLEU").click()
-    assert names(reader) == ["dugong-greedy", "tapir-greedy", "tapir-nvs", "tapir-lexicon"]
-    assert reader.locator(".scroller th[aria-sort=descending] button").inner_text() == "BLEU"
+    expect(names(reader)).to_have_text(["dugong-greedy", "tapir-greedy", "tapir-nvs", "tapir-lexicon"])
+    expect(reader.locator(".scroller th[aria-sort=descending] button")).to_have_text("BLEU")
     reader.get_by_role("button", name="p50, ms").click()
-    assert names(reader) == ["tapir-lexicon", "tapir-nvs", "dugong-greedy", "tapir-greedy"]
-    assert reader.locator(".scroller th[aria-sort=ascending] button").inner_text() == "p50, ms"
+    expect(names(reader)).to_have_text(["tapir-lexicon", "tapir-nvs", "dugong-greedy", "tapir-greedy"])
+    expect(reader.locator(".scroller th[aria-sort=ascending] button")).to_have_text("p50, ms")
     reader.get_by_role("button", name="System").click()
-    assert names(reader)[0] == "tapir-greedy"
+    expect(names(reader).first).to_have_text("tapir-greedy")
 
 
 def test_the_plots_are_drawn(reader) -> None:
     drawn = reader.locator("[data-testid=stVegaLiteChart]").locator("canvas, svg")
     for number in range(3):
-        drawn.nth(number).scroll_into_view_if_needed()
-        box = drawn.nth(number).bounding_box()
-        assert box["width"] > 200
-        assert box["height"] > 200
+        wait_for_size(drawn.nth(number), width=200, height=200)
 
 
 def test_hostile_texts_are_shown_as_they_are(reader) -> None:
@@ -102,19 +96,19 @@ def test_hostile_texts_are_shown_as_they_are(reader) -> None:
         assert text in shown
     for number, source in enumerate(HOSTILE):
         assert reader.locator(".outputs .segment").nth(number).locator("dd p").first.inner_text() == source
-    assert reader.locator(".outputs").locator("script, img, b, em, a, svg").count() == 0
-    assert reader.locator(".outputs .segment").nth(3).get_by_text("(empty)").count() == 2
-    assert reader.locator(".outputs .segment").nth(2).locator("dd p").first.get_attribute("dir") == "auto"
-    assert reader.title() == "Report"
-    assert "Jam or <b>cream</b> first?" in reader.locator(".report").inner_text()
+    expect(reader.locator(".outputs").locator("script, img, b, em, a, svg")).to_have_count(0)
+    expect(reader.locator(".outputs .segment").nth(3).get_by_text("(empty)")).to_have_count(2)
+    expect(reader.locator(".outputs .segment").nth(2).locator("dd p").first).to_have_attribute("dir", "auto")
+    expect(reader).to_have_title("Report")
+    expect(reader.locator(".report")).to_contain_text("Jam or <b>cream</b> first?")
 
 
 def test_differences_are_marked_against_the_baseline(reader) -> None:
     fifth = reader.locator(".outputs .segment").nth(4)
     baseline = fifth.locator(".pair > div").nth(2)
-    assert baseline.locator("dt").inner_text() == "tapir-greedy"
-    assert baseline.locator("mark").count() == 0
-    assert fifth.locator("mark").count() > 0
+    expect(baseline.locator("dt")).to_have_text("tapir-greedy")
+    expect(baseline.locator("mark")).to_have_count(0)
+    expect(fifth.locator("mark")).not_to_have_count(0)
 
 
 def test_outputs_are_filtered_ordered_and_paged(reader) -> None:
@@ -123,7 +117,7 @@ def test_outputs_are_filtered_ordered_and_paged(reader) -> None:
     wait_for_segments(reader, range(31, 41))
     reader.get_by_text("Only with idioms").click()
     wait_for_segments(reader, range(37, 41))
-    assert reader.locator(".outputs .segment u").count() == 8
+    expect(reader.locator(".outputs .segment u")).to_have_count(8)
     reader.get_by_text("Only with idioms").click()
     wait_for_segments(reader, range(1, 11))
     enter(reader, "Containing", "你好")
@@ -146,10 +140,7 @@ def test_how_it_came_about_is_told(reader) -> None:
 
 def test_the_page_fits_a_phone(reader) -> None:
     reader.set_viewport_size({"width": 390, "height": 844})
-    reader.wait_for_timeout(500)
-    assert reader.evaluate("document.documentElement.scrollWidth") <= 390
-    main = reader.locator("[data-testid=stMain]")
-    assert main.evaluate("element => element.scrollWidth") <= 390
+    wait_for_width(reader, 390)
 
 
 def test_nothing_went_wrong_in_the_browser(reader) -> None:
@@ -161,8 +152,8 @@ def test_an_unknown_study_is_told_with_its_name_escaped(site, open_page) -> None
     page.get_by_role("link", name="quagga").wait_for()
     page.goto(f"{site.url}/?study=<img src=x>")
     page.get_by_text("No such study").wait_for()
-    assert "<img src=x>" in page.locator(".ct .lead").inner_text()
-    assert page.locator(".ct img").count() == 0
+    expect(page.locator(".ct .lead")).to_contain_text("<img src=x>")
+    expect(page.locator(".ct img")).to_have_count(0)
 
 
 def test_a_withdrawn_link_ends_an_open_page(site, open_page) -> None:
@@ -174,5 +165,4 @@ def test_a_withdrawn_link_ends_an_open_page(site, open_page) -> None:
     links.revoke(site.database, links.listed(site.database)[-1].id, "test")
     enter(page, "Containing", "你好")  # over the page's WebSocket
     page.get_by_text("Your link does not open this page").wait_for()
-    expect = pytest.importorskip("playwright.sync_api").expect
     expect(page.locator(".outputs")).to_have_count(0)  # what the run left out goes at its end

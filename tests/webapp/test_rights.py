@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from limits import ANSWER
 from streamlit.testing.v1 import AppTest
 
 import creamtea_webapp
@@ -26,9 +27,9 @@ def visit(monkeypatch: pytest.MonkeyPatch, who: Identity | None, page: str | Non
     monkeypatch.setattr(session, "identity", lambda: who)
     monkeypatch.setattr(session, "database", no_database)
     if page is None:
-        return AppTest.from_file(str(SCRIPT), default_timeout=20).run()
+        return AppTest.from_file(str(SCRIPT), default_timeout=ANSWER).run()
     return AppTest.from_string(
-        f"from creamtea_webapp.pages import {page}\n{page}.page()", default_timeout=20
+        f"from creamtea_webapp.pages import {page}\n{page}.page()", default_timeout=ANSWER
     ).run()
 
 
@@ -42,6 +43,7 @@ def test_without_a_session_the_app_shows_a_refusal_only(monkeypatch: pytest.Monk
     assert refused(visit(monkeypatch, None))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("page", "who"),
     [

@@ -9,12 +9,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from limits import ANSWER, START, wait_until
 from typer.testing import CliRunner
 
 from creamtea.cli.main import app
@@ -36,6 +36,7 @@ def test_the_printed_link_is_the_only_secret_in_the_log(site) -> None:
     assert "Traceback" not in log
 
 
+@pytest.mark.slow
 def test_a_busy_port_is_one_message_and_exit_code_2(site, tmp_path: Path) -> None:
     port = urlsplit(site.url).port
     ended = subprocess.run(
@@ -43,7 +44,7 @@ def test_a_busy_port_is_one_message_and_exit_code_2(site, tmp_path: Path) -> Non
         env={**os.environ, "CREAMTEA_DATABASE_URL": f"sqlite:///{tmp_path / 'x.db'}"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=ANSWER,
     )
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr == (
@@ -62,6 +63,7 @@ def test_a_free_address_passes() -> None:
     check_address("127.0.0.1", 0)
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_the_server_cleanly_even_with_an_open_websocket(
     sqlite_template: Path, tmp_path: Path
 ) -> None:
@@ -74,11 +76,7 @@ def test_ctrl_c_stops_the_server_cleanly_even_with_an_open_websocket(
             stderr=subprocess.STDOUT,
         )
     try:
-        deadline = time.monotonic() + 40
-        while "/enter#" not in log.read_text():
-            assert process.poll() is None, log.read_text()
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        wait_until(lambda: "/enter#" in log.read_text() or process.poll() is not None, START, log.read_text)
         link = re.search(r"http://\S+/enter#\S+", log.read_text())
         assert link is not None
         place = urlsplit(link[0])
@@ -86,7 +84,7 @@ def test_ctrl_c_stops_the_server_cleanly_even_with_an_open_websocket(
         with open_websocket(place.port, cookie) as connection:
             assert connection.recv(100).startswith(b"HTTP/1.1 101")
             process.send_signal(signal.SIGINT)
-            assert process.wait(15) == 0
+            assert process.wait(ANSWER) == 0
     finally:
         if process.poll() is None:
             process.kill()
@@ -103,13 +101,13 @@ def exchange(port: int | None, secret: str) -> str:
 
 
 def ask(port: int | None, request: str) -> str:
-    with socket.create_connection(("127.0.0.1", port or 0), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", port or 0), timeout=ANSWER) as connection:
         connection.sendall(request.encode())
         return connection.recv(65536).decode()
 
 
 def open_websocket(port: int | None, cookie: str) -> socket.socket:
-    connection = socket.create_connection(("127.0.0.1", port or 0), timeout=10)
+    connection = socket.create_connection(("127.0.0.1", port or 0), timeout=ANSWER)
     lines = [
         "GET /_stcore/stream HTTP/1.1",
         f"Host: 127.0.0.1:{port}",

@@ -1,5 +1,5 @@
-"""Navigation by right: a rater gets the rating page and no more, a reader the studies and their reports, an
-organiser the campaigns too. Which of them it is stands in the address's query."""
+"""Navigation by right: a rater gets only the rating page, a reader the studies and their reports, an
+organiser the campaigns too. The query of the address names the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def main() -> None:
     st.set_page_config(layout="wide")
     if who.rates:
         page = st.Page(rate.page, title="Rating", url_path="rate", default=True)
-    elif organise.wanted(who):
+    elif organise.is_asked_for(who):
         page = st.Page(organise.page, title="Campaigns", url_path="campaigns", default=True)
     elif "study" in st.query_params:
         page = st.Page(report.page, title="Report", url_path="report", default=True)

@@ -1,4 +1,8 @@
-"""HTML of the pages: whatever comes from users or models goes through `escape`, never through Markdown."""
+"""HTML of the pages, from the templates beside this file. Whatever comes from users or models is escaped.
+
+A page's template is a file of macros, one for each piece that the page shows; `parts.html` has those that
+pages share. Nothing else in the web app puts HTML together.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,73 @@ import html
 from datetime import datetime
 from functools import cache
 from pathlib import Path
+from typing import Any, cast
 
 import streamlit as st
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from creamtea import languages
+
+HERE = Path(__file__).parent
+
+
+def render(template: str, macro: str | None = None, /, **values: Any) -> Markup:
+    """The HTML of a macro of this template, or of the whole template where none is named.
+
+    Every value is escaped unless it is `Markup` that a template made. A value that the template needs and
+    does not get is an error.
+    """
+    loaded = _environment().get_template(template)
+    if macro is None:
+        return Markup(loaded.render(**values))  # noqa: S704 (the template escapes its values)
+    return cast(Markup, getattr(loaded.module, macro)(**values))
+
+
+def show(template: str, macro: str, /, **values: Any) -> None:
+    """Put a macro of this template on the page."""
+    st.html(render(template, macro, **values))
+
+
+def note(text: str) -> None:
+    """Put a remark on the page, in small type."""
+    show("parts.html", "note", text=text)
+
+
+def show_styles() -> None:
+    """The styles of everything that `show` puts on a page."""
+    st.html(HERE / "pages.css")
+
+
+def moment(at: datetime) -> str:
+    """ "2026-03-04 05:06 UTC"."""
+    return f"{at:%Y-%m-%d %H:%M} UTC"
+
+
+def counted(number: int, noun: str) -> str:
+    """ "1 rater", "2,000 raters"."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "moment": moment,
+        "counted": counted,
+        "number": lambda value: f"{value:,}",
+        "pair": lambda pair: languages.pair(*pair),
+    }
+    return environment
+
+
+# ---------------------------------------------------------------- for pages that are not templates yet
 
 
 def escape(text: object) -> str:
@@ -17,25 +86,8 @@ def escape(text: object) -> str:
 
 def foreign(text: str, language: str, tag: str = "p") -> str:
     """Text of a user or a model in its language and its own direction; an empty one says so."""
-    if not text.strip():
-        return f'<{tag} class="empty">(empty)</{tag}>'
-    return f'<{tag} dir="auto" lang="{escape(language)}">{escape(text)}</{tag}>'
-
-
-def moment(at: datetime) -> str:
-    """ "2026-03-04 05:06 UTC"."""
-    return f"{at:%Y-%m-%d %H:%M} UTC"
+    return str(render("parts.html", "foreign", text=text, language=language, tag=tag))
 
 
 def state_badge(state: str) -> str:
-    return f'<span class="state {escape(state)}">{escape(state)}</span>'
-
-
-def show_styles() -> None:
-    """The styles of everything that pages show by `st.html`."""
-    st.html(f"<style>{_styles()}</style>")
-
-
-@cache
-def _styles() -> str:
-    return (Path(__file__).parent / "pages.css").read_text(encoding="utf-8")
+    return str(render("parts.html", "state_badge", state=state))

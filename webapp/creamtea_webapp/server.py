@@ -33,8 +33,8 @@ def serve(
 ) -> None:
     """Serve until interrupted; `ready` is called with the port once it is bound (port 0: any free one).
 
-    People may sign in at the provider of `sign_in`; `url` is where people reach the server, if known.
-    Raises InputError where the address cannot be bound, before anything starts.
+    `sign_in`: the provider at which people may sign in; `url`: where they reach this server, if known.
+    Raises InputError before anything starts if the address cannot be bound.
     """
     check_address(host, port)
     session.database()
@@ -46,10 +46,10 @@ def serve(
 
     routes = entrance.routes()
     if sign_in is not None:
-        # Authlib and requests are slow to import, and only a server with a provider needs them
-        from creamtea_webapp.gate import sign_in as signing_in
+        # Authlib is slow to import, and only a server with a provider needs it
+        from creamtea_webapp.gate.sign_in import routes as sign_in_routes
 
-        routes += signing_in.routes(sign_in, url)
+        routes += sign_in_routes(sign_in, url)
     gate = Middleware(Gate, sign_in=sign_in is not None)
     app = App(SCRIPT, routes=routes, middleware=[gate], lifespan=lifespan)
     app.run(config=_config(host, port))
@@ -63,7 +63,7 @@ def _config(host: str, port: int) -> dict[str, Any]:
         "server.fileWatcherType": "none",
         "server.enableStaticServing": False,
         "server.enableAgentApi": False,
-        "server.maxUploadSize": 100,  # MB, of ratings made elsewhere; the gate lets organisers only
+        "server.maxUploadSize": 100,  # MB, for imported ratings; the gate lets only organisers upload
         "browser.gatherUsageStats": False,
         "client.toolbarMode": "minimal",
         "client.showErrorDetails": "none",  # a traceback could tell a rater the names of systems
@@ -73,7 +73,7 @@ def _config(host: str, port: int) -> dict[str, Any]:
 
 
 def check_address(host: str, port: int) -> None:
-    """InputError, with the remedy, where a server cannot listen on this host and port."""
+    """Raises InputError, with the remedy, if a server cannot listen on this host and port."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (socket.gaierror, OverflowError):
@@ -97,5 +97,5 @@ def _why_not(host: str, port: int, error: OSError) -> str:
             f"stop that one or choose another port, e.g. --port {port + 1} (--port 0 takes any free one)"
         )
     if error.errno == errno.EACCES:
-        return f"port {port} needs rights that you do not have: choose one above 1023, e.g. --port 8501"
+        return f"you do not have the right to use port {port}: choose one above 1023, e.g. --port 8501"
     return f"cannot listen on {host}:{port}: {error.strerror}; see --host and --port"

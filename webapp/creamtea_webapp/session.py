@@ -1,6 +1,6 @@
 """Who is looking: the database of this server process and the identity behind a browser's cookie.
 
-Every page asks here before it reads anything; a hidden page is no authorisation.
+Every page asks here before it reads anything: that a page is not linked does not protect it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from creamtea.store.database import Database, open_database
 
 @cache
 def database() -> Database:
-    """The database of the environment (CREAMTEA_DATABASE_URL), opened once a process."""
+    """The database of the environment (CREAMTEA_DATABASE_URL), opened once per process."""
     return open_database(Settings.load().database_url)
 
 
 def cookie_name() -> str:
-    """One name a port: browsers share the cookies of a host between its ports."""
+    """One name per port: browsers share the cookies of a host between its ports."""
     return f"creamtea-{st.get_option('server.port')}"
 
 
@@ -33,7 +33,7 @@ def identity() -> Identity | None:
 
 
 def require_reader() -> Identity:
-    """The identity, if it may read reports; stops the script with a sentence otherwise."""
+    """The identity, if it may read reports; otherwise the script stops with a message."""
     who = identity()
     if who is None or not who.reads_reports:
         refuse()
@@ -41,7 +41,7 @@ def require_reader() -> Identity:
 
 
 def require_rater() -> tuple[Identity, int]:
-    """The identity and its rater, if it may rate; stops the script with a sentence otherwise."""
+    """The identity and its rater, if it may rate; otherwise the script stops with a message."""
     who = identity()
     if who is None or who.rater_id is None or not who.rates:
         refuse()
@@ -49,7 +49,7 @@ def require_rater() -> tuple[Identity, int]:
 
 
 def require(right: str, campaign_id: int | None = None) -> Identity:
-    """The identity, if it has this right (`creamtea.human.rights`); stops with a sentence otherwise."""
+    """The identity, if it has this right (`creamtea.human.rights`); otherwise the script stops."""
     who = identity()
     if who is None or not rights.may(who, right, campaign_id):
         refuse()
@@ -57,6 +57,6 @@ def require(right: str, campaign_id: int | None = None) -> Identity:
 
 
 def refuse() -> NoReturn:
-    st.error("Your link does not open this page, or it was withdrawn. Ask for a new one.")
+    st.error("Your link does not open this page, or it has been withdrawn. Ask the organiser for a new one.")
     st.stop()
     raise PermissionError("no right to this page")  # st.stop does nothing outside a running script

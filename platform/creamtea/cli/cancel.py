@@ -15,9 +15,9 @@ def register(app: typer.Typer) -> None:
 
 
 def cancel(name: shared.StudyName, as_json: shared.AsJson = False) -> None:
-    """Cancel a study: what runs stops within seconds, what is done stays.
+    """Cancel a study: running steps stop within seconds, finished ones are kept.
 
-    Steps that another unfinished study needs go on. `creamtea retry NAME` continues a cancelled study.
+    Steps that another unfinished study needs continue. `creamtea retry NAME` continues a cancelled study.
     """
     from creamtea.engine import state
     from creamtea.store.queries import find_study
@@ -26,8 +26,8 @@ def cancel(name: shared.StudyName, as_json: shared.AsJson = False) -> None:
         with database.session() as session:
             study = find_study(session, name)
         if not state.cancel(database, study.id):
-            raise InputError(f"study {name} has ended already ({study.state}): there is nothing to cancel")
+            raise InputError(f"study {name} has already ended ({study.state}): there is nothing to cancel")
     if as_json:
         typer.echo(json.dumps({"study": name, "study_id": study.id, "state": "cancelled"}))
     else:
-        typer.echo(f"cancelled {name}; `creamtea retry {name}` goes on with it")
+        typer.echo(f"cancelled {name}; `creamtea retry {name}` continues it")

@@ -1,4 +1,4 @@
-"""`creamtea controller`: serves the studies that `creamtea submit` queues."""
+"""`creamtea controller`: runs the studies that `creamtea submit` queues."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from creamtea.cli import workplace as shared
 from creamtea.engine.lease import live_controller
 from creamtea.store.database import Database
 
-WAIT = 2.0  # seconds between looks whether another controller has ended
+WAIT_SECONDS = 2.0  # between checks whether another controller has stopped
 
 EXAMPLES = """Examples:
 
@@ -29,13 +29,13 @@ def controller(
     executor: shared.ExecutorName = "ray",
     address: shared.Address = None,
     until_idle: Annotated[
-        bool, typer.Option("--until-idle", help="Leave when no study is unfinished.")
+        bool, typer.Option("--until-idle", help="Exit when every study has ended.")
     ] = False,
 ) -> None:
     """Run every queued study of the database, until interrupted.
 
-    `creamtea submit` starts one by itself where none lives; a permanent one is a service of a team. It
-    waits while another controller lives. Interrupting it loses nothing: the next controller goes on.
+    `creamtea submit` starts a controller if none is running; a permanent one serves a team. It waits while
+    another controller is running. Interrupting it loses nothing: the next controller continues.
     """
     from creamtea.cli.progress import shown
     from creamtea.cli.run import stoppable
@@ -48,24 +48,24 @@ def controller(
         with stoppable() as stop, shown(None, 0, False) as display:
             while _may_begin(database, until_idle, stop):
                 Controller(database, store, runs_steps, display).run(
-                    until=lambda: stop.is_set() or (until_idle and state.idle(database))
+                    until=lambda: stop.is_set() or (until_idle and state.all_ended(database))
                 )
-                if not stop.is_set() and state.idle(database):
-                    return  # else a study came while the lease was given back
+                if not stop.is_set() and state.all_ended(database):
+                    return  # otherwise a study was queued while the lease was released
     if stop.is_set():
-        typer.echo("creamtea: the controller was stopped; the next one goes on", err=True)
+        typer.echo("creamtea: the controller was stopped; the next one continues", err=True)
         raise typer.Exit(130)
 
 
 def _may_begin(database: Database, until_idle: bool, stop: Event) -> bool:
-    """Wait until no other controller lives; False if that one serves every study, as this one would."""
-    told = False
+    """Wait until no other controller is running; False if that one runs every study, as this one would."""
+    announced = False
     while (live := live_controller(database)) is not None:
         if live.study_id is None and until_idle:
             return False
-        if not told:
+        if not announced:
             typer.echo(f"waiting for another controller: {live}", err=True)
-            told = True
-        if stop.wait(WAIT):
+            announced = True
+        if stop.wait(WAIT_SECONDS):
             return False
     return not stop.is_set()

@@ -1,4 +1,4 @@
-"""`creamtea db`: the schema of the database, moved and shown."""
+"""`creamtea db`: shows and migrates the schema of the database."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from creamtea.store.engines import describe, parse_url
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Url = Annotated[
     str | None,
-    typer.Option("--database", metavar="URL", help="Another database than CREAMTEA_DATABASE_URL's."),
+    typer.Option("--database", metavar="URL", help="A database other than CREAMTEA_DATABASE_URL's."),
 ]
 
 commands = typer.Typer(help="The schema of the database.", no_args_is_help=True, rich_markup_mode="markdown")
@@ -42,7 +42,7 @@ def upgrade(
 
 @commands.command(
     epilog="Examples: `creamtea db downgrade -1` · `creamtea db downgrade 0001`",
-    context_settings={"ignore_unknown_options": True},  # or -1 would be taken for an option
+    context_settings={"ignore_unknown_options": True},  # otherwise -1 would be taken for an option
 )
 def downgrade(
     revision: Annotated[
@@ -51,7 +51,7 @@ def downgrade(
     database: Url = None,
     as_json: Json = False,
 ) -> None:
-    """Undo the migrations above REVISION; the tables and columns that they had added are dropped."""
+    """Undo the migrations after REVISION; the tables and columns that they added are dropped."""
     url = _address(database)
     before = schema.current(url)
     schema.downgrade(url, revision)
@@ -71,7 +71,7 @@ def current(database: Url = None, as_json: Json = False) -> None:
 
 @commands.command(epilog="Example: `creamtea db check && creamtea run studies/demo.yaml`")
 def check(database: Url = None, as_json: Json = False) -> None:
-    """Succeed if the database can be used as it is; else say what to do, with exit code 2."""
+    """Succeed if the database can be used as it is; otherwise say what to do, with exit code 2."""
     url = _address(database)
     revision = schema.current(url)
     schema.check_revision(parse_url(url), revision)

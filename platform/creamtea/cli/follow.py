@@ -1,4 +1,4 @@
-"""Follows a study that another process runs, by what the database says."""
+"""Follows a study that another process runs, by reading the database."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from creamtea.engine.events import (
     StepSucceeded,
 )
 from creamtea.engine.lease import live_controller
-from creamtea.engine.state import ended
+from creamtea.engine.state import has_ended
 from creamtea.engine.submission import Submission
 from creamtea.errors import CreamteaError
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import StepRow, StudyStep
 
-LOOK = 1.0  # seconds between looks
-MISSING = 30.0  # seconds without any controller after which waiting is given up
+POLL_SECONDS = 1.0
+MISSING_SECONDS = 30.0  # without any controller, after which waiting is given up
 
 
 def follow(
@@ -33,15 +33,15 @@ def follow(
 ) -> Iterator[EngineEvent]:
     """What happens to the study, as events, until it has ended.
 
-    CreamteaError when no controller is left that could go on with it; `log` is where to look then.
+    CreamteaError when no controller is left that could continue it; `log` is where to look then.
     """
     study_id = submission.study_id
     nodes = {key: node for node, key in reversed(submission.nodes.items())}
-    # what has ended between the submission and the first look is told as well
+    # what finished between the submission and the first poll is reported as well
     seen = {key: "succeeded" if key in submission.reused_keys else "pending" for key in nodes}
     alive_at = time.monotonic()
     while True:
-        over = ended(database, study_id)  # before the rows, so that the last change is told
+        over = has_ended(database, study_id)  # before the rows, so that the last change is reported
         for key, row in _rows(database, study_id).items():
             if row.state != seen[key]:
                 event = _event(row, nodes[key], seen[key])
@@ -49,18 +49,19 @@ def follow(
                 if event is not None:
                     yield event
             if row.state == "running":
-                told = store.read_progress(key)
-                if told is not None and told.get("fence") == row.fence:
-                    yield StepProgressed(key, told["done"], told["total"], told["message"])
+                progress = store.read_progress(key)
+                if progress is not None and progress.get("fence") == row.fence:
+                    yield StepProgressed(key, progress["done"], progress["total"], progress["message"])
         if over:
             return
         if live_controller(database) is not None:
             alive_at = time.monotonic()
-        elif time.monotonic() > alive_at + MISSING:
+        elif time.monotonic() > alive_at + MISSING_SECONDS:
             raise CreamteaError(
-                f"no controller works on the study any more; {log} says why. `creamtea submit` starts one"
+                f"no controller is working on the study any more; {log} says why. "
+                "`creamtea submit` starts a new one"
             )
-        time.sleep(LOOK)
+        time.sleep(POLL_SECONDS)
 
 
 def _rows(database: Database, study_id: int) -> dict[str, StepRow]:

@@ -1,4 +1,4 @@
-"""`creamtea links list | revoke`: the links that were made, and withdrawing one."""
+"""`creamtea links list | revoke`: shows the links that were made, and withdraws link."""
 
 from __future__ import annotations
 
@@ -26,54 +26,54 @@ def register(app: typer.Typer) -> None:
 
 
 def list_links(
-    every: Annotated[bool, typer.Option("--all", help="Those that open nothing any more, too.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Include those that are no longer valid.")] = False,
     json: AsJson = False,
 ) -> None:
-    """List the links that still let somebody in: not used yet, or by a browser that is signed in; and the
-    organisers who may sign in by OpenID Connect.
+    """List the valid links (not used yet, or used by a browser that is still signed in), and the organisers
+    who may sign in by OpenID Connect.
 
-    Never a secret: those are stored nowhere.
+    Secrets are never shown: they are not stored.
     """
     with opened_database() as database:
-        found = links.listed(database, opening=not every)
+        listed = links.listed(database, opening=not every)
     if json:
-        typer.echo(as_json([dataclasses.asdict(one) for one in found]))
+        typer.echo(as_json([dataclasses.asdict(link) for link in listed]))
         return
-    if not found:
+    if not listed:
         typer.echo("no links")
-    for one in found:
-        typer.echo(_line(one))
+    for link in listed:
+        typer.echo(_line(link))
 
 
 def revoke(
     number: Annotated[int, typer.Argument(metavar="NUMBER", help="The link, as `list` numbers it.")],
     reason: Reason = "",
 ) -> None:
-    """Withdraw a link, and end the sessions of browsers that were signed in by it.
+    """Withdraw a link, and end the sessions of the browsers that it signed in.
 
-    All links of a rater, and a sign-in by OpenID Connect: `creamtea campaign revoke`.
+    `creamtea campaign revoke` withdraws all links of a rater, and a sign-in by OpenID Connect.
     """
     with opened_database() as database:
         links.revoke(database, number, ACTOR, reason.strip())
     typer.echo(f"link {number} withdrawn")
 
 
-def _line(one: Link) -> str:
+def _line(link: Link) -> str:
     """As "3  reader  created 2026-03-04 05:06, used 2026-03-04 06:00, 1 browser signed in"."""
-    what = " ".join([one.role, *([f"{one.rater!r}"] if one.rater else [])])
-    where = f" of {one.campaign}" if one.campaign else ""
-    if one.sign_in is not None:
-        where += f", signs in as {one.sign_in}"
-    facts = [f"created {_minute(one.created_at)}"]
-    if one.used_at is not None:
-        facts.append(f"used {_minute(one.used_at)}")
-    if one.revoked_at is not None:
-        facts.append(f"withdrawn {_minute(one.revoked_at)}")
-    elif one.used_at is None:
-        facts.append(f"{'expires' if one.opens else 'expired'} {_minute(one.expires_at)}")
-    if one.revoked_at is None and (one.used_at is not None or one.sign_in is not None):
-        facts.append(f"{one.sessions} browser{'s' * (one.sessions != 1)} signed in")
-    return f"{one.id}  {what}{where}  {', '.join(facts)}"
+    what = " ".join([link.role, *([f"{link.rater!r}"] if link.rater else [])])
+    where = f" of {link.campaign}" if link.campaign else ""
+    if link.sign_in is not None:
+        where += f", signs in as {link.sign_in}"
+    facts = [f"created {_minute(link.created_at)}"]
+    if link.used_at is not None:
+        facts.append(f"used {_minute(link.used_at)}")
+    if link.revoked_at is not None:
+        facts.append(f"withdrawn {_minute(link.revoked_at)}")
+    elif link.used_at is None:
+        facts.append(f"{'expires' if link.opens else 'expired'} {_minute(link.expires_at)}")
+    if link.revoked_at is None and (link.used_at is not None or link.sign_in is not None):
+        facts.append(f"{link.sessions} browser{'s' * (link.sessions != 1)} signed in")
+    return f"{link.id}  {what}{where}  {', '.join(facts)}"
 
 
 def _minute(at: datetime) -> str:

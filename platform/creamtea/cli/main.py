@@ -18,6 +18,7 @@ from creamtea.cli import (
     controller,
     db,
     links,
+    plugins,
     report,
     retry,
     run,
@@ -39,7 +40,11 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (validate, run, submit, status, cancel, retry, report, serve, links, campaign, controller, db):
+COMMANDS = (
+    *(validate, run, submit, status, cancel, retry, report, serve),
+    *(links, campaign, controller, plugins, db),
+)
+for module in COMMANDS:
     module.register(app)
 
 
@@ -55,7 +60,7 @@ def options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
     traceback: Annotated[
-        bool, typer.Option(TRACEBACK, help="Show where an error comes from, for a bug report.")
+        bool, typer.Option(TRACEBACK, help="Show the traceback of an error, for a bug report.")
     ] = False,
 ) -> None:
     pass
@@ -74,8 +79,8 @@ def main() -> None:
 def _message(error: CreamteaError | OperationalError) -> str:
     if isinstance(error, OperationalError):
         return (
-            f"the database failed: {str(error.orig).strip()}. What was committed is safe; when the database "
-            f"is back, the same command goes on (`creamtea {TRACEBACK} ...` shows where it failed)"
+            f"the database failed: {str(error.orig).strip()}. What was committed is safe. When it is back, "
+            f"run the same command again (`creamtea {TRACEBACK} ...` shows where it failed)"
         )
     return str(error)
 

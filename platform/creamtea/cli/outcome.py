@@ -14,14 +14,14 @@ from creamtea.store.database import Database
 from creamtea.store.tables import StepRow, StudyRow, StudyStep
 
 REMEDIES = {
-    "deterministic": "trying again cannot change this: mend what the message names, then run the study again",
-    "infrastructure": "`creamtea retry {name}` tries again, and goes on from the last checkpoint",
-    "timeout": "after raising the limit, run the study again: it goes on from the last checkpoint",
+    "deterministic": "a retry would fail again: fix what the message names, then run the study again",
+    "infrastructure": "`creamtea retry {name}` tries again from the last checkpoint",
+    "timeout": "raise the limit and run the study again: it continues from the last checkpoint",
 }
 
 
 @dataclass(frozen=True)
-class Problem:
+class StepProblem:
     node: str
     kind: str  # error kind
     error: str
@@ -29,21 +29,21 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StudyOutcome:
     study: str
     study_id: int
     state: str
     steps: dict[str, int]  # by state
-    failed: list[Problem]
-    unavailable: list[Problem]
-    left_out: list[Problem]  # steps behind a failed one
+    failed: list[StepProblem]
+    unavailable: list[StepProblem]
+    left_out: list[StepProblem]  # not run, because an earlier step failed
 
     @property
     def exit_code(self) -> int:
         return 0 if self.state == "succeeded" else 1
 
 
-def outcome_of(database: Database, study_id: int) -> Outcome:
+def outcome_of(database: Database, study_id: int) -> StudyOutcome:
     with database.session() as session:
         study = session.get_one(StudyRow, study_id)
         places = session.execute(
@@ -53,13 +53,13 @@ def outcome_of(database: Database, study_id: int) -> Outcome:
             .order_by(StudyStep.position)
         ).all()
     steps = {step.key: (node, step) for node, step in reversed(places)}  # a shared step's first place
-    by_kind: dict[str, list[Problem]] = {"upstream": [], "unavailable": [], "failed": []}
+    by_kind: dict[str, list[StepProblem]] = {"upstream": [], "unavailable": [], "failed": []}
     for node, step in reversed(steps.values()):
         if step.state == "failed":
             kind = step.error_kind or "deterministic"
-            problem = Problem(node, kind, step.error or "", step.attempts)
+            problem = StepProblem(node, kind, step.error or "", step.attempts)
             by_kind.get(kind, by_kind["failed"]).append(problem)
-    return Outcome(
+    return StudyOutcome(
         study=study.name,
         study_id=study.id,
         state=study.state,
@@ -71,7 +71,7 @@ def outcome_of(database: Database, study_id: int) -> Outcome:
 
 
 def conclude(database: Database, study_id: int, *, as_json: bool, **facts: Any) -> None:
-    """Print the report and the problems, and leave with the study's exit code."""
+    """Print the report and the problems, and exit with the study's exit code."""
     outcome = outcome_of(database, study_id)
     if as_json:
         typer.echo(json.dumps({**asdict(outcome), **facts}, ensure_ascii=False))
@@ -85,8 +85,8 @@ def conclude(database: Database, study_id: int, *, as_json: bool, **facts: Any) 
     raise typer.Exit(outcome.exit_code)
 
 
-def advise(outcome: Outcome) -> list[str]:
-    """What to do about what went wrong; the report has said what it was, each on one line."""
+def advise(outcome: StudyOutcome) -> list[str]:
+    """What to do about each problem; the report has already named it on one line."""
     lines = []
     for kind, remedy in REMEDIES.items():
         problems = [problem for problem in outcome.failed if problem.kind == kind]
@@ -95,13 +95,13 @@ def advise(outcome: Outcome) -> list[str]:
             lines.append(f"{places}: {remedy.format(name=outcome.study)}")
         for problem in problems:
             first, *more = problem.error.splitlines()
-            if more:  # an error that nobody foresaw comes with its traceback
+            if more:  # an unexpected error has a traceback
                 lines += [f"{problem.node}: {first}", *(f"    {line}" for line in more)]
     if outcome.left_out:
         count = len(outcome.left_out)
-        lines.append(f"{count} {'step' if count == 1 else 'steps'} behind what failed did not run")
+        lines.append(f"{count} {'step' if count == 1 else 'steps'} not run: an earlier step failed")
     if outcome.unavailable:
-        lines.append("what is unavailable is tried again by the next run")
+        lines.append("the next run tries again what was unavailable")
     if outcome.state == "cancelled":
-        lines.append(f"the study was cancelled; `creamtea retry {outcome.study}` goes on with it")
+        lines.append(f"the study was cancelled; `creamtea retry {outcome.study}` continues it")
     return lines

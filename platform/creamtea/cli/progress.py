@@ -1,4 +1,4 @@
-"""Shows what a controller tells: a line for every running step on a terminal, plain lines elsewhere."""
+"""Shows what a controller reports: a line for every running step on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Display(Protocol):
     def __call__(self, event: EngineEvent) -> None: ...
 
 
-class Counts:
-    """How many steps are done; `total` None: of studies that come and go."""
+class StepCounts:
+    """How many steps are done; `total` is None if the studies are not known in advance."""
 
     def __init__(self, total: int | None, reused: int) -> None:
         self.total = total
@@ -51,8 +51,8 @@ class Counts:
 
 @contextmanager
 def shown(total: int | None, reused: int, quiet: bool) -> Iterator[Display]:
-    """The display for this output: nothing, live lines, or plain ones; always on standard error."""
-    counts = Counts(total, reused)
+    """The display for this terminal or file: nothing, live lines or plain ones; always on standard error."""
+    counts = StepCounts(total, reused)
     if quiet:
         yield lambda event: None
         return
@@ -72,7 +72,7 @@ def shown(total: int | None, reused: int, quiet: bool) -> Iterator[Display]:
 
 
 class LiveLines:
-    def __init__(self, progress: Progress, counts: Counts) -> None:
+    def __init__(self, progress: Progress, counts: StepCounts) -> None:
         self._progress = progress
         self._counts = counts
         self._tasks: dict[str, TaskID] = {}
@@ -100,11 +100,11 @@ class LiveLines:
 
 
 class PlainLines:
-    """One line for each thing that happens, and one now and then for a long step's progress."""
+    """One line per event, and one every `EVERY` seconds for the progress of a long step."""
 
-    EVERY = 15.0  # seconds between lines about one step's progress
+    EVERY = 15.0  # seconds
 
-    def __init__(self, counts: Counts) -> None:
+    def __init__(self, counts: StepCounts) -> None:
         self._counts = counts
         self._next: dict[str, float] = {}
         self._nodes: dict[str, str] = {}
@@ -135,7 +135,7 @@ class PlainLines:
 
 
 def line(event: EngineEvent) -> str:
-    """What a log says of the event; empty for what is only worth a live line."""
+    """The event as a line of a log; empty for progress, which only a live display shows."""
     match event:
         case StepStarted():
             return f"started   {event.node}" + (f" (attempt {event.attempt})" if event.attempt > 1 else "")
@@ -144,7 +144,7 @@ def line(event: EngineEvent) -> str:
         case StepRetried():
             return f"retry     {event.node}: {first_line(event.error)}"
         case StepFailed(kind="upstream"):
-            return f"left out  {event.node}: {first_line(event.error)}"
+            return f"not run   {event.node}: {first_line(event.error)}"
         case StepFailed(kind="unavailable"):
             return f"no result {event.node}: {first_line(event.error)}"
         case StepFailed():

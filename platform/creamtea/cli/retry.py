@@ -1,4 +1,4 @@
-"""`creamtea retry`: what failed or was cancelled, once more."""
+"""`creamtea retry`: runs again what failed or was cancelled."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def retry(
     as_json: shared.AsJson = False,
     quiet: shared.Quiet = False,
 ) -> None:
-    """Try the failed and cancelled steps of a study again, as it was submitted last.
+    """Try the failed and cancelled steps of a study again, as it was last submitted.
 
-    A change of the study's file needs `creamtea run`. Runs here, unless a controller that
-    `creamtea submit` started lives: then that one does it.
+    After a change to the study's file use `creamtea run`. The steps run here, or in the controller that
+    `creamtea submit` started if it is still running.
     """
     from creamtea.cli.run import carry_out
     from creamtea.engine.lease import live_controller

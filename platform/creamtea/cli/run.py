@@ -1,4 +1,4 @@
-"""`creamtea run`: a study from its file to its report, here and now."""
+"""`creamtea run`: runs a study in the foreground, from its file to its report."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(
     as_json: shared.AsJson = False,
     quiet: shared.Quiet = False,
 ) -> None:
-    """Run a study and print its report. What has succeeded before is reused.
+    """Run a study and print its report. Steps that have succeeded before are reused.
 
     Exit code 0: done; 1: a step failed; 2: the study or an option is wrong; 130: interrupted.
     """
@@ -66,7 +66,7 @@ def carry_out(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Be the controller of the submitted study until it has ended, then print its outcome."""
+    """Control the submitted study until it has ended, then print its outcome."""
     from creamtea.cli.outcome import conclude
     from creamtea.cli.progress import shown
     from creamtea.engine.controller import Controller
@@ -82,8 +82,8 @@ def carry_out(
         interrupted = True
     if interrupted and cancel(database, submission.study_id):
         typer.echo(
-            f"creamtea: interrupted. The same command, or `creamtea retry {submission.name}`, goes on from "
-            "here: what is done is kept, and a training resumes from its last checkpoint",
+            f"creamtea: interrupted. The same command, or `creamtea retry {submission.name}`, continues from "
+            "here: finished steps are kept, and training resumes from its last checkpoint",
             err=True,
         )
         raise typer.Exit(130)
@@ -95,7 +95,7 @@ def carry_out(
 def stoppable() -> Iterator[Event]:
     """An event that is set by the first SIGINT (control-C) or SIGTERM (of a service manager).
 
-    So the controller stops between two transactions and not in one. A second signal does not wait.
+    So the controller stops between two transactions, not inside one. A second signal stops it at once.
     """
     stop = Event()
 

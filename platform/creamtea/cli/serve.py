@@ -33,7 +33,7 @@ def serve(
         int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes any free one.")
     ] = PORT,
     host: Annotated[
-        str, typer.Option(help="Address to listen on; 0.0.0.0 is all of this machine's.")
+        str, typer.Option(help="Address to listen on; 0.0.0.0 for all addresses of this machine.")
     ] = LOOPBACK[0],
     url: Annotated[
         str | None, typer.Option(metavar="URL", help="Where people reach the server, for the printed links.")
@@ -61,9 +61,7 @@ def serve(
 
 
 def link(
-    role: Annotated[
-        str, typer.Option(metavar="reader|organiser", help="What the link is to open.")
-    ] = "reader",
+    role: Annotated[str, typer.Option(metavar="reader|organiser", help="Who the link is for.")] = "reader",
     url: Address = f"http://{LOOPBACK[0]}:{PORT}",
 ) -> None:
     """Print a link for one more person or browser. It works once, within 14 days.
@@ -76,7 +74,7 @@ def link(
 
 
 def link_to(url: str, secret: str) -> str:
-    """The address that opens the app with this secret, which stays behind the `#` and so in the browser."""
+    """The address that opens the app with this secret. Browsers do not send what follows the `#`."""
     return f"{url.rstrip('/')}/enter#{secret}"
 
 
@@ -103,7 +101,7 @@ def _greet(organiser_link: str, url: str, host: str) -> None:
 
 
 def _webapp() -> Any:
-    """The web app's server; the platform knows it by name only."""
+    """The web app's server, which the platform knows only by name."""
     try:
         return importlib.import_module("creamtea_webapp.server")
     except ModuleNotFoundError as missing:

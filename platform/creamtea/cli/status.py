@@ -111,15 +111,16 @@ def _step(node: str, row: StepRow, now: datetime, store: ArtefactStore) -> dict[
     seconds = None
     if row.started_at is not None and row.state in ("running", "succeeded", "failed", "cancelled"):
         seconds = round(((row.finished_at or now) - row.started_at).total_seconds(), 1)
-    told = store.read_progress(row.key) if row.state == "running" else None
-    current = told is not None and told.get("fence") == row.fence
+    progress = store.read_progress(row.key) if row.state == "running" else None
+    if progress is not None and progress.get("fence") != row.fence:
+        progress = None  # an earlier attempt's
     return {
         "node": node,
         "key": row.key,
         "kind": row.kind,
         "state": row.state,
         "attempts": row.attempts,
-        "progress": {name: told[name] for name in ("done", "total", "message")} if told and current else None,
+        "progress": progress and {name: progress[name] for name in ("done", "total", "message")},
         "seconds": seconds,
         "where": (row.facts or {}).get("node"),
         "error_kind": row.error_kind,
@@ -138,7 +139,7 @@ def _drawn(facts: dict[str, Any]) -> RenderableType:
 
 def _studies_table(facts: dict[str, Any]) -> RenderableType:
     if not facts["studies"]:
-        return Text("no study yet; `creamtea run STUDY.yaml` makes one")
+        return Text("no studies yet; `creamtea run STUDY.yaml` runs one")
     table = Table("id", "study", "state", "done", "failed", "submitted (UTC)", highlight=False)
     for study in facts["studies"]:
         steps = study["steps"]
@@ -150,8 +151,8 @@ def _studies_table(facts: dict[str, Any]) -> RenderableType:
             str(steps.get("failed", 0)),
             study["created_at"][:16].replace("T", " "),
         )
-    works = facts["controller"] or "none; queued studies wait for `creamtea submit` or `creamtea controller`"
-    return Group(table, Text(f"controller: {works}"))
+    live = facts["controller"] or "none; `creamtea submit` or `creamtea controller` starts one"
+    return Group(table, Text(f"controller: {live}"))
 
 
 def _steps_table(facts: dict[str, Any]) -> RenderableType:
@@ -168,17 +169,18 @@ def _steps_table(facts: dict[str, Any]) -> RenderableType:
     return Group(Text(f"{facts['study']} (submission {facts['id']}): {facts['state']}"), table)
 
 
-def _progress(told: dict[str, Any] | None) -> str:
-    if told is None:
+def _progress(progress: dict[str, Any] | None) -> str:
+    if progress is None:
         return ""
-    share = f"{100 * told['done'] / told['total']:.0f} % " if told["total"] else ""
-    return f"{share}{told['message']}".strip()
+    share = f"{100 * progress['done'] / progress['total']:.0f} % " if progress["total"] else ""
+    return f"{share}{progress['message']}".strip()
 
 
 def _error(step: dict[str, Any]) -> str:
     if step["state"] == "succeeded" or not step["error"]:
         return ""
-    return f"{step['error_kind']}: {step['error'].splitlines()[0]}"
+    kind = "not run" if step["error_kind"] == "upstream" else step["error_kind"]
+    return f"{kind}: {step['error'].splitlines()[0]}"
 
 
 def _styled(state: str) -> Text:

@@ -20,8 +20,8 @@ from creamtea.store.database import Database
 if TYPE_CHECKING:
     from creamtea.engine.lease import LiveController
 
-START = 30.0  # seconds that a new controller gets to take the lease
-TAIL = 2000  # characters of its log that are shown when it does not
+START_SECONDS = 30.0  # that a new controller has to take the lease
+LOG_TAIL = 2000  # characters of its log that are shown if it does not
 
 EXAMPLES = """Examples:
 
@@ -46,7 +46,7 @@ def submit(
     as_json: shared.AsJson = False,
     quiet: shared.Quiet = False,
 ) -> None:
-    """Queue a study, and start a controller in the background unless one lives.
+    """Queue a study, and start a controller in the background unless one is running.
 
     With --wait the exit codes are those of `creamtea run`.
     """
@@ -62,12 +62,12 @@ def submit(
             runs_steps.check()
         submission = shared.submit_study(database, store, study, data, override, priority)
         log = "the controller's log"
-        # asked again: a controller that found nothing more to do may have left meanwhile
+        # checked again: a controller with nothing left to do may have stopped in the meantime
         live = live_controller(database)
         if not _serves(live, address):
             log = str(_start_controller(database, executor, address, behind=live))
         if not wait:
-            _tell(submission.study_id, submission.name, log, as_json)
+            _print_queued(submission.study_id, submission.name, log, as_json)
             return
         started = time.monotonic()
         total = len(set(submission.nodes.values()))
@@ -77,7 +77,7 @@ def submit(
                     display(event)
         except KeyboardInterrupt:
             typer.echo(
-                f"creamtea: the study goes on; follow with `creamtea status {submission.name} --watch`",
+                f"creamtea: the study continues; follow it with `creamtea status {submission.name} --watch`",
                 err=True,
             )
             raise typer.Exit(130) from None
@@ -86,13 +86,13 @@ def submit(
 
 
 def _serves(live: LiveController | None, address: str | None) -> bool:
-    """Does a controller live that will run what is queued? InputError if it uses another cluster."""
+    """Whether a running controller will run what is queued. InputError if it uses another cluster."""
     if live is None or live.study_id is not None:
         return False
     if address and address != live.address:
         raise InputError(
             f"the controller of this database, {live}, uses {live.address or 'its own machine'}, not "
-            f"{address}; leave --address out, or stop that process first"
+            f"{address}; omit --address, or stop that process first"
         )
     return True
 
@@ -102,7 +102,7 @@ def _start_controller(
 ) -> Path:
     """Start a controller that outlives this process; returns its log file.
 
-    CreamteaError with the end of the log if it does not come up. Behind a running `creamtea run` it waits.
+    CreamteaError with the end of the log if it does not start. It waits for a running `creamtea run`.
     """
     from creamtea.engine.lease import live_controller
 
@@ -115,24 +115,24 @@ def _start_controller(
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
         )
-    deadline = time.monotonic() + START
+    deadline = time.monotonic() + START_SECONDS
     while behind is None and live_controller(database) is None:
         code = process.poll()
         if code == 0:
             break  # there was nothing to do: every step was reused
         if code is not None or time.monotonic() > deadline:
-            end = log.read_text(errors="replace")[-TAIL:].strip()
+            end = log.read_text(errors="replace")[-LOG_TAIL:].strip()
             raise CreamteaError(
-                f"the study is queued, but its controller did not start ({log}): {end or 'no word of it'}"
+                f"the study is queued, but its controller did not start ({log}): {end or 'its log is empty'}"
             )
         time.sleep(0.1)
     return log
 
 
-def _tell(study_id: int, name: str, log: str, as_json: bool) -> None:
+def _print_queued(study_id: int, name: str, log: str, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"study": name, "study_id": study_id, "state": "queued", "log": log}))
         return
-    typer.echo(f"queued {name} (submission {study_id}); {log} tells what happens")
+    typer.echo(f"queued {name} (submission {study_id}); its log is {log}")
     typer.echo(f"follow: creamtea status {name} --watch   stop: creamtea cancel {name}")
     typer.echo(f"result: creamtea report {name}")

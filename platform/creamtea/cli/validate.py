@@ -1,4 +1,4 @@
-"""`creamtea validate`: everything that is wrong with a study, or what it would run."""
+"""`creamtea validate`: lists every mistake in a study, or what the study would run."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ def register(app: typer.Typer) -> None:
 
 def validate(
     study: Annotated[Path, typer.Argument(metavar="STUDY.yaml", help="The study to check.")],
-    data: Annotated[Path, typer.Option(metavar="DIR", help="Where the study's files lie.")] = Path(),
+    data: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the study's files.")] = Path(),
     override: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="Replace a value of the study. Repeatable."),
     ] = None,
-    no_files: Annotated[bool, typer.Option("--no-files", help="Check the study only, no file.")] = False,
+    no_files: Annotated[bool, typer.Option("--no-files", help="Do not check the study's files.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check a study and its files, and show what it would run.
 
-    Prints every mistake with its place, what was found and what is allowed, and leaves with exit code 2.
+    Mistakes are printed with their place, what was found and what is allowed; the exit code is then 2.
     """
     try:
         loaded = load_study(study, override or [])

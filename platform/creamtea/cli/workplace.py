@@ -1,4 +1,4 @@
-"""What the commands that run studies share: the database, the artefacts, the executor, the study."""
+"""What commands share: options, the database, the artefacts, the executor, submitting a study."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXECUTORS = ("ray", "inline")
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY.yaml", help="The study.")]
 StudyName = Annotated[str, typer.Argument(metavar="NAME", help="The study's name (not its file).")]
-Data = Annotated[Path, typer.Option(metavar="DIR", help="Where the study's files lie.")]
+Data = Annotated[Path, typer.Option(metavar="DIR", help="The folder of the study's files.")]
 Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Replace a value of the study. Repeatable."),
@@ -35,7 +35,7 @@ Address = Annotated[
     typer.Option(metavar="HOST:PORT", envvar="RAY_ADDRESS", help="A Ray cluster; without it, this machine."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")]
 
 
 @contextmanager
@@ -55,9 +55,9 @@ def artefact_store() -> ArtefactStore:
 
 
 def make_executor(name: str, address: str | None) -> Executor:
-    """InputError for an executor that does not exist, or an address that it cannot have."""
+    """InputError for an unknown executor, or an address that the executor does not use."""
     if name not in EXECUTORS:
-        raise InputError(f"--executor {name}: there is no such executor; it is one of {', '.join(EXECUTORS)}")
+        raise InputError(f"--executor {name}: unknown executor; use {' or '.join(EXECUTORS)}")
     if name == "inline":
         if address:
             raise InputError("--address names a Ray cluster, which --executor inline does not use")
@@ -88,7 +88,7 @@ def submit_study(
 
 
 def refuse_second_controller(database: Database) -> None:
-    """InputError while a controller works on the database: said before the study is queued."""
+    """InputError while a controller is working on the database, before the study is queued."""
     from creamtea.engine.lease import live_controller, refusal
 
     live = live_controller(database)

@@ -181,7 +181,8 @@ def _path(loc: KeyPath, data: Any) -> tuple[KeyPath, KeyPath]:
 
 def allowed_keys(model: type[BaseModel], loc: KeyPath) -> list[str]:
     kind = _type_at(model, loc)
-    return list(kind.model_fields) if isinstance(kind, type) and issubclass(kind, BaseModel) else []
+    keys = list(kind.model_fields) if isinstance(kind, type) and issubclass(kind, BaseModel) else []
+    return sorted(keys, key=lambda key: key != "kind")
 
 
 def _literals(model: type[BaseModel], loc: KeyPath) -> list[str]:

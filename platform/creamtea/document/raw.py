@@ -94,9 +94,11 @@ def kind_of(block: Any) -> str:
 
 
 def parsed(model: type[T] | Any, value: Any) -> T | None:
-    """The value as a model of that type; None where it is malformed."""
+    """The value as a model of that type or a kind of that family of methods; None if it is malformed."""
+    family = vars(model).get("family")
     try:
-        return TypeAdapter(model).validate_python(value)
+        result: T = TypeAdapter(model).validate_python(value) if family is None else family.parse(value)
+        return result
     except ValidationError:
         return None
 

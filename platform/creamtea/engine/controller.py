@@ -1,6 +1,6 @@
 """The loop that runs studies: claims ready steps, starts them, waits, commits.
 
-All that must survive lives in SQL; what this object remembers can be lost at any moment.
+Everything that must survive is in SQL; what this object remembers can be lost at any moment.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from creamtea.engine.events import (
     StepStopped,
     StepSucceeded,
 )
-from creamtea.engine.executors.base import Ended, Executor
+from creamtea.engine.executors.base import Executor, FinishedAttempt
 from creamtea.engine.runner import describe
 from creamtea.engine.task import StepTask
 from creamtea.errors import CreamteaError, InfrastructureError, StepError
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 
-POLL = 0.2  # seconds that one round waits for a step to end
-LOOK = 1.0  # seconds between renewals of the leases and looks at what other processes did
+POLL_SECONDS = 0.2  # that one round waits for a step to finish
+CHECK_SECONDS = 1.0  # between renewals of the leases and checks of what other processes did
 
 
 @dataclass
 class _Running:
     task: StepTask
     started: float = field(default_factory=time.monotonic)
-    told: dict[str, Any] | None = None  # the last progress
+    progress: dict[str, Any] | None = None  # the last one reported
 
     def overdue(self) -> bool:
         minutes = self.task.resources.timeout_minutes
@@ -45,7 +45,7 @@ class _Running:
 
 
 class Controller:
-    """Runs one study, or every queued one. At most one controller lives per database.
+    """Runs one study, or every queued one. A database has at most one controller at a time.
 
     `emit` is called in the thread of `run`.
     """
@@ -63,22 +63,22 @@ class Controller:
         self._emit = emit
         self._running: dict[str, _Running] = {}
         self._noticed: set[str] = set()
-        self._next_look = 0.0
+        self._next_check = 0.0
 
     def run(self, study_id: int | None = None, until: Callable[[], bool] = lambda: False) -> None:
-        """Work on one study until it has ended, or on all of them until `until` says so.
+        """Work on one study until it has ended, or on all of them until `until` is true.
 
-        InputError while another controller lives, CreamteaError if one takes over. However this ends, the
-        steps that still ran are ready again.
+        InputError while another controller is running, CreamteaError if one takes over. However this ends,
+        the steps that were still running are ready again.
         """
         lease = leases.acquire(self._database, self._executor.address, study_id)
         try:
-            while not (study_id is not None and state.ended(self._database, study_id)) and not until():
-                if time.monotonic() >= self._next_look:
-                    self._look(lease)
+            while not (study_id is not None and state.has_ended(self._database, study_id)) and not until():
+                if time.monotonic() >= self._next_check:
+                    self._check(lease)
                 self._start_ready(lease)
-                for ended in self._executor.poll(POLL):
-                    self._commit(ended)
+                for finished in self._executor.poll(POLL_SECONDS):
+                    self._commit(finished)
         finally:
             try:
                 self._executor.shutdown()
@@ -87,13 +87,13 @@ class Controller:
             for running in self._running.values():
                 self._emit(StepStopped(running.task.key, running.task.node))
 
-    def _look(self, lease: leases.Lease) -> None:
-        """Renew the leases, draw conclusions, stop what was cancelled or takes too long, tell progress."""
-        self._next_look = time.monotonic() + LOOK
+    def _check(self, lease: leases.Lease) -> None:
+        """Renew the leases, stop what was cancelled or takes too long, report progress, settle states."""
+        self._next_check = time.monotonic() + CHECK_SECONDS
         if not leases.renew(self._database, lease):
             raise CreamteaError(
-                "another controller has taken over this database, because this one was not heard of for "
-                f"{leases.LEASE.seconds} seconds; what ran here goes on there"
+                "another controller has taken over this database, because this one did not renew its lease "
+                f"for {leases.LEASE.seconds} seconds; its steps continue there"
             )
         for task in state.renew(self._database, [running.task for running in self._running.values()]):
             self._stop(task)
@@ -101,7 +101,7 @@ class Controller:
         for running in [running for running in self._running.values() if running.overdue()]:
             self._time_out(running.task)
         for running in self._running.values():
-            self._tell_progress(running)
+            self._report_progress(running)
         self._settle()
 
     def _settle(self) -> None:
@@ -110,17 +110,17 @@ class Controller:
 
     def _start_ready(self, lease: leases.Lease) -> None:
         # the executor is asked only when there is work: a study that is all reused never starts Ray
-        while state.work_waits(self._database, lease):
+        while state.has_ready_step(self._database, lease):
             self._notice(self._executor.opening)
-            free = self._executor.free()
-            if free.largest.cpus == 0:
+            capacity = self._executor.capacity()
+            if capacity.largest.cpus == 0:
                 self._notice(f"the cluster at {self._executor.address} has no CPU now; waiting for a node")
-            if free.amounts.cpus <= 0:
+            if capacity.free.cpus <= 0:
                 return
-            task = state.claim(self._database, lease, free, self._store.root)
+            task = state.claim(self._database, lease, capacity, self._store.root)
             if task is None:
                 return
-            refusal = free.refusal(task.resources)
+            refusal = capacity.refusal(task.resources)
             if refusal is not None:  # a cluster may get a larger node, this machine will not
                 kind = "infrastructure" if self._executor.address else "deterministic"
                 self._fail(task, kind, f"{refusal}; lower it under resources.{task.kind} in the study")
@@ -129,8 +129,8 @@ class Controller:
             self._running[task.key] = _Running(task)
             self._executor.start(task)
 
-    def _commit(self, ended: Ended) -> None:
-        task, outcome = ended.task, ended.outcome
+    def _commit(self, finished: FinishedAttempt) -> None:
+        task, outcome = finished.task, finished.outcome
         self._running.pop(task.key)
         if outcome.error_kind is not None:
             self._fail(task, outcome.error_kind, outcome.error)
@@ -162,7 +162,8 @@ class Controller:
         self._fail(
             task,
             "timeout",
-            f"ran longer than {minutes:g} minutes, its resources.{task.kind}.timeout_minutes in the study",
+            f"ran longer than {minutes:g} minutes, the limit that the study sets as "
+            f"resources.{task.kind}.timeout_minutes",
         )
 
     def _stop(self, task: StepTask) -> None:
@@ -170,15 +171,15 @@ class Controller:
         self._running.pop(task.key)
 
     def _notice(self, message: str) -> None:
-        """Tell it once."""
+        """Report it once."""
         if message and message not in self._noticed:
             self._noticed.add(message)
             self._emit(Notice(message))
 
-    def _tell_progress(self, running: _Running) -> None:
+    def _report_progress(self, running: _Running) -> None:
         task = running.task
-        told = self._store.read_progress(task.key)
-        if told is None or told.get("fence") != task.fence or told == running.told:
+        progress = self._store.read_progress(task.key)
+        if progress is None or progress.get("fence") != task.fence or progress == running.progress:
             return
-        running.told = told
-        self._emit(StepProgressed(task.key, told["done"], told["total"], told["message"]))
+        running.progress = progress
+        self._emit(StepProgressed(task.key, progress["done"], progress["total"], progress["message"]))

@@ -1,4 +1,4 @@
-"""What a controller tells while it works; the command line shows it."""
+"""What a controller reports while it works; the command line shows it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class StepFailed:
 
 @dataclass(frozen=True)
 class StepStopped:
-    """A running step that is ours no longer: cancelled, or its result was thrown away."""
+    """A running step was cancelled, or its result was discarded."""
 
     key: str
     node: str
@@ -56,7 +56,7 @@ class StepStopped:
 
 @dataclass(frozen=True)
 class Notice:
-    """Something about the whole that people should know, such as Ray starting."""
+    """Something about the run as a whole, such as Ray starting."""
 
     message: str
 

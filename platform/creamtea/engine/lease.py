@@ -1,8 +1,8 @@
-"""The controller's lease: at most one process a database claims steps.
+"""The controller's lease: at most one process per database claims steps.
 
-The lease is a single row. It is taken over when it has run out, or at once when its owner was a process
-of this host that is gone. Every take-over raises the fence, so that a controller which was only asleep
-finds out that it has been replaced. Time is the database's clock.
+The lease is a single row. Another process takes it over when it has expired, or at once if its owner was a
+process of this host that is gone. Each take-over raises the fence, so that a controller that was only asleep
+finds out that it has been replaced. Times are those of the database's clock.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class LiveController:
 
 
 def own_name() -> str:
-    """host:pid:start of this process; the start tells it from a later process with the same pid."""
+    """host:pid:start of this process; the start time distinguishes it from a later one with the same pid."""
     return f"{socket.gethostname()}:{os.getpid()}:{_start(os.getpid())}"
 
 
 def acquire(database: Database, address: str, study_id: int | None) -> Lease:
-    """Become the controller; InputError while another one lives.
+    """Become the controller; InputError while another one is running.
 
     What an earlier controller left running becomes ready again, and its lost attempt is not counted.
     """
@@ -61,7 +61,7 @@ def acquire(database: Database, address: str, study_id: int | None) -> Lease:
         with database.transaction() as session:
             now = database.now(session)
             row = session.scalar(select(Controller).with_for_update())
-            if row is not None and _alive(row, now):
+            if row is not None and _is_alive(row, now):
                 raise InputError(refusal(_live(row)))
             fence = 1 if row is None else row.fence + 1
             if row is None:
@@ -84,7 +84,7 @@ def renew(database: Database, lease: Lease) -> bool:
 
 
 def release(database: Database, lease: Lease) -> None:
-    """Give the lease back with the steps that still run; nothing happens if it was lost."""
+    """Give up the lease and the steps that are still running; nothing happens if the lease was lost."""
     with database.transaction() as session:
         now = database.now(session)
         statement = update(Controller).where(*_held(lease)).values(lease_until=now)
@@ -95,7 +95,7 @@ def release(database: Database, lease: Lease) -> None:
 def live_controller(database: Database) -> LiveController | None:
     with database.session() as session:
         row = session.scalar(select(Controller))
-        if row is None or not _alive(row, database.now(session)):
+        if row is None or not _is_alive(row, database.now(session)):
             return None
         return _live(row)
 
@@ -103,13 +103,13 @@ def live_controller(database: Database) -> LiveController | None:
 def refusal(live: LiveController) -> str:
     """Why no second controller may start, and what to do."""
     return (
-        f"another controller works on this database: {live}. Wait until it is done, queue the study "
-        f"with `creamtea submit`, or end that process: its steps then go on where they were"
+        f"another controller is working on this database: {live}. Wait until it has finished, queue the "
+        f"study with `creamtea submit`, or stop that process: its steps then continue where they were"
     )
 
 
 def release_running(database: Database, session: Session, why: str) -> None:
-    """Running steps become ready; the fence rises, so a late result of theirs is thrown away."""
+    """Running steps become ready; their fences rise, so a late result of theirs is discarded."""
     serialise(session)
     now = database.now(session)
     statement = (
@@ -130,7 +130,7 @@ def release_running(database: Database, session: Session, why: str) -> None:
 
 
 def serialise(session: Session) -> None:
-    """Let nobody else change steps until the transaction ends, so that changes of many cannot deadlock.
+    """Lock the steps until the transaction ends, so that transactions that change many cannot deadlock.
 
     SQLite has one writer at a time anyway.
     """
@@ -146,14 +146,14 @@ def _live(row: Controller) -> LiveController:
     return LiveController(row.owner, row.address, row.study_id, row.lease_until)
 
 
-def _alive(row: Controller, now: datetime) -> bool:
+def _is_alive(row: Controller, now: datetime) -> bool:
     if row.lease_until <= now:
         return False
     host, pid, start = row.owner.rsplit(":", 2)
     if host != socket.gethostname():
         return True
     started = _start(int(pid))
-    # a corrected clock moves the start that the system reports by a second
+    # correcting the clock can move the reported start time by a second
     return started is not None and abs(started - int(start)) <= 2
 
 

@@ -12,7 +12,6 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,6 +21,7 @@ from creamtea.contract.kind import StepKind, StepParams
 from creamtea.contract.step import Checkpoints, StepCancelled, StepResult
 from creamtea.engine.task import StepOutcome, StepTask
 from creamtea.errors import CreamteaError, InfrastructureError, StepError, StepUnavailable
+from creamtea.hardware import processor_name
 from creamtea.methods.plugins import require
 from creamtea.scratch import clear_abandoned, scratch_folder
 from creamtea.steps.catalogue import STEP_KINDS
@@ -43,7 +43,7 @@ def execute(task: StepTask, cancelled: Callable[[], bool] = lambda: False) -> St
 
 
 def describe(error: Exception) -> tuple[str, str]:
-    """The kind of an error, and what to tell people about it."""
+    """The kind of an error, and the message for people."""
     if isinstance(error, StepUnavailable):
         return "unavailable", str(error)
     if isinstance(error, InfrastructureError):
@@ -149,8 +149,8 @@ class Context:
         if now < self._next_write:
             return
         self._next_write = now + PROGRESS_EVERY
-        told = {"fence": self._task.fence, "done": float(done), "total": float(total), "message": message}
-        self._store.write_progress(self._task.key, told)
+        progress = {"fence": self._task.fence, "done": float(done), "total": float(total), "message": message}
+        self._store.write_progress(self._task.key, progress)
 
 
 # ---------------------------------------------------------------- facts about where it ran
@@ -158,7 +158,7 @@ class Context:
 
 def _facts(task: StepTask, seconds: float) -> Mapping[str, Any]:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    found: dict[str, Any] = {
+    facts: dict[str, Any] = {
         "seconds": round(seconds, 3),
         "hardware": hardware(),
         "cpus": task.resources.cpus,
@@ -168,26 +168,16 @@ def _facts(task: StepTask, seconds: float) -> Mapping[str, Any]:
         "peak_rss_mb": round(peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)),
     }
     if task.resources.plugins:
-        found["plugins"] = dict(task.resources.plugins)
+        facts["plugins"] = dict(task.resources.plugins)
     if "torch" in sys.modules:
-        found["torch"] = sys.modules["torch"].__version__
-    return found
+        facts["torch"] = sys.modules["torch"].__version__
+    return facts
 
 
 def hardware() -> str:
-    """The kind of machine, without its name: processor, cores, and the GPU if torch sees one."""
-    parts = [f"{_processor()}, {os.cpu_count()} cores"]
+    """The kind of machine, not its name: processor, cores, and the GPU if torch sees one."""
+    parts = [f"{processor_name()}, {os.cpu_count()} cores"]
     torch = sys.modules.get("torch")
     if torch is not None and torch.cuda.is_available():
         parts.append(torch.cuda.get_device_name(0))
     return ", ".join(parts)
-
-
-@cache
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()

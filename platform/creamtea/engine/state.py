@@ -3,8 +3,8 @@
     pending -> ready -> running -> succeeded | failed | cancelled
                   ^---------|  interrupted, or an infrastructure failure with attempts left
 
-A claim raises the step's fence; whoever finishes, fails or renews names the fence of its claim, and
-where that is no longer the step's, nothing happens and the caller is told so.
+A claim raises the step's fence; whoever finishes, fails or renews it names the fence of its claim. If that is
+no longer the step's, nothing happens and the caller is told so.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, exists, false, func, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
-from creamtea.engine.executors.base import Free
+from creamtea.engine.executors.base import Capacity
 from creamtea.engine.lease import LEASE, Lease, serialise
 from creamtea.engine.task import Resources, StepOutcome, StepTask
 from creamtea.errors import InfrastructureError
@@ -31,13 +31,13 @@ from creamtea.store.tables import Controller, Event, StepFile, StepInput, StepRo
 LIVE = ("queued", "running")
 UNFINISHED = ("pending", "ready", "running")
 BACK_OFF = timedelta(seconds=2)  # before the second attempt; four times longer each time
-LONGEST_BACK_OFF = timedelta(minutes=2)
+MAX_BACK_OFF = timedelta(minutes=2)
 
 
 # ---------------------------------------------------------------- claiming
 
 
-def claim(database: Database, lease: Lease, free: Free, artefacts: str) -> StepTask | None:
+def claim(database: Database, lease: Lease, capacity: Capacity, artefacts: str) -> StepTask | None:
     """Take the first ready step that fits, by priority of its study and its place in it.
 
     One statement finds and takes the step, so two claimers never get the same. None: nothing is ready,
@@ -45,7 +45,7 @@ def claim(database: Database, lease: Lease, free: Free, artefacts: str) -> StepT
     """
     with database.transaction() as session:
         now = database.now(session)
-        chosen = _first_ready(lease, free, now).scalar_subquery()
+        chosen = _first_ready(lease, capacity, now).scalar_subquery()
         taken = session.scalar(
             update(StepRow)
             .where(StepRow.key == chosen)
@@ -74,8 +74,8 @@ def claim(database: Database, lease: Lease, free: Free, artefacts: str) -> StepT
         return _task(session, taken, lease, artefacts)
 
 
-def work_waits(database: Database, lease: Lease) -> bool:
-    """Is there a ready step for this controller, whatever it needs?"""
+def has_ready_step(database: Database, lease: Lease) -> bool:
+    """Whether there is a ready step for this controller, whatever resources it needs."""
     with database.session() as session:
         return session.scalar(_ready(lease, database.now(session)).limit(1)) is not None
 
@@ -98,21 +98,21 @@ def _ready(lease: Lease, now: datetime) -> Select[str]:
     )
 
 
-def _first_ready(lease: Lease, free: Free, now: datetime) -> Select[str]:
+def _first_ready(lease: Lease, capacity: Capacity, now: datetime) -> Select[str]:
     exclusive = func.coalesce(StepRow.resources["exclusive"].as_boolean(), false())
     cpus = func.coalesce(StepRow.resources["cpus"].as_float(), 1.0)
     gpus = func.coalesce(StepRow.resources["gpus"].as_float(), 0.0)
     memory = func.coalesce(StepRow.resources["memory_gb"].as_float(), 0.0)
-    left, most = free.amounts, free.largest
-    fits = and_(cpus <= left.cpus, gpus <= left.gpus, memory <= left.memory_gb)
-    if not free.idle:
+    free, largest = capacity.free, capacity.largest
+    fits = and_(cpus <= free.cpus, gpus <= free.gpus, memory <= free.memory_gb)
+    if not capacity.idle:
         fits = and_(fits, ~exclusive)
-    # what is too large for any machine is taken as well, so that it fails instead of waiting for ever
-    too_large = or_(cpus > most.cpus, gpus > most.gpus, memory > most.memory_gb)
+    # a step too large for any machine is taken as well, so that it fails instead of waiting forever
+    too_large = or_(cpus > largest.cpus, gpus > largest.gpus, memory > largest.memory_gb)
     return (
         _ready(lease, now)
         .where(or_(fits, too_large))
-        # an exclusive step last, or it would hold up all that could share the machine
+        # exclusive steps last, or they would hold up those that could share the machine
         .order_by(StudyRow.priority.desc(), exclusive, StudyRow.id, StudyStep.position)
         .limit(1)
         .with_for_update(of=StepRow, skip_locked=True)
@@ -161,7 +161,7 @@ def node_of(session: Session, key: str, study_id: int | None = None) -> str:
 
 
 def renew(database: Database, tasks: Iterable[StepTask]) -> list[StepTask]:
-    """Prolong the running steps; returns those that are no longer ours (cancelled, or taken over)."""
+    """Extend the leases of running steps; returns those that are no longer ours (cancelled or taken over)."""
     lost = []
     with database.transaction() as session:
         until = database.now(session) + LEASE
@@ -173,7 +173,7 @@ def renew(database: Database, tasks: Iterable[StepTask]) -> list[StepTask]:
 
 
 def finish(database: Database, store: ArtefactStore, task: StepTask, outcome: StepOutcome) -> bool:
-    """Succeed, and store what the step produced, in one transaction; False: the result is thrown away.
+    """Succeed, and store what the step produced, in one transaction; False: the result is discarded.
 
     StepError for a result that cannot be stored, InfrastructureError where its files cannot be read; the
     step is then still running.
@@ -187,26 +187,26 @@ def finish(database: Database, store: ArtefactStore, task: StepTask, outcome: St
             update(StepRow).where(StepRow.key == task.key).values(facts=outcome.result.facts)
         )
         session.add(Event(step_key=task.key, at=now, what="succeeded"))
-    with suppress(InfrastructureError):  # checkpoints that stay behind cost disk space and nothing else
+    with suppress(InfrastructureError):  # leftover checkpoints only cost disk space
         store.drop_checkpoints(task.key)
     return True
 
 
 def fail(database: Database, task: StepTask, kind: str, error: str) -> str | None:
-    """Record a failure. Infrastructure failures are tried again after a pause while attempts are left.
+    """Record a failure. Infrastructure failures are retried after a pause while attempts are left.
 
-    Returns the step's new state, "ready" (it is tried again) or "failed"; None: the report is thrown away.
+    Returns the step's new state, "ready" (it is retried) or "failed"; None: the failure is discarded.
     """
-    again = kind == "infrastructure" and task.attempt < task.resources.max_attempts
+    retried = kind == "infrastructure" and task.attempt < task.resources.max_attempts
     with database.transaction() as session:
         now = database.now(session)
         values: dict[str, Any] = {"error_kind": kind, "error": error, "state": "failed"}
-        if again:
+        if retried:
             values["state"] = "ready"
-            values["not_before"] = now + min(BACK_OFF * 4 ** (task.attempt - 1), LONGEST_BACK_OFF)
+            values["not_before"] = now + min(BACK_OFF * 4 ** (task.attempt - 1), MAX_BACK_OFF)
         if not _end(session, task, now, values):
             return None
-        what = "retry" if again else "failed"
+        what = "retry" if retried else "failed"
         session.add(Event(step_key=task.key, at=now, what=what, detail=f"{kind}: {error}"))
     return str(values["state"])
 
@@ -231,7 +231,7 @@ def _end(session: Session, task: StepTask, now: datetime, values: dict[str, Any]
 
 @dataclass(frozen=True)
 class Blocked:
-    """A step that cannot run because one before it failed."""
+    """A step that cannot run because an earlier one failed."""
 
     key: str
     node: str
@@ -240,8 +240,8 @@ class Blocked:
 
 
 def settle(database: Database) -> list[Blocked]:
-    """Draw the conclusions: steps whose inputs are there become ready, those behind a failed step fail,
-    and a study without unfinished steps ends. Returns the steps that failed for another's failure."""
+    """Update what follows from the states: steps with all inputs become ready, those that depend on a failed
+    step fail, and a study without unfinished steps ends. Returns the steps that another's failure blocks."""
     with database.transaction() as session:
         serialise(session)
         now = database.now(session)
@@ -289,7 +289,7 @@ def _fail_descendants(session: Session, now: datetime) -> list[Blocked]:
                 error = culprit.error or ""
             else:
                 error = f"did not run, because {node_of(session, culprit.key)} {_how(culprit)}"
-            # what only lacks an unavailable metric is unavailable itself, and does not fail the study
+            # a step that lacks only an unavailable metric is unavailable itself, and does not fail the study
             kind = "unavailable" if culprit.error_kind == "unavailable" else "upstream"
             step.state, step.error_kind, step.error, step.finished_at = "failed", kind, error, now
             session.add(Event(step_key=step.key, at=now, what="failed", detail=f"{kind}: {error}"))
@@ -307,29 +307,28 @@ def _how(culprit: StepRow) -> str:
 def derive(session: Session, study_id: int) -> str | None:
     """How the study ended, or None while a step of it is unfinished.
 
-    A step that is merely unavailable (a metric's model that cannot be had) leaves a study succeeded.
+    A study succeeds even if steps are unavailable (for lack of a metric's model, say).
     """
     mine = select(StudyStep.step_key).where(StudyStep.study_id == study_id)
-    found = session.execute(
+    counts = session.execute(
         select(StepRow.state, StepRow.error_kind, func.count())
         .where(StepRow.key.in_(mine))
         .group_by(StepRow.state, StepRow.error_kind)
     ).all()
-    states = {state for state, _, _ in found}
+    states = {state for state, _, _ in counts}
     if states & set(UNFINISHED):
         return None
-    if any(state == "failed" and kind != "unavailable" for state, kind, _ in found):
+    if any(state == "failed" and kind != "unavailable" for state, kind, _ in counts):
         return "failed"
     return "cancelled" if "cancelled" in states else "succeeded"
 
 
-def ended(database: Database, study_id: int) -> bool:
+def has_ended(database: Database, study_id: int) -> bool:
     with database.session() as session:
         return session.get_one(StudyRow, study_id).state not in LIVE
 
 
-def idle(database: Database) -> bool:
-    """Has every study ended?"""
+def all_ended(database: Database) -> bool:
     with database.session() as session:
         return session.scalar(select(StudyRow.id).where(StudyRow.state.in_(LIVE)).limit(1)) is None
 
@@ -340,8 +339,8 @@ def idle(database: Database) -> bool:
 def cancel(database: Database, study_id: int) -> bool:
     """Cancel a study, and those of its unfinished steps that no other live study needs.
 
-    A running step loses its claim: its controller notices at the next renewal, and stops it. False: the
-    study had ended already.
+    A running step loses its claim: its controller notices that at the next renewal and stops it. False: the
+    study had already ended.
     """
     with database.transaction() as session:
         serialise(session)

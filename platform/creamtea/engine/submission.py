@@ -1,4 +1,4 @@
-"""From a plan to rows: what is there is reused, what failed is tried again, the rest is pending."""
+"""From a plan to rows: steps that have succeeded are reused, failed ones are retried, the rest is pending."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Submission:
     study_id: int
     name: str
     nodes: dict[str, str]  # place in the study: step key
-    reused_keys: frozenset[str]  # steps that had succeeded already
+    reused_keys: frozenset[str]  # steps that had already succeeded
 
     @property
     def reused(self) -> int:
@@ -40,7 +40,7 @@ def submit(
     config_hash: str,
     priority: int = 0,
 ) -> Submission:
-    """Queue the study. An unfinished earlier submission of its name is cancelled: the newest counts."""
+    """Queue the study. An unfinished earlier submission with the same name is cancelled."""
     keys = [step.key for step in plan.steps]
     gone = _without_files(database, store, keys)
     with database.transaction() as session:
@@ -81,7 +81,7 @@ def submit(
 
 
 def requeue(database: Database, store: ArtefactStore, study_id: int) -> Submission:
-    """Queue a study that has ended once more: its failed and cancelled steps are tried again.
+    """Queue a study that has ended again: its failed and cancelled steps are retried.
 
     InputError for a study that has not ended.
     """
@@ -92,7 +92,7 @@ def requeue(database: Database, store: ArtefactStore, study_id: int) -> Submissi
         serialise(session)
         study = session.get_one(StudyRow, study_id)
         if study.state in LIVE:
-            raise InputError(f"study {study.name} is {study.state}: there is nothing to try again yet")
+            raise InputError(f"study {study.name} is {study.state}: there is nothing to retry yet")
         study.state, study.finished_at = "queued", None
         places = session.scalars(
             select(StudyStep).where(StudyStep.study_id == study_id).order_by(StudyStep.position)
@@ -157,27 +157,27 @@ def _inputs_first(session: Session, keys: set[str]) -> list[StepRow]:
 
 
 def _inputs(session: Session, keys: Iterable[str]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    inputs: dict[str, set[str]] = {}
     edges = select(StepInput.step_key, StepInput.input_key).where(StepInput.step_key.in_(list(keys)))
     for key, before in session.execute(edges):
-        found.setdefault(key, set()).add(before)
-    return found
+        inputs.setdefault(key, set()).add(before)
+    return inputs
 
 
 def _refresh(session: Session, rows: Sequence[StepRow], gone: set[str], now: datetime) -> frozenset[str]:
-    """Decide for every step (inputs first) whether it stands; returns the keys of those that are reused."""
+    """Decide for every step, inputs first, whether it must run; returns the keys of those that are reused."""
     inputs = _inputs(session, [row.key for row in rows])
-    again: set[str] = set()  # steps that had succeeded, and run once more
+    rerun: set[str] = set()  # steps that had succeeded and run again
     reused = set()
     for row in rows:
-        before_again = bool(inputs.get(row.key, set()) & again)
-        if row.state == "succeeded" and row.key not in gone and not before_again:
+        input_reruns = bool(inputs.get(row.key, set()) & rerun)
+        if row.state == "succeeded" and row.key not in gone and not input_reruns:
             session.add(Event(step_key=row.key, at=now, what="reused"))
             reused.add(row.key)
         elif row.state == "succeeded":
-            why = "its files are gone" if row.key in gone else "a step before it runs again"
+            why = "its files are gone" if row.key in gone else "an earlier step runs again"
             _reset(session, row, now, why)
-            again.add(row.key)
+            rerun.add(row.key)
         elif row.state in ("failed", "cancelled"):
             _reset(session, row, now, f"it had {row.state}" if row.state == "failed" else "it was cancelled")
         elif row.state == "ready":

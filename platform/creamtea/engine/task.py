@@ -1,4 +1,4 @@
-"""What crosses between the controller and a worker: plain JSON values in both directions."""
+"""What the controller and a worker exchange: plain JSON values in both directions."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ DEFAULT_MAX_ATTEMPTS = 4
 
 @dataclass(frozen=True)
 class Resources:
-    """What a step needs to run; read from `StepRow.resources`, where any of them may be absent."""
+    """What a step needs to run; read from `StepRow.resources`, where any of them may be missing."""
 
     cpus: int = 1
     gpus: float = 0.0
     memory_gb: float | None = None
     timeout_minutes: float | None = None
     max_attempts: int = DEFAULT_MAX_ATTEMPTS
-    exclusive: bool = False  # runs only while nothing else does
+    exclusive: bool = False  # runs only while nothing else is running
     plugins: Mapping[str, str] = field(default_factory=dict)  # distributions with their versions
 
     @classmethod

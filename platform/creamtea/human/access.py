@@ -34,8 +34,8 @@ class AccessRefused(CreamteaError):
 
     def __init__(self) -> None:
         super().__init__(
-            "this link opens nothing (used before, expired or withdrawn); ask for a new one: "
-            "`creamtea campaign link` for a rater, `creamtea link` for a reader"
+            "This link is no longer valid: it was used before, has expired or was withdrawn. "
+            "Ask the organiser for a new one."
         )
 
 

@@ -18,13 +18,15 @@ from creamtea.human import audit
 from creamtea.human.choosing import choose, make_items
 from creamtea.human.controls import with_controls
 from creamtea.human.outputs import check_names, read_lines, read_metric
-from creamtea.human.settings import FEWEST_SYSTEMS, MOST_SYSTEMS, CampaignSettings
+from creamtea.human.protocols import Protocol, find_protocol
+from creamtea.human.settings import CampaignSettings
 from creamtea.human.tutorial import tutorial_fields
 from creamtea.store.database import Database
+from creamtea.store.item_kinds import ItemKind
 from creamtea.store.queries import find_study
-from creamtea.store.tables import PROTOCOLS, Assignment, Campaign, Item, Rater, StudyRow
+from creamtea.store.tables import Assignment, Campaign, Item, Rater, StudyRow
 
-PROTOCOL = "contrastive-da"
+USUAL_PROTOCOL = "contrastive-da"
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def create_campaign(
     study: str,
     test_set: str,
     systems: Sequence[str],
-    protocol: str = PROTOCOL,
+    protocol: str = USUAL_PROTOCOL,
     settings: CampaignSettings | None = None,
     ratings_per_item: int = 1,
     seed: int = 1,
@@ -72,13 +74,14 @@ def create_campaign(
     this name anew and keeps its raters. Raises InputError where the study, the test set, a system or its
     outputs are missing, where settings do not fit, and for a name that is taken.
     """
-    _check_request(name, protocol, systems, ratings_per_item, seed)
+    way = find_protocol(protocol)
+    _check_request(name, way, systems, ratings_per_item, seed)
     with database.transaction() as session:
         row = _free_name(session, name, replace)
         study_row = find_study(session, study)
-        check_names(study_row, test_set, systems)
-        complete = (settings or CampaignSettings()).complete(protocol, systems, study_row.spec["baseline"])
-        complete, items = _draw(session, study_row, test_set, systems, protocol, complete, seed, documents)
+        check_names(session, study_row, test_set, systems)
+        complete = (settings or CampaignSettings()).complete(way, systems, study_row.spec.get("baseline"))
+        complete, items = _draw(session, study_row, test_set, systems, way, complete, seed, documents)
         fields: dict[str, Any] = {
             "study_id": study_row.id,
             "test_set": test_set,
@@ -107,16 +110,14 @@ def create_campaign(
 
 
 def _check_request(
-    name: str, protocol: str, systems: Sequence[str], ratings_per_item: int, seed: int
+    name: str, protocol: Protocol, systems: Sequence[str], ratings_per_item: int, seed: int
 ) -> None:
     if not name.strip() or not name.isprintable():
-        raise InputError(f"{name!r} is no name for a campaign: give it printable characters")
-    if protocol not in PROTOCOLS:
-        raise InputError(f"--protocol is one of {', '.join(PROTOCOLS)}, not {protocol!r}")
-    if not FEWEST_SYSTEMS <= len(systems) <= MOST_SYSTEMS:
+        raise InputError(f"Enter a campaign name of printable characters, not {name!r}")
+    if not protocol.min_systems <= len(systems) <= protocol.max_systems:
         raise InputError(
-            f"a campaign compares {FEWEST_SYSTEMS} to {MOST_SYSTEMS} systems, not {len(systems)}: "
-            "name them with --systems a,b"
+            f"a campaign of {protocol.name} compares {protocol.min_systems} to {protocol.max_systems} "
+            f"systems, not {len(systems)}: name them with --systems a,b"
         )
     if len(set(systems)) != len(systems):
         raise InputError("a system is named twice in --systems: name each once")
@@ -148,7 +149,7 @@ def _draw(
     study: StudyRow,
     test_set: str,
     systems: Sequence[str],
-    protocol: str,
+    protocol: Protocol,
     settings: CampaignSettings,
     seed: int,
     documents: Sequence[str] | None,
@@ -175,14 +176,16 @@ def _draw(
 def _store_items(session: Session, campaign_id: int, items: list[dict[str, Any]]) -> None:
     """The items in their order; `original` of a control is the place of its original among them."""
     rows = [
-        Item(campaign_id=campaign_id, position=position, **{k: v for k, v in one.items() if k != "original"})
-        for position, one in enumerate(items)
+        Item(
+            campaign_id=campaign_id, position=position, **{k: v for k, v in fields.items() if k != "original"}
+        )
+        for position, fields in enumerate(items)
     ]
     session.add_all(rows)
     session.flush()  # gives the originals their ids
-    for row, one in zip(rows, items, strict=True):
-        if "original" in one:
-            row.original_id = rows[one["original"]].id
+    for row, fields in zip(rows, items, strict=True):
+        if "original" in fields:
+            row.original_id = rows[fields["original"]].id
 
 
 def find_campaign(session: Session, name: str) -> Campaign:
@@ -216,7 +219,7 @@ def item_kinds(session: Session, campaign_id: int) -> dict[str, int]:
 
 def _summary(session: Session, campaign: Campaign) -> CampaignSummary:
     kinds = item_kinds(session, campaign.id)
-    items = sum(count for kind, count in kinds.items() if kind != "tutorial")
+    items = sum(count for kind, count in kinds.items() if kind != ItemKind.TUTORIAL)
     raters = session.scalar(select(func.count()).where(Rater.campaign_id == campaign.id)) or 0
     ratings = session.scalar(
         select(func.count())
@@ -224,7 +227,7 @@ def _summary(session: Session, campaign: Campaign) -> CampaignSummary:
         .join(Item, Item.id == Assignment.item_id)
         .where(
             Item.campaign_id == campaign.id,
-            Item.kind != "tutorial",
+            Item.kind != ItemKind.TUTORIAL,
             Assignment.submitted_at.is_not(None),
         )
     )

@@ -18,24 +18,26 @@ import numpy as np
 
 from creamtea.errors import InputError
 from creamtea.human.outputs import Line
+from creamtea.human.protocols import Protocol
 from creamtea.human.settings import CampaignSettings, Drawn, counted
+from creamtea.store.item_kinds import ItemKind
 
 LENGTH_STRATA = 4  # quarters of the population, by the length of the source in characters
 MetricValues = Mapping[int, Sequence[float]]  # segment → the value of each system
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenSegment:
     """A chosen segment: `kind` is rated or random, `weight` how much of the population it stands for."""
 
     line: Line
-    kind: str
+    kind: ItemKind
     weight: float
 
 
 def choose(
     lines: Sequence[Line], settings: CampaignSettings, seed: int, metrics: Sequence[MetricValues] = ()
-) -> tuple[list[Choice], Drawn]:
+) -> tuple[list[ChosenSegment], Drawn]:
     """The chosen segments in the test set's order, and what they were drawn from.
 
     `settings` are complete; `metrics` are the values of `settings.metrics`, in their order. Only `all`
@@ -56,7 +58,10 @@ def choose(
         case "disagreement":
             chosen = _by_disagreement(population, settings.random_share, limit, seed, metrics)
         case _:
-            chosen = [Choice(line, "rated", 1.0) for line in _drawn(population, limit, f"{seed}/items")]
+            chosen = [
+                ChosenSegment(line, ItemKind.RATED, 1.0)
+                for line in _drawn(population, limit, f"{seed}/items")
+            ]
     chosen = _with_mean_one(sorted(chosen, key=lambda choice: choice.line.index))
     return chosen, Drawn(
         segments=len(lines), differing=len(differing), population=len(population), chosen=len(chosen)
@@ -64,13 +69,12 @@ def choose(
 
 
 def make_items(
-    choices: Sequence[Choice], protocol: str, pairs: str, baseline: int, seed: int
+    choices: Sequence[ChosenSegment], protocol: Protocol, pairs: str, baseline: int, seed: int
 ) -> list[dict[str, Any]]:
     """Fields of an Item for everything that is rated, in an order drawn from the seed.
 
-    contrastive-da: an item a segment with every system; preference: an item for each pair whose texts
-    differ (`pairs`: all, or those with the system at position `baseline`); da and da-sqm: an item for each
-    distinct text, which equal systems share.
+    The protocol says which systems of a segment share an item; `pairs` and the position `baseline` matter to
+    those that show pairs.
     """
     items = [
         {
@@ -84,43 +88,25 @@ def make_items(
             "weight": choice.weight,
         }
         for choice in choices
-        for systems in _shown_together(choice.line.outputs, protocol, pairs, baseline)
+        for systems in protocol.shown_together(choice.line.outputs, pairs, baseline)
     ]
     random.Random(f"{seed}/order").shuffle(items)
     return items
-
-
-def _shown_together(
-    outputs: Sequence[str], protocol: str, pairs: str, baseline: int
-) -> list[tuple[int, ...]]:
-    """The groups of systems that share an item of a segment."""
-    if protocol == "contrastive-da":
-        return [tuple(range(len(outputs)))]
-    if protocol == "preference":
-        return [
-            pair
-            for pair in combinations(range(len(outputs)), 2)
-            if outputs[pair[0]] != outputs[pair[1]] and (pairs == "all" or baseline in pair)
-        ]
-    equal: dict[str, list[int]] = {}
-    for system, text in enumerate(outputs):
-        equal.setdefault(text, []).append(system)
-    return [tuple(systems) for systems in equal.values()]
 
 
 def _drawn(lines: Sequence[Line], count: int, seed: str) -> list[Line]:
     return random.Random(seed).sample(list(lines), count)
 
 
-def _with_mean_one(choices: list[Choice]) -> list[Choice]:
+def _with_mean_one(choices: list[ChosenSegment]) -> list[ChosenSegment]:
     mean = sum(choice.weight for choice in choices) / len(choices)
-    return [Choice(choice.line, choice.kind, choice.weight / mean) for choice in choices]
+    return [ChosenSegment(choice.line, choice.kind, choice.weight / mean) for choice in choices]
 
 
 # ---------------------------------------------------------------- strata
 
 
-def _stratified(population: list[Line], names: Sequence[str], limit: int, seed: int) -> list[Choice]:
+def _stratified(population: list[Line], names: Sequence[str], limit: int, seed: int) -> list[ChosenSegment]:
     """A sample in proportion to the strata, at least one segment of each; weights make up for rounding."""
     strata = _strata(population, names)
     if len(strata) > limit:
@@ -130,7 +116,7 @@ def _stratified(population: list[Line], names: Sequence[str], limit: int, seed: 
         )
     sizes = [len(lines) for lines in strata.values()]
     return [
-        Choice(line, "rated", len(lines) / count)
+        ChosenSegment(line, ItemKind.RATED, len(lines) / count)
         for (key, lines), count in zip(strata.items(), proportional(sizes, limit), strict=True)
         for line in _drawn(lines, count, f"{seed}/stratum/{key}")
     ]
@@ -165,7 +151,7 @@ def proportional(sizes: Sequence[int], total: int) -> list[int]:
 
 def _by_disagreement(
     population: list[Line], share: float, limit: int, seed: int, metrics: Sequence[MetricValues]
-) -> list[Choice]:
+) -> list[ChosenSegment]:
     """A part drawn at random from the whole population, then the segments with the most disagreement.
 
     The random part alone is a simple random sample. For the weights the population falls in two: the
@@ -189,8 +175,10 @@ def _by_disagreement(
         attempt += 1  # nothing would stand for the rest: rare, with a random part of a few segments
     low = (len(ranked) - certain) / len(below) if below else 1.0
     lows = {line.index for line in below}
-    return [Choice(line, "rated", 1.0) for line in chosen] + [
-        Choice(line, "random", low if line.index in lows else 1.0) for line in ranked if line.index in picked
+    return [ChosenSegment(line, ItemKind.RATED, 1.0) for line in chosen] + [
+        ChosenSegment(line, ItemKind.RANDOM, low if line.index in lows else 1.0)
+        for line in ranked
+        if line.index in picked
     ]
 
 
@@ -208,9 +196,9 @@ def disagreement(population: Sequence[Line], metrics: Sequence[MetricValues]) ->
         if missing:
             raise InputError(f"a metric has no value for segment {missing[0]}: score the study again")
         table = np.array([values[line.index] for line in population])  # (segments, systems)
-        found = np.stack([table[:, first] - table[:, second] for first, second in pairs], axis=1)
-        scale = float(np.sqrt((found**2).mean()))
-        differences.append(found / scale if scale else found)
+        between = np.stack([table[:, first] - table[:, second] for first, second in pairs], axis=1)
+        scale = float(np.sqrt((between**2).mean()))
+        differences.append(between / scale if scale else between)
     if len(differences) == 1:
         scores = np.abs(differences[0]).max(axis=1)
     else:

@@ -15,6 +15,7 @@ from typing import Any
 
 from creamtea.errors import InputError
 from creamtea.human.settings import CampaignSettings, counted
+from creamtea.store.item_kinds import ItemKind
 
 CHARACTER_LANGUAGES = ("zh", "ja")
 Fields = dict[str, Any]
@@ -96,7 +97,7 @@ def with_controls(
     if repeats > len(free):
         raise InputError(_too_few("repeats", repeats - len(free), len(hosts), True))
     for at in _spread(free, draw)[:repeats]:
-        behind[at] = {**items[at], "kind": "repeat", "weight": 0.0}
+        behind[at] = {**items[at], "kind": ItemKind.REPEAT, "weight": 0.0}
     return _placed(items, behind, half, first)
 
 
@@ -149,7 +150,13 @@ def _bad_reference(
             continue
         outputs = [spoilt if output == text else output for output in item["outputs"]]
         degraded = item["systems"][item["outputs"].index(text)]
-        return {**item, "kind": "bad-reference", "weight": 0.0, "degraded": degraded, "outputs": outputs}
+        return {
+            **item,
+            "kind": ItemKind.BAD_REFERENCE,
+            "weight": 0.0,
+            "degraded": degraded,
+            "outputs": outputs,
+        }
     return None
 
 

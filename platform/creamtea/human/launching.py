@@ -7,6 +7,7 @@ settings afterwards; `changes` tells whether somebody did so behind the applicat
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import select, update
@@ -17,6 +18,7 @@ from creamtea.document.canonical import digest
 from creamtea.errors import InputError
 from creamtea.human import audit
 from creamtea.human.campaigns import find_campaign, item_kinds
+from creamtea.human.protocols import origin_of
 from creamtea.human.settings import settings_of
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, Item, StudyRow
@@ -41,7 +43,7 @@ ANALYSIS: dict[str, Any] = {
 
 
 def launch(database: Database, name: str, actor: str = audit.COMMAND_LINE) -> dict[str, Any]:
-    """Open a draft to its raters, and return what is registered. InputError for one that is no draft."""
+    """Open a draft to its raters, and return what is registered. InputError for one that is not a draft."""
     with database.transaction() as session:
         campaign = _step(session, name, "draft", "launched", "only a draft can be launched")
         campaign.launched_at = database.now(session)
@@ -74,10 +76,24 @@ def _step(session: Session, name: str, old: str, new: str, rule: str) -> Campaig
 
 
 def registration(session: Session, campaign: Campaign) -> dict[str, Any]:
-    """What a launch fixes, of the campaign as it is stored now."""
+    """What a launch fixes, of the campaign as it is stored now, and with what it was made.
+
+    InputError where the plug-in with the campaign's protocol is missing.
+    """
+    content = {
+        **_stored_content(session, campaign),
+        "analysis": ANALYSIS,
+        "creamtea": creamtea.__version__,
+        "protocol_from": asdict(origin_of(campaign.protocol)),
+    }
+    return {**content, "digest": digest(content)}
+
+
+def _stored_content(session: Session, campaign: Campaign) -> dict[str, Any]:
+    """The part of a registration that is read from the campaign's rows."""
     study = None if campaign.study_id is None else session.get_one(StudyRow, campaign.study_id)
     settings = settings_of(campaign.settings)
-    content: dict[str, Any] = {
+    return {
         "study": None
         if study is None
         else {"name": study.name, "number": study.id, "config_hash": study.config_hash},
@@ -95,10 +111,7 @@ def registration(session: Session, campaign: Campaign) -> dict[str, Any]:
             "kinds": item_kinds(session, campaign.id),
             "digest": items_digest(session, campaign.id),
         },
-        "analysis": ANALYSIS,
-        "creamtea": creamtea.__version__,
     }
-    return {**content, "digest": digest(content)}
 
 
 def items_digest(session: Session, campaign_id: int) -> str:
@@ -138,7 +151,7 @@ def changes(session: Session, campaign: Campaign) -> list[str]:
     kept = {part: value for part, value in registered.items() if part != "digest"}
     if digest(kept) != registered["digest"]:
         return ["registration"]
-    now = registration(session, campaign)
-    # another version of creamtea may plan differently, and an import has no study here
-    left_out = {"creamtea", "analysis"} | ({"study"} if campaign.study_id is None else set())
-    return [part for part in kept if part not in left_out and now.get(part) != kept[part]]
+    now = _stored_content(session, campaign)
+    if campaign.study_id is None:
+        del now["study"]  # of an import, whose study is in another database
+    return [part for part, value in now.items() if part in kept and kept[part] != value]

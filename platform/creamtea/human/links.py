@@ -51,11 +51,11 @@ def listed(database: Database, *, opening: bool = False) -> list[Link]:
             .outerjoin(signed_in, signed_in.c.token_id == AccessToken.id)
             .order_by(AccessToken.id)
         ).all()
-        found = []
+        links = []
         for token, campaign, rater, count in rows:
             sessions = 0 if token.revoked_at is not None else count
             unused = token.used_at is None and token.revoked_at is None and token.expires_at > now
-            found.append(
+            links.append(
                 Link(
                     token.id,
                     token.role,
@@ -70,7 +70,7 @@ def listed(database: Database, *, opening: bool = False) -> list[Link]:
                     opens=unused or sessions > 0,
                 )
             )
-    return [link for link in found if link.opens or not opening]
+    return [link for link in links if link.opens or not opening]
 
 
 def revoke(database: Database, link_id: int, actor: str, reason: str = "") -> None:

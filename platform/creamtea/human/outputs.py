@@ -1,10 +1,13 @@
-"""What a campaign is made from: a study's outputs, segment by segment, and its metrics' segment values."""
+"""What a campaign is made from: a study's outputs, segment by segment, and its metrics' segment values.
+
+Only rows and their labels are read, never how a system came to its outputs. Where several training seeds have
+outputs of a system, its first ones in the order of the plan are taken.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -30,17 +33,15 @@ class Line:
         return len(set(self.outputs)) > 1
 
 
-def check_names(study: StudyRow, test_set: str, systems: Sequence[str]) -> None:
+def check_names(session: Session, study: StudyRow, test_set: str, systems: Sequence[str]) -> None:
     """InputError for a test set or a system that the study does not have."""
-    for kind, wanted, known in (
-        ("test set", [test_set], study.spec["test_sets"]),
-        ("system", systems, study.spec["systems"]),
-    ):
+    nodes = study_nodes(session, study.id, "decode")
+    for label, wanted in (("test_set", [test_set]), ("system", systems)):
+        known = sorted({str(node.labels[label]) for node in nodes})
         for name in wanted:
             if name not in known:
-                raise InputError(
-                    f"study {study.name!r} has no {kind} {name!r}; it has {', '.join(sorted(known))}"
-                )
+                what = label.replace("_", " ")
+                raise InputError(f"study {study.name!r} has no {what} {name!r}; it has {', '.join(known)}")
 
 
 def read_lines(
@@ -51,13 +52,16 @@ def read_lines(
     documents: Sequence[str] | None = None,
     context: int = 0,
 ) -> list[Line]:
-    """Every segment with the outputs of the systems' first training seeds.
+    """Every segment with the outputs of the systems.
 
     `documents` names the document of each segment; `context` sources before a segment go with it, from its
     own document only. InputError where outputs are missing or the documents are not one a segment.
     """
     nodes = study_nodes(session, study.id, "decode")
-    decodes = [_key(nodes, study, system, test_set, {}, f"outputs on {test_set!r}") for system in systems]
+    decodes = [
+        succeeded_key(nodes, study, f"outputs on {test_set!r}", system=system, test_set=test_set)
+        for system in systems
+    ]
     segments_key = session.scalars(
         select(StepInput.input_key).where(StepInput.step_key == decodes[0], StepInput.role == "test_set")
     ).one()
@@ -100,20 +104,25 @@ def _documents(documents: Sequence[str] | None, segments: int, test_set: str) ->
     return list(documents)
 
 
+def metric_names(session: Session, study: StudyRow) -> list[str]:
+    """The names under which the study's scores are stored, as "chrf++", sorted."""
+    return sorted({str(node.labels.get("metric")) for node in study_nodes(session, study.id, "score")})
+
+
 def read_metric(
     session: Session, study: StudyRow, test_set: str, systems: Sequence[str], metric: str
 ) -> dict[int, tuple[float, ...]]:
     """A metric's values: segment → value of each system. InputError where the study has none."""
-    nodes = study_nodes(session, study.id, "score")
-    known = sorted({str(node.labels.get("metric")) for node in nodes})
+    known = metric_names(session, study)
     if metric not in known:
         raise InputError(
             f"study {study.name!r} has no metric {metric!r}; it has {', '.join(known) or 'none'}: --metrics"
         )
+    nodes = study_nodes(session, study.id, "score")
     columns = []
     for system in systems:
         what = f"values of {metric!r} on {test_set!r}"
-        key = _key(nodes, study, system, test_set, {"metric": metric}, what)
+        key = succeeded_key(nodes, study, what, system=system, test_set=test_set, metric=metric)
         values = dict(
             session.execute(
                 select(SegmentScore.index, SegmentScore.value).where(SegmentScore.step_key == key)
@@ -128,19 +137,20 @@ def read_metric(
     return {index: tuple(values[index] for values in columns) for index in columns[0]}
 
 
-def _key(
-    nodes: Sequence[Node], study: StudyRow, system: str, test_set: str, labels: dict[str, Any], what: str
-) -> str:
-    """The key of the succeeded step of a system's first seed with these labels."""
-    variant = study.spec["variants"][study.spec["systems"][system]["variant"]]
-    wanted = {"system": system, "test_set": test_set, "seed": variant["seeds"][0], **labels}
-    for node in nodes:
-        if all(node.labels.get(label) == value for label, value in wanted.items()):
-            if node.state == "succeeded":
-                return node.key
-            reason = f", {node.error}" if node.error else ""
-            raise InputError(
-                f"system {system!r} has no {what} yet (its step is {node.state}{reason}): "
-                f"run the study first, see `creamtea status {study.name}`"
-            )
-    raise InputError(f"study {study.name!r} never makes {what} with system {system!r}")
+def first_node(nodes: Sequence[Node], **labels: str) -> Node | None:
+    """The first node in the plan's order with these labels: that of a system's first training seed."""
+    return next((node for node in nodes if labels.items() <= node.labels.items()), None)
+
+
+def succeeded_key(nodes: Sequence[Node], study: StudyRow, what: str, **labels: str) -> str:
+    """The key of the first step with these labels; InputError unless it has succeeded."""
+    node = first_node(nodes, **labels)
+    if node is None:
+        raise InputError(f"study {study.name!r} never makes {what} with system {labels['system']!r}")
+    if node.state != "succeeded":
+        reason = f", {node.error}" if node.error else ""
+        raise InputError(
+            f"system {labels['system']!r} has no {what} yet (its step is {node.state}{reason}): "
+            f"run the study first, see `creamtea status {study.name}`"
+        )
+    return node.key

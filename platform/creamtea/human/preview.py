@@ -12,21 +12,20 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.human.campaigns import find_campaign, item_kinds
+from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.results import load_ratings
-from creamtea.human.scale import SCALES
-from creamtea.human.settings import CampaignSettings, Drawn, settings_of, usual_minutes
+from creamtea.human.settings import CampaignSettings, Drawn, settings_of
 from creamtea.stats.power import (
     POWER,
-    default_deviation,
     equivalence_power,
     items_needed,
     power_of,
-    preference_deviation,
 )
 from creamtea.store.database import Database
+from creamtea.store.item_kinds import SYSTEM_KINDS, ItemKind
 from creamtea.store.tables import Campaign, Item, StudyRow
 
-FEWEST_UNITS = 10  # of an earlier campaign, for a standard deviation
+MIN_UNITS = 10  # of an earlier campaign, for a standard deviation
 
 
 @dataclass(frozen=True)
@@ -62,21 +61,21 @@ def preview(database: Database, name: str) -> Preview:
     """
     with database.session() as session:
         campaign = find_campaign(session, name)
+        protocol = find_protocol(campaign.protocol)
         settings = settings_of(campaign.settings)
         kinds = item_kinds(session, campaign.id)
-        units = _units(session, campaign, settings)
-        deviation, source = _deviation(session, campaign)
-    items = sum(count for kind, count in kinds.items() if kind != "tutorial")
+        units = _units(session, campaign, protocol, settings)
+        deviation, source = _deviation(session, campaign, protocol)
+    items = sum(count for kind, count in kinds.items() if kind != ItemKind.TUTORIAL)
     ratings = items * campaign.ratings_per_item
-    minutes = settings.minutes_per_item or usual_minutes(campaign.protocol, len(campaign.systems))
-    hours = (ratings + kinds.get("tutorial", 0) * campaign.ratings_per_item) * minutes / 60
-    delta = settings.complete(campaign.protocol, campaign.systems, campaign.systems[0]).delta
-    assert delta is not None  # the settings are complete
+    minutes = settings.minutes_per_item or protocol.minutes(len(campaign.systems))
+    hours = (ratings + kinds.get(ItemKind.TUTORIAL, 0) * campaign.ratings_per_item) * minutes / 60
+    delta = settings.delta or protocol.usual_delta
     whole = max(1, int(units))
     return Preview(
         campaign=campaign.name,
         state=campaign.state,
-        protocol=campaign.protocol,
+        protocol=protocol.name,
         drawn=settings.drawn,
         kinds=kinds,
         ratings_per_item=campaign.ratings_per_item,
@@ -113,26 +112,25 @@ def effective(weights: list[float]) -> float:
     return total**2 / sum(weight**2 for weight in weights) if total else 0.0
 
 
-def _units(session: Session, campaign: Campaign, settings: CampaignSettings) -> float:
+def _units(session: Session, campaign: Campaign, protocol: Protocol, settings: CampaignSettings) -> float:
     """The effective number of units of the comparison with the baseline that has the fewest."""
     names = list(campaign.systems)
     baseline = names.index(settings.baseline) if settings.baseline in names else 0
     weights: list[dict[int, float]] = [{} for _ in names]  # of a system: unit → weight
     rows = session.execute(
         select(Item.position, Item.segment_index, Item.systems, Item.weight).where(
-            Item.campaign_id == campaign.id, Item.kind.in_(("rated", "random"))
+            Item.campaign_id == campaign.id, Item.kind.in_(SYSTEM_KINDS)
         )
     )
-    pairwise = campaign.protocol == "preference"
     for position, segment, systems, weight in rows:
-        if not pairwise or baseline in systems:
+        if not protocol.relative or baseline in systems:
             for system in systems:
-                weights[system][position if pairwise else segment] = weight
-    others = (found for system, found in enumerate(weights) if system != baseline)
-    return min((effective(list(found.values())) for found in others), default=0.0)
+                weights[system][position if protocol.relative else segment] = weight
+    others = (units for system, units in enumerate(weights) if system != baseline)
+    return min((effective(list(units.values())) for units in others), default=0.0)
 
 
-def _deviation(session: Session, campaign: Campaign) -> tuple[float, str]:
+def _deviation(session: Session, campaign: Campaign, protocol: Protocol) -> tuple[float, str]:
     """The standard deviation of the differences with the baseline, and the campaign it comes from.
 
     From the newest other campaign on a study of this name with the same protocol and enough ratings;
@@ -145,20 +143,17 @@ def _deviation(session: Session, campaign: Campaign) -> tuple[float, str]:
             .join(StudyRow, StudyRow.id == Campaign.study_id)
             .where(
                 StudyRow.name == study.name,
-                Campaign.protocol == campaign.protocol,
+                Campaign.protocol == protocol.name,
                 Campaign.id != campaign.id,
                 Campaign.launched_at.is_not(None),
             )
             .order_by(Campaign.id.desc())
         )
-        for one in earlier:
-            found = measured_deviation(session, one)
-            if found:
-                return found, one.name
-    if campaign.protocol == "preference":
-        return preference_deviation(), ""
-    scale = SCALES[campaign.protocol]
-    return default_deviation(float(scale.lowest), float(scale.highest)), ""
+        for other in earlier:
+            deviation = measured_deviation(session, other)
+            if deviation:
+                return deviation, other.name
+    return protocol.usual_deviation(), ""
 
 
 def measured_deviation(session: Session, campaign: Campaign) -> float | None:
@@ -169,7 +164,8 @@ def measured_deviation(session: Session, campaign: Campaign) -> float | None:
     settings = settings_of(campaign.settings)
     baseline = names.index(settings.baseline) if settings.baseline in names else 0
     columns = (matrix[:, system] - matrix[:, baseline] for system in range(len(names)) if system != baseline)
-    rated = [found for column in columns if len(found := column[~np.isnan(column)]) >= FEWEST_UNITS]
-    squares = list(chain.from_iterable((found - found.mean()) ** 2 for found in rated))
+    differences = (column[~np.isnan(column)] for column in columns)
+    rated = [values for values in differences if len(values) >= MIN_UNITS]
+    squares = list(chain.from_iterable((values - values.mean()) ** 2 for values in rated))
     freedom = len(squares) - len(rated)
     return math.sqrt(sum(squares) / freedom) if rated and any(squares) else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import Assignment, Campaign, Item, Rater
 
 
@@ -35,7 +36,7 @@ def by_kind(session: Session, campaign: Campaign) -> list[KindProgress]:
         .group_by(Assignment.item_id)
         .subquery()
     )
-    enough = (submitted.c.count >= campaign.ratings_per_item) & (Item.kind != "tutorial")
+    enough = (submitted.c.count >= campaign.ratings_per_item) & (Item.kind != ItemKind.TUTORIAL)
     rows = session.execute(
         select(
             Item.kind,

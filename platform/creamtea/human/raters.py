@@ -1,7 +1,7 @@
 """Raters: added and invited by organisers, known by pseudonyms; excluded, included again, forgotten.
 
 Excluding sets one moment and adds a line to the log, including takes the moment away again: every other
-row stays as it is, so the results come back bit for bit. What exclusion does to places is told in
+row stays as it is, so the results come back exactly. What exclusion does to places is told in
 `assignment/places.py`.
 """
 
@@ -16,13 +16,15 @@ from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
 from creamtea.human import audit, sign_in
-from creamtea.human.assignment.locking import campaign_of, check_takes_part, lock_campaign
+from creamtea.human.assignment.locking import campaign_of, check_takes_part, lock_campaign, protocol_of
 from creamtea.human.assignment.model import RatingRefused
 from creamtea.human.campaigns import find_campaign
+from creamtea.human.protocols import Protocol
 from creamtea.store.database import Database
+from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import AccessToken, Assignment, Campaign, Item, Rater, WebSession
 
-LONGEST_NAME = 200  # characters of a pseudonym or a name
+MAX_NAME = 200  # characters of a pseudonym or a name
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Welcome:
     """What a rater reads before the first item."""
 
     pseudonym: str
-    protocol: str
+    protocol: Protocol
     instructions: str  # Markdown by the organiser
     consent: str  # what the rater is asked to agree to; empty where the organiser wrote nothing
     languages: tuple[str, str]  # source, target
@@ -57,13 +59,13 @@ class RaterProgress:
 
 
 def welcome(database: Database, rater_id: int) -> Welcome:
-    """RatingRefused for a rater that is not there (any more)."""
+    """RatingRefused for a rater that is not there (any more), or a protocol that is not installed."""
     with database.session() as session:
         campaign = campaign_of(session, rater_id)
         rater = session.get_one(Rater, rater_id)
         return Welcome(
             pseudonym=rater.pseudonym,
-            protocol=campaign.protocol,
+            protocol=protocol_of(campaign),
             instructions=campaign.instructions,
             consent=str(campaign.settings.get("consent", "")),
             languages=(campaign.source_language, campaign.target_language),
@@ -219,7 +221,7 @@ def forget(database: Database, rater_id: int, actor: str, reason: str = "") -> N
 def overview(database: Database, campaign_id: int) -> list[RaterProgress]:
     """The raters of a campaign with what they have done, in the order in which they were added."""
     done = Assignment.submitted_at.is_not(None)
-    tutorial = Item.kind == "tutorial"
+    tutorial = Item.kind == ItemKind.TUTORIAL
     counts = (
         select(
             Assignment.rater_id,
@@ -268,17 +270,15 @@ def _rater_under_lock(session: Session, rater_id: int) -> tuple[Campaign, Rater]
 
 def _locked(session: Session, campaign: str) -> Campaign:
     """The campaign of this name under its lock."""
-    found = find_campaign(session, campaign)
-    session.refresh(found, with_for_update={"key_share": True})
-    return found
+    row = find_campaign(session, campaign)
+    session.refresh(row, with_for_update={"key_share": True})
+    return row
 
 
 def _checked(text: str, what: str, remedy: str) -> str:
     text = text.strip()
     if not text:
         raise InputError(f"a rater needs a {what}: {remedy}")
-    if len(text) > LONGEST_NAME or not text.isprintable():
-        raise InputError(
-            f"a rater's {what} is one line of at most {LONGEST_NAME} printable characters: {remedy}"
-        )
+    if len(text) > MAX_NAME or not text.isprintable():
+        raise InputError(f"a rater's {what} is one line of at most {MAX_NAME} printable characters: {remedy}")
     return text

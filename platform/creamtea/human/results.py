@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 from sqlalchemy import ColumnElement, String, cast, func, select
 from sqlalchemy.orm import Session
 
-from creamtea.human.scale import SCALES, Scale
+from creamtea.human.protocols import Protocol, find_protocol
+from creamtea.human.scale import Scale
+from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-RATED, RANDOM, REPEAT, CONTROL = range(4)  # what an item is to the statistics
-ROLE = {"rated": RATED, "random": RANDOM, "repeat": REPEAT}
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ class CampaignFacts:
     name: str
     study_id: int | None  # None: ratings made elsewhere
     test_set: str
-    protocol: str
+    protocol: Protocol
     systems: tuple[str, ...]
     source_language: str
     target_language: str
@@ -46,7 +45,7 @@ class CampaignFacts:
 
     @property
     def scale(self) -> Scale:
-        return SCALES[self.protocol]
+        return self.protocol.scale
 
 
 @dataclass(frozen=True)
@@ -131,16 +130,25 @@ class Ratings:
 
 
 def load_ratings(session: Session, campaign: Campaign) -> Ratings:
-    """The campaign's ratings that count, and the counts of those that do not."""
+    """The campaign's ratings that count, and the counts of those that do not.
+
+    InputError where the plug-in with the campaign's protocol is missing.
+    """
     facts = _facts(campaign)
     rows = session.execute(
         select(Item.id, Item.segment_index, Item.kind, Item.weight)
         .where(Item.campaign_id == campaign.id)
         .order_by(Item.id)
     ).all()
-    items = np.array([(row.id, row.segment_index) for row in rows], dtype=np.int64).reshape(-1, 2)
-    roles = np.array([ROLE.get(row.kind, CONTROL) for row in rows], dtype=np.int64)
-    weights = np.array([row.weight for row in rows], dtype=np.float64)
+    kinds = [ItemKind(row.kind) for row in rows]
+    items = _Items(
+        id=np.array([row.id for row in rows], dtype=np.int64),
+        segment=np.array([row.segment_index for row in rows], dtype=np.int64),
+        weight=np.array([row.weight for row in rows], dtype=np.float64),
+        rates_systems=np.array([kind.rates_systems for kind in kinds], dtype=bool),
+        random=np.array([kind is ItemKind.RANDOM for kind in kinds], dtype=bool),
+        repeat=np.array([kind is ItemKind.REPEAT for kind in kinds], dtype=bool),
+    )
     raters = session.execute(
         select(Rater.id, Rater.pseudonym, Rater.excluded_at)
         .where(Rater.campaign_id == campaign.id)
@@ -153,13 +161,13 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
         .join(Item, Item.id == Assignment.item_id)
         .where(Item.campaign_id == campaign.id, Assignment.skipped_at.is_not(None))
     )
-    return _assemble(facts, items, roles, weights, raters, assignments, scores, int(skipped or 0))
+    return _assemble(facts, items, raters, assignments, scores, int(skipped or 0))
 
 
 def repeated_scores(session: Session, ratings: Ratings) -> NDArray[np.bool_]:
     """(units, systems): where a system's output is the same text as an earlier system's on the unit, so that
     its score is no judgement of its own. Raters saw such texts once (`Assignment.order`)."""
-    found = np.zeros((len(ratings.segment_index), len(ratings.campaign.systems)), dtype=bool)
+    repeated = np.zeros((len(ratings.segment_index), len(ratings.campaign.systems)), dtype=bool)
     of_item = select(func.min(Assignment.id)).join(Item, Item.id == Assignment.item_id)
     firsts = of_item.where(Item.campaign_id == ratings.campaign.id).group_by(Assignment.item_id)
     # [[2], [0, 1]]: a comma that follows no bracket parts two systems of one text
@@ -174,8 +182,8 @@ def repeated_scores(session: Session, ratings: Ratings) -> NDArray[np.bool_]:
     for item, order in orders:
         for group in order:
             if item in units and len(group) > 1:
-                found[units[item], sorted(group)[1:]] = True
-    return found
+                repeated[units[item], sorted(group)[1:]] = True
+    return repeated
 
 
 def fingerprint(session: Session, campaign_id: int) -> tuple[Any, ...]:
@@ -201,7 +209,7 @@ def _facts(campaign: Campaign) -> CampaignFacts:
         name=campaign.name,
         study_id=campaign.study_id,
         test_set=campaign.test_set,
-        protocol=campaign.protocol,
+        protocol=find_protocol(campaign.protocol),
         systems=tuple(str(name) for name in campaign.systems),
         source_language=campaign.source_language,
         target_language=campaign.target_language,
@@ -242,11 +250,21 @@ def _numbers(session: Session, columns: Sequence[Any], within: Callable[[Any], A
     return np.fromstring(text or "", dtype=np.int64, sep=" ").reshape(-1, len(columns))
 
 
+@dataclass(frozen=True)
+class _Items:
+    """The items of a campaign in the order of their ids; (items,) each."""
+
+    id: Integers
+    segment: Integers
+    weight: Array
+    rates_systems: NDArray[np.bool_]
+    random: NDArray[np.bool_]
+    repeat: NDArray[np.bool_]
+
+
 def _assemble(
     facts: CampaignFacts,
-    items: Integers,
-    roles: Integers,
-    weights: Array,
+    items: _Items,
     raters: Any,
     assignments: Integers,
     scores: Integers,
@@ -254,9 +272,9 @@ def _assemble(
 ) -> Ratings:
     assignment, system, revision, step = scores.T
     _, item_id, rater_id = assignments[np.searchsorted(assignments[:, 0], assignment)].T
-    item = np.searchsorted(items[:, 0], item_id)
-    rater_ids = np.array([one.id for one in raters], dtype=np.int64)
-    excluded = np.array([one.excluded_at is not None for one in raters], dtype=bool)
+    item = np.searchsorted(items.id, item_id)
+    rater_ids = np.array([row.id for row in raters], dtype=np.int64)
+    excluded = np.array([row.excluded_at is not None for row in raters], dtype=bool)
     rater = np.searchsorted(rater_ids, rater_id)
 
     # a revision replaces all scores of its assignment
@@ -264,24 +282,23 @@ def _assemble(
     last_revision = np.maximum.reduceat(revision, first) if len(first) else revision
     newest = revision == np.repeat(last_revision, np.diff([*first, len(assignment)]))
     of_excluded = excluded[rater] if len(raters) else np.zeros(len(scores), bool)
-    of_systems = roles[item] <= RANDOM
+    of_systems = items.rates_systems[item]
     counts = newest & ~of_excluded & of_systems
 
     used_raters, rater_row = np.unique(rater[counts], return_inverse=True)
-    repeated = newest & (roles[item] == REPEAT) & np.isin(rater, used_raters)
-    grouping = np.arange(len(items)) if facts.protocol == "preference" else items[:, 1]
-    units = _units(grouping, items[:, 1], roles, weights, item[counts])
+    repeated = newest & items.repeat[item] & np.isin(rater, used_raters)
+    units = _units(facts.protocol, items, item[counts])
     scale = np.array([float(facts.scale.value(at)) for at in range(facts.scale.steps)])
     done = np.unique(assignment[counts], return_index=True)[1]
     rated_items, raters_an_item = np.unique(item[counts][done], return_counts=True)
-    for_systems = int((roles <= RANDOM).sum())
+    for_systems = int(items.rates_systems.sum())
     return Ratings(
         campaign=facts,
         raters=tuple(raters[at].pseudonym for at in used_raters),
         segment_index=units.segment_index,
         weight=units.weight,
         random=units.random,
-        item=items[item[counts], 0],
+        item=items.id[item[counts]],
         unit=units.of_rating,
         rater=rater_row.astype(np.int64),
         system=system[counts],
@@ -314,20 +331,20 @@ class _Units:
     of_rating: Integers  # (ratings,)
 
 
-def _units(
-    grouping: Integers, segments: Integers, roles: Integers, weights: Array, rated: Integers
-) -> _Units:
-    """Units from the positions of the ratings' items (ratings,); items of one `grouping` are one unit.
+def _units(protocol: Protocol, items: _Items, rated: Integers) -> _Units:
+    """Units from the positions of the ratings' items (ratings,): the items of a segment are one unit, but
+    where scores are relative each item is one.
 
-    Its items have one weight; should they differ, the unit's is their mean.
+    The items of a unit have one weight; should they differ, the unit's is their mean.
     """
+    grouping = np.arange(len(items.id)) if protocol.relative else items.segment
     used, item = np.unique(rated, return_inverse=True)
     _, first, of_item = np.unique(grouping[used], return_index=True, return_inverse=True)
     random = np.zeros(len(first), dtype=bool)
-    random[of_item[roles[used] == RANDOM]] = True
+    random[of_item[items.random[used]]] = True
     return _Units(
-        segment_index=segments[used][first],
-        weight=np.bincount(of_item, weights=weights[used]) / np.bincount(of_item),
+        segment_index=items.segment[used][first],
+        weight=np.bincount(of_item, weights=items.weight[used]) / np.bincount(of_item),
         random=random,
         of_rating=of_item[item].astype(np.int64),
     )

@@ -1,12 +1,6 @@
-"""The scales of the protocols. A score is kept as the whole number of steps above the scale's lowest value.
+"""Scales of scores. A score is kept as the whole number of steps above the scale's lowest value.
 
 1 + 0.2·i is not exact in binary, so everything here is integer or `Fraction` arithmetic.
-
-| protocol | values | source |
-|---|---|---|
-| contrastive-da | 1 to 6 in steps of 0.2 | Domhan et al. 2022 |
-| da, da-sqm | 0 to 100 | WMT 2017 to 2022; with labelled points WMT 2022, 2023 |
-| preference | 0 worse, 1 the same, 2 better, for each of two outputs | — |
 """
 
 from __future__ import annotations
@@ -44,14 +38,14 @@ class Scale:
         return f"{float(self.value(step)):.{self.decimals}f}"
 
     def step_of(self, text: str) -> int:
-        """The step of a written value; ValueError where the text is no value of the scale."""
+        """The step of a written value; ValueError where the text is not a value of the scale."""
         try:
             steps = (Fraction(text) - self.lowest) / self.size
         except (ValueError, ZeroDivisionError):
-            raise ValueError(f"{text!r} is no number") from None
+            raise ValueError(f"{text!r} is not a number") from None
         if steps.denominator != 1 or not 0 <= steps < self.steps:
             first, second, last = (self.label(step) for step in (0, 1, self.steps - 1))
-            raise ValueError(f"{text!r} is no value of the scale {first}, {second}, …, {last}")
+            raise ValueError(f"{text!r} is not a value of the scale {first}, {second}, …, {last}")
         return int(steps)
 
     def mean(self, steps: Sequence[int]) -> Fraction:
@@ -59,19 +53,3 @@ class Scale:
         if not steps:
             raise ValueError("the mean of no scores is undefined")
         return self.lowest + self.size * Fraction(sum(self.check(step) for step in steps), len(steps))
-
-
-CONTRASTIVE = Scale(26, Fraction(1), Fraction(1, 5), decimals=1)
-HUNDRED = Scale(101, Fraction(0), Fraction(1), decimals=0)
-PREFERENCE = Scale(3, Fraction(0), Fraction(1), decimals=0)
-WORSE, SAME, BETTER = range(3)  # the steps of a preference
-
-SCALES = {"contrastive-da": CONTRASTIVE, "da": HUNDRED, "da-sqm": HUNDRED, "preference": PREFERENCE}
-
-# the labelled points of DA+SQM: a step and what it means (WMT 2022; on a scale of 0 to 6 there)
-SQM_POINTS = (
-    (0, "No meaning preserved"),
-    (33, "Some meaning preserved"),
-    (67, "Most meaning preserved and few grammar mistakes"),
-    (100, "Perfect meaning and grammar"),
-)

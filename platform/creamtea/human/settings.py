@@ -14,35 +14,14 @@ from pydantic import AfterValidator, Field, ValidationError
 from creamtea.document.mistakes import mistakes_of_pydantic
 from creamtea.document.values import Above0, BelowOne, Positive, Strict
 from creamtea.errors import InputError
+from creamtea.human.protocols import Protocol, Selection
+from creamtea.human.storable import check_text
 
-SELECTIONS = ("all", "differing", "stratified", "disagreement")
-Selection = Literal["all", "differing", "stratified", "disagreement"]
 Stratum = Literal["length", "document"]
 Pairs = Literal["all", "baseline"]
 
-FEWEST_SYSTEMS, MOST_SYSTEMS = 2, 8
-
-# The smallest difference of two systems' means that matters, in points of the scale, where the organiser
-# names none. Conventions: half a step of the 1-to-6 scale (about 2 % of a mean of 4.5 to 5, the half-width
-# of the intervals in Domhan et al. 2022, Table 5), two points of 100, and five more wins than losses in a
-# hundred pairs.
-USUAL_DELTA = {"contrastive-da": 0.1, "da": 2.0, "da-sqm": 2.0, "preference": 0.1}
-
-# Rules of thumb for the preview, in minutes: reading the source, and reading and scoring one output.
-MINUTES_A_SOURCE, MINUTES_AN_OUTPUT = 0.25, 0.25
-
-
-def _storable(text: str) -> str:
-    """Text that both databases take; ValueError for NUL and for half of a surrogate pair."""
-    if "\0" in text:
-        raise ValueError("holds a NUL character")
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise ValueError("holds half of a surrogate pair")
-    return text
-
-
-Text = Annotated[str, AfterValidator(_storable)]
-Written = Annotated[str, Field(min_length=1), AfterValidator(_storable)]
+Text = Annotated[str, AfterValidator(check_text)]
+Written = Annotated[str, Field(min_length=1), AfterValidator(check_text)]
 # a share of the items below 1, or a number of items
 Amount = Annotated[int, Field(ge=0, le=10**6)] | BelowOne
 
@@ -62,7 +41,7 @@ class TutorialItem(Strict):
 
     source: Written
     context: list[Written] = Field(default_factory=list)
-    outputs: Annotated[list[TutorialOutput], Field(min_length=1, max_length=MOST_SYSTEMS)]
+    outputs: Annotated[list[TutorialOutput], Field(min_length=1)]
     explanation: Written
 
 
@@ -83,12 +62,12 @@ class CampaignSettings(Strict):
     the campaign's seed.
     """
 
-    select: Selection | None = None  # differing; all for da and da-sqm
+    select: Selection | None = None  # the protocol's usual one
     items: Positive | None = None  # segments at most; None: all that `select` lets through
     strata: list[Stratum] = Field(default_factory=lambda: _LENGTH.copy())  # of `stratified`
     metrics: Annotated[list[Written], Field(max_length=2)] = Field(default_factory=list)  # of `disagreement`
     random_share: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.2  # of the items, beside `disagreement`
-    pairs: Pairs = "all"  # of preference: every pair, or each system with the baseline
+    pairs: Pairs = "all"  # where the protocol shows pairs: every pair, or each system with the baseline
     baseline: str | None = None  # the study's if it takes part, else the first system
     bad_references: Amount = 0.1
     repeats: Amount = 0.1
@@ -100,18 +79,20 @@ class CampaignSettings(Strict):
     consent: Text = ""
     drawn: Drawn | None = None  # filled in when the items are drawn
 
-    def complete(self, protocol: str, systems: Sequence[str], study_baseline: str) -> CampaignSettings:
+    def complete(
+        self, protocol: Protocol, systems: Sequence[str], study_baseline: str | None
+    ) -> CampaignSettings:
         """The same with nothing left open. InputError where settings do not fit the protocol."""
         baseline = self.baseline or (study_baseline if study_baseline in systems else systems[0])
         if baseline not in systems:
             raise InputError(
                 f"the baseline {baseline!r} does not take part: --baseline is one of {', '.join(systems)}"
             )
-        select = self.select or ("all" if protocol in ("da", "da-sqm") else "differing")
-        if protocol == "preference" and select == "all":
+        select = self.select or protocol.usual_selection
+        if select not in protocol.selections:
             raise InputError(
-                "nobody can prefer one of two equal texts: with --protocol preference use "
-                "--select differing, stratified or disagreement"
+                f"--protocol {protocol.name} cannot rate what --select {select} chooses (two equal texts, "
+                f"say): use --select {', '.join(protocol.selections[:-1])} or {protocol.selections[-1]}"
             )
         if select == "disagreement" and not self.metrics:
             raise InputError(
@@ -128,16 +109,10 @@ class CampaignSettings(Strict):
             update={
                 "select": select,
                 "baseline": baseline,
-                "delta": self.delta or USUAL_DELTA[protocol],
-                "minutes_per_item": self.minutes_per_item or usual_minutes(protocol, len(systems)),
+                "delta": self.delta or protocol.usual_delta,
+                "minutes_per_item": self.minutes_per_item or protocol.minutes(len(systems)),
             }
         )
-
-
-def usual_minutes(protocol: str, systems: int) -> float:
-    """Minutes for one item of the protocol, by rule of thumb."""
-    outputs = {"contrastive-da": systems, "preference": 2}.get(protocol, 1)
-    return MINUTES_A_SOURCE + outputs * MINUTES_AN_OUTPUT
 
 
 def settings_of(stored: dict[str, Any]) -> CampaignSettings:

@@ -21,7 +21,7 @@ from creamtea.human.campaigns import find_campaign
 from creamtea.store.database import Database
 from creamtea.store.tables import AccessToken, Campaign, Rater
 
-LONGEST_SUBJECT = 500  # characters
+MAX_SUBJECT = 500  # characters
 ORGANISES = timedelta(days=365)  # then somebody has to say so again
 
 
@@ -58,7 +58,7 @@ def checked_subject(subject: str) -> str:
     InputError for anything else.
     """
     subject = subject.strip()
-    if subject.isprintable() and len(subject) <= LONGEST_SUBJECT:
+    if subject.isprintable() and len(subject) <= MAX_SUBJECT:
         if _is_address(subject):
             return _plain(subject)
         issuer, bar, name = subject.partition("|")
@@ -186,12 +186,14 @@ def open_session(
         if campaign_id is not None:
             asked = asked.where(Campaign.id == campaign_id)
         now = database.now(session)
-        found: list[tuple[Rater | AccessToken, Campaign]] = [(one, of) for one, of in session.execute(asked)]
+        candidates: list[tuple[Rater | AccessToken, Campaign]] = [
+            (rater, of) for rater, of in session.execute(asked)
+        ]
         # after the raters: of one campaign the lesser right is the first
-        found += _organisers(session, person, campaign_id, now)
-        if not found:
+        candidates += _organisers(session, person, campaign_id, now)
+        if not candidates:
             raise NotRegistered
-        who, campaign = max(found, key=lambda one: _recent(one[1]))
+        who, campaign = max(candidates, key=lambda candidate: _recent(candidate[1]))
         if isinstance(who, AccessToken):
             audit.record(session, campaign.id, "organiser", audit.ORGANISER_SIGNED_IN)
             left = min(lifetime, who.expires_at - now)

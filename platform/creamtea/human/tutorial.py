@@ -25,10 +25,10 @@ from creamtea.document.document import read_document
 from creamtea.document.mistakes import StudyErrors, mistakes_of_pydantic
 from creamtea.document.values import Strict
 from creamtea.errors import InputError
-from creamtea.human.scale import SCALES
-from creamtea.human.settings import MOST_SYSTEMS, TutorialItem
+from creamtea.human.protocols import Protocol
+from creamtea.human.settings import TutorialItem
+from creamtea.store.item_kinds import ItemKind
 
-OUTPUTS = {"contrastive-da": (2, MOST_SYSTEMS), "da": (1, 1), "da-sqm": (1, 1), "preference": (2, 2)}
 NO_SEGMENT = -1  # an item's segment_index where it is none of the test set
 
 
@@ -47,7 +47,7 @@ def read_tutorial(path: Path) -> list[TutorialItem]:
     raise StudyErrors([mistake.line(document.place(mistake.path)) for mistake in mistakes], document.name)
 
 
-def tutorial_fields(items: list[TutorialItem], protocol: str) -> list[dict[str, Any]]:
+def tutorial_fields(items: list[TutorialItem], protocol: Protocol) -> list[dict[str, Any]]:
     """Fields of an Item for each tutorial item; its outputs are numbered from 0 as if they were systems.
 
     InputError for a wrong number of outputs, for values that the protocol's scale lacks, and for equal
@@ -56,12 +56,12 @@ def tutorial_fields(items: list[TutorialItem], protocol: str) -> list[dict[str, 
     return [_fields(number, item, protocol) for number, item in enumerate(items, start=1)]
 
 
-def _fields(number: int, item: TutorialItem, protocol: str) -> dict[str, Any]:
+def _fields(number: int, item: TutorialItem, protocol: Protocol) -> dict[str, Any]:
     place = f"tutorial item {number}"
-    fewest, most = OUTPUTS[protocol]
-    if not fewest <= len(item.outputs) <= most:
-        allowed = str(fewest) if fewest == most else f"{fewest} to {most}"
-        raise InputError(f"{place}: {len(item.outputs)} outputs; an item of {protocol} has {allowed}")
+    lowest, highest = protocol.min_outputs, protocol.max_outputs
+    if not lowest <= len(item.outputs) <= highest:
+        allowed = str(lowest) if lowest == highest else f"{lowest} to {highest}"
+        raise InputError(f"{place}: {len(item.outputs)} outputs; an item of {protocol.name} has {allowed}")
     texts = [output.text for output in item.outputs]
     if len(set(texts)) < len(texts):
         raise InputError(f"{place}: two of its outputs are the same text, which is shown once: leave one out")
@@ -69,13 +69,12 @@ def _fields(number: int, item: TutorialItem, protocol: str) -> dict[str, Any]:
         _steps(f"{place}, output {position + 1}", output.accepted, protocol)
         for position, output in enumerate(item.outputs)
     ]
-    if protocol == "preference" and steps[1] != [2 - steps[0][1], 2 - steps[0][0]]:
-        raise InputError(
-            f"{place}: one output's answer decides the other's: [2, 2] goes with [0, 0], [1, 2] with [0, 1], "
-            "[1, 1] with [1, 1]"
-        )
+    try:
+        protocol.check_accepted(steps)
+    except ValueError as error:
+        raise InputError(f"{place}: {error}") from None
     return {
-        "kind": "tutorial",
+        "kind": ItemKind.TUTORIAL,
         "segment_index": NO_SEGMENT,
         "document": "",
         "source": item.source,
@@ -90,11 +89,11 @@ def _fields(number: int, item: TutorialItem, protocol: str) -> dict[str, Any]:
     }
 
 
-def _steps(place: str, accepted: list[float], protocol: str) -> list[int]:
+def _steps(place: str, accepted: list[float], protocol: Protocol) -> list[int]:
     try:
-        lowest, highest = (SCALES[protocol].step_of(str(value)) for value in accepted)
+        lowest, highest = (protocol.scale.step_of(str(value)) for value in accepted)
     except ValueError as error:
         raise InputError(f"{place}: accepted: {error}") from None
     if lowest > highest:
-        raise InputError(f"{place}: accepted: the lowest value comes first, found {accepted}")
+        raise InputError(f"{place}: accepted: the lowest value comes first, not {accepted}")
     return [lowest, highest]

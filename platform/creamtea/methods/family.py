@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, cast
 
-from pydantic import GetCoreSchemaHandler
+from pydantic import GetCoreSchemaHandler, TypeAdapter
 from pydantic_core import CoreSchema, core_schema
 
 from creamtea.document.mistakes import KeyPath, Mistake
@@ -136,6 +136,16 @@ class Family(Generic[M]):
             return
         kinds[entry.name] = method
         self.plugins[entry.name] = plugin
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[Any]:
+        # annotated, since pydantic would take the base's own schema for a bare class
+        return TypeAdapter(cast(Any, Annotated[self.base, self.noun]))
+
+    def parse(self, block: Any) -> M:
+        """The method of a raw block. Raises pydantic's ValidationError."""
+        method: M = self._adapter.validate_python(block)
+        return method
 
     def schema(self, handler: GetCoreSchemaHandler) -> CoreSchema:
         """A union told apart by `kind`."""

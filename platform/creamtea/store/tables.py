@@ -24,14 +24,13 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
+from creamtea.store.item_kinds import ItemKind
+
 STEP_STATES = ("pending", "ready", "running", "succeeded", "failed", "cancelled")
 STUDY_STATES = ("queued", "running", "succeeded", "failed", "cancelled")
 ERROR_KINDS = ("deterministic", "infrastructure", "unavailable", "timeout", "upstream")
 ROLES = ("reader", "organiser", "rater")
-PROTOCOLS = ("contrastive-da", "da", "da-sqm", "preference")
 CAMPAIGN_STATES = ("draft", "launched", "closed")
-# "random" is the part drawn at random beside a choice by disagreement; the last three are controls
-ITEM_KINDS = ("rated", "random", "repeat", "bad-reference", "tutorial")
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -54,10 +53,11 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 
 Json = JSON().with_variant(JSONB(), "postgresql")
+JSON_OR_NULL = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
 
 
 def one_of(column: str, values: tuple[str, ...]) -> CheckConstraint:
-    return CheckConstraint(f"{column} IN ({', '.join(repr(v) for v in values)})", name=column)
+    return CheckConstraint(f"{column} IN ({', '.join(repr(str(v)) for v in values)})", name=column)
 
 
 class Base(DeclarativeBase):
@@ -276,12 +276,12 @@ class Campaign(Base):
     """A human evaluation of some systems of a study on one test set, or ratings made elsewhere."""
 
     __tablename__ = "campaign"
-    __table_args__ = (one_of("protocol", PROTOCOLS), one_of("state", CAMPAIGN_STATES))
+    __table_args__ = (one_of("state", CAMPAIGN_STATES),)
     id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(unique=True)
     study_id: Mapped[int | None] = mapped_column(ForeignKey("study.id"), index=True)  # None: imported
     test_set: Mapped[str]
-    protocol: Mapped[str]
+    protocol: Mapped[str]  # human/protocols, or a plug-in's
     systems: Mapped[list[Any]]  # names, in the study's order; never sent to a rater
     source_language: Mapped[str]
     target_language: Mapped[str]
@@ -301,11 +301,11 @@ class Item(Base):
     and share the score. A control (repeat, bad reference) names the item that it was made from."""
 
     __tablename__ = "item"
-    __table_args__ = (UniqueConstraint("campaign_id", "position"), one_of("kind", ITEM_KINDS))
+    __table_args__ = (UniqueConstraint("campaign_id", "position"), one_of("kind", tuple(ItemKind)))
     id: Mapped[int] = mapped_column(primary_key=True)
     campaign_id: Mapped[int] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"))
     position: Mapped[int]
-    kind: Mapped[str]
+    kind: Mapped[str]  # of ItemKind
     segment_index: Mapped[int]
     document: Mapped[str]
     source: Mapped[str]
@@ -357,19 +357,23 @@ class Assignment(Base):
 
 
 class Rating(Base):
-    """One score of one system by one rater for one item; `step` counts the protocol's steps from its
-    lowest score (human/scale.py)."""
+    """One rater's answer about one system's output of one item.
+
+    `step` is its score, in steps above the lowest value of the protocol's scale; `payload` holds an answer
+    that is more than that number, as the protocol gives it (human/protocols).
+    """
 
     __tablename__ = "rating"
     __table_args__ = (
         UniqueConstraint("assignment_id", "system", "revision"),
-        CheckConstraint("step BETWEEN 0 AND 100", name="step"),
+        CheckConstraint("step >= 0", name="step"),
     )
     id: Mapped[int] = mapped_column(primary_key=True)
     assignment_id: Mapped[int] = mapped_column(ForeignKey("assignment.id", ondelete="CASCADE"), index=True)
     system: Mapped[int]  # position in Campaign.systems
     revision: Mapped[int]
     step: Mapped[int]
+    payload: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
     created_at: Mapped[datetime]
 
 

@@ -6,11 +6,11 @@ say, and "once" fails the first attempt only.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
@@ -21,21 +21,14 @@ from creamtea.steps import catalogue
 LINES = 4
 
 
-@dataclass(frozen=True)
-class FakeKind(catalogue.StepKind):
-    @property
-    def entrypoint(self) -> str:
-        return f"fake_steps_{self.name}"
-
-
 def register() -> None:
     """Replace every step kind of this process by its fake."""
     for name, kind in list(catalogue.STEP_KINDS.items()):
-        fake = FakeKind(name, kind.version, kind.what)
+        fake = dataclasses.replace(kind, worker=f"fake_steps_{name}")
         catalogue.STEP_KINDS[name] = fake
-        module = ModuleType(fake.entrypoint)
+        module = ModuleType(fake.module)
         module.run = lambda context, name=name: run(name, context)  # type: ignore[attr-defined]
-        sys.modules[fake.entrypoint] = module
+        sys.modules[fake.module] = module
 
 
 def run(kind: str, context: StepContext) -> StepResult:
@@ -50,7 +43,7 @@ def run(kind: str, context: StepContext) -> StepResult:
             context.output / "hypotheses.jsonl", [{"index": n, "text": f"r{n}", **row} for n in range(LINES)]
         )
     if kind == "score":
-        return StepResult([MetricRow(context.params["metric"]["kind"], 50.0, 49.0, 51.0)])
+        return StepResult([MetricRow(context.params.metric.kind, 50.0, 49.0, 51.0)])
     return StepResult()
 
 
@@ -72,6 +65,6 @@ def go_wrong(how: str | None, context: StepContext) -> None:
             context.checkpoints.save("failed", marker)
             raise InfrastructureError("the disk went away")
         case "sleep":
-            for tick in range(1200):
-                context.progress(tick, 1200, "asleep")
+            for tick in range(12_000):
+                context.progress(tick, 12_000, "asleep")
                 time.sleep(0.05)

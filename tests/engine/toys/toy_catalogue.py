@@ -5,20 +5,30 @@ It is also what Ray's workers call when they start, so this folder must be on th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from creamtea.contract.kind import StepKind
+from creamtea.contract.kind import StepKind, StepParams
 from creamtea.steps.catalogue import STEP_KINDS
 
 
-@dataclass(frozen=True)
-class ToyKind(StepKind):
-    @property
-    def entrypoint(self) -> str:
-        return "toy_steps"
+class ToyParams(StepParams):
+    log: str
+    name: str
+    do: str = "text"
+    until: int = 10**9
+    seconds: float = 0.0
+    stop_at: int = 0
 
 
-TOY = ToyKind("toy", 1, "play")
+TOY = StepKind(
+    "toy",
+    1,
+    "play",
+    ToyParams,
+    inputs={"before": "toys that are played with first"},
+    files={"out.txt": "what has been said"},
+    metrics={"length": "letters"},
+    points={"curve": "one"},
+    worker="toy_steps",
+)
 
 
 def register() -> None:

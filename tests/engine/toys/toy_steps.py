@@ -8,20 +8,24 @@ import signal
 import time
 from pathlib import Path
 
+from toy_catalogue import ToyParams
+
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.errors import InfrastructureError, InputError, StepError, StepUnavailable
 
+TICKS = 12_000  # ten minutes
 
-def run(context: StepContext) -> StepResult:
+
+def run(context: StepContext[ToyParams]) -> StepResult:
     params = context.params
-    attempt = log_attempt(Path(params["log"]), params["name"])
-    do = params.get("do", "text")
-    if attempt <= params.get("until", 10**9):
+    attempt = log_attempt(Path(params.log), params.name)
+    do = params.do
+    if attempt <= params.until:
         misbehave(do, context)
     if do == "no result":
         return None  # type: ignore[return-value]  # what the runner must notice
     before = "".join(path.joinpath("out.txt").read_text() for path in context.inputs("before"))
-    text = f"{before}{params['name']};"
+    text = f"{before}{params.name};"
     context.output.joinpath("out.txt").write_text(text)
     return StepResult(
         metrics=[MetricRow("length", float(len(text)), detail={"n": 1})],
@@ -43,7 +47,13 @@ def attempts(log: Path) -> list[str]:
     return [line.split()[0] for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def misbehave(do: str, context: StepContext) -> None:
+def counts(log: Path) -> list[str]:
+    """Where the attempts of a counting step began, and where one waits to be killed."""
+    path = log / "counts"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def misbehave(do: str, context: StepContext[ToyParams]) -> None:
     match do:
         case "text":
             pass
@@ -64,29 +74,33 @@ def misbehave(do: str, context: StepContext) -> None:
         case "no result":
             pass
         case "sleep":  # until killed or cancelled
-            for tick in range(600):
-                context.progress(tick, 600, f"tick {tick}")
+            for tick in range(TICKS):
+                context.progress(tick, TICKS, f"tick {tick}")
                 time.sleep(0.05)
         case "nap":
             context.progress(1, 2, "napping")
-            time.sleep(context.params["seconds"])
+            time.sleep(context.params.seconds)
         case "count":  # to ten with a checkpoint after every number; says where it began
-            count(context)
+            count(context, attempts(Path(context.params.log)).count(context.params.name))
         case "die":
             os.kill(os.getpid(), signal.SIGKILL)
         case _:
             raise AssertionError(do)
 
 
-def count(context: StepContext) -> None:
+def count(context: StepContext[ToyParams], attempt: int) -> None:
+    """The first attempt goes as far as `stop_at`, and then waits to be killed."""
     saved = context.checkpoints.load("number")
     first = int(saved.read_text()) if saved is not None else 0
-    log = Path(context.params["log"])
+    log = Path(context.params.log)
     with log.joinpath("counts").open("a") as file:
         file.write(f"from {first}\n")
     scratch = context.output.parent / "number"
     for number in range(first + 1, 11):
-        time.sleep(0.1)
         scratch.write_text(str(number))
         context.checkpoints.save("number", scratch)
         context.progress(number, 10)
+        if attempt == 1 and number == context.params.stop_at:
+            with log.joinpath("counts").open("a") as file:
+                file.write(f"at {number}\n")
+            time.sleep(600)

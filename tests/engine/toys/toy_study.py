@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -70,10 +69,3 @@ def happenings(database: Database, key: str) -> list[str]:
     """What the event table says of a step."""
     with database.session() as session:
         return list(session.scalars(select(Event.what).where(Event.step_key == key).order_by(Event.id)))
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)

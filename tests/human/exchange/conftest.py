@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from creamtea.store.database import Database, open_database
-
-sys.path.append(str(Path(__file__).parent / "helpers"))
 
 
 @pytest.fixture

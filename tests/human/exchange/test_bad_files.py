@@ -62,7 +62,7 @@ FIRST = "ratings.csv, line 2, column"
 CHANGED = [
     ("step", "101", f"{FIRST} step: found 101; allowed: a whole number from 0 to 100"),
     ("step", "ten", f"{FIRST} step: found 'ten'; allowed: a whole number from 0 to 2147483647, or none"),
-    ("value", "0.5", f"{FIRST} value: '0.5' is no value of the scale 0, 1, …, 100"),
+    ("value", "0.5", f"{FIRST} value: '0.5' is not a value of the scale 0, 1, …, 100"),
     ("value", "7", f"{FIRST} value: found '7', which is step 7; allowed: '0', as step is 0"),
     ("revision", "", f"{FIRST} revision: found nothing; allowed: a value, as the row has a step"),
     ("revision", "0", f"{FIRST} revision: found 0; allowed: 1 or more"),
@@ -164,9 +164,7 @@ def test_both_outputs_cannot_be_better(database: Database, other: Database, tmp_
             row.update(step="2", value="2")
 
     change_csv(folder, better)
-    assert "allowed: 2 and 0, or 1 and 1, for the two systems of a preference" in refused(
-        other, folder, "csv"
-    )
+    assert "a preference says left, same or right" in refused(other, folder, "csv")
 
 
 def test_different_outputs_share_no_place(database: Database, other: Database, tmp_path: Path) -> None:
@@ -190,7 +188,7 @@ def test_rows_of_one_answer_disagree(folder: Path, other: Database) -> None:
         ),
         (b"campaign,protocol", b"campaign,campaign", "ratings.csv, line 1, column campaign: found twice; "),
         (b",active_ms", b"", "ratings.csv, line 1, column active_ms: missing; needed: campaign, "),
-        (b"bad,da", b"bad", "ratings.csv, line 2: found 25 cells; allowed: 26, as the first line has"),
+        (b"bad,da", b"bad", "ratings.csv, line 2: found 26 cells; allowed: 27, as the first line has"),
         (b"bad,da", b'bad,"d"a', "ratings.csv, line 2: not CSV: "),
         (b"bad,da", b"bad,\xffda", "ratings.csv, line 2: not UTF-8; convert the file (iconv -t UTF-8)"),
     ],
@@ -252,7 +250,7 @@ def test_an_empty_csv(folder: Path, other: Database) -> None:
         ),
         (
             "campaign.json",
-            "creamtea campaign 1",
+            "creamtea campaign 2",
             "creamtea campaign 9",
             "campaign.json, column format: found 'creamtea campaign 9'; ",
         ),

@@ -10,15 +10,15 @@ import pytest
 from creamtea.errors import InputError
 from creamtea.human.exchange.collecting import collect
 from creamtea.human.exchange.exporting import export_campaign, import_export, import_ratings
-from creamtea.human.exchange.plain import Facts, read_ratings
+from creamtea.human.exchange.plain import RatingsFacts, read_ratings
 from creamtea.human.exchange.rows import rows_of
 from creamtea.store.database import Database
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
 
-def facts(protocol: str | None) -> Facts:
-    return Facts("old", protocol, "newstest", "en", "de")
+def facts(protocol: str | None) -> RatingsFacts:
+    return RatingsFacts("old", protocol, "newstest", "en", "de")
 
 
 def written(folder: Path, text: str, name: str = "old.csv") -> Path:
@@ -95,7 +95,11 @@ def test_what_was_read_can_be_exported_and_read_again(
             "line 1, column system: missing; needed: rater, segment, system",
         ),
         ("da", "rater,segment,system\na,1,s\n", "line 2, column step: found nothing; allowed: a step;"),
-        ("da", "rater,segment,system,value\na,1,s,67.5\n", "line 2, column value: '67.5' is no value of the"),
+        (
+            "da",
+            "rater,segment,system,value\na,1,s,67.5\n",
+            "line 2, column value: '67.5' is not a value of the",
+        ),
         (
             "da",
             "rater,segment,system,value\na,1,s,5\na,1,s,6\n",

@@ -16,11 +16,11 @@ from sqlalchemy import select
 from creamtea.errors import InputError
 from creamtea.human.exchange.collecting import collect
 from creamtea.human.exchange.exporting import export_campaign, import_export, import_ratings
-from creamtea.human.exchange.plain import Facts
-from creamtea.human.exchange.rows import Row, rows_of
-from creamtea.human.scale import SCALES
+from creamtea.human.exchange.plain import RatingsFacts
+from creamtea.human.exchange.rows import RatingRow, rows_of
+from creamtea.human.protocols import find_protocol, protocol_names
 from creamtea.store.database import Database
-from creamtea.store.tables import PROTOCOLS, AuditEvent, Campaign, Rater, Rating
+from creamtea.store.tables import AuditEvent, Campaign, Rater, Rating
 
 HOSTILE = [
     "",
@@ -40,7 +40,7 @@ TEXTS = st.sampled_from(HOSTILE) | st.text(st.characters(exclude_categories=["Cs
 _folders = itertools.count(1)
 
 
-def rows(database: Database, name: str) -> list[Row]:
+def rows(database: Database, name: str) -> list[RatingRow]:
     return list(rows_of(collect(database, name)))
 
 
@@ -53,7 +53,7 @@ def moved(source: Database, target: Database, name: str, kind: str, folder: Path
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", protocol_names())
 def test_everything_of_a_campaign_survives(
     database: Database, other: Database, tmp_path: Path, protocol: str, kind: str
 ) -> None:
@@ -77,7 +77,8 @@ def test_from_sqlite_to_either_database_and_back(
     assert rows(database, rated.name) == rows(other, rated.name)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", protocol_names())
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
@@ -87,7 +88,7 @@ def test_any_text_and_any_score_survive(
     rated = Rated(database, protocol)
     rated.rater("anna")
     single = protocol in ("da", "da-sqm")
-    steps = st.integers(0, SCALES[protocol].steps - 1)
+    steps = st.integers(0, find_protocol(protocol).scale.steps - 1)
     output, source, comment = data.draw(TEXTS), data.draw(TEXTS), data.draw(TEXTS)
     outputs = {0: output} if single else {0: output, 1: f"{output}!"}
     rated.item(outputs, source=source, document=data.draw(TEXTS), weight=data.draw(st.floats(0, 1e6)))
@@ -100,14 +101,14 @@ def test_any_text_and_any_score_survive(
     assert rows(other, rated.name) == rows(database, rated.name)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", protocol_names())
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_every_value_of_the_scale_survives(
     database: Database, other: Database, tmp_path: Path, protocol: str, kind: str
 ) -> None:
     rated = Rated(database, protocol)
     rated.rater("anna")
-    every = range(SCALES[protocol].steps)
+    every = range(find_protocol(protocol).scale.steps)
     for step in every:
         if protocol == "preference":
             rated.answer(rated.item({0: "a", 1: "b"}), "anna", [[0], [1]], [step, 2 - step])
@@ -118,7 +119,7 @@ def test_every_value_of_the_scale_survives(
         stored = session.scalars(select(Rating.step).where(Rating.system == 0).order_by(Rating.assignment_id))
         assert list(stored) == list(every)
     labels = {row.value for row in rows(other, rated.name)}
-    assert labels == {SCALES[protocol].label(step) for step in every}
+    assert labels == {find_protocol(protocol).scale.label(step) for step in every}
     assert all(label in (path / f"ratings.{kind}").read_text() for label in labels)
 
 
@@ -177,7 +178,7 @@ def test_the_ratings_alone_give_the_same_rows(database: Database, other: Databas
     """What the folder adds (contexts, guidance, settings) is no part of a re-analysis."""
     rated = everything(database, "contrastive-da")
     export_campaign(database, rated.name, "csv", tmp_path / "out", "test")
-    facts = Facts(rated.name, None, "test", "en", "de")
+    facts = RatingsFacts(rated.name, None, "test", "en", "de")
     import_ratings(other, facts, tmp_path / "out" / "ratings.csv", "csv", "test")
     assert rows(other, rated.name) == rows(database, rated.name)
 

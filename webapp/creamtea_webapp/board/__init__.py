@@ -1,14 +1,14 @@
-"""The rating board: a source, its outputs in blind order, and the protocol's way to score them.
+"""The rating board: a source, its outputs in blind order, and the protocol's widget to answer with.
 
 A Streamlit component without an iframe; its files lie beside this one. Texts reach the page as data and
 are set by `textContent` only. What the browser gets: the assignment's id, texts, languages, progress and
-the draft. What it sends: `draft` (state), {"assignment", "revision", "steps", "comment"}, and `act`
+the draft. What it sends: `draft` (state), {"assignment", "revision", "answers", "comment"}, and `act`
 (trigger), {"kind", "assignment", …} with a kind of `ACTS`. Both are unchecked: they may be anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -17,22 +17,15 @@ from typing import Any
 import streamlit as st
 
 from creamtea.human.assignment import Guidance, Work
-from creamtea.human.scale import SCALES, SQM_POINTS
+from creamtea.human.protocols import find_protocol
 
 HERE = Path(__file__).parent
-SCRIPTS = ("texts.js", "scores.js", "asides.js", "board.js")  # one module for the browser, in this order
+# one module for the browser, in this order; the widgets of the protocol stand before the last
+SCRIPTS = ("texts.js", "widget.js", "slider.js", "choice.js", "asides.js", "board.js")
 
-# What a rater may ask for: save the scores, skip the item, go on after a practice item's answer, list the
+# What a rater may ask for: save the answers, skip the item, go on after a practice item's answer, list the
 # earlier items, and leave an earlier item as it was.
 ACTS = ("save", "skip", "continue", "earlier", "current")
-
-TASKS = {
-    "contrastive-da": "How good is each translation of the source? 1 is worst, 6 is best.",
-    "da": "How well does the translation say what the source says? 0 is worst, 100 is best.",
-    "da-sqm": "How well does the translation say what the source says? Any value from 0 to 100.",
-    "preference": "Which translation of the source is better?",
-}
-WHOLE = {"contrastive-da": 5, "da": 10, "da-sqm": 10, "preference": 1}  # steps that Page up moves by
 
 
 @dataclass(frozen=True)
@@ -44,7 +37,7 @@ class Notice:
 
 
 @dataclass(frozen=True)
-class Shown:
+class BoardState:
     """What the board shows beside the item itself."""
 
     number: int  # of the item, from 1
@@ -55,13 +48,32 @@ class Shown:
 
 
 @cache
-def _component() -> Callable[..., Any]:
-    html, css = ((HERE / f"board.{end}").read_text(encoding="utf-8") for end in ("html", "css"))
-    js = "\n".join((HERE / name).read_text(encoding="utf-8") for name in SCRIPTS)
-    return st.components.v2.component("creamtea_board", html=html, css=css, js=js)
+def _component(protocol: str) -> Callable[..., Any]:
+    """The component of a protocol; those without files of their own share one."""
+    way = find_protocol(protocol)
+    if not way.scripts + way.styles:
+        return _registered("creamtea_board", (), ())
+    return _registered(f"creamtea_board_{protocol}", way.scripts, way.styles)
 
 
-def board(work: Work, shown: Shown, on_draft: Callable[[Any], None], on_act: Callable[[Any], None]) -> None:
+@cache
+def _registered(name: str, scripts: tuple[Path, ...], styles: tuple[Path, ...]) -> Callable[..., Any]:
+    own = [HERE / script for script in SCRIPTS]
+    return st.components.v2.component(
+        name,
+        html=_joined([HERE / "board.html"]),
+        css=_joined([HERE / "board.css", *styles]),
+        js=_joined([*own[:-1], *scripts, own[-1]]),
+    )
+
+
+def _joined(files: Sequence[Path]) -> str:
+    return "\n".join(path.read_text(encoding="utf-8") for path in files)
+
+
+def board(
+    work: Work, shown: BoardState, on_draft: Callable[[Any], None], on_act: Callable[[Any], None]
+) -> None:
     """Show an item; the callbacks get what the browser sent.
 
     The key holds the assignment's id: Streamlit carries the values of a reused key over.
@@ -71,7 +83,7 @@ def board(work: Work, shown: Shown, on_draft: Callable[[Any], None], on_act: Cal
     def sent(name: str) -> Any:
         return st.session_state[key].get(name)
 
-    result = _component()(
+    result = _component(work.protocol.name)(
         key=key,
         data=board_data(work, shown),
         on_draft_change=lambda: on_draft(sent("draft")),
@@ -86,20 +98,18 @@ def board(work: Work, shown: Shown, on_draft: Callable[[Any], None], on_act: Cal
             on_draft(result.draft)
 
 
-def board_data(work: Work, shown: Shown) -> dict[str, Any]:
+def board_data(work: Work, shown: BoardState) -> dict[str, Any]:
     """Everything that the browser gets about an item."""
     return {
         "assignment": work.assignment_id,
         "revision": work.revision,
-        "protocol": work.protocol,
         "tutorial": work.tutorial,
         "source": work.source,
         "context": work.context,
         "outputs": work.outputs,
         "draft": work.draft,
         "comment": work.comment,
-        "task": TASKS[work.protocol],
-        "scale": scale_data(work.protocol),
+        **work.protocol.page_data(),
         "item": shown.number,
         "total": max(shown.number, work.total),
         "left": time_left(work.seconds_left),
@@ -109,17 +119,6 @@ def board_data(work: Work, shown: Shown) -> dict[str, Any]:
         "revising": shown.revising,
         "earlier": shown.earlier,
         "feedback": None if shown.feedback is None else asdict(shown.feedback),
-    }
-
-
-def scale_data(protocol: str) -> dict[str, Any]:
-    """The labels of every step, the steps with a mark, the labelled points, and how far Page up goes."""
-    scale, whole = SCALES[protocol], WHOLE[protocol]
-    return {
-        "labels": [scale.label(step) for step in range(scale.steps)],
-        "marks": list(range(0, scale.steps, whole)),
-        "points": [list(point) for point in SQM_POINTS] if protocol == "da-sqm" else [],
-        "page": whole,
     }
 
 

@@ -1,4 +1,4 @@
-// What stands around the scores: comment, skipping, working time, keys, and the answer to a practice item.
+// What stands around the answers: comment, skipping, working time, keys, and the answer to a practice item.
 
 const PAUSE = 60_000; // ms without any movement that still count as work
 
@@ -108,24 +108,16 @@ class Clock {
 }
 Clock.SIGNS = ["pointerdown", "pointermove", "keydown", "wheel", "touchmove", "visibilitychange"];
 
-function showKeys(list, protocol, shown) {
-  const score =
-    protocol === "preference"
-      ? [["← ↓ →", "A is better, the same, B is better"]]
-      : [
-          ["Digits", protocol === "contrastive-da" ? "the value: 4, or 4.6" : "the value: 7, 75, 100"],
-          ["← →", "one step down or up"],
-          ["PgDn PgUp", protocol === "contrastive-da" ? "a whole point down or up" : "ten points down or up"],
-          ["Home End", "the lowest, the highest value"],
-        ];
+function showKeys(list, widget, shown) {
+  const several = shown > 1 && widget.separate;
   const choosing = [
     ["Tab, Shift+Tab", "the next, the previous translation"],
     [`Shift+1 … Shift+${shown}`, "that translation"],
   ];
   const rows = [
-    ...score,
-    ...(shown > 1 && protocol !== "preference" ? choosing : []),
-    ["Enter", shown > 1 && protocol !== "preference" ? "the next without a value; at the end: save" : "save"],
+    ...widget.keys(),
+    ...(several ? choosing : []),
+    ["Enter", several ? "the next without a value; at the end: save" : "save"],
     ["Ctrl+Enter", "save, from anywhere"],
     ...(shown > 1 ? [["D", "show or hide differences"]] : []),
     ["N", "write a comment; Esc leaves it"],
@@ -144,15 +136,15 @@ function showKeys(list, protocol, shown) {
 
 // The answer to a practice item: for each output the values that were expected, and why.
 function showFeedback(board, { accepted, right, explanation }) {
-  const { labels } = board.data.scale;
+  const { labels } = board.widget;
   const all = right.every(Boolean);
   const area = board.find(".feedback");
   area.hidden = false;
   area.classList.toggle("within", all);
   area.querySelector("h2").textContent = all ? "✓ As expected" : "Not quite as expected";
-  const expected = board.choice ? `Expected: ${board.choice.accepted(accepted).join(", or ")}.` : "";
+  const expected = board.widget.expected(accepted);
   area.querySelector(".explanation").textContent = [all ? "" : expected, explanation].filter(Boolean).join(" ");
-  if (board.choice) return;
+  if (labels === null) return;
   board.items.forEach((item, i) => {
     if (!accepted[i]) return;
     const [low, high] = accepted[i].map((step) => labels[step]);

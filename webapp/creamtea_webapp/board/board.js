@@ -1,12 +1,12 @@
-// The rating board: one item, its outputs and their scores. texts.js, scores.js and asides.js come before
-// this file in the one module that the browser gets.
+// The rating board: one item, its outputs and the answers about them. texts.js, widget.js, asides.js and the
+// widgets come before this file in the one module that the browser gets.
 const WAIT = 250; // ms without a change before the draft is sent
 const LONG = 500; // characters
 const PATIENCE = 8000; // ms until Save may be pressed again if nothing was heard
 const AGAIN = 3000; // ms until a draft is sent again that the server does not show to have
 
 // What is on the screen, by the element that holds it. Streamlit calls the renderer again whenever the
-// data changed; the scores of the same item then stay as the rater has them.
+// data changed; the answers of the same item then stay as the rater has them.
 const boards = new WeakMap();
 
 export default function render({ parentElement, data, setStateValue, setTriggerValue }) {
@@ -24,15 +24,13 @@ export default function render({ parentElement, data, setStateValue, setTriggerV
   return () => boards.get(parentElement)?.leave();
 }
 
-const letterOf = (i) => String.fromCharCode(65 + i);
-
 class Board {
   constructor(root, data) {
     this.root = root;
     this.data = data;
     this.assignment = data.assignment;
     this.revision = data.revision;
-    this.steps = data.outputs.map((_, i) => data.draft[i] ?? null);
+    this.answers = data.outputs.map((_, i) => data.draft[i] ?? null);
     this.asked = null; // what the server was asked to do and has not answered
     this.frozen = Boolean(data.feedback); // what is shown is saved: a tutorial's answer
     this.active = 0;
@@ -45,7 +43,7 @@ class Board {
     this.showButtons();
     if (data.feedback) showFeedback(this, data.feedback);
     this.differences(false);
-    showKeys(this.find(".keys dl"), data.protocol, data.outputs.length);
+    showKeys(this.find(".keys dl"), this.widget, data.outputs.length);
     this.onKey = (event) => this.key(event);
     document.addEventListener("keydown", this.onKey);
     this.show();
@@ -73,11 +71,12 @@ class Board {
   }
 
   showOutputs() {
-    const { protocol, outputs, targetLanguage, scale, task } = this.data;
+    const { widget, stacked, outputs, targetLanguage, task } = this.data;
     const shown = outputs.length;
     this.find(".task").textContent = task;
     const list = this.find(".outputs");
-    list.className = `outputs ${protocol}`;
+    list.className = "outputs";
+    list.classList.toggle("stacked", stacked);
     list.classList.toggle("long", outputs.some((text) => text.length > LONG));
     list.style.setProperty("--columns", shown <= 4 ? shown : Math.ceil(shown / 2));
     const template = this.find("template.output").content.firstElementChild;
@@ -96,23 +95,9 @@ class Board {
     });
     list.replaceChildren(...items);
     this.items = items;
-    this.choice = this.sliders = null;
-    const choice = this.find(".choice");
-    choice.hidden = true;
-    if (protocol === "preference") {
-      this.choice = new Choice(choice, shown, (steps) => this.score(steps));
-      return;
-    }
-    const slider = this.find("template.slider").content.firstElementChild;
-    this.sliders = items.map((item, i) => {
-      const made = new Slider(slider, scale, letterOf(i), (step) => {
-        this.score(this.steps.map((old, j) => (i === j ? step : old)));
-      });
-      made.track.setAttribute("aria-describedby", `text-${i}`);
-      for (const sign of ["focusin", "pointerdown"]) item.addEventListener(sign, () => this.choose(i));
-      item.querySelector(".said").after(made.element);
-      return made;
-    });
+    this.find(".together").hidden = true;
+    this.widget = new WIDGETS[widget](this);
+    list.classList.toggle("separate", this.widget.separate);
   }
 
   showButtons() {
@@ -153,12 +138,16 @@ class Board {
 
   show() {
     const frozen = this.frozen || this.asked !== null;
-    this.sliders?.forEach((slider, i) => slider.show(this.steps[i], frozen));
-    this.choice?.show(this.steps, frozen);
-    const missing = this.steps.filter((step) => step === null).length;
+    this.widget.show(this.answers, frozen);
+    const missing = this.answers.filter((_, i) => !this.isComplete(i)).length;
     this.save.disabled = this.asked !== null || missing > 0;
     this.save.textContent = this.asked === "save" ? "Saving…" : this.frozen ? "Continue" : "Save";
-    this.find("footer .left").textContent = missing === 0 || this.choice ? "" : `${missing} still without a score`;
+    const left = `${missing} translation${missing === 1 ? "" : "s"} left to rate`;
+    this.find("footer .left").textContent = missing === 0 || !this.widget.separate ? "" : left;
+  }
+
+  isComplete(i) {
+    return this.answers[i] !== null && this.widget.isComplete(this.answers[i]);
   }
 
   choose(i) {
@@ -176,15 +165,20 @@ class Board {
 
   // ------------------------------------------------------------ what the rater does
 
-  score(steps) {
-    if (this.asked || this.frozen || steps.every((step, i) => step === this.steps[i])) return;
-    this.steps = steps;
+  answer(i, answer) {
+    this.answerAll(this.answers.map((old, j) => (i === j ? answer : old)));
+  }
+
+  answerAll(answers) {
+    if (this.asked || this.frozen || same(answers, this.answers)) return;
+    this.answers = answers;
     this.show();
     this.changed();
   }
 
   changed() {
     if (this.asked) return;
+    this.section.dataset.draft = "changed";
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.sendDraft(), WAIT);
   }
@@ -192,22 +186,25 @@ class Board {
   sendDraft() {
     clearTimeout(this.timer);
     this.timer = undefined;
-    const { assignment, revision, steps } = this;
-    this.send("draft", { assignment, revision, steps: [...steps], comment: this.comment.text });
+    this.section.dataset.draft = "sent";
+    const { assignment, revision, answers } = this;
+    this.send("draft", { assignment, revision, answers: [...answers], comment: this.comment.text });
     // What is sent while the server is away gets lost, and Streamlit asks for nothing when it is back.
     clearTimeout(this.unheard);
     if (!this.isKnown()) this.unheard = setTimeout(() => this.sendDraft(), AGAIN);
   }
 
-  // The server has these scores and this comment.
+  // The server has these answers and this comment.
   heard({ draft, comment }) {
-    this.known = { steps: this.steps.map((_, i) => draft[i] ?? null), comment };
-    if (this.isKnown()) clearTimeout(this.unheard);
+    this.known = { answers: this.answers.map((_, i) => draft[i] ?? null), comment };
+    if (!this.isKnown()) return;
+    this.section.dataset.draft = "saved";
+    clearTimeout(this.unheard);
   }
 
   isKnown() {
-    const { steps, comment } = this.known;
-    return comment === this.comment.text && steps.every((step, i) => step === this.steps[i]);
+    const { answers, comment } = this.known;
+    return comment === this.comment.text && same(answers, this.answers);
   }
 
   // Ask the server for something; until it answers, nothing else is asked.
@@ -221,7 +218,7 @@ class Board {
     this.asked = kind;
     this.show();
     this.send("act", { kind, assignment: this.assignment, ...more });
-    // Saving the same scores again stores nothing new, so a lost answer may be repeated.
+    // Saving the same answers again stores nothing new, so a lost answer may be repeated.
     this.again = setTimeout(() => {
       this.release();
       this.find(".notice").textContent = "No answer yet. What you set is still here: try again.";
@@ -230,9 +227,9 @@ class Board {
 
   submit() {
     if (this.frozen) this.act("continue");
-    else if (!this.steps.includes(null)) {
-      const { revision, steps } = this;
-      this.act("save", { revision, steps: [...steps], comment: this.comment.text, active_ms: this.clock.read() });
+    else if (this.answers.every((_, i) => this.isComplete(i))) {
+      const { revision, answers } = this;
+      this.act("save", { revision, answers: [...answers], comment: this.comment.text, active_ms: this.clock.read() });
     }
   }
 
@@ -244,7 +241,7 @@ class Board {
     if (!this.find("footer .skip").hidden && !this.asked) this.skipping.open();
   }
 
-  // A notice is why the server did not do what was asked: the scores stay, and it may be tried again.
+  // A notice is why the server did not do what was asked: the answers stay, and it may be tried again.
   say({ text, number }) {
     if (number === this.noticed) return;
     this.noticed = number;
@@ -298,27 +295,25 @@ class Board {
     };
     const letter = event.key.toLowerCase();
     const digit = event.shiftKey && /^Digit[1-8]$/.test(event.code);
-    if (digit && this.sliders) this.focusOutput(Number(event.code.at(-1)) - 1);
+    if (digit && this.widget.separate) this.focusOutput(Number(event.code.at(-1)) - 1);
     else if (letter in letters) letters[letter]();
     else if (event.key === "Enter" && !(pressing && target.getAttribute("role") !== "radio")) this.enter();
     else if (this.frozen) return false;
-    else if (this.choice) return this.choice.key(event.key);
-    else if (!this.sliders[this.active].key(event.key)) return false;
-    else if (!target.closest(".track")) this.focusOutput(this.active);
+    else if (!this.widget.key(event.key, this.active)) return false;
+    else if (this.widget.separate && !this.widget.holds(target)) this.focusOutput(this.active);
     return true;
   }
 
-  // Enter goes to the next output without a score; when there is none, it saves.
+  // Enter goes to the next output without an answer; when there is none, it saves.
   enter() {
-    const order = this.steps.map((_, i) => (this.active + 1 + i) % this.steps.length);
-    const next = order.find((i) => this.steps[i] === null);
+    const order = this.answers.map((_, i) => (this.active + 1 + i) % this.answers.length);
+    const next = order.find((i) => !this.isComplete(i));
     if (next === undefined) this.submit();
     else this.focusOutput(next);
   }
 
   focusOutput(i) {
     if (i >= this.items.length) return;
-    if (this.sliders) this.sliders[i].track.focus();
-    else this.choice.buttons[i].focus();
+    this.widget.focus(i);
   }
 }

@@ -12,7 +12,7 @@ from creamtea.human.assignment import Earlier
 from creamtea_webapp.board import HERE
 
 KEY = "earlier-items"
-LONGEST = 300  # characters of a source that the list shows
+MAX_SHOWN = 300  # characters of a source that the list shows
 
 
 @cache
@@ -32,7 +32,7 @@ def earlier_items(items: Sequence[Earlier], language: str, on_act: Callable[[Any
                 {
                     "assignment": item.assignment_id,
                     "number": item.number,
-                    "source": item.source[:LONGEST],
+                    "source": item.source[:MAX_SHOWN],
                     "revision": item.revision,
                 }
                 for item in reversed(items)

@@ -1,7 +1,7 @@
 // Texts of users and models. They become text nodes; nothing in this folder sets markup.
 
 const BY_CHARACTER = new Set(["zh", "yue", "ja", "th", "lo", "km", "my"]); // written without spaces
-const MOST_CELLS = 4_000_000; // of the table that compares two texts
+const MAX_CELLS = 4_000_000; // of the table that compares two texts
 
 // A language as browsers know it; "und" where they do not.
 function locale(language) {
@@ -23,7 +23,7 @@ const isSpace = (piece) => piece.trim() === "";
 function pieces(text, language) {
   const tag = locale(language);
   const granularity = BY_CHARACTER.has(tag.split("-")[0]) ? "grapheme" : "word";
-  return [...new Intl.Segmenter(tag, { granularity }).segment(text)].map((one) => one.segment);
+  return [...new Intl.Segmenter(tag, { granularity }).segment(text)].map((part) => part.segment);
 }
 
 // Which words of `a` and of `b` are in their longest common subsequence.
@@ -37,7 +37,7 @@ function shared(a, b) {
   inA.fill(true, 0, start).fill(true, endA);
   inB.fill(true, 0, start).fill(true, endB);
   const [n, m] = [endA - start, endB - start];
-  if ((n + 1) * (m + 1) > MOST_CELLS) return [inA, inB]; // the whole middle counts as different
+  if ((n + 1) * (m + 1) > MAX_CELLS) return [inA, inB]; // the whole middle counts as different
   const at = (i, j) => i * (m + 1) + j;
   const longest = new Uint32Array((n + 1) * (m + 1)); // of a[start + i …] and b[start + j …]
   for (let i = n - 1; i >= 0; i -= 1) {
@@ -80,9 +80,9 @@ function compared(texts, language) {
     let word = 0;
     const marked = some.map((piece) => ({ piece, kind: isSpace(piece) ? null : kind(missing[t][word++]) }));
     // white space between two marks of a kind belongs to them
-    marked.forEach((one, i) => {
+    marked.forEach((part, i) => {
       const [before, after] = [marked[i - 1]?.kind, marked[i + 1]?.kind];
-      one.kind ??= before && before === after ? before : "";
+      part.kind ??= before && before === after ? before : "";
     });
     return marked;
   });

@@ -2,31 +2,39 @@
 const secret = location.hash.slice(1);
 history.replaceState(null, "", location.pathname);
 
+const entrance = document.getElementById("entrance");
 const button = document.getElementById("open");
-const said = document.getElementById("said");
+const statusLine = document.getElementById("status");
 
-async function open() {
+function refuse(why) {
+  entrance.hidden = true;
+  statusLine.textContent = why;
+}
+
+async function openLink() {
   button.disabled = true;
   let answer;
   try {
     answer = await fetch("/enter", { method: "POST", body: secret });
   } catch {
-    said.textContent = "The server does not answer. Try again.";
+    statusLine.textContent = "The server does not answer. Try again.";
     button.disabled = false;
     return;
   }
   if (answer.ok) {
     location.replace("/");
+  } else if (answer.status === 429) {
+    statusLine.textContent = await answer.text();
+    button.disabled = false; // the link may still be good
   } else {
-    said.textContent = await answer.text();
+    refuse(await answer.text());
   }
 }
 
 if (secret === "") {
-  button.hidden = true;
-  said.textContent = "This link is not complete. Open it exactly as it was printed or sent.";
+  refuse("This link is not complete. Open it exactly as it was printed or sent.");
 } else {
-  button.addEventListener("click", open);
+  button.addEventListener("click", openLink);
   // On this machine nobody but its user follows the link; elsewhere a person presses the button.
-  if (["localhost", "127.0.0.1", "[::1]"].includes(location.hostname)) open();
+  if (["localhost", "127.0.0.1", "[::1]"].includes(location.hostname)) openLink();
 }

@@ -14,39 +14,40 @@ from urllib.parse import urlsplit
 
 from anyio.to_thread import run_sync
 from starlette.requests import Request
-from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from creamtea.human import access
 from creamtea_webapp import session
 from creamtea_webapp.gate.middleware import HERE, cookie_of
+from creamtea_webapp.markup import render
 
-LONGEST_SECRET = 200  # bytes
+MAX_SECRET = 200  # bytes
 
 
 class Limiter:
-    """At most `allowed` failures in `seconds` from one address; forgets older ones. One event loop's."""
+    """At most `allowed` counts in `seconds` from one address; forgets older ones. For one event loop."""
 
     def __init__(
         self, allowed: int = 10, seconds: float = 60.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.allowed, self.seconds, self.clock = allowed, seconds, clock
-        self._failures: dict[str, deque[float]] = {}
+        self._counts: dict[str, deque[float]] = {}
 
     def blocked(self, address: str) -> bool:
         self._forget()
-        return len(self._failures.get(address, ())) >= self.allowed
+        return len(self._counts.get(address, ())) >= self.allowed
 
-    def failed(self, address: str) -> None:
-        self._failures.setdefault(address, deque()).append(self.clock())
+    def count(self, address: str) -> None:
+        self._counts.setdefault(address, deque()).append(self.clock())
 
     def _forget(self) -> None:
         since = self.clock() - self.seconds
-        for address, moments in list(self._failures.items()):
+        for address, moments in list(self._counts.items()):
             while moments and moments[0] <= since:
                 moments.popleft()
             if not moments:
-                del self._failures[address]
+                del self._counts[address]
 
 
 def routes() -> list[BaseRoute]:
@@ -64,7 +65,7 @@ def routes() -> list[BaseRoute]:
 
 
 async def _page(request: Request) -> Response:
-    return FileResponse(HERE / "enter.html", media_type="text/html")
+    return HTMLResponse(render("gate/enter.html"))
 
 
 async def _script(request: Request) -> Response:
@@ -76,29 +77,33 @@ async def _style(request: Request) -> Response:
 
 
 async def _exchange(request: Request, limiter: Limiter) -> Response:
-    """POST with the secret as its body: 204 and the cookie, or 401; 403 from a page of another site."""
+    """POST with the secret as its body: 204 and the cookie, or 401; 403 for a page of another site."""
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
-        return PlainTextResponse("links are opened on this site only", status_code=403)
-    address = request.client.host if request.client else ""
+        return PlainTextResponse("A link can only be opened on its own site.", status_code=403)
+    address = address_of(request)
     if limiter.blocked(address):
-        return PlainTextResponse("too many wrong links; wait a minute", status_code=429)
+        return PlainTextResponse("Too many wrong links. Wait a minute.", status_code=429)
     secret = await _short_body(request)
     if secret is None:
-        limiter.failed(address)
-        return PlainTextResponse("no link", status_code=401)
+        limiter.count(address)
+        return PlainTextResponse("This link is not complete.", status_code=401)
     mine = cookie_of(request.scope)
-    again = mine is not None and await run_sync(access.opened_by, session.database(), mine, secret)
-    if again:
+    if mine is not None and await run_sync(access.opened_by, session.database(), mine, secret):
         return Response(status_code=204)  # the same browser opens its link once more
     try:
         opened = await run_sync(access.exchange, session.database(), secret)
     except access.AccessRefused as refused:
-        limiter.failed(address)
+        limiter.count(address)
         return PlainTextResponse(str(refused), status_code=401)
     response = Response(status_code=204)
     keep_session(response, opened, request)
     return response
+
+
+def address_of(request: Request) -> str:
+    """The network address of the browser."""
+    return request.client.host if request.client else ""
 
 
 def keep_session(response: Response, opened: access.OpenedSession, request: Request) -> None:
@@ -117,6 +122,6 @@ async def _short_body(request: Request) -> str | None:
     body = b""
     async for chunk in request.stream():
         body += chunk
-        if len(body) > LONGEST_SECRET:
+        if len(body) > MAX_SECRET:
             return None
     return body.decode("ascii", "replace") or None

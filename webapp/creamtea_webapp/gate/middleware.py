@@ -11,7 +11,6 @@ import hashlib
 import re
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
-from string import Template
 
 import streamlit
 from anyio.to_thread import run_sync
@@ -22,19 +21,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from creamtea.human import access
 from creamtea_webapp import session
-from creamtea_webapp.gate.paths import LOGIN, SIGN_IN_PATHS, campaign_asked_for
+from creamtea_webapp.gate.paths import SIGN_IN_PATHS, campaign_asked_for, login_address
+from creamtea_webapp.markup import render
 
 HERE = Path(__file__).parent
-PAGE = Template((HERE / "said.html").read_text(encoding="utf-8"))
-NO_SESSION = (
-    "<p>This page opens only through a link: the one that <code>creamtea serve</code> printed, or the one "
-    "that was sent to you.</p>\n"
-    "<p>If you have used yours in another browser, or it is too old, ask for a new one.</p>"
-)
-
 # The entrance, and the health check of load balancers and containers, which says only "ok".
 OPEN_PATHS = frozenset({"/enter", "/enter.js", "/gate.css", "/_stcore/health"})
-# Streamlit takes a file from every session, whether its page asks for one or not; only organisers' pages do.
+# Streamlit accepts files from every session, but only organisers' pages ask for them.
 UPLOADS = "/_stcore/upload_file"
 
 
@@ -72,7 +65,7 @@ HEADERS = {
 
 class Gate:
     def __init__(self, app: ASGIApp, sign_in: bool = False) -> None:
-        """`sign_in`: the routes of gate/sign_in.py are there, and open to everybody."""
+        """`sign_in`: the routes of gate/sign_in.py exist, and are open to everybody."""
         self.app = app
         self.sign_in = sign_in
         self.open_paths = OPEN_PATHS | SIGN_IN_PATHS if sign_in else OPEN_PATHS
@@ -100,12 +93,6 @@ def cookie_of(scope: Scope) -> str | None:
     return None
 
 
-def sign_in_link(campaign_id: int | None) -> str:
-    """HTML of the way to sign in, and to come back to the campaign's page."""
-    query = "" if campaign_id is None else f"?campaign={campaign_id}"
-    return f'<p><a class="button" href="{LOGIN}{query}">Sign in</a></p>'
-
-
 def _may_pass(scope: Scope) -> bool:
     who = access.identify(session.database(), cookie_of(scope))
     if UPLOADS in scope["path"]:
@@ -116,10 +103,9 @@ def _may_pass(scope: Scope) -> bool:
 async def _refuse(scope: Scope, receive: Receive, send: Send, sign_in: bool) -> None:
     """A 401 page; for a WebSocket the same as the answer to its handshake."""
     if scope["type"] == "http":
-        link = sign_in_link(campaign_asked_for(Request(scope).query_params)) if sign_in else ""
-        await HTMLResponse(PAGE.substitute(said=NO_SESSION, sign_in=link), status_code=401)(
-            scope, receive, send
-        )
+        address = login_address(campaign_asked_for(Request(scope).query_params)) if sign_in else ""
+        page = render("gate/no_session.html", sign_in=address)
+        await HTMLResponse(page, status_code=401)(scope, receive, send)
     elif "websocket.http.response" in scope.get("extensions", {}):
         await send({"type": "websocket.http.response.start", "status": 401, "headers": []})
         await send({"type": "websocket.http.response.body", "body": b""})

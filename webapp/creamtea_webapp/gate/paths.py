@@ -7,7 +7,12 @@ from collections.abc import Mapping
 LOGIN = "/login"
 CALLBACK = "/oauth2callback"
 SIGN_IN_PATHS = frozenset({LOGIN, CALLBACK})
-LARGEST_ID = 2**31 - 1  # of a row
+MAX_ID = 2**31 - 1  # of a row
+
+
+def login_address(campaign_id: int | None) -> str:
+    """Where to sign in, to come back to the campaign's page."""
+    return LOGIN if campaign_id is None else f"{LOGIN}?campaign={campaign_id}"
 
 
 def campaign_asked_for(query: Mapping[str, str]) -> int | None:
@@ -15,4 +20,4 @@ def campaign_asked_for(query: Mapping[str, str]) -> int | None:
     text = query.get("campaign", "")
     if not (text.isascii() and text.isdigit() and len(text) < 11):
         return None
-    return number if (number := int(text)) <= LARGEST_ID else None
+    return number if (number := int(text)) <= MAX_ID else None

@@ -1,28 +1,28 @@
 """The OpenID Connect provider: where people are sent to sign in, and what it then says about them.
 
-Authorization code flow with PKCE (OpenID Connect Core 1.0, RFC 7636) by Authlib; the ID token's signature
-is checked against the provider's keys, which are fetched at each sign-in, so that new keys work at once.
+Authorization code flow with PKCE (OpenID Connect Core 1.0, RFC 7636) by Authlib's Starlette client. Added to
+it here: the provider's description of itself is checked before it is used, only signatures that nobody but
+the provider can make are accepted, and its keys are fetched at each sign-in, so that new keys work at once.
 """
 
 from __future__ import annotations
 
 import re
-import secrets
-from dataclasses import dataclass, field
+from json import JSONDecodeError
 from typing import Any
 
 from authlib.integrations.base_client import OAuthError
-from authlib.integrations.requests_client import OAuth2Session
-from authlib.oidc.core import CodeIDToken
-from joserfc import jwt
+from authlib.integrations.base_client.errors import MismatchingStateError
+from authlib.integrations.starlette_client import OAuth
+from httpx2 import HTTPError, InvalidURL
 from joserfc.errors import JoseError
-from joserfc.jwk import KeySet
-from requests import RequestException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse
 
 from creamtea.human.sign_in import Person
 from creamtea.settings import SignIn, is_safe_url
 
-SECONDS = 10.0  # for one answer of the provider
+TIMEOUT = 10.0  # seconds, for one answer of the provider
 LEEWAY = 60  # seconds that its clock may differ
 # Signatures by a key that only the provider has: neither "none" nor one by the shared secret.
 ALGORITHMS = [
@@ -39,130 +39,117 @@ ALGORITHMS = [
     "EdDSA",
 ]
 CLIENT_AUTHENTICATION = ("client_secret_basic", "client_secret_post")  # the better one first
+NO_ANSWER = (HTTPError, InvalidURL, ValueError, TypeError)  # the last two: JSON of a wrong kind
 
 
 class ProviderFailed(Exception):
     """The provider gave no answer, or none that can be used. Its text holds no secret."""
 
 
+class NotBegun(Exception):
+    """The answer belongs to no sign-in that this browser began."""
+
+
 class NotProved(Exception):
     """What the provider answered proves nobody's identity. Its text holds no secret."""
 
 
-@dataclass(frozen=True)
-class Attempt:
-    """What a sign-in keeps from its start to its end, on the server."""
-
-    redirect_uri: str
-    campaign_id: int | None
-    state: str = field(default_factory=lambda: secrets.token_urlsafe(32))
-    nonce: str = field(default_factory=lambda: secrets.token_urlsafe(32))
-    verifier: str = field(default_factory=lambda: secrets.token_urlsafe(48))
-
-
 class Provider:
-    """Blocking; its methods are called from threads."""
+    """From `redirect` to `person`, a sign-in keeps its state, nonce and PKCE verifier in `request.session`.
+    The caller keeps that dictionary where only this browser can bring it back."""
 
     def __init__(self, settings: SignIn) -> None:
         self.settings = settings
-        self._metadata: dict[str, Any] | None = None
+        self.description = f"{settings.issuer.rstrip('/')}/.well-known/openid-configuration"
+        self._client = OAuth().register(
+            "provider",
+            client_id=settings.client_id,
+            client_secret=settings.client_secret,
+            server_metadata_url=self.description,
+            # no redirects: the secret goes where the provider said and no further
+            client_kwargs={
+                "scope": "openid email",
+                "code_challenge_method": "S256",
+                "timeout": TIMEOUT,
+                "follow_redirects": False,
+            },
+        )
 
-    def address(self, attempt: Attempt) -> str:
-        """Where the browser goes to sign in. ProviderFailed where the provider cannot be reached."""
-        metadata = self._discovered()
-        with self._client(redirect_uri=attempt.redirect_uri) as client:
-            url, _ = client.create_authorization_url(
-                metadata["authorization_endpoint"],
-                state=attempt.state,
-                nonce=attempt.nonce,
-                code_verifier=attempt.verifier,
-            )
-        return str(url)
+    async def redirect(self, request: Request, redirect_uri: str) -> RedirectResponse:
+        """Send the browser to sign in. ProviderFailed where the provider cannot be reached."""
+        await self._discover()
+        response: RedirectResponse = await self._client.authorize_redirect(request, redirect_uri)
+        return response
 
-    def person(self, attempt: Attempt, code: str) -> Person:
-        """Who came back with this code. ProviderFailed, or NotProved where the ID token does not hold."""
-        metadata = self._discovered()
-        with self._client(redirect_uri=attempt.redirect_uri) as client:
-            try:
-                token = client.fetch_token(
-                    metadata["token_endpoint"],
-                    grant_type="authorization_code",
-                    code=code,
-                    code_verifier=attempt.verifier,
-                )
-                keys = self._json(client, metadata["jwks_uri"])
-            except OAuthError as error:
-                raise NotProved(f"the provider refused the code: {_word(error.error)}") from None
-            except (RequestException, ValueError) as error:
-                raise ProviderFailed(f"no answer to the code: {type(error).__name__}") from None
+    async def person(self, request: Request) -> Person:
+        """Who came back with this request. Raises ProviderFailed, NotBegun, or NotProved where the ID token
+        does not hold."""
+        await self._discover()
         try:
-            return _person(self._claims(token, keys, attempt.nonce))
+            await self._client.fetch_jwk_set(force=True)
+        except NO_ANSWER as error:
+            raise ProviderFailed(f"no keys: {type(error).__name__}") from None
+        try:
+            token = await self._client.authorize_access_token(
+                request,
+                leeway=LEEWAY,
+                claims_options={
+                    "iss": {"essential": True, "value": self.settings.issuer},
+                    "aud": {"essential": True, "value": self.settings.client_id},
+                    "sub": {"essential": True},
+                    "exp": {"essential": True},
+                },
+            )
+            token["id_token"]  # what `userinfo` was read from, unless the provider itself wrote one
+            return _person(token["userinfo"])
+        except MismatchingStateError:
+            raise NotBegun from None
+        except OAuthError as error:
+            raise NotProved(f"the provider refused the code: {_error_code(error.error)}") from None
         except JoseError as error:
-            raise NotProved(f"the ID token: {_word(error.error)}: {error.description[:100]!r}") from None
+            raise NotProved(
+                f"the ID token: {_error_code(error.error)}: {error.description[:100]!r}"
+            ) from None
+        except (HTTPError, JSONDecodeError) as error:
+            raise ProviderFailed(f"no answer to the code: {type(error).__name__}") from None
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise NotProved(f"the ID token or the keys are malformed: {type(error).__name__}") from None
 
-    def _claims(self, token: dict[str, Any], keys: Any, nonce: str) -> CodeIDToken:
-        proof = jwt.decode(token["id_token"], KeySet.import_key_set(keys), algorithms=ALGORITHMS)
-        options = {
-            "iss": {"essential": True, "value": self.settings.issuer},
-            "aud": {"essential": True, "value": self.settings.client_id},
-            "sub": {"essential": True},
-            "exp": {"essential": True},
-        }
-        known = {
-            "nonce": nonce,
-            "client_id": self.settings.client_id,
-            "access_token": token.get("access_token"),
-        }
-        claims = CodeIDToken(proof.claims, proof.header, options, known)
-        claims.validate(leeway=LEEWAY)
-        return claims
+    async def _discover(self) -> None:
+        """The provider's description of itself, asked for once; kept is only what was checked."""
+        try:
+            metadata = await self._client.load_server_metadata()
+        except NO_ANSWER as error:
+            self._client.server_metadata = {}
+            raise ProviderFailed(f"{self.description}: {type(error).__name__}") from None
+        try:
+            self._client.server_metadata = self._checked(metadata)
+        except ProviderFailed:
+            self._client.server_metadata = {}
+            raise
 
-    def _discovered(self) -> dict[str, Any]:
-        """The provider's description of itself, asked for once."""
-        if self._metadata is None:
-            address = f"{self.settings.issuer.rstrip('/')}/.well-known/openid-configuration"
-            try:
-                with self._client() as client:
-                    metadata = self._json(client, address)
-            except (RequestException, ValueError) as error:
-                raise ProviderFailed(f"{address}: {type(error).__name__}") from None
-            self._metadata = self._checked(metadata, address)
-        return self._metadata
-
-    def _checked(self, metadata: Any, address: str) -> dict[str, Any]:
-        if not isinstance(metadata, dict) or metadata.get("issuer") != self.settings.issuer:
+    def _checked(self, metadata: dict[str, Any]) -> dict[str, Any]:
+        if metadata.get("issuer") != self.settings.issuer:
             raise ProviderFailed(
-                f"{address} does not name the issuer {self.settings.issuer!r}, to the letter"
+                f"{self.description} does not name the issuer {self.settings.issuer!r}, to the letter"
             )
+        endpoints = {}
         for name in ("authorization_endpoint", "token_endpoint", "jwks_uri"):
-            if not is_safe_url(str(metadata.get(name, ""))):
-                raise ProviderFailed(f"{address}: {name} is no address with https://")
-        offered = metadata.get("token_endpoint_auth_methods_supported", CLIENT_AUTHENTICATION)
-        if not set(CLIENT_AUTHENTICATION) & set(offered):
-            raise ProviderFailed(f"{address}: takes no client secret")
-        return metadata
-
-    def _client(self, **options: Any) -> OAuth2Session:
-        offered = (self._metadata or {}).get("token_endpoint_auth_methods_supported", CLIENT_AUTHENTICATION)
-        client = OAuth2Session(
-            self.settings.client_id,
-            self.settings.client_secret,
-            scope="openid email",
-            code_challenge_method="S256",
-            token_endpoint_auth_method=next(one for one in CLIENT_AUTHENTICATION if one in offered),
-            default_timeout=SECONDS,
-            **options,
-        )
-        client.max_redirects = 0  # the secret goes where the provider said and no further
-        return client
-
-    @staticmethod
-    def _json(client: OAuth2Session, address: str) -> Any:
-        answer = client.get(address, withhold_token=True)
-        answer.raise_for_status()
-        return answer.json()
+            endpoints[name] = metadata.get(name)
+            if not is_safe_url(str(endpoints[name])):
+                raise ProviderFailed(f"{self.description}: {name} is not an address with https://")
+        offered = metadata.get("token_endpoint_auth_methods_supported") or CLIENT_AUTHENTICATION
+        method = next((name for name in CLIENT_AUTHENTICATION if name in list(offered)), None)
+        if method is None:
+            raise ProviderFailed(f"{self.description}: takes no client secret")
+        return {
+            "_loaded_at": metadata["_loaded_at"],  # Authlib asks no more
+            "issuer": self.settings.issuer,
+            "token_endpoint_auth_method": method,
+            "token_endpoint_auth_methods_supported": [method],
+            "id_token_signing_alg_values_supported": ALGORITHMS,
+            **endpoints,
+        }
 
 
 def _person(claims: dict[str, Any]) -> Person:
@@ -173,6 +160,6 @@ def _person(claims: dict[str, Any]) -> Person:
     return Person(claims["iss"], claims["sub"], email if verified else None)
 
 
-def _word(code: object) -> str:
+def _error_code(code: object) -> str:
     """An error's code, if it looks like one: a provider may write anything."""
     return code if isinstance(code, str) and re.fullmatch(r"[a-z_]{1,60}", code) else "no known code"

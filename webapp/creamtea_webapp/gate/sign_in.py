@@ -7,12 +7,8 @@ redirect loses the page that was asked for.
 
 from __future__ import annotations
 
-import hmac
 import logging
-import time
-from collections import OrderedDict
-from collections.abc import Callable
-from html import escape
+from typing import Any
 
 from anyio.to_thread import run_sync
 from starlette.requests import Request
@@ -20,142 +16,105 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from creamtea.human import sign_in
-from creamtea.human.sign_in import Person
 from creamtea.settings import SignIn
 from creamtea_webapp import session
-from creamtea_webapp.gate.entrance import Limiter, keep_session
-from creamtea_webapp.gate.middleware import PAGE, sign_in_link
-from creamtea_webapp.gate.paths import CALLBACK, LOGIN, campaign_asked_for
-from creamtea_webapp.gate.provider import Attempt, NotProved, Provider, ProviderFailed
+from creamtea_webapp.gate.attempt import AttemptCookie
+from creamtea_webapp.gate.entrance import Limiter, address_of, keep_session
+from creamtea_webapp.gate.paths import CALLBACK, LOGIN, campaign_asked_for, login_address
+from creamtea_webapp.gate.provider import NotBegun, NotProved, Provider, ProviderFailed
+from creamtea_webapp.markup import render
 
-MINUTES = 10  # to sign in
-LONGEST_CODE = 4096  # characters
+MAX_CODE = 4096  # characters
+CAMPAIGN = "campaign"  # in an attempt, beside what the provider's client keeps there
 log = logging.getLogger(__name__)
 
 
-class Attempts:
-    """Sign-ins that have begun, each taken once, forgotten after MINUTES; at most `most`, the oldest go."""
+class SignInRoutes:
+    """`url` is where people reach this server; without it each request's own address is taken."""
 
-    def __init__(self, most: int = 10_000, clock: Callable[[], float] = time.monotonic) -> None:
-        self.most, self.clock = most, clock
-        self._begun: OrderedDict[str, tuple[float, Attempt]] = OrderedDict()
-
-    def keep(self, attempt: Attempt) -> None:
-        self._begun[attempt.state] = (self.clock(), attempt)
-        if len(self._begun) > self.most:
-            self._begun.popitem(last=False)
-
-    def take(self, state: str) -> Attempt | None:
-        begun, attempt = self._begun.pop(state, (0.0, None))
-        return attempt if attempt is not None and self.clock() - begun < MINUTES * 60 else None
-
-
-class _SigningIn:
     def __init__(self, settings: SignIn, url: str | None) -> None:
         self.provider = Provider(settings)
+        self.cookie = AttemptCookie(settings)
         self.issuer = settings.issuer
         self.url = url
-        self.attempts = Attempts()
         self.starts = Limiter(allowed=60)
         self.failures = Limiter()
 
     async def login(self, request: Request) -> Response:
         """302 to the provider, with a cookie that ties the sign-in to this browser."""
-        address = _address(request)
-        if self.starts.blocked(address):
-            return _said("Too many people are signing in from where you are. Wait a minute.", 429)
-        self.starts.failed(address)
+        if self.starts.blocked(address_of(request)):
+            return _message("Too many people are signing in from your network. Wait a minute.", 429)
+        self.starts.count(address_of(request))
         # the host of the request is whatever its sender says; a provider sends people to known addresses only
-        here = self.url or str(request.base_url)
-        attempt = Attempt(here.rstrip("/") + CALLBACK, campaign_asked_for(request.query_params))
+        here = (self.url or str(request.base_url)).rstrip("/")
+        campaign_id = campaign_asked_for(request.query_params)
+        attempt: dict[str, Any] = {CAMPAIGN: campaign_id}
         try:
-            there = await run_sync(self.provider.address, attempt)
+            response = await self.provider.redirect(_with_attempt(request, attempt), here + CALLBACK)
         except ProviderFailed as error:
-            return self._out_of_reach(error, attempt)
-        self.attempts.keep(attempt)
-        response = RedirectResponse(there, status_code=302)
-        response.set_cookie(
-            _cookie(),
-            attempt.state,
-            max_age=MINUTES * 60,
-            path=CALLBACK,
-            httponly=True,
-            samesite="lax",
-            secure=request.url.scheme == "https",
-        )
+            return _out_of_reach(error, campaign_id)
+        self.cookie.keep(response, request, attempt)
         return response
 
     async def callback(self, request: Request) -> Response:
         """302 to the page that was asked for, with a session; or why not."""
-        address = _address(request)
-        if self.failures.blocked(address):
-            return _said("Too many sign-ins have failed. Wait a minute.", 429)
+        if self.failures.blocked(address_of(request)):
+            return _message("Too many failed sign-ins. Wait a minute.", 429)
         response = await self._finish(request)
         if response.status_code in (400, 401, 403):
-            self.failures.failed(address)
-        response.delete_cookie(_cookie(), path=CALLBACK)
+            self.failures.count(address_of(request))
+        self.cookie.forget(response)
         return response
 
     async def _finish(self, request: Request) -> Response:
         query = request.query_params
-        state, mine = query.get("state", ""), request.cookies.get(_cookie(), "")
-        same = bool(state) and hmac.compare_digest(state.encode(), mine.encode())
-        attempt = self.attempts.take(state) if same else None
-        if attempt is None:
-            return _said("This sign-in was not begun in this browser, is over, or took too long.", 400)
-        again = attempt.campaign_id
-        code = query.get("code", "")
+        attempt = self.cookie.brought_by(request)
+        campaign_id = attempt.get(CAMPAIGN)
         # RFC 9207: an answer that another provider made
         foreign = query.get("iss", self.issuer) != self.issuer
-        if "error" in query or foreign or not 0 < len(code) <= LONGEST_CODE:
-            return _said("The sign-in was not completed.", 401, again)
+        refused = "error" in query or foreign or not 0 < len(query.get("code", "")) <= MAX_CODE
+        if attempt and refused:
+            return _message("The sign-in was not completed.", 401, campaign_id)
         try:
-            person = await run_sync(self.provider.person, attempt, code)
-            opened = await run_sync(sign_in.open_session, session.database(), person, attempt.campaign_id)
+            if not attempt:
+                raise NotBegun
+            person = await self.provider.person(_with_attempt(request, attempt))
+            opened = await run_sync(sign_in.open_session, session.database(), person, campaign_id)
+        except NotBegun:
+            message = "This sign-in was started in another browser, or it took too long. Try again."
+            return _message(message, 400, campaign_id)
         except ProviderFailed as error:
-            return self._out_of_reach(error, attempt)
+            return _out_of_reach(error, campaign_id)
         except NotProved as error:
             log.warning("a sign-in was refused: %s", error)
-            return _said("The sign-in could not be verified.", 401, again)
+            return _message("The sign-in could not be verified.", 401, campaign_id)
         except sign_in.NotRegistered:
-            return _unknown(person, again)
-        response = RedirectResponse("/" if again is None else f"/?campaign={again}", status_code=302)
+            page = render("gate/unknown_person.html", person=person, sign_in=login_address(campaign_id))
+            return HTMLResponse(page, status_code=403)
+        asked_for = "/" if campaign_id is None else f"/?campaign={campaign_id}"
+        response = RedirectResponse(asked_for, status_code=302)
         keep_session(response, opened, request)
         return response
 
-    def _out_of_reach(self, error: ProviderFailed, attempt: Attempt) -> Response:
-        log.warning("the sign-in service: %s", error)
-        return _said(
-            "The sign-in service does not answer as it should. Try again later.", 502, attempt.campaign_id
-        )
-
 
 def routes(settings: SignIn, url: str | None = None) -> list[BaseRoute]:
-    """`url` is where people reach this server; without it each request's own address is taken."""
-    signing_in = _SigningIn(settings, url)
+    sign_in_routes = SignInRoutes(settings, url)
     return [
-        Route(LOGIN, signing_in.login, methods=["GET"]),
-        Route(CALLBACK, signing_in.callback, methods=["GET"]),
+        Route(LOGIN, sign_in_routes.login, methods=["GET"]),
+        Route(CALLBACK, sign_in_routes.callback, methods=["GET"]),
     ]
 
 
-def _cookie() -> str:
-    return f"{session.cookie_name()}-sign-in"
+def _with_attempt(request: Request, attempt: dict[str, Any]) -> Request:
+    """The request with `attempt` as its session. The session of the request itself is Streamlit's."""
+    return Request({**request.scope, "session": attempt})
 
 
-def _address(request: Request) -> str:
-    return request.client.host if request.client else ""
+def _out_of_reach(error: ProviderFailed, campaign_id: int | None) -> Response:
+    log.warning("the sign-in service: %s", error)
+    return _message("The sign-in service is not working at the moment. Try again later.", 502, campaign_id)
 
 
-def _unknown(person: Person, again: int | None) -> Response:
-    """Who is known at the provider and not here is told what to tell the organiser."""
-    by = person.email or person.identifier
-    said = "You have signed in, but no study here knows you. Ask the organiser to add you as:"
-    hint = "" if person.email else "<p>The sign-in service has verified no e-mail address of yours.</p>"
-    page = f"<p>{said}</p>\n<p><code>{escape(by)}</code></p>\n{hint}"
-    return HTMLResponse(PAGE.substitute(said=page, sign_in=sign_in_link(again)), status_code=403)
-
-
-def _said(said: str, status: int, again: int | None = None) -> Response:
-    page = PAGE.substitute(said=f"<p>{escape(said)}</p>", sign_in=sign_in_link(again))
+def _message(message: str, status: int, campaign_id: int | None = None) -> Response:
+    page = render("gate/message.html", message=message, sign_in=login_address(campaign_id))
     return HTMLResponse(page, status_code=status)

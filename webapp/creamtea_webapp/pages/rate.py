@@ -17,7 +17,7 @@ from creamtea.human import assignment, raters
 from creamtea.human.assignment import ConsentMissing, RatingRefused, Work
 from creamtea.human.raters import Welcome
 from creamtea_webapp import session
-from creamtea_webapp.board import Notice, Shown, board
+from creamtea_webapp.board import BoardState, Notice, board
 from creamtea_webapp.board.earlier import earlier_items
 from creamtea_webapp.markup import show_styles
 from creamtea_webapp.pages import welcome as words
@@ -54,14 +54,14 @@ def _rating(known: Welcome, rater_id: int) -> None:
             # a stored revision is returned as it is, whatever comes with the request
             stored = assignment.submit(database, rater_id, answered.assignment_id, [], answered.revision - 1)
             if stored.guidance is not None:
-                shown = Shown(answered.done, notice, feedback=stored.guidance)
+                shown = BoardState(answered.done, notice, feedback=stored.guidance)
                 board(answered, shown, on_draft=_draft, on_act=_act)
                 return
         if (again := _asked_for(AGAIN, rater_id)) is not None:
             number = next((one.number for one in saved if one.assignment_id == again.assignment_id), 1)
-            board(again, Shown(number, notice, revising=True), on_draft=_draft, on_act=_act)
+            board(again, BoardState(number, notice, revising=True), on_draft=_draft, on_act=_act)
         elif (work := assignment.next_item(database, rater_id)) is not None:
-            shown = Shown(work.done + 1, notice, earlier=bool(saved))
+            shown = BoardState(work.done + 1, notice, earlier=bool(saved))
             board(work, shown, on_draft=_draft, on_act=_act)
         else:
             words.all_done(len(saved), on_earlier=lambda: _go(VIEW, "earlier"))
@@ -99,9 +99,9 @@ def _consent() -> None:
 
 def _draft(sent: Any) -> None:
     def keep(rater_id: int, assignment_id: int) -> None:
-        steps, comment, revision = sent.get("steps"), sent.get("comment"), sent.get("revision")
-        if isinstance(steps, list) and type(revision) is int:
-            assignment.save_draft(session.database(), rater_id, assignment_id, steps, comment, revision)
+        answers, comment, revision = sent.get("answers"), sent.get("comment"), sent.get("revision")
+        if isinstance(answers, list) and type(revision) is int:
+            assignment.save_draft(session.database(), rater_id, assignment_id, answers, comment, revision)
 
     _do(sent, keep)
 
@@ -127,14 +127,14 @@ def _skip(sent: dict[str, Any], rater_id: int, assignment_id: int) -> None:
 
 
 def _save(sent: dict[str, Any], rater_id: int, assignment_id: int) -> None:
-    steps, revision = sent.get("steps"), sent.get("revision")
-    if not isinstance(steps, list) or type(revision) is not int:
+    answers, revision = sent.get("answers"), sent.get("revision")
+    if not isinstance(answers, list) or type(revision) is not int:
         return
     stored = assignment.submit(
         session.database(),
         rater_id,
         assignment_id,
-        steps,
+        answers,
         revision,
         comment=sent.get("comment", ""),
         active_ms=sent.get("active_ms"),

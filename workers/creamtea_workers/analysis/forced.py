@@ -12,7 +12,7 @@ from torch import Tensor
 from creamtea.contract.step import StepContext
 from creamtea.stats.bootstrap import Array
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.metrics.texts import read_jsonl
+from creamtea_workers.corpora.text import read_jsonl
 from creamtea_workers.models.interface import BOS, EOS, PAD, TranslationModel
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.runtime import prepare_torch

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from creamtea.errors import StepError
+from creamtea_workers.corpora.text import read_jsonl
 
 
 @dataclass(frozen=True)
@@ -18,14 +17,6 @@ class Texts:
     sources: list[str]
     hypotheses: list[str]
     references: list[str]
-
-
-def read_jsonl(path: Path) -> list[dict[str, Any]]:
-    """The objects of a JSON Lines file. Lines end in `\\n` only: a text may hold other line breaks."""
-    try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
-    except FileNotFoundError:
-        raise StepError(f"{path.name} is missing from the outputs of the step before") from None
 
 
 def read_texts(test_set: Path, decode: Path) -> Texts:

@@ -8,6 +8,7 @@ packed for oneDNN. Results differ from the unprepared model's by rounding only (
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -20,10 +21,8 @@ from creamtea_workers.models.interface import Memory
 from creamtea_workers.models.nvs import CHUNK, LOWEST, NvsHead
 from creamtea_workers.models.transformer import Transformer
 
-LARGE = 2**18  # elements of a weight worth packing in fp32: of smaller ones the call costs more than it saves
+MIN_PACKED = 2**18  # elements of an fp32 weight; packing a smaller one costs more per call than it saves
 Layer = Callable[[Tensor], Tensor]  # (..., D) → (..., K)
-_linear = torch.ops.mkldnn._linear_pointwise
-_pack = torch.ops.mkldnn._reorder_linear_weight
 
 
 @torch.no_grad()
@@ -47,7 +46,7 @@ def prepare(model: Transformer, precision: Precision) -> Transformer:
         require_int8()
         model.may_pad = False
         return pack(model, Int8Linear.of, Int8Projection)
-    return pack(model, packed_or_not, Fp32Projection) if on_cpu else model
+    return pack(model, pack_if_large, Fp32Projection) if on_cpu else model
 
 
 def pack(
@@ -92,30 +91,38 @@ def normalisation(layer: nn.LayerNorm) -> Layer:
 class PackedLinear:
     """`nn.Linear` in fp32 with the weight in oneDNN's layout.
 
-    oneDNN compiles a kernel for each number of rows (about a millisecond), so rows are filled up to few
+    oneDNN compiles a kernel for each number of rows (about a millisecond), so rows are padded to a few
     different numbers. One row becomes four: oneDNN's product with one vector is slower than that with four.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         self.out_features, self.bias = weight.shape[0], bias
-        self.packed = _pack(weight, None)
+        self.packed = torch.ops.mkldnn._reorder_linear_weight(weight, None)
+        self.multiply = torch.ops.mkldnn._linear_pointwise
 
     def __call__(self, x: Tensor) -> Tensor:
         flat = x.reshape(-1, x.shape[-1])
         rows = len(flat)
-        if rows < filled_up(rows):
-            flat = F.pad(flat, (0, 0, 0, filled_up(rows) - rows))
-        y = _linear(flat, self.packed, self.bias, "none", [], "")
+        if rows < padded_rows(rows):
+            flat = F.pad(flat, (0, 0, 0, padded_rows(rows) - rows))
+        y: Tensor = self.multiply(flat, self.packed, self.bias, "none", [], "")
         return y[:rows].view(*x.shape[:-1], self.out_features)
 
 
-def packed_or_not(weight: Tensor, bias: Tensor | None) -> Layer:
-    if weight.numel() >= LARGE and torch.backends.mkldnn.is_available():
+def pack_if_large(weight: Tensor, bias: Tensor | None) -> Layer:
+    if weight.numel() >= MIN_PACKED and has_onednn():
         return PackedLinear(weight, bias)
     return lambda x: F.linear(x, weight, bias)
 
 
-def filled_up(rows: int) -> int:
+@cache
+def has_onednn() -> bool:
+    """Whether torch was built with oneDNN's packed products, which it is not for macOS on ARM."""
+    names = ("_linear_pointwise", "_reorder_linear_weight")
+    return torch.backends.mkldnn.is_available() and all(hasattr(torch.ops.mkldnn, name) for name in names)
+
+
+def padded_rows(rows: int) -> int:
     step = 4 if rows <= 8 else 8 if rows <= 64 else 64
     return -(-rows // step) * step
 
@@ -125,7 +132,7 @@ class Fp32Projection:
     which MKL reads as fast as memory gives it."""
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
-        self.linear = packed_or_not(weight, bias)
+        self.linear = pack_if_large(weight, bias)
         self.transposed, self.bias = weight.t().contiguous(), bias  # (D, V), (V,)
 
     def __call__(self, hidden: Tensor) -> Tensor:

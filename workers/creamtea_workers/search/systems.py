@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import torch
 
 from creamtea.contract.step import StepContext
 from creamtea.errors import StepError, StepUnavailable
+from creamtea.hardware import processor_name
 from creamtea.methods.precisions import Precision
 from creamtea.methods.searches import Search
 from creamtea.methods.selections import Selection
@@ -91,13 +91,4 @@ def device_name(device: torch.device) -> str:
     """The processor's name, as people know it."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
-    return f"{_cpu_name()} ({torch.backends.cpu.get_cpu_capability()}, {os.cpu_count()} cores)"
-
-
-def _cpu_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n")
-    except OSError:  # not Linux
-        return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+    return f"{processor_name()} ({torch.backends.cpu.get_cpu_capability()}, {os.cpu_count()} cores)"

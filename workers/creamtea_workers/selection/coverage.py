@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from creamtea.contract.step import StepContext
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.metrics.texts import read_jsonl
+from creamtea_workers.corpora.text import read_jsonl
 
 Ids = NDArray[np.int64]
 Logits = NDArray[np.float32]

@@ -14,8 +14,7 @@ from creamtea.errors import StepError
 from creamtea.steps.systems import DecodeParams
 from creamtea_workers.analysis.rows import NO_SEGMENTS
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.corpora.text import write_jsonl
-from creamtea_workers.metrics.texts import read_jsonl
+from creamtea_workers.corpora.text import read_jsonl, write_jsonl
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.resume import SAVE_EVERY, Found
 from creamtea_workers.search.systems import TrainedModel, device_name, lexicon_file, step_device

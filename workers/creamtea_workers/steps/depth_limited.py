@@ -16,7 +16,7 @@ from creamtea.errors import StepError
 from creamtea.methods.analyses.depth_limited import DepthLimitedParams
 from creamtea_workers.analysis.rows import share_row
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.metrics.texts import read_jsonl
+from creamtea_workers.corpora.text import read_jsonl
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.depth_first import Effort, depth_first

@@ -16,8 +16,7 @@ from creamtea.methods.searches import Greedy
 from creamtea.methods.selections import FullVocabulary
 from creamtea_workers.analysis.rows import NO_SEGMENTS, mean_row, share_row
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.corpora.text import write_jsonl
-from creamtea_workers.metrics.texts import read_jsonl
+from creamtea_workers.corpora.text import read_jsonl, write_jsonl
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.systems import TrainedModel, step_device

@@ -27,8 +27,7 @@ from creamtea.stats.bootstrap import SEED, Array
 from creamtea.stats.percentiles import RESAMPLES, median_interval, repetition_percentiles
 from creamtea.steps.systems import LatencyParams, TimedSystem
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.corpora.text import write_jsonl
-from creamtea_workers.metrics.texts import read_jsonl
+from creamtea_workers.corpora.text import read_jsonl, write_jsonl
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.systems import TrainedModel, device_name, lexicon_file, step_device
 from creamtea_workers.search.translator import Translator, segments_named

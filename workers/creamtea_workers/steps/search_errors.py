@@ -15,7 +15,7 @@ from creamtea.methods.searches import Beam
 from creamtea_workers.analysis.outputs import output_rows
 from creamtea_workers.analysis.rows import mean_row, share_row
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.metrics.texts import read_jsonl
+from creamtea_workers.corpora.text import read_jsonl
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.exact import exact_metrics, tolerance
 from creamtea_workers.search.hypothesis import length_limit

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from creamtea.cli.campaign.shared import Name, as_json, names, plural, read_text
+from creamtea.cli.campaign.shared import as_json, names, plural, read_text, with_options
 from creamtea.cli.workplace import AsJson, opened_database
 from creamtea.errors import InputError
 from creamtea.human import campaigns
-from creamtea.human.settings import SELECTIONS, settings_of
+from creamtea.human.protocols import SELECTIONS, protocol_names
+from creamtea.human.settings import CampaignSettings, settings_of
 from creamtea.human.tutorial import read_tutorial
-from creamtea.store.tables import PROTOCOLS
 
 EXAMPLES = (
     "Examples: `creamtea campaign create first --study demo --test-set test --systems a,b,c,d --items 100 "
@@ -22,119 +22,128 @@ EXAMPLES = (
     "disagreement --metrics bleu,chrf --items 100`"
 )
 
+# settings that are taken as they are written
+SETTINGS = ("select", "items", "random_share", "pairs", "baseline", "batch", "context", "delta")
+
 
 def register(commands: typer.Typer) -> None:
     commands.command(epilog=EXAMPLES)(create)
 
 
-def create(
-    name: Name,
-    study: Annotated[str, typer.Option(help="The study whose outputs are rated.")],
-    test_set: Annotated[str, typer.Option(help="One of its test sets.")],
-    systems: Annotated[str, typer.Option(metavar="A,B,…", help="Two to eight of its systems.")],
+@dataclass(frozen=True, kw_only=True)
+class CampaignOptions:
+    """The options of `create`, as they are written."""
+
+    study: Annotated[str, typer.Option(help="The study whose outputs are rated.")]
+    test_set: Annotated[str, typer.Option(help="One of its test sets.")]
+    systems: Annotated[str, typer.Option(metavar="A,B,…", help="Two to eight of its systems.")]
     protocol: Annotated[
-        str, typer.Option(metavar="|".join(PROTOCOLS), help="What raters see and answer.")
-    ] = campaigns.PROTOCOL,
+        str, typer.Option(metavar="|".join(protocol_names()), help="What raters see and answer.")
+    ] = campaigns.USUAL_PROTOCOL
     items: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Segments at most. In da and preference one makes several items."),
-    ] = None,
+        typer.Option(metavar="N", help="Segments at most. Some protocols make several items of one."),
+    ] = None
     select: Annotated[
         str | None,
-        typer.Option(metavar="|".join(SELECTIONS), help="Which segments; differing, and all for da."),
-    ] = None,
+        typer.Option(
+            metavar="|".join(SELECTIONS), help="Which segments; by default as usual in the protocol."
+        ),
+    ] = None
     strata: Annotated[
         str, typer.Option(metavar="length,document", help="What --select stratified samples by.")
-    ] = "length",
+    ] = "length"
     metrics: Annotated[
         str | None, typer.Option(metavar="M[,M]", help="Whose disagreement --select disagreement looks for.")
-    ] = None,
+    ] = None
     random_share: Annotated[
         float, typer.Option(metavar="SHARE", help="Drawn at random beside --select disagreement.")
-    ] = 0.2,
+    ] = 0.2
     pairs: Annotated[
-        str, typer.Option(metavar="all|baseline", help="preference: every pair, or those with the baseline.")
-    ] = "all",
+        str,
+        typer.Option(metavar="all|baseline", help="Where pairs are shown: all, or those with the baseline."),
+    ] = "all"
     baseline: Annotated[
         str | None, typer.Option(metavar="SYSTEM", help="What others are compared with; the study's.")
-    ] = None,
-    ratings: Annotated[int, typer.Option(metavar="K", help="Raters for each item.")] = 1,
+    ] = None
+    ratings: Annotated[int, typer.Option(metavar="K", help="Raters for each item.")] = 1
     bad_references: Annotated[
         str, typer.Option(metavar="SHARE|N", help="Items again with a spoilt output, as a control.")
-    ] = "0.1",
+    ] = "0.1"
     repeats: Annotated[
         str, typer.Option(metavar="SHARE|N", help="Items again as they are, as a control.")
-    ] = "0.1",
+    ] = "0.1"
     batch: Annotated[
         int, typer.Option(metavar="N", help="A control comes half a batch of items after its original.")
-    ] = 100,
+    ] = 100
     tutorial: Annotated[
         Path | None, typer.Option(metavar="FILE", help="YAML or JSON: items with answers, done first.")
-    ] = None,
+    ] = None
     instructions: Annotated[
         Path | None, typer.Option(metavar="FILE.md", help="Markdown that raters read first.")
-    ] = None,
+    ] = None
     consent: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Text that raters agree to before they begin.")
-    ] = None,
-    context: Annotated[int, typer.Option(metavar="N", help="Source sentences shown before the segment.")] = 0,
+    ] = None
+    context: Annotated[int, typer.Option(metavar="N", help="Source sentences shown before the segment.")] = 0
     documents: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="The document of each segment, a line each (or DOMAIN TAB DOC)."),
-    ] = None,
+    ] = None
     delta: Annotated[
         float | None,
         typer.Option(metavar="POINTS", help="The smallest difference that matters, on the protocol's scale."),
-    ] = None,
-    minutes: Annotated[
-        float | None, typer.Option(metavar="M", help="Minutes an item, for the preview.")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Draws items, controls, and orders on the page.")] = 1,
-    replace: Annotated[bool, typer.Option("--replace", help="Make a draft of this name anew.")] = False,
-    json_output: AsJson = False,
-) -> None:
+    ] = None
+    minutes: Annotated[float | None, typer.Option(metavar="M", help="Minutes per item, for the preview.")] = (
+        None
+    )
+    seed: Annotated[int, typer.Option(help="Draws items, controls, and orders on the page.")] = 1
+    replace: Annotated[bool, typer.Option("--replace", help="Make a draft of this name anew.")] = False
+    json_output: AsJson = False
+
+    def settings(self) -> CampaignSettings:
+        tutorial = [] if self.tutorial is None else read_tutorial(self.tutorial)
+        return settings_of(
+            {name: getattr(self, name) for name in SETTINGS}
+            | {
+                "strata": names("--strata", self.strata),
+                "metrics": names("--metrics", self.metrics) if self.metrics is not None else [],
+                "bad_references": _amount("--bad-references", self.bad_references),
+                "repeats": _amount("--repeats", self.repeats),
+                "tutorial": [item.model_dump() for item in tutorial],
+                "minutes_per_item": self.minutes,
+                "consent": "" if self.consent is None else read_text("--consent", self.consent),
+            }
+        )
+
+
+@with_options(CampaignOptions)
+def create(name: str, options: CampaignOptions) -> None:
     """Create a campaign as a draft: choose what people rate, blind and shuffled.
 
     Contrastive direct assessment (contrastive-da) shows 2 to 8 outputs at once, rated from 1 to 6 in steps
-    of 0.2; da and da-sqm one output, 0 to 100; preference two, the better or the same. See `preview` for
-    hours and power, then `launch`.
+    of 0.2; da and da-sqm one output, 0 to 100; preference two, the better or the same. Plug-ins may add
+    protocols. See `preview` for hours and power, then `launch`.
     """
-    settings = settings_of(
-        {
-            "select": select,
-            "items": items,
-            "strata": names("--strata", strata),
-            "metrics": names("--metrics", metrics) if metrics is not None else [],
-            "random_share": random_share,
-            "pairs": pairs,
-            "baseline": baseline,
-            "bad_references": _amount("--bad-references", bad_references),
-            "repeats": _amount("--repeats", repeats),
-            "batch": batch,
-            "tutorial": [] if tutorial is None else [one.model_dump() for one in read_tutorial(tutorial)],
-            "context": context,
-            "delta": delta,
-            "minutes_per_item": minutes,
-            "consent": "" if consent is None else read_text("--consent", consent),
-        }
-    )
     with opened_database() as database:
         made = campaigns.create_campaign(
             database,
             name,
-            study=study,
-            test_set=test_set,
-            systems=names("--systems", systems),
-            protocol=protocol,
-            settings=settings,
-            ratings_per_item=ratings,
-            seed=seed,
-            instructions="" if instructions is None else read_text("--instructions", instructions),
-            documents=None if documents is None else _documents(documents),
-            replace=replace,
+            study=options.study,
+            test_set=options.test_set,
+            systems=names("--systems", options.systems),
+            protocol=options.protocol,
+            settings=options.settings(),
+            ratings_per_item=options.ratings,
+            seed=options.seed,
+            instructions=""
+            if options.instructions is None
+            else read_text("--instructions", options.instructions),
+            documents=None if options.documents is None else _documents(options.documents),
+            replace=options.replace,
         )
-    if json_output:
-        typer.echo(as_json(dataclasses.asdict(made)))
+    if options.json_output:
+        typer.echo(as_json(asdict(made)))
         return
     kinds = ", ".join(f"{count} {kind}" for kind, count in made.kinds.items())
     shown = f"{plural(made.items, 'item')} × {len(made.systems)} systems"
@@ -157,7 +166,9 @@ def _amount(option: str, written: str) -> int | float:
 
 def _documents(path: Path) -> list[str]:
     lines = read_text("--documents", path).splitlines()
-    found = [line.rpartition("\t")[2].strip() for line in lines]
-    if "" in found:
-        raise InputError(f"--documents {path}:{found.index('') + 1}: an empty line; name a document in each")
-    return found
+    documents = [line.rpartition("\t")[2].strip() for line in lines]
+    if "" in documents:
+        raise InputError(
+            f"--documents {path}:{documents.index('') + 1}: an empty line; name a document in each"
+        )
+    return documents

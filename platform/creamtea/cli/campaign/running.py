@@ -29,48 +29,53 @@ def preview(name: Name, json_output: AsJson = False) -> None:
     from creamtea.human.preview import preview as make_preview  # scipy.stats takes a second
 
     with opened_database() as database:
-        found = make_preview(database, name)
+        plan = make_preview(database, name)
     if json_output:
-        values = dataclasses.asdict(found)
-        values["drawn"] = None if found.drawn is None else found.drawn.model_dump()
+        values = dataclasses.asdict(plan)
+        values["drawn"] = None if plan.drawn is None else plan.drawn.model_dump()
         typer.echo(as_json(values))
         return
-    for line in _in_words(found):
+    for line in _in_words(plan):
         typer.echo(line)
 
 
-def _in_words(found: Preview) -> list[str]:
-    kinds = ", ".join(f"{count} {kind}" for kind, count in found.kinds.items())
-    lines = [f"campaign {found.campaign} ({found.protocol}, {found.state})", f"items       {kinds}"]
-    if found.drawn is not None:
-        drawn = found.drawn
+def _in_words(plan: Preview) -> list[str]:
+    kinds = ", ".join(f"{count} {kind}" for kind, count in plan.kinds.items())
+    lines = [
+        f"campaign {plan.campaign} ({plan.protocol}, {plan.state})",
+        f"items       {kinds}",
+    ]
+    if plan.drawn is not None:
+        drawn = plan.drawn
         lines.append(
             f"drawn       {drawn.chosen:,} of {drawn.population:,} segments; the test set has "
             f"{drawn.segments:,}, the systems differ on {drawn.differing:,}"
         )
     lines += [
-        f"ratings     {found.ratings:,} ({found.ratings_per_item} an item), "
-        f"{found.minutes_per_item:g} minutes each",
-        f"hours       {found.rater_hours:.1f} in all; {found.hours_per_rater:.1f} each "
-        f"for {plural(found.raters, 'rater')}",
-        f"power       {found.power:.0%} to find a difference of {found.delta:g} points between a system and "
-        f"the baseline (two-sided paired t-test at 5 %, {found.units:,.0f} segments' worth)",
-        f"            {found.no_difference:.0%} to show that no difference is larger, where there is none",
-        "            " + _reach(found),
-        f"            assuming that differences vary by {found.deviation:.3g} points (standard deviation), "
-        + (f"as in {found.deviation_from}" if found.deviation_from else "the usual without earlier ratings"),
+        f"ratings     {plan.ratings:,} ({plan.ratings_per_item} per item), "
+        f"{plan.minutes_per_item:g} minutes each",
+        f"hours       {plan.rater_hours:.1f} in all; {plan.hours_per_rater:.1f} each "
+        f"for {plural(plan.raters, 'rater')}",
+        f"power       {plan.power:.0%} to find a difference of {plan.delta:g} points between a system and "
+        f"the baseline (two-sided paired t-test at 5 %, {plan.units:,.0f} segments' worth)",
+        f"            {plan.no_difference:.0%} to show that no difference is larger, where there is none",
+        "            " + _reach(plan),
+        f"            assuming that differences vary by {plan.deviation:.3g} points (standard deviation), "
+        + (f"as in {plan.deviation_from}" if plan.deviation_from else "the usual without earlier ratings"),
     ]
-    if found.comparisons > 1:
+    if plan.comparisons > 1:
         lines.append(
-            f"            for one comparison; Holm's correction for {found.comparisons} takes some of it"
+            f"            for one comparison; Holm's correction for {plan.comparisons} takes some of it"
         )
     return lines
 
 
-def _reach(found: Preview) -> str:
-    reach = "no difference" if found.detectable is None else f"{found.detectable:.3g} points"
-    needed = "over a million" if found.units_needed is None else f"{found.units_needed:,}"
-    return f"{reach} found with 80 %; {found.delta:g} points take {needed} segments"
+def _reach(plan: Preview) -> str:
+    reach = "none" if plan.detectable is None else f"{plan.detectable:.3g} points"
+    needed = "over a million" if plan.units_needed is None else f"{plan.units_needed:,}"
+    return (
+        f"smallest detectable difference (80 % power): {reach}; {plan.delta:g} points take {needed} segments"
+    )
 
 
 def launch(name: Name, json_output: AsJson = False) -> None:
@@ -106,8 +111,8 @@ def status(name: Name, json_output: AsJson = False) -> None:
         people = raters.overview(database, summary.id)
     if json_output:
         values = dataclasses.asdict(summary) | {
-            "kinds": [dataclasses.asdict(one) for one in kinds],
-            "raters": [_rater(one) for one in people],
+            "kinds": [dataclasses.asdict(kind) for kind in kinds],
+            "raters": [_rater(person) for person in people],
             "registered": registered,
             "changed": changed,
         }
@@ -151,17 +156,18 @@ def rater_line(person: raters.RaterProgress) -> str:
 def list_campaigns(json_output: AsJson = False) -> None:
     """List the campaigns and how far they are."""
     with opened_database() as database:
-        found = campaigns.summaries(database)
+        listed = campaigns.summaries(database)
     if json_output:
-        typer.echo(as_json([dataclasses.asdict(one) for one in found]))
+        typer.echo(as_json([dataclasses.asdict(campaign) for campaign in listed]))
         return
-    for one in found:
-        origin = f"study {one.study}" if one.study else "ratings made elsewhere"
+    for campaign in listed:
+        origin = f"study {campaign.study}" if campaign.study else "ratings made elsewhere"
         typer.echo(
-            f"{one.name}: {one.state}, {one.protocol}, {origin}, {one.test_set}, {len(one.systems)} systems, "
-            f"{one.ratings} of {one.wanted} item ratings, {plural(one.raters, 'rater')}"
+            f"{campaign.name}: {campaign.state}, {campaign.protocol}, {origin}, {campaign.test_set}, "
+            f"{len(campaign.systems)} systems, {campaign.ratings} of {campaign.wanted} item ratings, "
+            f"{plural(campaign.raters, 'rater')}"
         )
-    if not found:
+    if not listed:
         typer.echo("no campaigns yet; see creamtea campaign create --help")
 
 

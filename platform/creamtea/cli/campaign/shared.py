@@ -2,29 +2,65 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import json
+from collections.abc import Callable
+from dataclasses import MISSING, fields
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
 from creamtea.errors import InputError
 from creamtea.human import audit
 
+Options = TypeVar("Options")
+
 ACTOR = audit.COMMAND_LINE
-MOST_BYTES = 5_000_000  # of a file given to a command
+MAX_BYTES = 5_000_000  # of a file given to a command
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The campaign.")]
 RaterName = Annotated[str, typer.Option("--rater", metavar="PSEUDONYM", help="The rater, by a pseudonym.")]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; the log keeps it.")]
 
 
+def with_options(
+    options: type[Options],
+) -> Callable[[Callable[[str, Options], None]], Callable[..., None]]:
+    """A command of a campaign's name that takes the fields of a dataclass as its options.
+
+    typer reads a command's options from its signature: this gives it one with a parameter for each field.
+    """
+    hints = get_type_hints(options, include_extras=True)
+    parameters = [inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Name)]
+    parameters += [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(options)  # type: ignore[arg-type]  # a dataclass
+    ]
+
+    def decorate(command: Callable[[str, Options], None]) -> Callable[..., None]:
+        @functools.wraps(command)
+        def call(name: str, **values: Any) -> None:
+            command(name, options(**values))
+
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return call
+
+    return decorate
+
+
 def read_text(option: str, path: Path) -> str:
     """The text of a file given to `option`; InputError where it is none."""
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise InputError(f"{option} {path}: more than {MOST_BYTES:,} bytes")
+        if path.stat().st_size > MAX_BYTES:
+            raise InputError(f"{option} {path}: more than {MAX_BYTES:,} bytes")
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InputError(f"{option} {path}: {error.strerror or error}") from None
@@ -37,10 +73,10 @@ def read_text(option: str, path: Path) -> str:
 
 def names(option: str, listed: str) -> list[str]:
     """ "a, b" as ["a", "b"]; InputError for a list of nothing."""
-    found = [name.strip() for name in listed.split(",") if name.strip()]
-    if not found:
+    given = [name.strip() for name in listed.split(",") if name.strip()]
+    if not given:
         raise InputError(f"{option}: give names with commas between them")
-    return found
+    return given
 
 
 def as_json(value: Any) -> str:
@@ -54,5 +90,5 @@ def _moment(value: object) -> str:
     raise TypeError(f"no JSON for {type(value).__name__}")
 
 
-def plural(count: int, one: str, more: str | None = None) -> str:
-    return f"{count:,} {one if count == 1 else more or one + 's'}"
+def plural(count: int, singular: str, several: str | None = None) -> str:
+    return f"{count:,} {singular if count == 1 else several or singular + 's'}"

@@ -1,4 +1,4 @@
-"""The interface of all executors: they run attempts of steps, and know nothing of the database."""
+"""What all executors are: they run attempts of steps, and know nothing of the database."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ NOTHING = Amounts(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
-class Free:
-    """What is not taken now. `idle`: nothing runs at all, so that an exclusive step may start."""
+class Capacity:
+    """What can be started now, and what could ever be."""
 
-    amounts: Amounts
-    largest: Amounts  # the most that one step can ever have
-    idle: bool
+    free: Amounts
+    largest: Amounts  # the maximum that a single step can ever have
+    idle: bool  # nothing is running at all, so an exclusive step may start
 
     @classmethod
-    def beside(cls, total: Amounts, largest: Amounts, running: Iterable[StepTask]) -> Free:
+    def beside(cls, total: Amounts, largest: Amounts, running: Iterable[StepTask]) -> Capacity:
         resources = [task.resources for task in running]
-        if any(one.exclusive for one in resources):
+        if any(needed.exclusive for needed in resources):
             return cls(NOTHING, largest, False)
         taken = sum(map(Amounts.needed, resources), NOTHING)
         return cls(total - taken, largest, not resources)
@@ -49,36 +49,36 @@ class Free:
         """Why a step that needs this can never run here; None if it can."""
         needed = Amounts.needed(resources)
         for name in ("cpus", "gpus", "memory_gb"):
-            asked, most = getattr(needed, name), getattr(self.largest, name)
-            if asked > most:
-                return f"the step asks for {name}={asked:g}, and the largest machine here has {most:.4g}"
+            asked, available = getattr(needed, name), getattr(self.largest, name)
+            if asked > available:
+                return f"the step asks for {name}={asked:g}, but the largest machine has {available:.4g}"
         return None
 
 
 @dataclass(frozen=True)
-class Ended:
+class FinishedAttempt:
     task: StepTask
     outcome: StepOutcome
 
 
 class Executor(Protocol):
     address: str  # of the Ray cluster; empty on this machine
-    opening: str  # what is said before the first `free`, which may take seconds
+    opening: str  # what is said before the first `capacity`, which may take seconds
 
     def check(self) -> None:
         """InputError if steps cannot be run there: nothing answers at the address, or it refuses us."""
 
-    def free(self) -> Free:
-        """What is not taken; brings the executor up at the first call. InputError where that fails."""
+    def capacity(self) -> Capacity:
+        """What is free; the first call starts the executor. InputError where that fails."""
 
     def start(self, task: StepTask) -> None:
         """Begin the attempt; returns at once."""
 
-    def poll(self, timeout: float) -> list[Ended]:
-        """The attempts that have ended since the last call; waits up to `timeout` seconds for one."""
+    def poll(self, timeout: float) -> list[FinishedAttempt]:
+        """The attempts that have finished since the last call; waits up to `timeout` seconds for one."""
 
     def cancel(self, task: StepTask) -> None:
-        """Stop the attempt; `poll` no longer reports it. Nothing happens if it has ended."""
+        """Stop the attempt; `poll` no longer reports it. Nothing happens if it has finished."""
 
     def shutdown(self) -> None:
-        """Stop what still runs, and give everything back."""
+        """Stop what is still running and release all resources."""

@@ -1,7 +1,7 @@
 """Runs steps in this process, one after the other: for tests, debugging and very small studies.
 
-Each runs in a thread, so that the controller keeps renewing its lease and hears of a cancel. A thread
-cannot be killed: a cancelled step ends at its next `progress`, and nothing starts before it has.
+Each runs in a thread, so that the controller keeps renewing its lease and can cancel it. A thread
+cannot be killed: a cancelled step stops at its next `progress`, and nothing starts before that.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from creamtea.engine.executors.base import NOTHING, Amounts, Ended, Free
+from creamtea.engine.executors.base import NOTHING, Amounts, Capacity, FinishedAttempt
 from creamtea.engine.runner import execute
 from creamtea.engine.task import StepOutcome, StepTask
 
@@ -32,20 +32,20 @@ class InlineExecutor:
     opening = ""
 
     def __init__(self) -> None:
-        self._ended: queue.Queue[tuple[_Attempt, StepOutcome]] = queue.Queue()
+        self._finished: queue.Queue[tuple[_Attempt, StepOutcome]] = queue.Queue()
         self._attempt: _Attempt | None = None
 
     def check(self) -> None:
-        """This process is always there."""
+        """This process is always available."""
 
-    def free(self) -> Free:
+    def capacity(self) -> Capacity:
         memory = psutil.virtual_memory().total / (1 << 30)
         machine = Amounts(float(os.cpu_count() or 1), 0.0, memory)
         busy = self._busy()
-        return Free(NOTHING if busy else machine, machine, idle=not busy)
+        return Capacity(NOTHING if busy else machine, machine, idle=not busy)
 
     def _busy(self) -> bool:
-        """A cancelled attempt counts until its thread has ended, any other until it was polled."""
+        """A cancelled attempt counts until its thread has stopped, any other until it has been polled."""
         attempt = self._attempt
         if attempt is None or attempt.thread is None:
             return False
@@ -56,15 +56,15 @@ class InlineExecutor:
         attempt.thread = threading.Thread(target=self._run, args=(attempt,), daemon=True, name=task.node)
         attempt.thread.start()
 
-    def poll(self, timeout: float) -> list[Ended]:
+    def poll(self, timeout: float) -> list[FinishedAttempt]:
         try:
-            attempt, outcome = self._ended.get(timeout=timeout)
+            attempt, outcome = self._finished.get(timeout=timeout)
         except queue.Empty:
             return []
         if attempt.cancelled.is_set():
             return []
         self._attempt = None
-        return [Ended(attempt.task, outcome)]
+        return [FinishedAttempt(attempt.task, outcome)]
 
     def cancel(self, task: StepTask) -> None:
         if self._attempt is not None and self._attempt.task == task:
@@ -77,4 +77,4 @@ class InlineExecutor:
             attempt.thread.join(STOP_WAIT)
 
     def _run(self, attempt: _Attempt) -> None:
-        self._ended.put((attempt, execute(attempt.task, attempt.cancelled.is_set)))
+        self._finished.put((attempt, execute(attempt.task, attempt.cancelled.is_set)))

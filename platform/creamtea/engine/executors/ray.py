@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from creamtea.engine.executors.base import NOTHING, Amounts, Ended, Free
+from creamtea.engine.executors.base import NOTHING, Amounts, Capacity, FinishedAttempt
 from creamtea.engine.task import StepOutcome, StepTask
 from creamtea.errors import CreamteaError, InputError
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from ray import ObjectRef
 
 OBJECT_STORE = 80 << 20  # bytes; only small JSON values pass through it
-NODES_EVERY = 3.0  # seconds that the list of the cluster's nodes is believed
-REACH = 5.0  # seconds that an address gets to answer
+NODES_MAX_AGE = 3.0  # seconds after which the cluster's nodes are listed again
+REACH_TIMEOUT = 15.0  # seconds that an address has to answer; a busy head may need some
 
 
 class RayExecutor:
-    """`address` HOST:PORT of the head's GCS; empty: a Ray of our own that ends with us.
+    """`address` HOST:PORT of the head's GCS; empty: a Ray of our own that stops with this process.
 
-    `runtime_env` is Ray's, for what the workers need beside an installed creamtea.
+    `runtime_env` is Ray's: what the workers need in addition to an installed creamtea.
     """
 
     def __init__(self, address: str = "", runtime_env: dict[str, Any] | None = None) -> None:
@@ -38,7 +38,7 @@ class RayExecutor:
         self._runtime_env = runtime_env
         self._running: dict[ObjectRef, StepTask] = {}
         self._connected = False
-        self._lost = False  # the head is gone: every call of Ray would wait for it, and then end the process
+        self._lost = False  # the head is gone: any call to Ray would wait for it, then end the process
         self._nodes: list[Amounts] = []
         self._nodes_until = 0.0  # time.monotonic()
         self.opening = f"connecting to Ray at {address}" if address else "starting Ray on this machine"
@@ -47,15 +47,15 @@ class RayExecutor:
         if self.address:
             check_address(self.address)
 
-    def free(self) -> Free:
+    def capacity(self) -> Capacity:
         self._connect()
-        self._look()
+        self._refresh_nodes()
         largest = Amounts(
             max((node.cpus for node in self._nodes), default=0.0),
             max((node.gpus for node in self._nodes), default=0.0),
             max((node.memory_gb for node in self._nodes), default=0.0),
         )
-        return Free.beside(sum(self._nodes, NOTHING), largest, self._running.values())
+        return Capacity.beside(sum(self._nodes, NOTHING), largest, self._running.values())
 
     def start(self, task: StepTask) -> None:
         import ray
@@ -73,18 +73,18 @@ class RayExecutor:
         remote = ray.remote(run_in_worker).options(**options)
         self._running[remote.remote(task.to_json())] = task
 
-    def poll(self, timeout: float) -> list[Ended]:
+    def poll(self, timeout: float) -> list[FinishedAttempt]:
         if not self._running:
             time.sleep(timeout)
             return []
         import ray
 
-        self._look()
+        self._refresh_nodes()
         references = list(self._running)
         ready, _ = ray.wait(references, num_returns=1, timeout=timeout)
-        if ready:  # whatever else has ended meanwhile
+        if ready:  # what else has finished in the meantime
             ready, _ = ray.wait(references, num_returns=len(references), timeout=0)
-        return [Ended(self._running.pop(reference), _outcome(reference)) for reference in ready]
+        return [FinishedAttempt(self._running.pop(reference), _outcome(reference)) for reference in ready]
 
     def cancel(self, task: StepTask) -> None:
         import ray
@@ -103,8 +103,8 @@ class RayExecutor:
         ray.shutdown()
         self._connected = False
 
-    def _look(self) -> None:
-        """See which nodes there are; CreamteaError once the cluster's head is gone."""
+    def _refresh_nodes(self) -> None:
+        """List the cluster's nodes; CreamteaError once its head is gone."""
         if time.monotonic() < self._nodes_until:
             return
         try:
@@ -112,11 +112,11 @@ class RayExecutor:
         except InputError:
             self._lost = True
             raise CreamteaError(
-                f"the head of the Ray cluster at {self.address} is gone; when it is back, the same command "
-                "goes on: what is done is kept, and a training resumes from its last checkpoint"
+                f"the head of the Ray cluster at {self.address} is gone. When it is back, run the same "
+                "command again: finished steps are kept, and training resumes from its last checkpoint"
             ) from None
         self._nodes = _nodes()
-        self._nodes_until = time.monotonic() + NODES_EVERY
+        self._nodes_until = time.monotonic() + NODES_MAX_AGE
 
     def _connect(self) -> None:
         if self._connected:
@@ -166,7 +166,7 @@ def _outcome(reference: ObjectRef) -> StepOutcome:
         return StepOutcome.from_json(ray.get(reference))
     except exceptions.OutOfMemoryError:
         return StepOutcome.failure(
-            "infrastructure", "Ray stopped the step because its node ran out of memory; give it memory_gb"
+            "infrastructure", "Ray stopped the step because its node ran out of memory; set memory_gb for it"
         )
     except exceptions.RayTaskError as error:  # the task itself failed, before or after the step
         return StepOutcome.failure("deterministic", f"the worker cannot run steps: {error.cause or error}")
@@ -191,7 +191,7 @@ def _nodes() -> list[Amounts]:
 
 @contextmanager
 def _own_signals() -> Iterator[None]:
-    """Keep our handler of SIGTERM, which `ray.init` replaces."""
+    """Keep our own handler for SIGTERM, which `ray.init` replaces."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -202,13 +202,13 @@ def _own_signals() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-# ---------------------------------------------------------------- is there a cluster, and does it accept us?
+# ---------------------------------------------------------------- reaching a cluster
 
 
 def check_address(address: str) -> None:
     """InputError unless a Ray head answers at HOST:PORT within seconds and accepts our token.
 
-    `ray.init` would try for twenty seconds with a wrong token, and for minutes where nothing answers.
+    `ray.init` would keep trying for twenty seconds with a wrong token, and for minutes if nothing answers.
     """
     host, colon, port = address.rpartition(":")
     if "://" in address or not (host and colon and port.isdecimal() and 0 < int(port) < 65536):
@@ -228,28 +228,28 @@ def check_address(address: str) -> None:
         maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
         with init_grpc_channel(address) as channel:
             stub = gcs_service_pb2_grpc.NodeInfoGcsServiceStub(channel)
-            stub.GetClusterId(gcs_service_pb2.GetClusterIdRequest(), timeout=REACH)
+            stub.GetClusterId(gcs_service_pb2.GetClusterIdRequest(), timeout=REACH_TIMEOUT)
     except AuthenticationError:
         raise InputError(_refused(address)) from None
     except grpc.RpcError as error:
         if error.code() == grpc.StatusCode.UNAUTHENTICATED:
             raise InputError(_refused(address)) from None
         raise InputError(
-            f"--address {address}: no Ray head answers there ({error.code().name.lower()}); is it started "
-            "(`ray start --head`), and can this machine reach its port?"
+            f"--address {address}: no Ray head answers there ({error.code().name.lower()}). Start one with "
+            "`ray start --head`, and check that this machine can reach its port"
         ) from None
 
 
 def _refused(address: str) -> str:
-    given = "the one given is not the cluster's" if _read_token() else "none was given"
+    given = "the one given is wrong" if _read_token() else "none was given"
     return (
-        f"the Ray cluster at {address} asks for a token, and {given}: set RAY_AUTH_MODE=token and "
+        f"the Ray cluster at {address} requires a token, and {given}: set RAY_AUTH_MODE=token and "
         "RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH, a file) to the token that its head was started with"
     )
 
 
 def _read_token() -> bool:
-    """Read the token anew, where Ray does so once a process; is there one?"""
+    """Whether there is a token, read again: Ray itself reads it once per process."""
     from ray._private.authentication.authentication_token_setup import AuthenticationTokenLoader
 
     loader = AuthenticationTokenLoader.instance()

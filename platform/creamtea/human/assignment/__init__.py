@@ -16,11 +16,11 @@ from creamtea.human.assignment.model import (
 )
 from creamtea.human.assignment.orders import draw_order, groups_of
 from creamtea.human.assignment.revising import earlier, reopen
-from creamtea.human.assignment.saving import LONGEST_TEXT, save_draft, skip, submit
+from creamtea.human.assignment.saving import MAX_TEXT, save_draft, skip, submit
 
 __all__ = [
     "LEASE",
-    "LONGEST_TEXT",
+    "MAX_TEXT",
     "ConsentMissing",
     "Earlier",
     "Guidance",

@@ -7,17 +7,18 @@ from datetime import datetime, timedelta
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from creamtea.human.assignment.locking import active_rater, campaign_of, lock_campaign
+from creamtea.human.assignment.locking import active_rater, campaign_of, lock_campaign, protocol_of
 from creamtea.human.assignment.model import LEASE, Work, as_work
 from creamtea.human.assignment.orders import draw_order, groups_of
 from creamtea.human.assignment.places import (
     Outlook,
     keeps_place,
-    look,
+    load_outlook,
     places_taken,
     takes_place,
 )
 from creamtea.store.database import Database
+from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import Assignment, Campaign, Item, Rater
 
 
@@ -37,7 +38,7 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
         now = database.now(session)
         campaign = campaign_of(session, rater_id)
         active_rater(session, campaign, rater_id)
-        outlook = look(session, campaign, rater_id, now)
+        outlook = load_outlook(session, campaign, rater_id, now)
         held = _held(session, campaign, rater_id, now)
         if held is not None and held[0].lease_until > now + lease / 2:
             return _work(campaign, *held, outlook)
@@ -47,7 +48,7 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
         now = database.now(session)
         held = _held(session, campaign, rater_id, now) or _draw(session, campaign, rater, outlook, now)
         if held is None and outlook.shortlist:  # the whole shortlist went to others meanwhile
-            outlook = look(session, campaign, rater_id, now)
+            outlook = load_outlook(session, campaign, rater_id, now)
             held = _draw(session, campaign, rater, outlook, now)
         if held is None:
             return None
@@ -127,9 +128,9 @@ def _choose(
 
 
 def _work(campaign: Campaign, assignment: Assignment, item: Item, outlook: Outlook) -> Work:
-    tutorial = item.kind == "tutorial"
+    tutorial = item.kind == ItemKind.TUTORIAL
     done = outlook.done(tutorial=tutorial)
-    known = any(one.assignment_id == assignment.id for one in outlook.past)
+    known = any(past.assignment_id == assignment.id for past in outlook.past)
     to_come = len(outlook.tutorial) if tutorial else outlook.at_most
     left = to_come + known  # what was just drawn is among those to come
     return as_work(
@@ -137,6 +138,7 @@ def _work(campaign: Campaign, assignment: Assignment, item: Item, outlook: Outlo
         item,
         assignment.order,
         assignment_id=assignment.id,
+        protocol=protocol_of(campaign),
         draft=assignment.draft or {},
         revision=1,
         done=done,

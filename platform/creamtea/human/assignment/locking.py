@@ -10,7 +10,9 @@ from __future__ import annotations
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from creamtea.errors import InputError
 from creamtea.human.assignment.model import ConsentMissing, RatingRefused
+from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.store.tables import Assignment, Campaign, Item, Rater
 
 _STATES = {
@@ -32,10 +34,18 @@ def campaign_of(session: Session, rater_id: int) -> Campaign:
 def _campaign_of(session: Session, rater_id: int, *, lock: bool) -> Campaign:
     own = select(Rater.campaign_id).where(Rater.id == rater_id).scalar_subquery()
     wanted = select(Campaign).where(Campaign.id == own)
-    found = session.scalar(wanted.with_for_update(key_share=True) if lock else wanted)
-    if found is None:
+    campaign = session.scalar(wanted.with_for_update(key_share=True) if lock else wanted)
+    if campaign is None:
         raise RatingRefused("this rater is not known any more; ask for a new link")
-    return found
+    return campaign
+
+
+def protocol_of(campaign: Campaign) -> Protocol:
+    """RatingRefused where the plug-in with the campaign's protocol is missing."""
+    try:
+        return find_protocol(campaign.protocol)
+    except InputError:
+        raise RatingRefused("this evaluation cannot be shown at the moment; tell the organiser") from None
 
 
 def check_takes_part(campaign: Campaign, rater: Rater) -> None:
@@ -59,11 +69,11 @@ def active_rater(session: Session, campaign: Campaign, rater_id: int) -> Rater:
 
 def own(session: Session, rater_id: int, assignment_id: int) -> tuple[Assignment, Item]:
     """The rater's own assignment and its item; RatingRefused for any other."""
-    found = session.execute(
+    row = session.execute(
         select(Assignment, Item)
         .join(Item, Item.id == Assignment.item_id)
         .where(Assignment.id == assignment_id, Assignment.rater_id == rater_id)
     ).one_or_none()
-    if found is None:
+    if row is None:
         raise RatingRefused("this item is not yours to rate")
-    return found[0], found[1]
+    return row[0], row[1]

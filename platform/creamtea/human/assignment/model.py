@@ -7,6 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 from creamtea.errors import CreamteaError
+from creamtea.human.protocols import Protocol
+from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import Campaign, Item
 
 LEASE = timedelta(hours=2)
@@ -27,18 +29,19 @@ class ConsentMissing(RatingRefused):
 class Work:
     """An item as its rater sees it.
 
-    `outputs` are the distinct texts in the order drawn for this rater; `draft` has a step or None for
-    each. `done` and `total` count items of the campaign, controls among them, or while `tutorial` is true
-    those of the tutorial. `total` is what this rater may get at most: what others rate meanwhile leaves it.
+    `outputs` are the distinct texts in the order drawn for this rater; `draft` has an answer for each, as
+    the protocol's widget gives it, or None. `done` and `total` count items of the campaign, controls among
+    them, or while `tutorial` is true those of the tutorial. `total` is what this rater may get at most: what
+    others rate meanwhile leaves it.
     """
 
     assignment_id: int
-    protocol: str
+    protocol: Protocol
     tutorial: bool
     source: str
     context: list[str]  # source segments before this one, oldest first
     outputs: list[str]
-    draft: list[int | None]
+    draft: list[Any]
     comment: str
     revision: int  # the one that a submit will store
     done: int
@@ -59,7 +62,7 @@ class Guidance:
 
 @dataclass(frozen=True)
 class Submitted:
-    """What is stored for an assignment's revision: a step for each system by its position."""
+    """What is stored for an assignment's revision: the score of each system by its position, in steps."""
 
     assignment_id: int
     revision: int
@@ -89,21 +92,22 @@ def as_work(
     order: list[list[int]],
     *,
     assignment_id: int,
+    protocol: Protocol,
     draft: dict[str, Any],
     revision: int,
     done: int,
     total: int,
     seconds_left: int | None,
 ) -> Work:
-    """`draft` holds "steps" and "comment", or is empty."""
+    """`draft` holds "answers" and "comment", or is empty."""
     return Work(
         assignment_id=assignment_id,
-        protocol=campaign.protocol,
-        tutorial=item.kind == "tutorial",
+        protocol=protocol,
+        tutorial=item.kind == ItemKind.TUTORIAL,
         source=item.source,
         context=list(item.context),
         outputs=shown_outputs(item, order),
-        draft=list(draft.get("steps", [None] * len(order))),
+        draft=list(draft.get("answers", [None] * len(order))),
         comment=draft.get("comment", ""),
         revision=revision,
         done=done,

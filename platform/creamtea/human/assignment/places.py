@@ -19,10 +19,9 @@ from sqlalchemy import ColumnElement, and_, case, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from creamtea.human.assignment.orders import Order
+from creamtea.store.item_kinds import CONTROL_KINDS, SYSTEM_KINDS, ItemKind
 from creamtea.store.tables import Assignment, Campaign, Item, Rater
 
-SHARED = ("rated", "random")  # the kinds with k places
-CONTROLS = ("repeat", "bad-reference")
 SHORTLIST = 100  # open items looked at under the lock; more raters than this at once take the slow way
 _PACE = 20  # answers that the pace is the median of
 
@@ -33,7 +32,7 @@ class Past:
 
     assignment_id: int
     item_id: int
-    kind: str
+    kind: str  # of ItemKind
     document: str
     order: Order
     lease_until: datetime
@@ -55,14 +54,17 @@ class Outlook:
 
     def done(self, *, tutorial: bool) -> int:
         """How many items of the tutorial, or beside it, the rater has submitted."""
-        return sum(one.submitted_at is not None and (one.kind == "tutorial") == tutorial for one in self.past)
+        return sum(
+            past.submitted_at is not None and (past.kind == ItemKind.TUTORIAL) == tutorial
+            for past in self.past
+        )
 
     def seconds_left(self, items: int) -> int | None:
         """The time that `items` more take at the median of the newest answers; None without one."""
         answered = sorted(
-            (one.submitted_at, one.active_ms)
-            for one in self.past
-            if one.submitted_at is not None and one.active_ms is not None and one.kind != "tutorial"
+            (past.submitted_at, past.active_ms)
+            for past in self.past
+            if past.submitted_at is not None and past.active_ms is not None and past.kind != ItemKind.TUTORIAL
         )
         if not answered:
             return None
@@ -70,7 +72,9 @@ class Outlook:
 
     def orders(self) -> list[Order]:
         """The orders that the rater has seen, tutorial left out."""
-        return [one.order for one in self.past if one.skipped_at is None and one.kind != "tutorial"]
+        return [
+            past.order for past in self.past if past.skipped_at is None and past.kind != ItemKind.TUTORIAL
+        ]
 
 
 def takes_place(campaign: Campaign, now: datetime) -> ColumnElement[bool]:
@@ -98,14 +102,14 @@ def keeps_place(
     session: Session, campaign: Campaign, kind: str, item_id: int, rater_id: int, now: datetime
 ) -> bool:
     """Whether a rater's unfinished item is still theirs: others have left a place, or need none."""
-    if kind not in SHARED:
+    if not ItemKind(kind).rates_systems:
         return True
     return places_taken(session, campaign, [item_id], now, rater_id).get(item_id, 0) < (
         campaign.ratings_per_item
     )
 
 
-def look(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> Outlook:
+def load_outlook(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> Outlook:
     """What lies before a rater. It reads every item of the campaign, so call it without the lock."""
     past = _past(session, rater_id)
     shortlist, open_items, their_controls = _open_items(session, campaign, rater_id, past, now)
@@ -113,7 +117,7 @@ def look(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> 
     had = select(Assignment.item_id).where(Assignment.rater_id == rater_id)
     tutorial = session.scalars(
         select(Item.id)
-        .where(Item.campaign_id == campaign.id, Item.kind == "tutorial", Item.id.not_in(had))
+        .where(Item.campaign_id == campaign.id, Item.kind == ItemKind.TUTORIAL, Item.id.not_in(had))
         .order_by(Item.position)
     )
     return Outlook(
@@ -163,7 +167,7 @@ def _open_items(
     control = aliased(Item)
     controls = (
         select(control.original_id, func.count().label("count"))
-        .where(control.campaign_id == campaign.id, control.kind.in_(CONTROLS))
+        .where(control.campaign_id == campaign.id, control.kind.in_(CONTROL_KINDS))
         .group_by(control.original_id)
         .subquery()
     )
@@ -179,7 +183,7 @@ def _open_items(
         .outerjoin(controls, controls.c.original_id == Item.id)
         .where(
             Item.campaign_id == campaign.id,
-            Item.kind.in_(SHARED),
+            Item.kind.in_(SYSTEM_KINDS),
             Item.id.not_in(mine),
             func.coalesce(taken.c.count, 0) < campaign.ratings_per_item,
         )
@@ -201,9 +205,9 @@ def _controls(
     after as many answers of the rater's own, so that it comes no sooner where others rate items between.
     """
     submitted = sorted(
-        (one.submitted_at, one.item_id)
-        for one in past
-        if one.submitted_at is not None and one.kind != "tutorial"
+        (assignment.submitted_at, assignment.item_id)
+        for assignment in past
+        if assignment.submitted_at is not None and assignment.kind != ItemKind.TUTORIAL
     )
     answers_since = {item_id: len(submitted) - 1 - rank for rank, (_, item_id) in enumerate(submitted)}
     original, held = aliased(Item), aliased(Assignment)
@@ -216,7 +220,7 @@ def _controls(
             held.rater_id == rater_id,
             held.skipped_at.is_(None),
             Item.campaign_id == campaign.id,
-            Item.kind.in_(CONTROLS),
+            Item.kind.in_(CONTROL_KINDS),
             Item.id.not_in(had),
         )
         .order_by(Item.position)

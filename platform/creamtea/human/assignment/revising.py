@@ -6,11 +6,12 @@ from typing import Any
 
 from sqlalchemy import func, select
 
-from creamtea.human.assignment.locking import active_rater, campaign_of, own
+from creamtea.human.assignment.locking import active_rater, campaign_of, own, protocol_of
 from creamtea.human.assignment.model import Earlier, RatingRefused, Work, as_work
-from creamtea.human.assignment.places import look
-from creamtea.human.assignment.saving import newest_revision, stored_steps
+from creamtea.human.assignment.places import load_outlook
+from creamtea.human.assignment.saving import newest_revision, stored_answers
 from creamtea.store.database import Database
+from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import Assignment, Item, Rating
 
 
@@ -31,7 +32,7 @@ def earlier(database: Database, rater_id: int) -> list[Earlier]:
             .where(
                 Assignment.rater_id == rater_id,
                 Assignment.submitted_at.is_not(None),
-                Item.kind != "tutorial",
+                Item.kind != ItemKind.TUTORIAL,
             )
             .order_by(Assignment.submitted_at, Assignment.id)
         )
@@ -42,7 +43,7 @@ def earlier(database: Database, rater_id: int) -> list[Earlier]:
 
 
 def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
-    """A submitted item again, to revise it: `draft` has the stored steps, or what was drafted since.
+    """A submitted item again, to revise it: `draft` has the stored answers, or what was drafted since.
 
     RatingRefused for an item that is not submitted or not this rater's, and where campaign or rater take
     no part any more.
@@ -51,18 +52,18 @@ def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
         campaign = campaign_of(session, rater_id)
         active_rater(session, campaign, rater_id)
         assignment, item = own(session, rater_id, assignment_id)
-        stored = stored_steps(session, assignment)
+        stored = stored_answers(session, assignment)
         if assignment.submitted_at is None or not stored:
             raise RatingRefused("this item is not saved yet")
         revision = newest_revision(stored)
         draft: dict[str, Any] = {
-            "steps": [stored[revision][group[0]] for group in assignment.order],
+            "answers": [stored[revision][group[0]].answer for group in assignment.order],
             "comment": assignment.comment,
         }
         if assignment.draft is not None and assignment.draft.get("revision") == revision + 1:
             draft = assignment.draft
-        outlook = look(session, campaign, rater_id, database.now(session))
-    tutorial = item.kind == "tutorial"
+        outlook = load_outlook(session, campaign, rater_id, database.now(session))
+    tutorial = item.kind == ItemKind.TUTORIAL
     done = outlook.done(tutorial=tutorial)
     left = len(outlook.tutorial) if tutorial else outlook.at_most
     return as_work(
@@ -70,6 +71,7 @@ def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
         item,
         assignment.order,
         assignment_id=assignment.id,
+        protocol=protocol_of(campaign),
         draft=draft,
         revision=revision + 1,
         done=done,

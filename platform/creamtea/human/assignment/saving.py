@@ -4,31 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from creamtea.human.assignment.locking import active_rater, lock_campaign, own
-from creamtea.human.assignment.model import LEASE, Guidance, RatingRefused, Submitted
+from creamtea.human.assignment.locking import active_rater, lock_campaign, own, protocol_of
+from creamtea.human.assignment.model import LEASE, Guidance, RatingRefused, Submitted, shown_outputs
 from creamtea.human.assignment.places import keeps_place
-from creamtea.human.scale import SAME, SCALES
+from creamtea.human.protocols import Protocol, ScoredAnswer
+from creamtea.human.storable import check_size, check_text
 from creamtea.store.database import Database
+from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import Assignment, Item, Rating
 
-LONGEST_TEXT = 2000  # characters of a comment or of a reason
-_LONGEST_MS = 2**31 - 1  # what the column holds, 24 days
+MAX_TEXT = 2000  # characters of a comment or of a reason
+_MAX_MS = 2**31 - 1  # what the column holds, 24 days
 
 
 def save_draft(
     database: Database,
     rater_id: int,
     assignment_id: int,
-    steps: Sequence[int | None],
+    answers: Sequence[Any],
     comment: str = "",
     revision: int = 1,
 ) -> None:
-    """Keep what the rater has chosen so far (None: not yet) and renew the lease.
+    """Keep the answers that the rater has begun (None: not yet) and renew the lease.
 
     `revision` is the one being prepared: a draft that arrives after its revision was submitted is refused,
     as is one for an item that is skipped or not this rater's.
@@ -38,11 +41,11 @@ def save_draft(
         assignment, item = own(session, rater_id, assignment_id)
         active_rater(session, campaign, rater_id)
         _check_not_skipped(assignment)
-        if revision != newest_revision(stored_steps(session, assignment)) + 1:
+        if revision != newest_revision(stored_answers(session, assignment)) + 1:
             raise RatingRefused("this item is saved already")
-        check_scores(steps, len(assignment.order), campaign.protocol, draft=True)
+        check_draft(protocol_of(campaign), answers, shown_outputs(item, assignment.order))
         _check_text(comment, "comment")
-        assignment.draft = {"steps": list(steps), "comment": comment, "revision": revision}
+        assignment.draft = {"answers": list(answers), "comment": comment, "revision": revision}
         now = database.now(session)
         if assignment.submitted_at is None and keeps_place(
             session, campaign, item.kind, item.id, rater_id, now
@@ -54,31 +57,31 @@ def submit(
     database: Database,
     rater_id: int,
     assignment_id: int,
-    steps: Sequence[int | None],
+    answers: Sequence[Any],
     revision: int = 1,
     comment: str = "",
     active_ms: int | None = None,
 ) -> Submitted:
-    """Store one score for each system, once: `steps` has one step for each shown output.
+    """Store one answer for each system, once: `answers` has one for each shown output.
 
-    Submitting a stored revision again stores nothing and returns what is stored, whatever the new scores
+    Submitting a stored revision again stores nothing and returns what is stored, whatever the new answers
     are, so a double click or a repeated request does no harm. The next revision adds rows and keeps the
     old ones; the comment is the newest revision's. `active_ms`, the milliseconds that the rater was on the
     item, is stored with the first revision, at most the time since the item was given out. Raises
-    RatingRefused for an item that is skipped or not this rater's, for missing or impossible scores, where
+    RatingRefused for an item that is skipped or not this rater's, for missing or impossible answers, where
     the lease ran out and the item's places went to others, and where campaign or rater take no part.
     """
     with database.transaction() as session:
         campaign = lock_campaign(session, rater_id)
         assignment, item = own(session, rater_id, assignment_id)
-        stored = stored_steps(session, assignment)
+        stored = stored_answers(session, assignment)
         if revision in stored:
             return _submitted(assignment, item, revision, stored[revision])
         active_rater(session, campaign, rater_id)
         _check_not_skipped(assignment)
         if revision != newest_revision(stored) + 1:
             raise RatingRefused(f"revision {revision} does not follow {newest_revision(stored)}")
-        scores = check_scores(steps, len(assignment.order), campaign.protocol)
+        scored = read_answers(protocol_of(campaign), answers, shown_outputs(item, assignment.order))
         _check_text(comment, "comment")
         now = database.now(session)
         if assignment.submitted_at is None:
@@ -87,9 +90,9 @@ def submit(
             assignment.submitted_at = now
             assignment.active_ms = _bounded(active_ms, now - assignment.created_at)
         assignment.comment = comment
-        _insert_ratings(session, assignment, scores, revision, now)
+        _insert_ratings(session, assignment, scored, revision, now)
         session.flush()
-        return _submitted(assignment, item, revision, stored_steps(session, assignment)[revision])
+        return _submitted(assignment, item, revision, stored_answers(session, assignment)[revision])
 
 
 def skip(database: Database, rater_id: int, assignment_id: int, reason: str) -> None:
@@ -106,8 +109,8 @@ def skip(database: Database, rater_id: int, assignment_id: int, reason: str) -> 
             return
         if assignment.submitted_at is not None:
             raise RatingRefused("this item is saved already; change its scores instead")
-        if item.kind == "tutorial":
-            raise RatingRefused("an example cannot be skipped: give it any scores to go on")
+        if item.kind == ItemKind.TUTORIAL:
+            raise RatingRefused("an example cannot be skipped: give any answer to go on")
         if not reason.strip():
             raise RatingRefused("say why you skip this item")
         _check_text(reason, "reason")
@@ -115,39 +118,47 @@ def skip(database: Database, rater_id: int, assignment_id: int, reason: str) -> 
         assignment.skip_reason = reason.strip()
 
 
-def stored_steps(session: Session, assignment: Assignment) -> dict[int, dict[int, int]]:
-    """Stored scores: revision → system's position → step."""
-    revisions: dict[int, dict[int, int]] = {}
+def stored_answers(session: Session, assignment: Assignment) -> dict[int, dict[int, ScoredAnswer]]:
+    """Stored answers: revision → system's position → answer."""
+    revisions: dict[int, dict[int, ScoredAnswer]] = {}
     rows = session.execute(
-        select(Rating.revision, Rating.system, Rating.step).where(Rating.assignment_id == assignment.id)
+        select(Rating.revision, Rating.system, Rating.step, Rating.payload).where(
+            Rating.assignment_id == assignment.id
+        )
     )
-    for revision, system, step in rows:
-        revisions.setdefault(revision, {})[system] = step
+    for revision, system, step, payload in rows:
+        revisions.setdefault(revision, {})[system] = ScoredAnswer(step, payload)
     return revisions
 
 
-def newest_revision(stored: dict[int, dict[int, int]]) -> int:
+def newest_revision(stored: dict[int, dict[int, ScoredAnswer]]) -> int:
     return max(stored, default=0)
 
 
-def check_scores(steps: Sequence[int | None], shown: int, protocol: str, *, draft: bool = False) -> list[int]:
-    """The chosen steps; RatingRefused unless they are possible and, but for a draft, complete.
-
-    A preference is one judgement of both outputs: 2 and 0, 1 and 1, or 0 and 2.
-    """
-    if len(steps) != shown:
-        raise RatingRefused(f"{len(steps)} scores for {shown} outputs")
-    chosen = [step for step in steps if step is not None]
-    if len(chosen) < shown and not draft:
+def read_answers(protocol: Protocol, answers: Sequence[Any], outputs: Sequence[str]) -> list[ScoredAnswer]:
+    """The answers as they are stored; RatingRefused for missing ones and for those that cannot be."""
+    if len(answers) != len(outputs):
+        raise RatingRefused(f"{len(answers)} scores for {len(outputs)} outputs")
+    if any(answer is None for answer in answers):
         raise RatingRefused("an output has no score yet")
-    for step in chosen:
-        try:
-            SCALES[protocol].check(step)
-        except ValueError as error:
-            raise RatingRefused(str(error)) from None
-    if protocol == "preference" and len(chosen) == shown and sum(chosen) != SAME * shown:
-        raise RatingRefused("a preference says left, same or right: 2 and 0, 1 and 1, or 0 and 2")
-    return chosen
+    try:
+        check_size(list(answers))
+        return protocol.read(answers, outputs)
+    except ValueError as error:
+        raise RatingRefused(str(error)) from None
+
+
+def check_draft(protocol: Protocol, answers: Sequence[Any], outputs: Sequence[str]) -> None:
+    """RatingRefused for answers that no rater can have begun; None stands for one that is missing."""
+    if len(answers) != len(outputs):
+        raise RatingRefused(f"{len(answers)} scores for {len(outputs)} outputs")
+    try:
+        check_size(list(answers))
+        for answer, output in zip(answers, outputs, strict=True):
+            if answer is not None:
+                protocol.check_draft(answer, output)
+    except ValueError as error:
+        raise RatingRefused(str(error)) from None
 
 
 def _check_not_skipped(assignment: Assignment) -> None:
@@ -157,11 +168,13 @@ def _check_not_skipped(assignment: Assignment) -> None:
 
 def _check_text(text: str, what: str) -> None:
     if not isinstance(text, str):
-        raise RatingRefused(f"the {what} is no text")
-    if len(text) > LONGEST_TEXT:
-        raise RatingRefused(f"the {what} has {len(text)} characters; {LONGEST_TEXT} are the most")
-    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise RatingRefused(f"the {what} holds a character that cannot be stored")
+        raise RatingRefused(f"the {what} is not text")
+    if len(text) > MAX_TEXT:
+        raise RatingRefused(f"the {what} has {len(text)} characters; at most {MAX_TEXT} are allowed")
+    try:
+        check_text(text)
+    except ValueError:
+        raise RatingRefused(f"the {what} holds a character that cannot be stored") from None
 
 
 def _bounded(active_ms: int | None, elapsed: timedelta) -> int | None:
@@ -170,11 +183,11 @@ def _bounded(active_ms: int | None, elapsed: timedelta) -> int | None:
         return None
     if type(active_ms) is not int or active_ms < 0:
         raise RatingRefused(f"a time is a whole number of milliseconds, not {active_ms!r}")
-    return min(active_ms, max(elapsed // timedelta(milliseconds=1), 0), _LONGEST_MS)
+    return min(active_ms, max(elapsed // timedelta(milliseconds=1), 0), _MAX_MS)
 
 
 def _insert_ratings(
-    session: Session, assignment: Assignment, steps: Sequence[int], revision: int, now: datetime
+    session: Session, assignment: Assignment, scored: Sequence[ScoredAnswer], revision: int, now: datetime
 ) -> None:
     """The unique key (assignment, system, revision) decides; a row that is there stays as it is."""
     rows = [
@@ -182,10 +195,11 @@ def _insert_ratings(
             "assignment_id": assignment.id,
             "system": system,
             "revision": revision,
-            "step": step,
+            "step": answer.step,
+            "payload": answer.payload,
             "created_at": now,
         }
-        for group, step in zip(assignment.order, steps, strict=True)
+        for group, answer in zip(assignment.order, scored, strict=True)
         for system in group
     ]
     dialect = session.get_bind().dialect.name
@@ -193,7 +207,10 @@ def _insert_ratings(
     session.execute(insert(Rating).values(rows).on_conflict_do_nothing())
 
 
-def _submitted(assignment: Assignment, item: Item, revision: int, steps: dict[int, int]) -> Submitted:
+def _submitted(
+    assignment: Assignment, item: Item, revision: int, stored: dict[int, ScoredAnswer]
+) -> Submitted:
+    steps = {system: answer.step for system, answer in stored.items()}
     return Submitted(assignment.id, revision, steps, _guidance(assignment, item, steps))
 
 

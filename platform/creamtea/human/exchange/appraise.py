@@ -32,10 +32,17 @@ from typing import TypeVar
 from creamtea.errors import InputError
 from creamtea.human.exchange import columns
 from creamtea.human.exchange.files import csv_records
-from creamtea.human.scale import HUNDRED
+from creamtea.human.protocols.da import Da
+from creamtea.store.item_kinds import ItemKind
 
 REFERENCE = "reference"
-KINDS = {"TGT": "rated", "REF": "rated", "BAD": "bad-reference", "CHK": "repeat", "REP": "repeat"}
+KINDS = {
+    "TGT": ItemKind.RATED,
+    "REF": ItemKind.RATED,
+    "BAD": ItemKind.BAD_REFERENCE,
+    "CHK": ItemKind.REPEAT,
+    "REP": ItemKind.REPEAT,
+}
 MTURK_TYPES = {"SYSTEM": "TGT", "BAD_REF": "BAD", "REPEAT": "REP", "REF": "REF"}
 MTURK_HEADER = "HITId"
 APPRAISE = ("user", "system", "segment", "type", "source language", "target language", "score")
@@ -70,7 +77,7 @@ class Rated:
     line: int
     rater: str
     system: str
-    kind: str
+    kind: ItemKind
     segment: int
     document: str
     step: int
@@ -96,7 +103,7 @@ class AppraiseFile:
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        return sorted({(one.source_language, one.target_language) for one in self.ratings})
+        return sorted({(rating.source_language, rating.target_language) for rating in self.ratings})
 
 
 def read_appraise(path: Path) -> AppraiseFile:
@@ -152,10 +159,8 @@ class _Reading:
         try:
             return parse(self.cells[name])
         except ValueError:
-            found = self.cells[name]
-            raise InputError(
-                f"{self.place}, field {name}: found {found[:60]!r}; allowed: {allowed}"
-            ) from None
+            cell = self.cells[name]
+            raise InputError(f"{self.place}, field {name}: found {cell[:60]!r}; allowed: {allowed}") from None
 
     def rated(self, line: int) -> Rated:
         mturk = "HIT" in self.cells
@@ -173,7 +178,7 @@ class _Reading:
             document=self.field("document", columns.TEXT.from_json, "text")
             if "document" in self.cells
             else "",
-            step=self.field("score", HUNDRED.step_of, scale),
+            step=self.field("score", Da.scale.step_of, scale),
             source_language=self.field("source language", columns.NAME.from_json, name),
             target_language=self.field("target language", columns.NAME.from_json, name),
             start=None if mturk else self.field("start", _moment, moment),
@@ -209,7 +214,7 @@ def _moment(cell: str) -> datetime:
 def occurrences(ratings: tuple[Rated, ...]) -> Iterator[tuple[Rated, int]]:
     """Each score with how many times its rater had rated that output (of that kind) before."""
     seen: dict[tuple[str, ...], int] = defaultdict(int)
-    for one in ratings:
-        key = (one.rater, one.kind, one.document, str(one.segment), one.system)
-        yield one, seen[key]
+    for rating in ratings:
+        key = (rating.rater, rating.kind, rating.document, str(rating.segment), rating.system)
+        yield rating, seen[key]
         seen[key] += 1

@@ -10,14 +10,13 @@ from pathlib import Path
 
 from creamtea.errors import InputError
 from creamtea.human.exchange.appraise import AppraiseFile, Rated, occurrences
-from creamtea.human.exchange.content import Answer, Content, Person, Score, Shown
+from creamtea.human.exchange.content import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
 from creamtea.human.exchange.files import read_text
-
-PROTOCOLS = ("da", "da-sqm")
-CONTROLS = ("bad-reference", "repeat")
+from creamtea.human.protocols import all_protocols, find_protocol
+from creamtea.store.item_kinds import ItemKind
 
 # kind, document, segment, system, and the number of the opinion (0: the first of a rater)
-Key = tuple[str, str, int, str, int]
+Key = tuple[ItemKind, str, int, str, int]
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class AppraiseOptions:
     """What the file does not say. Texts are files with one line a segment of the test set."""
 
     name: str
-    protocol: str  # da or da-sqm: Appraise's files do not tell them apart
+    protocol: str  # one that `reads_appraise`: the files do not tell them apart
     test_set: str
     pair: tuple[str, str] | None = None  # languages; needed where the file has several pairs
     sources: Path | None = None
@@ -40,17 +39,19 @@ def appraise_campaign(file: AppraiseFile, options: AppraiseOptions, now: datetim
     Segments keep their numbers; where these are counted within documents (one number in two documents), the
     segments are numbered anew, document after document. Raises InputError for options that do not fit.
     """
-    if options.protocol not in PROTOCOLS:
-        raise InputError(f"--protocol {options.protocol}: Appraise's scores are of {' or '.join(PROTOCOLS)}")
+    if not find_protocol(options.protocol).reads_appraise:
+        raise InputError(
+            f"--protocol {options.protocol}: Appraise's scores are of {' or '.join(appraise_protocols())}"
+        )
     ratings = _of_pair(file, options.pair)
-    systems = tuple(sorted({one.system for one in ratings}))
+    systems = tuple(sorted({rating.system for rating in ratings}))
     texts = _Texts(options, systems)
     numbers = _segment_numbers(ratings, texts)
-    keyed = [(one, _key(one, opinion)) for one, opinion in occurrences(ratings)]
+    keyed = [(rating, _key(rating, opinion)) for rating, opinion in occurrences(ratings)]
     positions = _positions([key for _, key in keyed])
-    starts = [one.start for one in ratings if one.start is not None]
-    first, last = min(starts, default=now), max((one.end for one in ratings if one.end), default=now)
-    people = dict.fromkeys(one.rater for one in ratings)
+    starts = [rating.start for rating in ratings if rating.start is not None]
+    first, last = min(starts, default=now), max((rating.end for rating in ratings if rating.end), default=now)
+    people = dict.fromkeys(rating.rater for rating in ratings)
     rated_by: dict[Key, int] = defaultdict(int)
     for _, key in keyed:
         rated_by[key] += 1
@@ -71,40 +72,46 @@ def appraise_campaign(file: AppraiseFile, options: AppraiseOptions, now: datetim
         created_at=first,
         launched_at=first,
         closed_at=last,
-        raters=tuple(Person(rater, first) for rater in people),
+        raters=tuple(RaterContent(rater, first) for rater in people),
         items=tuple(_item(key, positions, numbers, texts) for key in positions),
-        answers=tuple(_answer(one, positions[key], now) for one, key in keyed),
+        answers=tuple(_answer(rating, positions[key], now) for rating, key in keyed),
     )
+
+
+def appraise_protocols() -> list[str]:
+    return [protocol.name for protocol in all_protocols() if protocol.reads_appraise]
 
 
 def _of_pair(file: AppraiseFile, pair: tuple[str, str] | None) -> tuple[Rated, ...]:
     pairs = file.pairs
-    known = ", ".join("-".join(one) for one in pairs)
+    known = ", ".join("-".join(pair) for pair in pairs)
     if pair is None and len(pairs) > 1:
         raise InputError(
             f"{file.name}: scores of several language pairs ({known}); choose one with --source-language and "
             "--target-language"
         )
     wanted = pair or pairs[0]
-    found = tuple(one for one in file.ratings if (one.source_language, one.target_language) == wanted)
-    if not found:
+    ratings = tuple(
+        rating for rating in file.ratings if (rating.source_language, rating.target_language) == wanted
+    )
+    if not ratings:
         raise InputError(f"{file.name}: no scores of {'-'.join(wanted)}; it has {known}")
-    return found
+    return ratings
 
 
-def _key(one: Rated, opinion: int) -> Key:
-    return (one.kind, one.document, one.segment, one.system, opinion)
+def _key(rating: Rated, opinion: int) -> Key:
+    return (rating.kind, rating.document, rating.segment, rating.system, opinion)
 
 
 def _original(key: Key) -> Key:
-    return ("rated", *key[1:4], 0)
+    return (ItemKind.RATED, *key[1:4], 0)
 
 
 def _positions(keys: list[Key]) -> dict[Key, int]:
     """Items in their order of appearance. The original of a control is an item, rated in the file or not."""
     wanted: dict[Key, None] = {}
     for key in keys:
-        if key[0] in CONTROLS:
+        if key[0].is_control:
             wanted.setdefault(_original(key))
         wanted.setdefault(key)
     return {key: position for position, key in enumerate(wanted)}
@@ -112,7 +119,7 @@ def _positions(keys: list[Key]) -> dict[Key, int]:
 
 def _segment_numbers(ratings: tuple[Rated, ...], texts: _Texts) -> dict[tuple[str, int], int]:
     """(document, segment) → number in the test set."""
-    places = dict.fromkeys((one.document, one.segment) for one in ratings)
+    places = dict.fromkeys((rating.document, rating.segment) for rating in ratings)
     if texts.documents is not None:
         return {place: texts.line(*place) for place in places}
     if len({segment for _, segment in places}) == len(places):
@@ -122,10 +129,12 @@ def _segment_numbers(ratings: tuple[Rated, ...], texts: _Texts) -> dict[tuple[st
     return {place: number for number, place in enumerate(ordered)}
 
 
-def _item(key: Key, positions: dict[Key, int], numbers: dict[tuple[str, int], int], texts: _Texts) -> Shown:
+def _item(
+    key: Key, positions: dict[Key, int], numbers: dict[tuple[str, int], int], texts: _Texts
+) -> ItemContent:
     kind, document, segment, system, _ = key
-    bad = kind == "bad-reference"
-    return Shown(
+    bad = kind is ItemKind.BAD_REFERENCE
+    return ItemContent(
         position=positions[key],
         kind=kind,
         segment=numbers[document, segment],
@@ -135,24 +144,24 @@ def _item(key: Key, positions: dict[Key, int], numbers: dict[tuple[str, int], in
         systems=(system,),
         outputs=("" if bad else texts.output(system, document, segment),),  # no file has the spoilt text
         weight=1.0,
-        original=positions[_original(key)] if kind in CONTROLS else None,
+        original=positions[_original(key)] if kind.is_control else None,
         degraded=system if bad else None,
     )
 
 
-def _answer(one: Rated, position: int, now: datetime) -> Answer:
-    end = one.end or now
-    return Answer(
+def _answer(rating: Rated, position: int, now: datetime) -> AnswerContent:
+    end = rating.end or now
+    return AnswerContent(
         item=position,
-        rater=one.rater,
-        order=((one.system,),),
-        assigned_at=one.start or now,
+        rater=rating.rater,
+        order=((rating.system,),),
+        assigned_at=rating.start or now,
         submitted_at=end,
         skipped_at=None,
         skip_reason="",
         comment="",
-        active_ms=one.active_ms,
-        scores=(Score(one.system, 1, one.step, end),),
+        active_ms=rating.active_ms,
+        scores=(ScoreContent(rating.system, 1, rating.step, end),),
     )
 
 
@@ -207,10 +216,10 @@ def _file_lines(path: Path) -> list[str]:
 
 def _document_lines(path: Path) -> dict[str, list[int]]:
     """Document → the numbers of its lines, 0 for the first."""
-    found: dict[str, list[int]] = defaultdict(list)
+    lines_of: dict[str, list[int]] = defaultdict(list)
     for number, line in enumerate(_file_lines(path)):
         words = line.split()
         if len(words) != 2:
             raise InputError(f"{path.name}, line {number + 1}: found {line[:60]!r}; allowed: DOMAIN TAB DOC")
-        found[words[1]].append(number)
-    return dict(found)
+        lines_of[words[1]].append(number)
+    return dict(lines_of)

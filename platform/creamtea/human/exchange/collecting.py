@@ -8,7 +8,7 @@ from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from creamtea.human.campaigns import find_campaign
-from creamtea.human.exchange.content import Answer, Content, Person, Score, Shown
+from creamtea.human.exchange.content import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating, StudyRow
 
@@ -50,8 +50,8 @@ def collect(database: Database, name: str) -> Content:
         )
 
 
-def _person(rater: Rater) -> Person:
-    return Person(
+def _person(rater: Rater) -> RaterContent:
+    return RaterContent(
         pseudonym=rater.pseudonym,
         created_at=rater.created_at,
         consented_at=rater.consented_at,
@@ -60,10 +60,10 @@ def _person(rater: Rater) -> Person:
     )
 
 
-def _shown(campaign: Campaign, items: list[Item]) -> list[Shown]:
+def _shown(campaign: Campaign, items: list[Item]) -> list[ItemContent]:
     positions = {item.id: item.position for item in items}
     return [
-        Shown(
+        ItemContent(
             position=item.position,
             kind=item.kind,
             segment=item.segment_index,
@@ -81,7 +81,9 @@ def _shown(campaign: Campaign, items: list[Item]) -> list[Shown]:
     ]
 
 
-def _answers(session: Session, campaign: Campaign, items: list[Item], raters: list[Rater]) -> list[Answer]:
+def _answers(
+    session: Session, campaign: Campaign, items: list[Item], raters: list[Rater]
+) -> list[AnswerContent]:
     """Answered and skipped items; what a rater is still on is nobody's answer yet."""
     positions = {item.id: item.position for item in items}
     pseudonyms = {rater.id: rater.pseudonym for rater in raters}
@@ -93,7 +95,7 @@ def _answers(session: Session, campaign: Campaign, items: list[Item], raters: li
             or_(Assignment.submitted_at.is_not(None), Assignment.skipped_at.is_not(None)),
         )
     )
-    scores: dict[int, list[Score]] = defaultdict(list)
+    scores: dict[int, list[ScoreContent]] = defaultdict(list)
     ratings = (
         select(Rating)
         .join(Assignment, Assignment.id == Rating.assignment_id)
@@ -103,10 +105,16 @@ def _answers(session: Session, campaign: Campaign, items: list[Item], raters: li
     )
     for rating in session.scalars(ratings):
         scores[rating.assignment_id].append(
-            Score(campaign.systems[rating.system], rating.revision, rating.step, rating.created_at)
+            ScoreContent(
+                campaign.systems[rating.system],
+                rating.revision,
+                rating.step,
+                rating.created_at,
+                rating.payload,
+            )
         )
     answers = [
-        Answer(
+        AnswerContent(
             item=positions[assignment.item_id],
             rater=pseudonyms[assignment.rater_id],
             order=tuple(tuple(campaign.systems[system] for system in group) for group in assignment.order),

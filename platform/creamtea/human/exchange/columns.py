@@ -8,6 +8,7 @@ as it was. JSON has no such trouble, and no apostrophes are added there.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable
@@ -16,8 +17,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from creamtea.errors import InputError
+from creamtea.human.protocols import GROUP, protocol_names
+from creamtea.human.storable import check_json, check_text
 
-LARGEST = 2**31 - 1  # of an INTEGER column
+MAX_INTEGER = 2**31 - 1  # of an INTEGER column
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _APOSTROPHE = re.compile(r"'+[=+\-@\t\r]")
 _SHOWN = 60  # characters of a wrong value in a message
@@ -34,14 +37,14 @@ class Kind:
     to_cell: Callable[[Any], str] = str
     optional: bool = False  # None is null in JSON and an empty cell in CSV
 
-    def decode(self, found: Any, place: str) -> Any:
+    def decode(self, written: Any, place: str) -> Any:
         """The value of what JSON holds. InputError with `place`, what was found and what is allowed."""
-        if found is None and self.optional:
+        if written is None and self.optional:
             return None
         try:
-            return self.from_json(found)
+            return self.from_json(written)
         except ValueError as error:
-            raise InputError(f"{place}: {_reason(error, found)}; allowed: {self.allowed}") from None
+            raise InputError(f"{place}: {_reason(error, written)}; allowed: {self.allowed}") from None
 
     def decode_cell(self, cell: str, place: str) -> Any:
         if cell == "" and self.optional:
@@ -64,8 +67,8 @@ class Kind:
         return "" if written is None else self.to_cell(written)
 
 
-def _reason(error: ValueError, found: Any) -> str:
-    shown = repr(found)
+def _reason(error: ValueError, written: Any) -> str:
+    shown = repr(written)
     shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
     return f"found {shown}{f', {error}' if str(error) else ''}"
 
@@ -76,17 +79,17 @@ def _reason(error: ValueError, found: Any) -> str:
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError
-    if "\0" in value:
-        raise ValueError("with a NUL character")
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        raise ValueError("with half of a surrogate pair") from None
-    return value
+    return check_text(value)
 
 
 def _name(value: Any) -> str:
     if not _text(value).strip():
+        raise ValueError
+    return str(value)
+
+
+def _protocol(value: Any) -> str:
+    if value not in protocol_names():
         raise ValueError
     return str(value)
 
@@ -112,7 +115,7 @@ def one_of(values: tuple[str, ...]) -> Kind:
 
 
 def _integer(value: Any) -> int:
-    if type(value) is not int or not 0 <= value <= LARGEST:
+    if type(value) is not int or not 0 <= value <= MAX_INTEGER:
         raise ValueError
     return value
 
@@ -174,38 +177,35 @@ def _moment_json(value: datetime) -> str:
 def _texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise ValueError
-    return tuple(_text(one) for one in value)
+    return tuple(_text(text) for text in value)
 
 
 def _names(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not value or len(set(map(str, value))) != len(value):
         raise ValueError
-    return tuple(_name(one) for one in value)
+    return tuple(_name(name) for name in value)
 
 
 def _document(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError
-    _storable(value)
+    check_json(value)
     return value
 
 
-def _storable(value: Any) -> None:
-    if isinstance(value, str):
-        _text(value)
-    elif isinstance(value, float) and not math.isfinite(value):
-        raise ValueError
-    elif isinstance(value, dict):
-        for key, one in value.items():
-            _text(key)
-            _storable(one)
-    elif isinstance(value, list):
-        for one in value:
-            _storable(one)
+def _document_cell(cell: str) -> Any:
+    try:
+        return json.loads(text_from_cell(cell))
+    except (ValueError, RecursionError):
+        return cell
+
+
+def _document_to_cell(value: dict[str, Any]) -> str:
+    return text_to_cell(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
 def _no_cell(cell: str) -> Any:
-    raise NotImplementedError("lists and documents are written to JSON files only")
+    raise NotImplementedError("lists are written to JSON files only")
 
 
 def optional(kind: Kind) -> Kind:
@@ -216,7 +216,13 @@ def optional(kind: Kind) -> Kind:
 
 TEXT = Kind("text without NUL", _text, text_from_cell, to_cell=text_to_cell)
 NAME = Kind("a name: text that is not blank", _name, text_from_cell, to_cell=text_to_cell)
-INTEGER = Kind(f"a whole number from 0 to {LARGEST}", _integer, _integer_cell)
+PROTOCOL = Kind(
+    f"a protocol of creamtea, or of a plug-in that is installed ({GROUP})",
+    _protocol,
+    text_from_cell,
+    to_cell=text_to_cell,
+)
+INTEGER = Kind(f"a whole number from 0 to {MAX_INTEGER}", _integer, _integer_cell)
 LONG = Kind("a whole number of 64 bits", _long, _no_cell)
 WEIGHT = Kind("a finite number, 0 or more", _weight, _weight_cell, to_cell=repr)
 FLAG = Kind("true or false", _flag, _flag_cell, to_cell=lambda value: "true" if value else "false")
@@ -225,4 +231,6 @@ MOMENT = Kind(
 )
 TEXTS = Kind("a list of texts without NUL", _texts, _no_cell, to_json=list)
 NAMES = Kind("a list of different names, at least one", _names, _no_cell, to_json=list)
-DOCUMENT = Kind("a JSON object without NUL, NaN or infinity", _document, _no_cell)
+DOCUMENT = Kind(
+    "a JSON object without NUL, NaN or infinity", _document, _document_cell, to_cell=_document_to_cell
+)

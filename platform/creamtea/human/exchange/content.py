@@ -12,7 +12,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Person:
+class RaterContent:
     """A rater by a pseudonym. With `excluded_at`, the ratings are kept and do not count."""
 
     pseudonym: str
@@ -23,11 +23,11 @@ class Person:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ItemContent:
     """An item of the campaign; the fields are those of the table `item`."""
 
     position: int
-    kind: str
+    kind: str  # of ItemKind
     segment: int
     document: str
     source: str
@@ -41,15 +41,16 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Score:
+class ScoreContent:
     system: str
     revision: int
     step: int
     at: datetime
+    payload: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnswerContent:
     """What one rater made of one item: scores in one or more revisions, or a skip."""
 
     item: int  # position
@@ -61,7 +62,7 @@ class Answer:
     skip_reason: str
     comment: str
     active_ms: int | None
-    scores: tuple[Score, ...]
+    scores: tuple[ScoreContent, ...]
 
     @property
     def last_revision(self) -> int:
@@ -87,6 +88,6 @@ class Content:
     created_at: datetime
     launched_at: datetime | None
     closed_at: datetime | None
-    raters: tuple[Person, ...] = ()
-    items: tuple[Shown, ...] = ()
-    answers: tuple[Answer, ...] = field(default=())
+    raters: tuple[RaterContent, ...] = ()
+    items: tuple[ItemContent, ...] = ()
+    answers: tuple[AnswerContent, ...] = field(default=())

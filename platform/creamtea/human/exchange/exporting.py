@@ -13,7 +13,7 @@ from creamtea.human.exchange.appraise_campaign import AppraiseOptions, appraise_
 from creamtea.human.exchange.collecting import collect
 from creamtea.human.exchange.folder import FORMATS, read_folder, write_folder
 from creamtea.human.exchange.mt_metrics_eval import write_mt_metrics_eval
-from creamtea.human.exchange.plain import Facts, read_ratings
+from creamtea.human.exchange.plain import RatingsFacts, read_ratings
 from creamtea.human.exchange.storing import Imported, store
 from creamtea.human.exchange.whole_test_set import whole_test_set
 from creamtea.store.database import Database
@@ -57,7 +57,7 @@ def import_export(database: Database, name: str, path: Path, kind: str, actor: s
     return store(database, replace(read_folder(path, kind), name=name), actor, path.name)
 
 
-def import_ratings(database: Database, facts: Facts, path: Path, kind: str, actor: str) -> Imported:
+def import_ratings(database: Database, facts: RatingsFacts, path: Path, kind: str, actor: str) -> Imported:
     """Store one file of ratings, made elsewhere or taken out of an export, all of it or nothing."""
     with database.session() as session:
         now = database.now(session)

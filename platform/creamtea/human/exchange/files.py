@@ -93,7 +93,7 @@ def read_csv(
     except StopIteration:
         raise InputError(f"{path.name}: an empty file; its first line names the columns") from None
     _check_names(f"{path.name}, line {line}", header, columns, required)
-    found = []
+    read = []
     for line, cells in records:
         if len(cells) != len(header):
             raise InputError(
@@ -101,7 +101,7 @@ def read_csv(
                 f"allowed: {len(header)}, as the first line has"
             )
         place = f"{path.name}, line {line}, column"
-        found.append(
+        read.append(
             Record(
                 path.name,
                 line,
@@ -111,7 +111,7 @@ def read_csv(
                 },
             )
         )
-    return found
+    return read
 
 
 def csv_records(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
@@ -158,17 +158,17 @@ def _decoded(
     place: str, text: str, columns: Mapping[str, Kind], required: Collection[str] | None = None
 ) -> dict[str, Any]:
     try:
-        found = json.loads(text, parse_constant=_refuse, object_pairs_hook=_once)
+        values = json.loads(text, parse_constant=_refuse, object_pairs_hook=_once)
     except RecursionError:
         raise InputError(f"{place}: not JSON: nested too deeply") from None
     except ValueError as error:
         raise InputError(f"{place}: not JSON: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         raise InputError(
             f"{place}: found no JSON object; allowed: an object with the keys {', '.join(columns)}"
         )
-    _check_names(place, list(found), columns, required)
-    return {name: columns[name].decode(value, f"{place}, column {name}") for name, value in found.items()}
+    _check_names(place, list(values), columns, required)
+    return {name: columns[name].decode(value, f"{place}, column {name}") for name, value in values.items()}
 
 
 def _refuse(constant: str) -> NoReturn:
@@ -176,22 +176,22 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    values = dict(pairs)
+    if len(values) != len(pairs):
         raise ValueError("a key is there twice")
-    return found
+    return values
 
 
 def _check_names(
-    place: str, found: list[str], columns: Mapping[str, Kind], required: Collection[str] | None
+    place: str, names: list[str], columns: Mapping[str, Kind], required: Collection[str] | None
 ) -> None:
-    for name in found:
+    for name in names:
         if name not in columns:
             raise InputError(
                 f"{place}, column {name}: found an unknown column; allowed: {', '.join(columns)}"
             )
-        if found.count(name) > 1:
+        if names.count(name) > 1:
             raise InputError(f"{place}, column {name}: found twice; allowed: each column once")
     for name in columns if required is None else required:
-        if name not in found:
+        if name not in names:
             raise InputError(f"{place}, column {name}: missing; needed: {', '.join(required or columns)}")

@@ -16,19 +16,21 @@ from creamtea.errors import InputError
 from creamtea.human.exchange import columns
 from creamtea.human.exchange.answers import answers_of, checked_items
 from creamtea.human.exchange.columns import Kind
-from creamtea.human.exchange.content import Content, Person, Shown
+from creamtea.human.exchange.content import Content, ItemContent, RaterContent
 from creamtea.human.exchange.files import csv_text, json_text, jsonl_text, read_csv, read_json, read_jsonl
 from creamtea.human.exchange.rows import COLUMNS, rows_of
-from creamtea.store.tables import CAMPAIGN_STATES, ITEM_KINDS, PROTOCOLS
+from creamtea.store.item_kinds import ItemKind
+from creamtea.store.tables import CAMPAIGN_STATES
 
-FORMAT = "creamtea campaign 1"  # raised with every change of a column
+FORMAT = "creamtea campaign 2"  # raised with every change of a column
+EARLIER_FORMATS = {"creamtea campaign 1": ("payload",)}  # the columns that each does not have
 FORMATS = ("csv", "jsonl")
 
 HEADER: dict[str, Kind] = {
     "name": columns.NAME,
     "study": columns.optional(columns.NAME),
     "test_set": columns.NAME,
-    "protocol": columns.one_of(PROTOCOLS),
+    "protocol": columns.PROTOCOL,
     "systems": columns.NAMES,
     "source_language": columns.NAME,
     "target_language": columns.NAME,
@@ -51,7 +53,7 @@ RATER: dict[str, Kind] = {
 }
 ITEM: dict[str, Kind] = {
     "position": columns.INTEGER,
-    "kind": columns.one_of(ITEM_KINDS),
+    "kind": columns.one_of(tuple(ItemKind)),
     "segment": columns.INTEGER,
     "document": columns.TEXT,
     "source": columns.TEXT,
@@ -68,11 +70,11 @@ ITEM: dict[str, Kind] = {
 def _objects(value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, list):
         raise ValueError
-    return [columns.DOCUMENT.from_json(one) for one in value]
+    return [columns.DOCUMENT.from_json(entry) for entry in value]
 
 
 SIDECAR: dict[str, Kind] = {
-    "format": columns.one_of((FORMAT,)),
+    "format": columns.one_of((FORMAT, *EARLIER_FORMATS)),
     "campaign": columns.DOCUMENT,
     "raters": Kind("a list of objects", _objects, lambda cell: cell),
     "sha256": columns.DOCUMENT,
@@ -141,37 +143,42 @@ def read_folder(path: Path, kind: str) -> Content:
         raise InputError(f"{path}: no ratings.{kind}; --format says which file of ratings to read")
     _check_digests(path, sidecar["sha256"], ("items.jsonl", ratings.name))
     content = replace(content, raters=_raters(sidecar["raters"]), items=_items(path / "items.jsonl", content))
-    records = (read_csv if kind == "csv" else read_jsonl)(ratings, COLUMNS)
-    return replace(content, answers=answers_of(records, content))
+    missing = EARLIER_FORMATS.get(sidecar["format"], ())
+    required = [column for column in COLUMNS if column not in missing]
+    records = (read_csv if kind == "csv" else read_jsonl)(ratings, COLUMNS, required)
+    without = dict.fromkeys(missing)
+    filled = [replace(record, values=without | record.values) for record in records]
+    return replace(content, answers=answers_of(filled, content))
 
 
-def _values(kinds: Mapping[str, Kind], found: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _values(kinds: Mapping[str, Kind], values: Mapping[str, Any], where: str) -> dict[str, Any]:
     place = f"campaign.json, {where}"
-    for name in found:
+    for name in values:
         if name not in kinds:
             raise InputError(f"{place}, column {name}: found an unknown column; allowed: {', '.join(kinds)}")
     for name in kinds:
-        if name not in found:
+        if name not in values:
             raise InputError(f"{place}, column {name}: missing; needed: {', '.join(kinds)}")
-    return {name: kind.decode(found[name], f"{place}, column {name}") for name, kind in kinds.items()}
+    return {name: kind.decode(values[name], f"{place}, column {name}") for name, kind in kinds.items()}
 
 
 def _check_digests(path: Path, digests: Mapping[str, Any], files: tuple[str, ...]) -> None:
     for name in files:
         try:
-            found = hashlib.sha256((path / name).read_bytes()).hexdigest()
+            digest = hashlib.sha256((path / name).read_bytes()).hexdigest()
         except OSError as error:
             raise InputError(f"{path / name}: {error.strerror or error}; an export has this file") from None
-        if found != digests.get(name):
+        if digest != digests.get(name):
             raise InputError(
                 f"{name}: its sha256 is not the one in campaign.json: the file was changed, or is another "
                 "export's; import the file of ratings alone to read changed ratings (docs/exchange.md)"
             )
 
 
-def _raters(found: list[dict[str, Any]]) -> tuple[Person, ...]:
+def _raters(entries: list[dict[str, Any]]) -> tuple[RaterContent, ...]:
     people = [
-        Person(**_values(RATER, one, f"raters, entry {number}")) for number, one in enumerate(found, start=1)
+        RaterContent(**_values(RATER, entry, f"raters, entry {number}"))
+        for number, entry in enumerate(entries, start=1)
     ]
     seen: set[str] = set()
     for number, person in enumerate(people, start=1):
@@ -184,11 +191,11 @@ def _raters(found: list[dict[str, Any]]) -> tuple[Person, ...]:
     return tuple(people)
 
 
-def _items(path: Path, content: Content) -> tuple[Shown, ...]:
-    names = [field.name for field in fields(Shown)]
+def _items(path: Path, content: Content) -> tuple[ItemContent, ...]:
+    names = [field.name for field in fields(ItemContent)]
     return checked_items(
         [
-            (record, Shown(**{name: record.values[name] for name in names}))
+            (record, ItemContent(**{name: record.values[name] for name in names}))
             for record in read_jsonl(path, ITEM)
         ],
         content.systems,

@@ -31,8 +31,8 @@ from pathlib import Path
 from creamtea.errors import InputError
 from creamtea.human.exchange.content import Content
 from creamtea.human.exchange.folder import make_empty_folder
-from creamtea.human.exchange.whole_test_set import COUNTED, WholeTestSet
-from creamtea.human.scale import SCALES
+from creamtea.human.exchange.whole_test_set import WholeTestSet, rating_items
+from creamtea.human.protocols import find_protocol
 
 NO_TEXT = "[No translation supplied]"  # what the toolkit reads as a missing text
 REFERENCES = ("ref", "refA", "refB", "refC")  # the first that is no system's name
@@ -42,7 +42,7 @@ Means = dict[tuple[int, str], Fraction]  # (line, system) → score
 
 
 @dataclass(frozen=True)
-class Unit:
+class RatedUnit:
     """What is compared: a segment, or a pair of outputs of one."""
 
     line: int
@@ -179,8 +179,8 @@ def _human_scores(
 ) -> dict[str, list[str]]:
     """Level → lines: for each system a block in the order of the test set."""
     units = _units(content, {line.index: at for at, line in enumerate(whole.lines)})
-    by_line: dict[int, list[Unit]] = defaultdict(list)
-    by_document: dict[str, list[Unit]] = defaultdict(list)
+    by_line: dict[int, list[RatedUnit]] = defaultdict(list)
+    by_document: dict[str, list[RatedUnit]] = defaultdict(list)
     for unit in units:
         by_line[unit.line].append(unit)
         by_document[documents[unit.line]].append(unit)
@@ -197,12 +197,11 @@ def _human_scores(
     return levels
 
 
-def _units(content: Content, lines: Mapping[int, int]) -> list[Unit]:
+def _units(content: Content, lines: Mapping[int, int]) -> list[RatedUnit]:
     """The means over the ratings that count. Several items of one segment are one unit (outputs shown one at
-    a time); pairs are units of their own."""
-    scale = SCALES[content.protocol]
-    pairs = content.protocol == "preference"
-    items = {item.position: item for item in content.items if item.kind in COUNTED}
+    a time); where scores are relative, items are units of their own."""
+    protocol = find_protocol(content.protocol)
+    items = {item.position: item for item in rating_items(content)}
     excluded = {person.pseudonym for person in content.raters if person.excluded_at is not None}
     values: dict[tuple[int, int], dict[str, list[Fraction]]] = defaultdict(lambda: defaultdict(list))
     weights: dict[tuple[int, int], dict[int, Fraction]] = defaultdict(dict)
@@ -210,22 +209,22 @@ def _units(content: Content, lines: Mapping[int, int]) -> list[Unit]:
         item = items.get(answer.item)
         if item is None or answer.rater in excluded:
             continue
-        unit = (lines[item.segment], item.position if pairs else 0)
+        unit = (lines[item.segment], item.position if protocol.relative else 0)
         for score in answer.scores:
             if score.revision == answer.last_revision:
-                values[unit][score.system].append(scale.value(score.step))
+                values[unit][score.system].append(protocol.scale.value(score.step))
                 weights[unit][item.position] = Fraction(item.weight)
     return [
-        Unit(
+        RatedUnit(
             line=unit[0],
             weight=sum(weights[unit].values(), Fraction(0)) / len(weights[unit]),
-            means={system: sum(found, Fraction(0)) / len(found) for system, found in systems.items()},
+            means={system: sum(scores, Fraction(0)) / len(scores) for system, scores in systems.items()},
         )
         for unit, systems in sorted(values.items())
     ]
 
 
-def _mean(units: Sequence[Unit], system: str) -> str:
+def _mean(units: Sequence[RatedUnit], system: str) -> str:
     """The weighted mean of a system as the format writes it; None where nobody rated it."""
     rated = [unit for unit in units if system in unit.means]
     total = sum((unit.weight for unit in rated), Fraction(0))

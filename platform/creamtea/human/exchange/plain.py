@@ -1,8 +1,8 @@
 """Ratings made elsewhere, as one CSV or JSON Lines file with the columns of an export (docs/exchange.md).
 
-`rater`, `segment`, `system` and one of `value` and `step` are needed; what other columns would say follows
-from these: a side-by-side campaign has an item for each segment, a DA campaign one for each segment and
-system. Segments are counted over the whole test set, not within documents.
+`rater`, `segment`, `system` and one of `value`, `step` and `payload` are needed; what other columns would say
+follows from these: a side-by-side campaign has an item for each segment, a DA campaign one for each segment
+and system. Segments are counted over the whole test set, not within documents.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any
 
 from creamtea.errors import InputError
 from creamtea.human.exchange.answers import answers_of, checked_items
-from creamtea.human.exchange.content import Content, Person, Shown
+from creamtea.human.exchange.content import Content, ItemContent, RaterContent
 from creamtea.human.exchange.files import Record, read_csv, read_jsonl
 from creamtea.human.exchange.rows import COLUMNS
-from creamtea.human.scale import SCALES
+from creamtea.human.protocols import Protocol, find_protocol, protocol_names
+from creamtea.store.item_kinds import ItemKind
 
 REQUIRED = ("rater", "segment", "system")
-SIDE_BY_SIDE = ("contrastive-da", "preference")
 CONSTANT: dict[str, Any] = {
     "excluded": False,
-    "kind": "rated",
+    "kind": ItemKind.RATED,
     "document": "",
     "weight": 1.0,
     "original": None,
@@ -33,6 +33,7 @@ CONSTANT: dict[str, Any] = {
     "output": "",
     "step": None,
     "value": None,
+    "payload": None,
     "comment": "",
     "skip_reason": "",
     "skipped_at": None,
@@ -41,7 +42,7 @@ CONSTANT: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Facts:
+class RatingsFacts:
     """What a file of ratings does not say of its campaign."""
 
     name: str
@@ -51,7 +52,7 @@ class Facts:
     target_language: str
 
 
-def read_ratings(path: Path, kind: str, facts: Facts, now: datetime) -> Content:
+def read_ratings(path: Path, kind: str, facts: RatingsFacts, now: datetime) -> Content:
     """The campaign that the ratings in a file make. Moments that the file does not give are `now`.
 
     Raises InputError with file, line, column, what was found and what is allowed.
@@ -59,13 +60,17 @@ def read_ratings(path: Path, kind: str, facts: Facts, now: datetime) -> Content:
     records = (read_csv if kind == "csv" else read_jsonl)(path, COLUMNS, REQUIRED)
     if not records:
         raise InputError(f"{path.name}: no ratings in it")
-    protocol = facts.protocol or records[0].values.get("protocol")
-    if protocol not in SCALES:
+    name = facts.protocol or records[0].values.get("protocol")
+    if name is None:
         raise InputError(
-            f"{path.name}: it does not say the protocol: give --protocol, one of {', '.join(SCALES)}"
+            f"{path.name}: it does not say the protocol: give --protocol, one of "
+            f"{', '.join(protocol_names())}"
         )
+    protocol = find_protocol(name)
     filled = [
-        replace(record, values={**CONSTANT, "campaign": facts.name, "protocol": protocol, **record.values})
+        replace(
+            record, values={**CONSTANT, "campaign": facts.name, "protocol": protocol.name, **record.values}
+        )
         for record in records
     ]
     # rows of an export keep its name; the campaign is stored under the name asked for
@@ -74,11 +79,11 @@ def read_ratings(path: Path, kind: str, facts: Facts, now: datetime) -> Content:
     _fill_scores(filled, now)
     _fill_shown(filled)
     _fill_counts(filled)
-    content = _without_answers(filled, replace(facts, name=name, protocol=protocol))
+    content = _without_answers(filled, replace(facts, name=name, protocol=protocol.name))
     return replace(content, answers=answers_of(filled, content), name=facts.name)
 
 
-def _number_items(records: list[Record], protocol: str) -> None:
+def _number_items(records: list[Record], protocol: Protocol) -> None:
     """Items in their order of appearance, where the file does not number them."""
     numbers: dict[tuple[Any, ...], int] = {}
     documents: dict[int, str] = {}
@@ -91,7 +96,7 @@ def _number_items(records: list[Record], protocol: str) -> None:
                 f"and in {document!r}; allowed: segments counted over the whole test set"
             )
         key = [values[column] for column in ("document", "segment", "kind")]
-        if protocol not in SIDE_BY_SIDE:
+        if protocol.max_outputs == 1:
             key.append(values["system"])
         values.setdefault("item", numbers.setdefault(tuple(key), len(numbers)))
 
@@ -100,7 +105,7 @@ def _fill_scores(records: list[Record], now: datetime) -> None:
     """A score without a revision is the first; a moment that is missing is the nearest one given."""
     for record in records:
         values = record.values
-        scored = values["step"] is not None or values["value"] is not None
+        scored = any(values[column] is not None for column in ("step", "value", "payload"))
         for column in ("submitted_at", "rated_at", "assigned_at", "revision"):
             values.setdefault(column, None)
         if scored:
@@ -132,17 +137,17 @@ def _fill_counts(records: list[Record]) -> None:
         values.setdefault("counts", counts)
 
 
-def _without_answers(records: list[Record], facts: Facts) -> Content:
+def _without_answers(records: list[Record], facts: RatingsFacts) -> Content:
     systems = tuple(dict.fromkeys(record.values["system"] for record in records))
     first = min(record.values["assigned_at"] for record in records)
     last = max(record.values["submitted_at"] or record.values["assigned_at"] for record in records)
-    raters: dict[str, Person] = {}
+    raters: dict[str, RaterContent] = {}
     rated_by: dict[int, set[str]] = defaultdict(set)
     for record in records:
         values = record.values
         rated_by[values["item"]].add(values["rater"])
         excluded_at = last if values["excluded"] else None
-        raters.setdefault(values["rater"], Person(values["rater"], first, excluded_at=excluded_at))
+        raters.setdefault(values["rater"], RaterContent(values["rater"], first, excluded_at=excluded_at))
     assert facts.protocol is not None
     return Content(
         name=facts.name,
@@ -166,7 +171,7 @@ def _without_answers(records: list[Record], facts: Facts) -> Content:
     )
 
 
-def _items(records: list[Record], systems: tuple[str, ...]) -> tuple[Shown, ...]:
+def _items(records: list[Record], systems: tuple[str, ...]) -> tuple[ItemContent, ...]:
     """An item as its first row describes it, with every system that any of its rows names."""
     firsts: dict[int, Record] = {}
     outputs: dict[int, dict[str, str]] = defaultdict(dict)
@@ -174,14 +179,14 @@ def _items(records: list[Record], systems: tuple[str, ...]) -> tuple[Shown, ...]
         values = record.values
         firsts.setdefault(values["item"], record)
         outputs[values["item"]].setdefault(values["system"], values["output"])
-    found = []
+    items = []
     for position, record in sorted(firsts.items()):
         values, texts = record.values, outputs[position]
         of_item = tuple(system for system in systems if system in texts)
-        found.append(
+        items.append(
             (
                 record,
-                Shown(
+                ItemContent(
                     position=position,
                     kind=values["kind"],
                     segment=values["segment"],
@@ -196,4 +201,4 @@ def _items(records: list[Record], systems: tuple[str, ...]) -> tuple[Shown, ...]
                 ),
             )
         )
-    return checked_items(found, systems)
+    return checked_items(items, systems)

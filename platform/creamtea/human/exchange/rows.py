@@ -9,12 +9,14 @@
 | source, system, output | what was rated |
 | shown | the output's place on the rater's page, 1 for the first; identical outputs share a place |
 | step, value | the score: steps above the lowest value, and as the scale writes it ("3.4") |
+| payload | an answer that is more than its score, as JSON; none where the score is the answer |
 | revision, counts | 1 for the first answer; true for the last revision of a rater who is not excluded |
 | comment, skip_reason | what the rater wrote |
 | assigned_at, submitted_at, skipped_at, rated_at | moments: item given, first answer, skipped, this score |
 | active_ms | milliseconds on the item before the first answer |
 
-A skipped item has a row for each system with `skipped_at`, and no step, value, revision and rated_at.
+A skipped item has a row for each system with `skipped_at`, and no step, value, payload, revision and
+rated_at.
 Items under a rater's hands (given, neither answered nor skipped) have no rows.
 """
 
@@ -23,16 +25,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from creamtea.human.exchange import columns
 from creamtea.human.exchange.columns import Kind
-from creamtea.human.exchange.content import Answer, Content, Shown
-from creamtea.human.scale import SCALES
-from creamtea.store.tables import ITEM_KINDS, PROTOCOLS
+from creamtea.human.exchange.content import AnswerContent, Content, ItemContent
+from creamtea.human.protocols import find_protocol
+from creamtea.store.item_kinds import ItemKind
 
 
 @dataclass(frozen=True)
-class Row:
+class RatingRow:
     campaign: str
     protocol: str
     rater: str
@@ -50,6 +53,7 @@ class Row:
     shown: int
     step: int | None
     value: str | None
+    payload: dict[str, Any] | None
     revision: int | None
     counts: bool
     comment: str
@@ -63,11 +67,11 @@ class Row:
 
 COLUMNS: dict[str, Kind] = {
     "campaign": columns.NAME,
-    "protocol": columns.one_of(PROTOCOLS),
+    "protocol": columns.PROTOCOL,
     "rater": columns.NAME,
     "excluded": columns.FLAG,
     "item": columns.INTEGER,
-    "kind": columns.one_of(ITEM_KINDS),
+    "kind": columns.one_of(tuple(ItemKind)),
     "segment": columns.INTEGER,
     "document": columns.TEXT,
     "weight": columns.WEIGHT,
@@ -79,6 +83,7 @@ COLUMNS: dict[str, Kind] = {
     "shown": columns.INTEGER,
     "step": columns.optional(columns.INTEGER),
     "value": columns.optional(columns.NAME),
+    "payload": columns.optional(columns.DOCUMENT),
     "revision": columns.optional(columns.INTEGER),
     "counts": columns.FLAG,
     "comment": columns.TEXT,
@@ -91,7 +96,7 @@ COLUMNS: dict[str, Kind] = {
 }
 
 
-def rows_of(content: Content) -> Iterator[Row]:
+def rows_of(content: Content) -> Iterator[RatingRow]:
     """The rows by item, rater, revision, place on the page and system."""
     items = {item.position: item for item in content.items}
     excluded = {person.pseudonym for person in content.raters if person.excluded_at is not None}
@@ -99,8 +104,8 @@ def rows_of(content: Content) -> Iterator[Row]:
         yield from _rows(content, items[answer.item], answer, answer.rater in excluded)
 
 
-def _rows(content: Content, item: Shown, answer: Answer, excluded: bool) -> Iterator[Row]:
-    scale = SCALES[content.protocol]
+def _rows(content: Content, item: ItemContent, answer: AnswerContent, excluded: bool) -> Iterator[RatingRow]:
+    scale = find_protocol(content.protocol).scale
     outputs = dict(zip(item.systems, item.outputs, strict=True))
     places = [(shown, system) for shown, group in enumerate(answer.order, start=1) for system in group]
     places.sort(key=lambda place: (place[0], content.systems.index(place[1])))
@@ -111,7 +116,7 @@ def _rows(content: Content, item: Shown, answer: Answer, excluded: bool) -> Iter
             score = None if revision is None else scores.get((revision, system))
             if score is None and revision is not None:
                 continue
-            yield Row(
+            yield RatingRow(
                 campaign=content.name,
                 protocol=content.protocol,
                 rater=answer.rater,
@@ -129,6 +134,7 @@ def _rows(content: Content, item: Shown, answer: Answer, excluded: bool) -> Iter
                 shown=shown,
                 step=None if score is None else score.step,
                 value=None if score is None else scale.label(score.step),
+                payload=None if score is None else score.payload,
                 revision=revision,
                 counts=score is not None and revision == answer.last_revision and not excluded,
                 comment=answer.comment,

@@ -149,6 +149,7 @@ def _answers(session: Session, content: Content, raters: dict[str, int], items: 
             "system": numbers[score.system],
             "revision": score.revision,
             "step": score.step,
+            "payload": score.payload,
             "created_at": score.at,
         }
         for assignment, answer in zip(assignments, content.answers, strict=True)

@@ -15,13 +15,12 @@ from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
 from creamtea.human.campaigns import find_campaign
-from creamtea.human.exchange.content import Content, Shown
-from creamtea.human.outputs import read_lines
+from creamtea.human.exchange.content import Content, ItemContent
+from creamtea.human.outputs import first_node, read_lines
 from creamtea.store.database import Database
-from creamtea.store.queries import Node, metrics_of, study_nodes
+from creamtea.store.item_kinds import ItemKind
+from creamtea.store.queries import metrics_of, study_nodes
 from creamtea.store.tables import SegmentScore, StudyRow
-
-COUNTED = ("rated", "random")  # kinds of items that tell of systems
 
 
 @dataclass(frozen=True)
@@ -64,23 +63,24 @@ def whole_test_set(database: Database, content: Content) -> WholeTestSet:
         study = session.get_one(StudyRow, study_id)
         lines = read_lines(session, study, content.test_set, content.systems)
         documents = _documents(content, [line.index for line in lines])
-        found = tuple(
+        test_lines = tuple(
             TestLine(line.index, document, line.source, line.reference, line.outputs)
             for line, document in zip(lines, documents, strict=True)
         )
-        _check_same(content, found)
-        metrics, left_out = _metrics(session, study, content, [line.index for line in lines])
-    return WholeTestSet(found, tuple(metrics), tuple(left_out))
+        _check_same(content, test_lines)
+        metrics, left_out = _metrics(session, study_id, content, [line.index for line in lines])
+    return WholeTestSet(test_lines, tuple(metrics), tuple(left_out))
 
 
-def _counted(content: Content) -> list[Shown]:
-    return [item for item in content.items if item.kind in COUNTED]
+def rating_items(content: Content) -> list[ItemContent]:
+    """The items whose ratings count in the statistics of systems."""
+    return [item for item in content.items if ItemKind(item.kind).rates_systems]
 
 
 def _known_lines(content: Content) -> list[TestLine]:
     sources: dict[int, str] = {}
     outputs: dict[tuple[int, str], str] = {}
-    for item in _counted(content):
+    for item in rating_items(content):
         sources.setdefault(item.segment, item.source)
         for system, output in zip(item.systems, item.outputs, strict=True):
             if outputs.setdefault((item.segment, system), output) != output:
@@ -104,7 +104,7 @@ def _known_lines(content: Content) -> list[TestLine]:
 def _documents(content: Content, indices: Sequence[int]) -> list[str]:
     """A document for each segment. Items name the documents of what is rated; segments between two of one
     document belong to it, and each other stretch is a document of its own: documents are contiguous."""
-    known = {item.segment: item.document for item in _counted(content) if item.document}
+    known = {item.segment: item.document for item in rating_items(content) if item.document}
     names = [known.get(index, "") for index in indices]
     if not any(names):
         return [content.test_set] * len(names)
@@ -122,7 +122,7 @@ def _documents(content: Content, indices: Sequence[int]) -> list[str]:
 def _check_same(content: Content, lines: Sequence[TestLine]) -> None:
     """The study may have run again since: scores of other texts must not stand beside these."""
     by_index = {line.index: line for line in lines}
-    for item in _counted(content):
+    for item in rating_items(content):
         line = by_index.get(item.segment)
         for system, output in zip(item.systems, item.outputs, strict=True):
             if line is None or line.outputs[content.systems.index(system)] != output:
@@ -134,47 +134,50 @@ def _check_same(content: Content, lines: Sequence[TestLine]) -> None:
 
 
 def _metrics(
-    session: Session, study: StudyRow, content: Content, indices: Sequence[int]
+    session: Session, study_id: int, content: Content, indices: Sequence[int]
 ) -> tuple[list[MetricScores], list[str]]:
-    nodes = study_nodes(session, study.id, "score")
+    nodes = study_nodes(session, study_id, "score")
     names = dict.fromkeys(
         str(node.labels["metric"]) for node in nodes if node.labels["test_set"] == content.test_set
     )
-    found, left_out = [], []
+    metrics, left_out = [], []
     for name in names:
-        steps = [_score_step(nodes, study, system, content.test_set, name) for system in content.systems]
-        keys = [step.key for step in steps if step is not None]
-        if len(keys) < len(steps):
+        firsts = [
+            first_node(nodes, system=system, test_set=content.test_set, metric=name)
+            for system in content.systems
+        ]
+        steps = [node for node in firsts if node is not None and node.state == "succeeded"]
+        keys = [step.key for step in steps]
+        if len(keys) < len(firsts):
             left_out.append(f"metric {name}: not every system has it")
             continue
-        kinds = [str(step.params["metric"]["kind"]) for step in steps if step is not None]
+        kinds = [str(step.params["metric"]["kind"]) for step in steps]
         values = metrics_of(session, keys)
         systems = [
-            next((one.value for one in values.get(key, []) if (one.name, one.subject) == (kind, "")), None)
+            next(
+                (
+                    metric.value
+                    for metric in values.get(key, [])
+                    if (metric.name, metric.subject) == (kind, "")
+                ),
+                None,
+            )
             for key, kind in zip(keys, kinds, strict=True)
         ]
         whole = [value for value in systems if value is not None]
         segments = [_segment_scores(session, key, indices) for key in keys]
-        has_segments = all(one is not None for one in segments)
+        has_segments = all(scores is not None for scores in segments)
         if len(whole) < len(systems):
             left_out.append(f"metric {name}: not every system has a value")
             continue
-        if not has_segments and any(one is not None for one in segments):
+        if not has_segments and any(scores is not None for scores in segments):
             left_out.append(f"metric {name}, segments: not every system has them")
-        found.append(
-            MetricScores(name, tuple(whole), tuple(one for one in segments if one) if has_segments else ())
+        metrics.append(
+            MetricScores(
+                name, tuple(whole), tuple(scores for scores in segments if scores) if has_segments else ()
+            )
         )
-    return found, left_out
-
-
-def _score_step(nodes: Sequence[Node], study: StudyRow, system: str, test_set: str, name: str) -> Node | None:
-    """The succeeded score step of the seed whose outputs are rated: the variant's first."""
-    seed = study.spec["variants"][study.spec["systems"][system]["variant"]]["seeds"][0]
-    wanted = {"system": system, "test_set": test_set, "seed": seed, "metric": name}
-    for node in nodes:
-        if node.state == "succeeded" and wanted.items() <= node.labels.items():
-            return node
-    return None
+    return metrics, left_out
 
 
 def _segment_scores(session: Session, key: str, indices: Sequence[int]) -> tuple[float, ...] | None:

@@ -5,8 +5,8 @@ judges each number against a stated bound, `report` puts them together. No check
 says "look at this", and leaving ratings out is a person's decision.
 """
 
-from creamtea.human.quality.answers import Answer, read_answers
+from creamtea.human.quality.answers import RaterAnswer, read_answers
 from creamtea.human.quality.checks import Check
 from creamtea.human.quality.report import SIGNS, RaterReport, rater_reports, reports_of
 
-__all__ = ["SIGNS", "Answer", "Check", "RaterReport", "rater_reports", "read_answers", "reports_of"]
+__all__ = ["SIGNS", "Check", "RaterAnswer", "RaterReport", "rater_reports", "read_answers", "reports_of"]

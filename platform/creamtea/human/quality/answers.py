@@ -10,17 +10,18 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import Assignment, Item, Rating
 
 # Characters of scripts without spaces. A Chinese or Japanese character is about 0.6 of a word to read:
 # 255 characters are 158 words a minute in Chinese, 357 are 193 in Japanese (IReST norms,
 # Trauzettel-Klosinski and Dietz 2012).
 _UNSPACED = re.compile(r"[぀-ヿ㐀-䶿一-鿿豈-﫿]")
-WORDS_A_CHARACTER = 0.6
+WORDS_PER_CHARACTER = 0.6
 
 
 @dataclass(frozen=True)
-class Answer:
+class RaterAnswer:
     """One item as one rater answered it last (the revision that counts).
 
     `groups` are the shown outputs in the order in which they were shown, each by the positions of the systems
@@ -29,7 +30,7 @@ class Answer:
 
     rater: int
     item: int
-    kind: str  # one of tables.ITEM_KINDS
+    kind: ItemKind
     original: int | None  # of a control: the item that it was made from
     degraded: int | None  # of a bad reference: the position of the system whose text was spoilt
     groups: tuple[tuple[int, ...], ...]
@@ -53,15 +54,15 @@ def reading_words(source: str, context: Sequence[str], outputs: Sequence[str]) -
     for text in outputs:
         most |= Counter(_pieces(text))
     read = [*(piece for text in (*context, source) for piece in _pieces(text)), *most.elements()]
-    return sum(WORDS_A_CHARACTER if _UNSPACED.fullmatch(piece) else 1.0 for piece in read)
+    return sum(WORDS_PER_CHARACTER if _UNSPACED.fullmatch(piece) else 1.0 for piece in read)
 
 
 def _pieces(text: str) -> list[str]:
     """Words, and characters of scripts that do not part words by spaces."""
-    return _UNSPACED.sub(lambda found: f" {found[0]} ", text).split()
+    return _UNSPACED.sub(lambda character: f" {character[0]} ", text).split()
 
 
-def read_answers(session: Session, campaign_id: int) -> list[Answer]:
+def read_answers(session: Session, campaign_id: int) -> list[RaterAnswer]:
     """Every submitted answer of a campaign, of excluded raters too, but those to tutorial items; in the order
     in which they were submitted."""
     steps: dict[int, dict[int, tuple[int, int]]] = {}  # assignment: system: highest revision and its step
@@ -69,7 +70,7 @@ def read_answers(session: Session, campaign_id: int) -> list[Answer]:
         select(Rating.assignment_id, Rating.system, Rating.revision, Rating.step)
         .join(Assignment, Assignment.id == Rating.assignment_id)
         .join(Item, Item.id == Assignment.item_id)
-        .where(Item.campaign_id == campaign_id, Item.kind != "tutorial")
+        .where(Item.campaign_id == campaign_id, Item.kind != ItemKind.TUTORIAL)
     ):
         stored = steps.setdefault(assignment_id, {})
         stored[system] = max(stored.get(system, (0, 0)), (revision, step))
@@ -99,10 +100,10 @@ def read_answers(session: Session, campaign_id: int) -> list[Answer]:
         item, words = items[row.item_id]
         groups = tuple(tuple(group) for group in row.order)
         answers.append(
-            Answer(
+            RaterAnswer(
                 rater=row.rater_id,
                 item=row.item_id,
-                kind=item.kind,
+                kind=ItemKind(item.kind),
                 original=item.original_id,
                 degraded=item.degraded,
                 groups=groups,

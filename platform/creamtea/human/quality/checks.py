@@ -14,24 +14,24 @@ from typing import Literal
 
 import numpy as np
 
+from creamtea.human.protocols import Protocol
 from creamtea.human.quality.measures import Measures
-from creamtea.human.scale import SCALES
 from creamtea.stats.paired import sign_flip
 
 State = Literal["ok", "flagged", "unknown"]
 
-FEWEST_BAD = 5  # pairs: with 4 even a perfect rater has p = 1/16
-FEWEST_REPEATS = 5  # outputs
-FEWEST_ITEMS = 10  # for times, equal scores and runs
-FEWEST_SHARED = 10  # outputs
+MIN_BAD = 5  # pairs: with 4 even a perfect rater has p = 1/16
+MIN_REPEATS = 5  # outputs
+MIN_ITEMS = 10  # for times, equal scores and runs
+MIN_SHARED = 10  # outputs
 
 LEVEL = 0.05
 CHANCE_SHARE = 0.85
-FASTEST = 476.0  # words a minute
+MAX_SPEED = 476.0  # words per minute
 EQUAL_SHARE, ABOVE_OTHERS = 0.5, 0.25
 RUN_BY_CHANCE = 0.001
 NARROW = 1 / 3
-LOWEST_AGREEMENT, OF_USUAL = 0.1, 0.5
+MIN_AGREEMENT, OF_USUAL = 0.1, 0.5
 SEVERE = 0.2  # of the scale's range
 
 
@@ -50,10 +50,10 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Setting:
+class Comparison:
     """What a check knows beside the rater: the protocol and the other raters who count."""
 
-    protocol: str
+    protocol: Protocol
     others: Sequence[Measures]
 
     def usual(self, of: Callable[[Measures], float | None]) -> float | None:
@@ -63,18 +63,18 @@ class Setting:
 
     @property
     def points_range(self) -> float:
-        scale = SCALES[self.protocol]
+        scale = self.protocol.scale
         return float(scale.highest - scale.lowest)
 
 
-def judge(own: Measures, setting: Setting) -> list[Check]:
+def judge(own: Measures, comparison: Comparison) -> list[Check]:
     """Every check that the protocol has, in the order in which a report shows them."""
-    checks = [bad_references(own), repeats(own, setting), speed(own)]
-    if setting.protocol in ("contrastive-da", "preference"):
-        checks.append(equal_scores(own, setting))
-    checks += [longest_run(own, setting), spread(own, setting), agreement(own, setting)]
-    if setting.protocol != "preference":
-        checks.append(severity(own, setting))
+    checks = [bad_references(own), repeats(own, comparison), speed(own)]
+    if comparison.protocol.max_outputs > 1:
+        checks.append(equal_scores(own, comparison))
+    checks += [longest_run(own, comparison), spread(own, comparison), agreement(own, comparison)]
+    if not comparison.protocol.relative:
+        checks.append(severity(own, comparison))
     return checks
 
 
@@ -85,18 +85,18 @@ def bad_references(own: Measures) -> Check:
         "whoever reads sees that a text was spoilt; somebody who scores at random passes one time in twenty"
     )
     differences = own.bad_differences
-    if (few := _few(len(differences), FEWEST_BAD, "pairs", "no controls")) is not None:
+    if (few := _few(len(differences), MIN_BAD, "pairs", "no controls")) is not None:
         return _unknown("bad-references", title, few, bound, reason, LEVEL)
-    found = sign_flip(differences)
+    flips = sign_flip(differences)
     # the sign patterns are symmetric: half of the two-sided p lies on the observed side
-    two_sided = 1.0 if found.p_value is None else found.p_value
-    p = two_sided / 2 if (found.statistic or 0.0) > 0 else 1 - two_sided / 2
+    two_sided = 1.0 if flips.p_value is None else flips.p_value
+    p = two_sided / 2 if (flips.statistic or 0.0) > 0 else 1 - two_sided / 2
     recognised = int((differences > 0).sum())
     shown = f"p = {p:.3f}; {recognised} of {len(differences)} recognised, {differences.mean():+.2f} points"
     return _judged("bad-references", title, p, LEVEL, p >= LEVEL, shown, bound, reason)
 
 
-def repeats(own: Measures, setting: Setting) -> Check:
+def repeats(own: Measures, comparison: Comparison) -> Check:
     """Mean absolute difference between an item and its repeat."""
     title = "repeat consistency"
     bound = (
@@ -104,10 +104,10 @@ def repeats(own: Measures, setting: Setting) -> Check:
     )
     reason = "a rater who does not come back to an earlier judgement is at 100 %"
     differences, chance = own.repeat_differences, own.repeat_by_chance
-    if (few := _few(len(differences), FEWEST_REPEATS, "repeated outputs", "no controls")) is not None:
+    if (few := _few(len(differences), MIN_REPEATS, "repeated outputs", "no controls")) is not None:
         return _unknown("repeats", title, few, bound, reason)
     mean = float(differences.mean())
-    usual = setting.usual(
+    usual = comparison.usual(
         lambda other: float(other.repeat_differences.mean()) if len(other.repeat_differences) else None
     )
     shown = f"{mean:.2f} points" + ("" if usual is None else f"; others {usual:.2f}")
@@ -121,27 +121,27 @@ def repeats(own: Measures, setting: Setting) -> Check:
 
 def speed(own: Measures) -> Check:
     """Median reading speed over the items with a time."""
-    title, bound = "time", f"median above {FASTEST:.0f} words a minute"
-    reason = "twice the mean speed of silent reading of English prose, 238 words a minute (Brysbaert 2019)"
+    title, bound = "time", f"median above {MAX_SPEED:.0f} words per minute"
+    reason = "twice the mean speed of silent reading of English prose, 238 words per minute (Brysbaert 2019)"
     speeds = own.words_per_minute
-    if (few := _few(len(speeds), FEWEST_ITEMS, "timed items", "no times")) is not None:
-        return _unknown("speed", title, few, bound, reason, FASTEST)
+    if (few := _few(len(speeds), MIN_ITEMS, "timed items", "no times")) is not None:
+        return _unknown("speed", title, few, bound, reason, MAX_SPEED)
     value = float(np.median(speeds))
-    above = int((speeds > FASTEST).sum())
+    above = int((speeds > MAX_SPEED).sum())
     shown = (
-        f"{np.median(own.seconds):.1f} s an item, {value:.0f} words a minute; "
+        f"{np.median(own.seconds):.1f} s per item, {value:.0f} words per minute; "
         f"{above} of {len(speeds)} items faster than the bound"
     )
-    return _judged("speed", title, value, FASTEST, value > FASTEST, shown, bound, reason)
+    return _judged("speed", title, value, MAX_SPEED, value > MAX_SPEED, shown, bound, reason)
 
 
-def equal_scores(own: Measures, setting: Setting) -> Check:
+def equal_scores(own: Measures, comparison: Comparison) -> Check:
     """The share of items whose different outputs all got the same score."""
-    usual = setting.usual(lambda other: other.equal / other.several if other.several else None)
+    usual = comparison.usual(lambda other: other.equal / other.several if other.several else None)
     threshold = max(EQUAL_SHARE, (usual or 0.0) + ABOVE_OTHERS)
     title, bound = "equal scores", f"more than {_percent(threshold)} of the items"
     reason = f"half of the items, and {ABOVE_OTHERS * 100:.0f} points of a hundred above the others"
-    if (few := _few(own.several, FEWEST_ITEMS, "items with different outputs", "no such items")) is not None:
+    if (few := _few(own.several, MIN_ITEMS, "items with different outputs", "no such items")) is not None:
         return _unknown("equal-scores", title, few, bound, reason, threshold)
     share = own.equal / own.several
     shown = f"{_percent(share)} of {own.several} items" + (
@@ -150,10 +150,10 @@ def equal_scores(own: Measures, setting: Setting) -> Check:
     return _judged("equal-scores", title, share, threshold, share > threshold, shown, bound, reason)
 
 
-def longest_run(own: Measures, setting: Setting) -> Check:
+def longest_run(own: Measures, comparison: Comparison) -> Check:
     """The longest run of items with the same scores at the same places."""
     # what a rater of the campaign gives most often, so that many honest ties are no straight line
-    commonest = min(max(setting.usual(lambda other: other.commonest) or 0.0, 0.05), 0.95)
+    commonest = min(max(comparison.usual(lambda other: other.commonest) or 0.0, 0.05), 0.95)
     by_chance = math.log(RUN_BY_CHANCE / max(own.answers, 1)) / math.log(commonest)
     threshold = max(5, math.ceil(by_chance))
     title, bound = "longest run", f"at least {threshold} items in a row with the same answer"
@@ -161,38 +161,38 @@ def longest_run(own: Measures, setting: Setting) -> Check:
         f"less likely than {RUN_BY_CHANCE:g} by chance where the commonest answer has a share "
         f"of {_percent(commonest)} (at least 5 %), as usual among the others"
     )
-    if (few := _few(own.answers, FEWEST_ITEMS, "items", "no items")) is not None:
+    if (few := _few(own.answers, MIN_ITEMS, "items", "no items")) is not None:
         return _unknown("run", title, few, bound, reason, threshold)
     run = own.longest_run
     shown = f"{run} of {own.answers} items"
     return _judged("run", title, run, threshold, run >= threshold, shown, bound, reason)
 
 
-def spread(own: Measures, setting: Setting) -> Check:
+def spread(own: Measures, comparison: Comparison) -> Check:
     """The standard deviation of the scores beside the others'."""
-    usual = setting.usual(lambda other: other.spread)
+    usual = comparison.usual(lambda other: other.spread)
     # without others: a twentieth of the scale
-    threshold = 0.05 * setting.points_range if usual is None else NARROW * usual
+    threshold = 0.05 * comparison.points_range if usual is None else NARROW * usual
     title, bound = "use of the scale", f"standard deviation below {threshold:.2f} points"
     reason = (
         "a third of what is usual among the others"
         if usual is not None
         else "a twentieth of the scale's range"
     )
-    if (few := _few(len(own.values), FEWEST_ITEMS, "scores", "no scores")) is not None:
+    if (few := _few(len(own.values), MIN_ITEMS, "scores", "no scores")) is not None:
         return _unknown("spread", title, few, bound, reason, threshold)
     value = own.spread or 0.0
     shown = f"standard deviation {value:.2f} points" + ("" if usual is None else f"; others {usual:.2f}")
     return _judged("spread", title, value, threshold, value < threshold, shown, bound, reason)
 
 
-def agreement(own: Measures, setting: Setting) -> Check:
+def agreement(own: Measures, comparison: Comparison) -> Check:
     """Correlation with the mean of the others on the same outputs."""
-    usual = setting.usual(lambda other: other.agreement)
-    threshold = max(LOWEST_AGREEMENT, OF_USUAL * (usual or 0.0))
+    usual = comparison.usual(lambda other: other.agreement)
+    threshold = max(MIN_AGREEMENT, OF_USUAL * (usual or 0.0))
     title, bound = "agreement", f"correlation with the others below {threshold:.2f}"
     reason = "half of what is usual in the campaign, and never less than 0.1"
-    few = _few(own.shared, FEWEST_SHARED, "outputs that others rated too", "nobody else rated the same items")
+    few = _few(own.shared, MIN_SHARED, "outputs that others rated too", "nobody else rated the same items")
     if few is not None or own.agreement is None:
         return _unknown("agreement", title, few or "the others always agree", bound, reason, threshold)
     value = own.agreement
@@ -201,15 +201,15 @@ def agreement(own: Measures, setting: Setting) -> Check:
     return _judged("agreement", title, value, threshold, value < threshold, shown, bound, reason)
 
 
-def severity(own: Measures, setting: Setting) -> Check:
+def severity(own: Measures, comparison: Comparison) -> Check:
     """How far the rater's mean lies from the others' on the same outputs."""
-    threshold = SEVERE * setting.points_range
+    threshold = SEVERE * comparison.points_range
     title, bound = "severity", f"more than {threshold:g} points from the others"
     reason = (
         "a fifth of the scale; severity cancels where systems are compared side by side, "
         "but so much of it means that the scale was understood in another way"
     )
-    few = _few(own.shared, FEWEST_SHARED, "outputs that others rated too", "nobody else rated the same items")
+    few = _few(own.shared, MIN_SHARED, "outputs that others rated too", "nobody else rated the same items")
     if few is not None or own.severity is None:
         return _unknown("severity", title, few or "nothing shared", bound, reason, threshold)
     value = own.severity
@@ -221,11 +221,11 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _few(found: int, needed: int, of: str, none: str) -> str | None:
+def _few(count: int, needed: int, of: str, none: str) -> str | None:
     """Why a check cannot judge; None where it can."""
-    if found == 0:
+    if count == 0:
         return none
-    return f"only {found} {of}, {needed} are needed" if found < needed else None
+    return f"only {count} {of}, {needed} are needed" if count < needed else None
 
 
 def _unknown(

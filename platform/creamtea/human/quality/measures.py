@@ -9,8 +9,9 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from creamtea.human.quality.answers import Answer
+from creamtea.human.quality.answers import RaterAnswer
 from creamtea.stats.raters import RaterAgreement, rater_agreement
+from creamtea.store.item_kinds import ItemKind
 
 Array = NDArray[np.float64]
 
@@ -40,18 +41,18 @@ class Measures:
         return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else None
 
 
-def measure(answers: Sequence[Answer], size: float, counting: set[int]) -> dict[int, Measures]:
+def measure(answers: Sequence[RaterAnswer], size: float, counting: set[int]) -> dict[int, Measures]:
     """The measures of every rater with an answer. `size`: points a step; `counting`: the raters whose scores
     the others are compared with (those who are not excluded)."""
-    by_rater: dict[int, list[Answer]] = {}
+    by_rater: dict[int, list[RaterAnswer]] = {}
     for answer in answers:
         by_rater.setdefault(answer.rater, []).append(answer)
     others = _against_others(answers, size, counting)
     return {rater: _of_one(own, size, others[rater]) for rater, own in by_rater.items()}
 
 
-def _of_one(own: list[Answer], size: float, others: RaterAgreement) -> Measures:
-    rated = [answer for answer in own if answer.kind in ("rated", "random")]
+def _of_one(own: list[RaterAnswer], size: float, others: RaterAgreement) -> Measures:
+    rated = [answer for answer in own if answer.kind.rates_systems]
     values = size * np.array([step for answer in rated for step in answer.steps], dtype=np.float64)
     timed = [answer for answer in own if answer.active_ms is not None]
     seconds = np.array([answer.active_ms or 0 for answer in timed], dtype=np.float64) / 1000
@@ -82,7 +83,7 @@ def _of_one(own: list[Answer], size: float, others: RaterAgreement) -> Measures:
     )
 
 
-def _control_differences(own: list[Answer], size: float) -> tuple[Array, Array]:
+def _control_differences(own: list[RaterAnswer], size: float) -> tuple[Array, Array]:
     """Original − bad reference and |repeat − original|, where the rater answered both."""
     by_item = {answer.item: answer for answer in own}
     bad, repeats = [], []
@@ -90,11 +91,11 @@ def _control_differences(own: list[Answer], size: float) -> tuple[Array, Array]:
         original = by_item.get(answer.original) if answer.original is not None else None
         if original is None:
             continue
-        if answer.kind == "bad-reference" and answer.degraded is not None:
+        if answer.kind is ItemKind.BAD_REFERENCE and answer.degraded is not None:
             before, after = original.step_of(answer.degraded), answer.step_of(answer.degraded)
             if before is not None and after is not None:
                 bad.append(size * (before - after))
-        elif answer.kind == "repeat":
+        elif answer.kind is ItemKind.REPEAT:
             for group, step in zip(answer.groups, answer.steps, strict=True):
                 before = original.step_of(group[0])
                 if before is not None:
@@ -109,12 +110,14 @@ def _mean_difference(values: Array) -> float:
     return float(2 * (weights * np.sort(values)).sum() / (n * (n - 1)))
 
 
-def _against_others(answers: Sequence[Answer], size: float, counting: set[int]) -> dict[int, RaterAgreement]:
+def _against_others(
+    answers: Sequence[RaterAnswer], size: float, counting: set[int]
+) -> dict[int, RaterAgreement]:
     """By rater. An output is an item's distinct text; controls are left out."""
     numbers: dict[tuple[int, int], int] = {}
     raters, outputs, steps = [], [], []
     for answer in answers:
-        if answer.kind not in ("rated", "random"):
+        if not answer.kind.rates_systems:
             continue
         for group, step in zip(answer.groups, answer.steps, strict=True):
             raters.append(answer.rater)
@@ -123,5 +126,5 @@ def _against_others(answers: Sequence[Answer], size: float, counting: set[int]) 
     points = size * np.array(steps, dtype=np.float64)
     items = [item for item, _ in numbers]
     everybody = sorted({answer.rater for answer in answers})
-    found = rater_agreement(raters, outputs, points, items, everybody, counting)
-    return {one.rater: one for one in found}
+    agreements = rater_agreement(raters, outputs, points, items, everybody, counting)
+    return {agreement.rater: agreement for agreement in agreements}

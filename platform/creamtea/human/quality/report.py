@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import select
 
-from creamtea.human.quality.answers import Answer, read_answers
-from creamtea.human.quality.checks import Check, Setting, judge
+from creamtea.human.protocols import Protocol, find_protocol
+from creamtea.human.quality.answers import RaterAnswer, read_answers
+from creamtea.human.quality.checks import Check, Comparison, judge
 from creamtea.human.quality.measures import measure
-from creamtea.human.scale import SCALES
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, Rater
 
@@ -55,18 +55,18 @@ def _in_words(sign: str) -> str:
 
 
 def rater_reports(
-    answers: Sequence[Answer], protocol: str, excluded: Collection[int] = ()
+    answers: Sequence[RaterAnswer], protocol: Protocol, excluded: Collection[int] = ()
 ) -> list[RaterReport]:
     """A report for every rater with an answer, in the order of their first ones.
 
     A rater is compared with the others who are not excluded; an excluded rater has a report too.
     """
     counting = {answer.rater for answer in answers} - set(excluded)
-    measures = measure(answers, float(SCALES[protocol].size), counting)
+    measures = measure(answers, float(protocol.scale.size), counting)
     reports = []
     for rater, own in measures.items():
-        others = [one for other, one in measures.items() if other != rater and other in counting]
-        checks = judge(own, Setting(protocol, others))
+        others = [theirs for other, theirs in measures.items() if other != rater and other in counting]
+        checks = judge(own, Comparison(protocol, others))
         reports.append(
             RaterReport(
                 rater,
@@ -74,7 +74,7 @@ def rater_reports(
                 tuple(checks),
                 signs_of(checks),
                 tuple(own.seconds.tolist()),
-                tuple((float(SCALES[protocol].lowest) + own.values).tolist()),
+                tuple((float(protocol.scale.lowest) + own.values).tolist()),
             )
         )
     return reports
@@ -90,17 +90,17 @@ def signs_of(checks: Sequence[Check]) -> tuple[str, ...]:
     by_name = {check.name: check for check in checks}
     flagged = {check.name for check in checks if check.state == "flagged"}
     agreement = by_name["agreement"]
-    found = []
+    signs = []
     if "speed" in flagged:
-        found.append(TOO_FAST)
+        signs.append(TOO_FAST)
     if flagged & {"equal-scores", "run", "spread"}:
-        found.append(STRAIGHT)
+        signs.append(STRAIGHT)
     if agreement.value is not None and agreement.threshold and agreement.value <= -agreement.threshold:
-        found.append(REVERSED)
+        signs.append(REVERSED)
     by_controls = agreement.state == "unknown" and {"bad-references", "repeats"} <= flagged
-    if not {STRAIGHT, REVERSED} & set(found) and ("agreement" in flagged or by_controls):
-        found.append(RANDOM)
-    return tuple(found)
+    if not {STRAIGHT, REVERSED} & set(signs) and ("agreement" in flagged or by_controls):
+        signs.append(RANDOM)
+    return tuple(signs)
 
 
 def reports_of(database: Database, campaign_id: int) -> list[RaterReport]:
@@ -112,4 +112,4 @@ def reports_of(database: Database, campaign_id: int) -> list[RaterReport]:
         excluded = session.scalars(
             select(Rater.id).where(Rater.campaign_id == campaign_id, Rater.excluded_at.is_not(None))
         ).all()
-        return rater_reports(read_answers(session, campaign_id), campaign.protocol, excluded)
+        return rater_reports(read_answers(session, campaign_id), find_protocol(campaign.protocol), excluded)

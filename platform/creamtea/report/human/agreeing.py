@@ -118,7 +118,7 @@ def disputes(session: Session, judged: Judged, outputs: Outputs) -> tuple[Disput
     """The outputs whose ratings lie furthest apart, with their texts. Of a pair's preferences the first: what
     one output gains the other loses."""
     rows = np.arange(len(outputs.unit))
-    if judged.preference:
+    if judged.protocol.relative:
         rows = np.unique(outputs.unit, return_index=True)[1]
     found = largest_spread(outputs.scores[rows], MOST_TEXTS)
     chosen = rows[[one.output for one in found]]

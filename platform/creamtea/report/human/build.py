@@ -69,19 +69,19 @@ def human_report(
         outputs = agreeing.by_rater(ratings, repeated_scores(session, ratings))
         tables += agreeing.agreement(of_all, outputs)
         disputes = agreeing.disputes(session, of_all, outputs)
-        if not of_all.preference:
+        if not of_all.protocol.relative:
             tables.append(agreeing.wmt_mode(of_all))
         if material is not None:
             scores = metrics.metric_scores(session, ratings, material)
             tables += metrics.metric_tables(of_all, scores)
             disagreements = metrics.disagreements(session, of_all, scores)
-    facts, scale = ratings.campaign, ratings.campaign.scale
+    facts = ratings.campaign
     return HumanReport(
         campaign=facts.name,
         study=study,
         test_set=facts.test_set,
-        protocol=facts.protocol,
-        scale=f"{scale.label(0)} to {scale.label(scale.steps - 1)} in steps of {float(scale.size):g}",
+        protocol=facts.protocol.name,
+        scale=facts.protocol.scale_range,
         points=of_all.points("people", "people"),
         state=facts.state,
         progress=_progress(ratings),
@@ -114,7 +114,9 @@ def _material(session: Session, row: StudyRow | None) -> Material | None:
 def _comparisons(of_all: Judged, pairs: list[Pair], complete: bool) -> list[HumanTable]:
     name = of_all.systems[of_all.baseline]
     tables = [
-        comparing.means(of_all, "means", "Systems", _about_ratios(of_all)),
+        comparing.means(
+            of_all, "means", "Systems", "" if of_all.protocol.relative else of_all.protocol.ratio_note
+        ),
         comparing.pair_table(
             of_all,
             pairs,
@@ -158,14 +160,6 @@ def _comparisons(of_all: Judged, pairs: list[Pair], complete: bool) -> list[Huma
 # ---------------------------------------------------------------- words
 
 
-def _about_ratios(of_all: Judged) -> str:
-    if of_all.preference:
-        return ""
-    if of_all.ratings.campaign.scale.lowest == 0:
-        return "A ratio depends on where the scale has its zero, which is a convention: read the points too."
-    return comparing.ZERO_POINT
-
-
 def _progress(ratings: Ratings) -> str:
     """As "360 of 400 item ratings (90 %) by 2 raters"."""
     raters = len(ratings.raters)
@@ -182,7 +176,7 @@ def _signature(of_all: Judged) -> str:
     return "|".join(
         [
             f"campaign:{facts.name}",
-            f"protocol:{facts.protocol}",
+            f"protocol:{facts.protocol.name}",
             f"items:{of_all.ratings.items}",
             *([f"select:{select_by}"] if select_by else []),
             f"raters:{len(of_all.ratings.raters)}",
@@ -205,8 +199,8 @@ def _notes(of_all: Judged) -> list[str]:
             "Items have weights: means, differences and their tests are weighted; the signed-rank test takes "
             "no weights and is left away."
         )
-    if of_all.preference:
-        notes.append("A preference has no Baseline = 100 %: shares are of ratings, a tie counts half.")
+    if of_all.protocol.relative:
+        notes.append(of_all.protocol.ratio_note)
     if len(ratings.raters) == 1:
         notes.append("One rater: nothing is known of how others would judge, or of how far they would agree.")
     if 1 < len(ratings.raters) < FEW_RATERS:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from creamtea.contract.columns import Column
+from creamtea.human.protocols import find_protocol
 from creamtea.report.model import SIGNIFICANT, AnalysisTable, Cell, Delta, HumanReport
 from creamtea.stats.verdict import Outcome
 
@@ -63,7 +64,7 @@ def _columns(report: HumanReport, named: bool) -> HumanColumns:
         compared = comparisons.get(system)
         cells[system] = {
             score.key: replace(mean["mean"], delta=_delta(compared) if compared else None, seeds=1),
-            percent.key: mean.get("percent", Cell("absent", "a preference has no Baseline = 100 %")),
+            percent.key: mean.get("percent", Cell("absent", find_protocol(report.protocol).ratio_note)),
             verdict.key: compared["verdict"] if compared else Cell("ok", words="baseline"),
         }
     known = any(cell[percent.key].value is not None for cell in cells.values())

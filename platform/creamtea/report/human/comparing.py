@@ -21,10 +21,6 @@ from creamtea.stats.ratio import baseline_ratio
 from creamtea.stats.verdict import Outcome, Verdict, judge
 
 ITEMS = Column("items", "items", 0)
-ZERO_POINT = (
-    "A ratio on a scale from 1 to 6 depends on its zero point: the worst score counts as 1 of 6, so that a "
-    "difference in points gives a smaller percentage than it would on 0 to 5. Read the points beside it."
-)
 
 
 def means(judged: Judged, key: str, title: str, about: str) -> HumanTable:
@@ -35,7 +31,7 @@ def means(judged: Judged, key: str, title: str, about: str) -> HumanTable:
         Column("ratings", "ratings", 0),
         judged.points(
             "mean",
-            "preferred" if judged.preference else "mean",
+            judged.protocol.mean_title,
             "mean over items of the means over raters, with its 95 % t interval over items",
             "higher",
         ),
@@ -61,7 +57,7 @@ def means(judged: Judged, key: str, title: str, about: str) -> HumanTable:
             "ratings": count(int((rated[ratings.unit] & (ratings.system == at)).sum())),
             "mean": estimate(mean),
         }
-        if not judged.preference:
+        if not judged.protocol.relative:
             cells |= _percent(judged, at)
         rows.append(AnalysisRow(system, "", cells))
     return table(key, title, about, "system", columns, rows)
@@ -155,7 +151,7 @@ def pair_table(judged: Judged, pairs: Sequence[Pair], key: str, title: str, abou
         Column("p_sign", "p, signs", 3, note="sign test of items won and lost"),
         Column("verdict", "verdict", 0),
     ]
-    sign_tests = corrected([_sign_test(judged, one) for one in pairs]) if judged.preference else []
+    sign_tests = corrected([_sign_test(judged, one) for one in pairs]) if judged.protocol.relative else []
     rows = []
     for number_of, one in enumerate(pairs):
         found = one.comparison
@@ -167,7 +163,7 @@ def pair_table(judged: Judged, pairs: Sequence[Pair], key: str, title: str, abou
         }
         if one.sign_flip is not None:
             cells["p_sign_flip"] = p_value(one.sign_flip, found.sign_flip.reason)
-        if judged.preference:
+        if judged.protocol.relative:
             cells |= _tallies(judged, one)
             cells["p_sign"] = p_value(sign_tests[number_of], "no item was won or lost")
         cells["verdict"] = verdict_cell(judged, one.verdict)
@@ -260,6 +256,6 @@ def _cluster_cells(judged: Judged, found: CrossedComparison, p: float | None) ->
         "difference": number(difference.value, difference.low, difference.high, difference.reason),
         "p_cluster": p_value(p, difference.reason),
     }
-    if not judged.preference:
+    if not judged.protocol.relative:
         cells["percent"] = number(ratio.value, ratio.low, ratio.high, ratio.reason)
     return cells

@@ -10,8 +10,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
+from creamtea.human.protocols import Protocol
 from creamtea.human.results import Array, Ratings
-from creamtea.human.settings import USUAL_DELTA
 from creamtea.report import text
 from creamtea.report.model import AnalysisRow, AnalysisTable, Cell, HumanTable
 from creamtea.stats.estimate import MeanEstimate
@@ -35,27 +35,22 @@ class Judged:
         return self.ratings.campaign.systems
 
     @property
-    def preference(self) -> bool:
-        return self.ratings.campaign.protocol == "preference"
+    def protocol(self) -> Protocol:
+        return self.ratings.campaign.protocol
 
     @property
     def others(self) -> list[int]:
         """Everything but the baseline, in the campaign's order."""
         return [at for at in range(len(self.systems)) if at != self.baseline]
 
-    @property
-    def decimals(self) -> int:
-        return self.ratings.campaign.scale.decimals + 1
-
     def points(self, key: str, title: str, note: str = "", better: str = "") -> Column:
-        """A column of points of the scale. Preferences are shown as a share: a win is all, a tie half."""
-        if self.preference:
-            return Column(key, title, 1, better, 50.0, "%", note=note)
-        return Column(key, title, self.decimals, better, note=note)
+        """A column of points of the scale, as the protocol shows them."""
+        points = self.protocol.points
+        return Column(key, title, points.decimals, better, points.factor, points.unit, note=note)
 
     def shown_delta(self) -> str:
         """δ as the columns of points show numbers."""
-        return f"{self.delta * 50:g} %" if self.preference else f"{self.delta:g}"
+        return self.protocol.points.text(self.delta)
 
 
 def judged(ratings: Ratings, study_baseline: str | None) -> Judged:
@@ -64,7 +59,7 @@ def judged(ratings: Ratings, study_baseline: str | None) -> Judged:
     campaign = ratings.campaign
     named = campaign.settings.get("baseline") or study_baseline
     baseline = campaign.systems.index(named) if named in campaign.systems else 0
-    delta = campaign.settings.get("delta") or USUAL_DELTA[campaign.protocol]
+    delta = campaign.settings.get("delta") or campaign.protocol.usual_delta
     return Judged(ratings, ratings.matrix(), ratings.weight, baseline, float(delta))
 
 

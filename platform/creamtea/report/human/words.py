@@ -5,15 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from creamtea import languages
+from creamtea.human.protocols import find_protocol
 from creamtea.report import text
 from creamtea.report.model import Disagreement, Dispute, HumanReport
-
-PROTOCOLS = {
-    "contrastive-da": "contrastive direct assessment",
-    "da": "direct assessment",
-    "da-sqm": "direct assessment with labelled points (DA+SQM)",
-    "preference": "pairwise preference",
-}
 
 
 @dataclass(frozen=True)
@@ -37,7 +31,7 @@ class Texts:
 def about(report: HumanReport) -> list[str]:
     """Protocol and scale, progress, test set."""
     return [
-        f"{PROTOCOLS[report.protocol]}, {report.scale}",
+        f"{find_protocol(report.protocol).title}, {report.scale}",
         f"{report.state}: {report.progress}",
         f"{report.test_set}, {languages.pair(report.source_language, report.target_language)}",
     ]

@@ -19,8 +19,9 @@ class PlannedStep:
     inputs: dict[str, list[str]]  # role: keys of steps
     resources: StepResources
     exclusive: bool  # starts only when nothing else runs, and nothing starts beside it
-    plugins: dict[str, str]  # distributions that its methods come from, with their versions
     locations: dict[str, str]  # a user's path as in the parameters -> where it is on this machine
+    # distributions that its methods come from, with their versions
+    plugins: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from creamtea.human.scale import SCALES
+from creamtea.human.protocols import find_protocol
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating
 
@@ -114,7 +114,7 @@ class Rated:
         open_lease: bool = False,
     ) -> None:
         """A step for each place of `order`, in each revision; none for a skipped or an open item."""
-        scale = SCALES[self.protocol]
+        scale = find_protocol(self.protocol).scale
         with self.database.transaction() as session:
             given = self.later()
             assignment = Assignment(

@@ -1,6 +1,6 @@
 """The organiser's pages: campaigns, their raters and their logs.
 
-Which page is shown stands in the address: `?campaigns`, `?campaigns=new`, `?campaigns=import`,
+The address names the page: `?campaigns`, `?campaigns=new`, `?campaigns=import`,
 `?campaign=ID`, with `&view=raters`, `&view=raters&rater=ID` or `&view=log`. Every page and every callback
 asks for its right (`creamtea.human.rights`).
 """
@@ -17,8 +17,8 @@ from creamtea_webapp.pages.organise import campaign, importing, listing, log, ne
 from creamtea_webapp.pages.organise.shared import missing
 
 
-def wanted(who: Identity) -> bool:
-    """Whether the address asks for one of these pages; to the organiser of one campaign there is no other."""
+def is_asked_for(who: Identity) -> bool:
+    """Whether the address asks for one of these pages. Organisers of a single campaign have no others."""
     asked = "campaign" in st.query_params or "campaigns" in st.query_params
     return asked or rights.standing(who) == rights.ONE_CAMPAIGN
 
@@ -32,7 +32,7 @@ def page() -> None:
     if who is not None and asked is None and rights.standing(who) == rights.ONE_CAMPAIGN:
         asked = who.campaign_id
     if asked is not None:
-        _of_campaign(asked)
+        _campaign_page(asked)
     elif "campaign" in st.query_params:
         missing()
     else:
@@ -40,7 +40,7 @@ def page() -> None:
         pages.get(st.query_params.get("campaigns", ""), listing.page)()
 
 
-def _of_campaign(campaign_id: int) -> None:
+def _campaign_page(campaign_id: int) -> None:
     view, rater_id = st.query_params.get("view"), _number("rater")
     if view == "raters" and rater_id is not None:
         rater.page(campaign_id, rater_id)
@@ -53,5 +53,5 @@ def _of_campaign(campaign_id: int) -> None:
 
 
 def _number(parameter: str) -> int | None:
-    written = st.query_params.get(parameter, "")
-    return int(written) if written.isdecimal() and written.isascii() and len(written) < 10 else None
+    text = st.query_params.get(parameter, "")
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 10 else None

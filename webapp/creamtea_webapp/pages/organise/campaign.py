@@ -14,13 +14,15 @@ from creamtea.human import campaigns, launching, progress, raters, rights
 from creamtea.human.access import Identity
 from creamtea.human.campaigns import CampaignSummary
 from creamtea.human.exchange.exporting import EXPORTS, export_campaign
-from creamtea.human.preview import Preview, preview
+from creamtea.human.preview import preview
 from creamtea.human.raters import RaterProgress
 from creamtea.store.database import Database
+from creamtea.store.item_kinds import ItemKind
 from creamtea_webapp import session
-from creamtea_webapp.markup import escape, moment
-from creamtea_webapp.pages.organise.shared import act, find, head, table
+from creamtea_webapp.markup import moment, note, show
+from creamtea_webapp.pages.organise.shared import act, find, head, rater_link, show_table
 
+TEMPLATE = "organise/campaign.html"
 EVERY = 10  # seconds between two looks at the progress
 EXPORT = "organise-export"
 
@@ -43,19 +45,13 @@ def page(campaign_id: int) -> None:
 
 
 def _draft(who: Identity, campaign: CampaignSummary) -> None:
-    found = preview(session.database(), campaign.name)
     st.subheader("Before the launch", anchor=False)
-    listed = "".join(f"<dt>{term}</dt><dd>{words}</dd>" for term, words in in_words(found))
-    st.html(f'<div class="ct"><dl class="list">{listed}</dl></div>')
+    show(TEMPLATE, "preview", plan=preview(session.database(), campaign.name))
     if rights.may(who, rights.CREATE_CAMPAIGN):
-        st.html(
-            f'<p class="ct facts"><a href="/?campaigns=new&amp;from={campaign.id}" target="_self">'
-            "Change the draft</a></p>"
-        )
-    st.html(
-        '<p class="ct note">The launch opens the campaign to its raters and fixes systems, items, '
-        "settings and "
-        "the planned analysis for good. Raters and their links can be added before or after it.</p>"
+        show(TEMPLATE, "change_draft", campaign=campaign)
+    note(
+        "The launch opens the campaign to its raters. From then on, systems, items, settings and the planned "
+        "analysis cannot be changed. Raters and their links can be added before or after it."
     )
     launch = partial(_launch, campaign.name)
     st.button(
@@ -68,65 +64,7 @@ def _draft(who: Identity, campaign: CampaignSummary) -> None:
 
 def _launch(name: str, database: Database, actor: str) -> str:
     registered = launching.launch(database, name, actor)
-    return f"The campaign is launched, and registered as {registered['digest'][:16]}."
-
-
-def in_words(found: Preview) -> list[tuple[str, str]]:
-    """What a preview says, as terms and HTML."""
-    kinds = ", ".join(f"{count:,} {escape(kind)}" for kind, count in found.kinds.items())
-    lines = [("items", kinds)]
-    if found.drawn is not None:
-        drawn = found.drawn
-        lines.append(
-            (
-                "drawn",
-                f"{drawn.chosen:,} of {drawn.population:,} segments; the test set has "
-                f"{drawn.segments:,}, the "
-                f"systems differ on {drawn.differing:,}",
-            )
-        )
-    needed = "over a million" if found.units_needed is None else f"{found.units_needed:,}"
-    reach = "none" if found.detectable is None else f"{found.detectable:.3g} points"
-    source = (
-        f"as measured in {escape(found.deviation_from)}"
-        if found.deviation_from
-        else "the usual one, without earlier ratings"
-    )
-    lines += [
-        (
-            "ratings",
-            f"{found.ratings:,}, by {found.ratings_per_item} rater{'s' * (found.ratings_per_item != 1)} "
-            "an item",
-        ),
-        ("minutes an item", f"{found.minutes_per_item:g}"),
-        (
-            "rater hours",
-            f"<strong>{found.rater_hours:.1f}</strong> in all; {found.hours_per_rater:.1f} each for "
-            f"{found.raters} rater{'s' * (found.raters != 1)}",
-        ),
-        (
-            "power",
-            f"<strong>{found.power:.0%}</strong> to find a difference of {found.delta:g} points from the "
-            f"baseline (two-sided paired t-test at 5 %, worth {found.units:,.0f} segments)"
-            + (
-                f"; for one comparison, Holm's correction for {found.comparisons} takes some of it"
-                if found.comparisons > 1
-                else ""
-            ),
-        ),
-        (
-            "equivalence",
-            f"{found.no_difference:.0%} to show that no difference is larger than {found.delta:g} "
-            "points, where "
-            "there is none",
-        ),
-        ("found with 80 %", f"{reach}; {found.delta:g} points take {needed} segments"),
-        (
-            "assumed spread",
-            f"differences vary by {found.deviation:.3g} points (standard deviation), {source}",
-        ),
-    ]
-    return lines
+    return f"The campaign has been launched and registered as {registered['digest'][:16]}."
 
 
 # ---------------------------------------------------------------- progress
@@ -141,80 +79,60 @@ def _progress(campaign: CampaignSummary) -> None:
         kinds = progress.by_kind(reading, campaigns.find_campaign(reading, campaign.name))
         now = database.now(reading)
     people = raters.overview(database, campaign.id)
-    rated = [one for one in kinds if one.kind != "tutorial"]
-    done, wanted = sum(one.submitted for one in rated), sum(one.wanted for one in rated)
+    rated = [kind for kind in kinds if kind.kind != ItemKind.TUTORIAL]
+    done, wanted = sum(kind.submitted for kind in rated), sum(kind.wanted for kind in rated)
     st.subheader("Progress", anchor=False)
-    st.html(
-        f'<div class="ct"><p class="facts"><span><span class="bar large"><i style="width:'
-        f'{min(100, 100 * done / wanted) if wanted else 0:.1f}%"></i></span></span>'
-        f"<strong>{done:,} of {wanted:,} item ratings</strong><span>as of {now:%H:%M:%S} UTC</span></p></div>"
-    )
-    st.html(
-        table(
-            ["items", "number", "ratings", "wanted", "complete"],
-            [
-                [
-                    escape(one.kind),
-                    f"{one.items:,}",
-                    f"{one.submitted:,}",
-                    f"{one.wanted:,}",
-                    "" if one.kind == "tutorial" else f"{one.complete:,}",
-                ]
-                for one in kinds
-            ],
-        )
-    )
+    show(TEMPLATE, "progress", done=done, wanted=wanted, now=now)
+    rows = [
+        [
+            kind.kind,
+            f"{kind.items:,}",
+            f"{kind.submitted:,}",
+            f"{kind.wanted:,}",
+            "" if kind.kind == ItemKind.TUTORIAL else f"{kind.complete:,}",
+        ]
+        for kind in kinds
+    ]
+    show_table(["items", "number", "ratings", "wanted", "complete"], rows, stacked=False)
     if people:
-        heads = ["rater", "submitted", "skipped", "tutorial", "last save", "state"]
-        rows = [_person(campaign.id, one) for one in people]
-        st.html(table(heads, rows, words=[0, 5]))
+        heads = ["rater", "submitted", "skipped", "tutorial", "last saved", "state"]
+        show_table(heads, [_rater_row(campaign.id, rater) for rater in people], words=[0, 5])
     else:
-        st.html(
-            f'<p class="ct note">No raters yet: <a href="/?campaign={campaign.id}&amp;view=raters" '
-            'target="_self">add the first</a>.</p>'
-        )
+        show(TEMPLATE, "no_raters", campaign=campaign)
 
 
-def _person(campaign_id: int, one: RaterProgress) -> list[str]:
-    address = f"/?campaign={campaign_id}&amp;view=raters&amp;rater={one.id}"
+def _rater_row(campaign_id: int, rater: RaterProgress) -> list[str]:
     return [
-        f'<a href="{address}" target="_self">{escape(one.pseudonym)}</a>',
-        f"{one.submitted:,}",
-        f"{one.skipped:,}",
-        f"{one.tutorial:,}",
-        moment(one.last_submit) if one.last_submit else "",
-        standing(one),
+        rater_link(campaign_id, rater),
+        f"{rater.submitted:,}",
+        f"{rater.skipped:,}",
+        f"{rater.tutorial:,}",
+        moment(rater.last_submit) if rater.last_submit else "",
+        standing(rater),
     ]
 
 
-def standing(one: RaterProgress) -> str:
+def standing(rater: RaterProgress) -> str:
     """What became of a rater, in a word."""
-    if one.forgotten_at is not None:
-        return "identity deleted" + (", excluded" if one.excluded_at else "")
-    if one.excluded_at is not None:
+    if rater.forgotten_at is not None:
+        return "identity deleted" + (", excluded" if rater.excluded_at else "")
+    if rater.excluded_at is not None:
         return "excluded"
-    return "takes part" if one.consented_at is not None else "not begun"
+    return "taking part" if rater.consented_at is not None else "not started"
 
 
 def _registration(campaign: CampaignSummary) -> None:
     with session.database().session() as reading:
         row = campaigns.find_campaign(reading, campaign.name)
         registered, changed = row.registered, launching.changes(reading, row)
-    if registered is None:
-        return
-    state = (
-        f"<strong>changed since: {escape(', '.join(changed))}</strong>" if changed else "unchanged since then"
-    )
-    st.html(
-        f'<p class="ct note">Registered at the launch as <code>{escape(registered["digest"][:16])}</code>, '
-        f"{state}.</p>"
-    )
+    if registered is not None:
+        show(TEMPLATE, "registration", digest=registered["digest"], changed=changed)
 
 
 def _closing(campaign: CampaignSummary) -> None:
     with st.popover("Close the campaign"):
-        st.html('<p class="ct note">Nobody can rate any more, for good. What is saved stays.</p>')
-        st.text_input("Why", key="close-reason", placeholder="enough items")
+        note("Nobody will be able to rate any more. This cannot be undone. Saved ratings are kept.")
+        st.text_input("Reason", key="close-reason", placeholder="enough items")
         st.button(
             "Close it",
             key="close",
@@ -224,7 +142,7 @@ def _closing(campaign: CampaignSummary) -> None:
 
 def _close(name: str, database: Database, actor: str) -> str:
     launching.close(database, name, actor, str(st.session_state.get("close-reason", "")).strip())
-    return "The campaign is closed."
+    return "The campaign has been closed."
 
 
 # ---------------------------------------------------------------- export
@@ -242,10 +160,9 @@ def _export(campaign: CampaignSummary) -> None:
         name, data = st.session_state.get(EXPORT, ("", b""))
         if name.endswith(f"-{kind}.zip"):
             st.download_button("Download", data, file_name=name, mime="application/zip", key="download")
-    st.html(
-        '<p class="ct note">csv and jsonl hold every revision and all that a re-analysis needs; '
-        "mt-metrics-eval "
-        "is the layout of Google's toolkit. Raters go by their pseudonyms in all of them.</p>"
+    note(
+        "csv and jsonl contain every revision and all that a re-analysis needs. mt-metrics-eval is the "
+        "layout of Google's toolkit. All of them name raters by their pseudonyms."
     )
 
 
@@ -257,7 +174,7 @@ def _prepare(name: str, database: Database, actor: str) -> str:
         with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in done.files:
                 archive.write(path, path.relative_to(Path(folder) / "export"))
-    safe = "".join(one if one.isalnum() or one in "-_." else "_" for one in name)
+    safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)
     st.session_state[EXPORT] = (f"{safe}-{kind}.zip", packed.getvalue())
     left_out = f" Left out: {'; '.join(done.left_out)}." if done.left_out else ""
     return f"{done.ratings:,} ratings in {len(done.files)} files are ready to download.{left_out}"

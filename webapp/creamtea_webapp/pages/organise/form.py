@@ -1,7 +1,7 @@
 """The form of a campaign: every setting, with the values that it begins with.
 
-Each field has a key. What they say is read from the session at the click (`said`), not from the last drawing:
-a field that is left by pressing the button changes in the same message.
+Each field has a key. Their values are read from the session at the click (`form_values`), not from the last
+drawing: a field that is left by pressing the button changes in the same message.
 """
 
 from __future__ import annotations
@@ -12,24 +12,17 @@ from typing import Any
 
 import streamlit as st
 
-from creamtea.human.settings import MOST_SYSTEMS, SELECTIONS
-from creamtea.store.tables import PROTOCOLS
+from creamtea.human.campaigns import USUAL_PROTOCOL
+from creamtea.human.protocols import Protocol, all_protocols
+from creamtea_webapp.markup import counted
 from creamtea_webapp.pages.organise.shared import LABELS
 
-PROTOCOL_NAMES = {
-    "contrastive-da": "contrastive DA: 2 to 8 outputs at once, 1 to 6 by 0.2",
-    "da": "DA: one output, 0 to 100",
-    "da-sqm": "DA+SQM: one output, 0 to 100 with labelled points",
-    "preference": "preference: two outputs, the better one or the same",
-}
 SELECTION_NAMES = {
     "all": "all segments",
     "differing": "those on which the outputs differ",
     "stratified": "a sample in proportion to strata",
     "disagreement": "those on which metrics disagree most, and a part at random",
 }
-
-
 PAIR_NAMES = {"all": "every pair of systems", "baseline": "each system with the baseline"}
 # fields whose key is their name; of those that are drawn only with some protocols and selections too
 NAMES = (
@@ -63,32 +56,32 @@ class Start:
     study: str | None = None
     test_set: str | None = None
     systems: list[str] = field(default_factory=list)
-    protocol: str = "contrastive-da"
+    protocol: str = USUAL_PROTOCOL
     ratings: int = 1
     seed: int = 1
     instructions: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
 
 
-def draw(start: Start, study: str, spec: dict[str, Any]) -> None:
-    """The fields below the study's."""
-    protocol = _what(start, study, spec)
-    _items(start, protocol, spec)
+def draw(start: Start, study: str, spec: dict[str, Any], metrics: Sequence[str]) -> None:
+    """The fields below the study's; `metrics` are the names under which the study's scores are stored."""
+    protocol = _systems_and_protocol(start, study, spec)
+    _items(start, protocol, metrics)
     _numbers(start)
     _texts(start)
 
 
-def said(state: Any) -> dict[str, Any]:
+def form_values(state: Any) -> dict[str, Any]:
     """What the fields say, by the names of `create_campaign` and of its settings. `tutorial` and `documents`
     are uploaded files or None; fields that are not drawn are left out."""
     study, protocol = state[key("study")], state[key("protocol")]
-    found = {name: state[key(name)] for name in NAMES if key(name) in state}
+    values = {name: state[key(name)] for name in NAMES if key(name) in state}
     for name in ("systems", "test_set", "baseline"):
-        found[name] = state[key(name, study)]
-    found["select"] = state[key("select", protocol)]
+        values[name] = state[key(name, study)]
+    values["select"] = state[key("select", protocol)]
     for name in ("bad_references", "repeats"):  # below 1 a share, from 1 a number of items
-        found[name] = found[name] if found[name] < 1 else int(found[name])
-    return found
+        values[name] = values[name] if values[name] < 1 else int(values[name])
+    return values
 
 
 def key(name: str, of: str = "") -> str:
@@ -96,47 +89,47 @@ def key(name: str, of: str = "") -> str:
     return f"campaign-{name}" + (f"-{of}" if of else "")
 
 
-def _what(start: Start, study: str, spec: dict[str, Any]) -> str:
+def _systems_and_protocol(start: Start, study: str, spec: dict[str, Any]) -> Protocol:
     """Name, systems, protocol; the protocol."""
+    protocols = {protocol.name: protocol for protocol in all_protocols()}
     mine = start if start.study == study else Start(name=start.name)
     left, right = st.columns(2)
     left.text_input("Name", start.name, disabled=bool(start.name), key=key("name"))
     test_sets, every = list(spec["test_sets"]), list(spec["systems"])
-    right.selectbox("Test set", test_sets, at(test_sets, mine.test_set), key=key("test_set", study))
+    right.selectbox("Test set", test_sets, index_of(test_sets, mine.test_set), key=key("test_set", study))
     st.multiselect(
         LABELS["systems"],
         every,
-        [one for one in mine.systems if one in every] or every[:4],
-        max_selections=MOST_SYSTEMS,
+        [system for system in mine.systems if system in every] or every[:4],
+        max_selections=max(protocol.max_systems for protocol in protocols.values()),
         help="Two to eight. Raters never see their names.",
         key=key("systems", study),
     )
     left, right = st.columns([2, 1])
-    protocol = left.selectbox(
+    chosen = left.selectbox(
         LABELS["protocol"],
-        PROTOCOLS,
-        at(PROTOCOLS, start.protocol),
-        format_func=PROTOCOL_NAMES.__getitem__,
+        list(protocols),
+        index_of(list(protocols), start.protocol),
+        format_func=lambda name: protocols[name].summary,
         key=key("protocol"),
     )
     baseline = mine.settings.get("baseline") or spec["baseline"]
-    right.selectbox(LABELS["baseline"], every, at(every, baseline), key=key("baseline", study))
-    return protocol
+    right.selectbox(LABELS["baseline"], every, index_of(every, baseline), key=key("baseline", study))
+    return protocols[chosen]
 
 
-def _items(start: Start, protocol: str, spec: dict[str, Any]) -> None:
+def _items(start: Start, protocol: Protocol, metrics: Sequence[str]) -> None:
     """Which segments, and how many raters for each."""
     stored = start.settings
-    usual = "all" if protocol in ("da", "da-sqm") else "differing"
-    kinds = [one for one in SELECTIONS if (protocol, one) != ("preference", "all")]
+    kinds = list(protocol.selections)
     st.subheader("Items", anchor=False)
     left, middle, right = st.columns([2, 1, 1])
     select = left.selectbox(
         LABELS["select"],
         kinds,
-        at(kinds, stored.get("select") or usual),
+        index_of(kinds, stored.get("select") or protocol.usual_selection),
         format_func=SELECTION_NAMES.__getitem__,
-        key=key("select", protocol),
+        key=key("select", protocol.name),
     )
     middle.number_input(
         LABELS["items"], 1, 10**6, stored.get("items"), placeholder="no limit", key=key("items")
@@ -146,17 +139,16 @@ def _items(start: Start, protocol: str, spec: dict[str, Any]) -> None:
         strata = ["length", "document"]
         st.multiselect(LABELS["strata"], strata, stored.get("strata", strata[:1]), key=key("strata"))
     if select == "disagreement":
-        known = [one.get("name") or one["kind"] for one in spec["metrics"]]
-        chosen = [one for one in stored.get("metrics", []) if one in known]
-        st.multiselect(LABELS["metrics"], known, chosen, max_selections=2, key=key("metrics"))
+        chosen = [metric for metric in stored.get("metrics", []) if metric in metrics]
+        st.multiselect(LABELS["metrics"], metrics, chosen, max_selections=2, key=key("metrics"))
         share = stored.get("random_share", 0.2)
         st.number_input("Share drawn at random", 0.01, 0.99, share, key=key("random_share"))
-    if protocol == "preference":
+    if protocol.chooses_pairs:
         pairs = list(PAIR_NAMES)
         st.selectbox(
             LABELS["pairs"],
             pairs,
-            at(pairs, stored.get("pairs")),
+            index_of(pairs, stored.get("pairs")),
             format_func=PAIR_NAMES.__getitem__,
             key=key("pairs"),
         )
@@ -173,7 +165,7 @@ def _numbers(start: Start) -> None:
             1e6,
             float(stored.get(name, 0.1)),
             step=0.05,
-            help="Controls. Below 1 a share of the items, from 1 a number of them.",
+            help="Controls. Below 1: a share of the items. From 1: a number of items.",
             key=key(name),
         )
     columns[2].number_input(
@@ -181,7 +173,7 @@ def _numbers(start: Start) -> None:
         2,
         1000,
         stored.get("batch", 100),
-        help="A control comes half a batch of items after its original.",
+        help="In items. A control comes half a batch after its original.",
         key=key("batch"),
     )
     columns[3].number_input("Sentences of context", 0, 20, stored.get("context", 0), key=key("context"))
@@ -195,10 +187,10 @@ def _numbers(start: Start) -> None:
         key=key("delta"),
     )
     middle.number_input(
-        "Minutes an item",
+        "Minutes per item",
         min_value=0.0,
         value=stored.get("minutes_per_item"),
-        placeholder="by rule of thumb",
+        placeholder="by a rule of thumb",
         key=key("minutes_per_item"),
     )
     # whole numbers above 2^53 are not exact in a browser
@@ -218,17 +210,17 @@ def _texts(start: Start) -> None:
     left.file_uploader(
         "Tutorial (YAML or JSON)",
         ["yaml", "yml", "json"],
-        help="Items with accepted answers, which every rater does first. "
-        + (f"Without a file the draft keeps its {kept}." if kept else ""),
+        help="Items with accepted answers, which every rater does first."
+        + (f" Without a file, the draft keeps its {counted(kept, 'item')}." if kept else ""),
         key=key("tutorial"),
     )
     right.file_uploader(
         f"{LABELS['documents']} (text)",
         ["txt", "docs", "tsv"],
-        help="The document of each segment, a line each.",
+        help="One line per segment, with the name of its document.",
         key=key("documents"),
     )
 
 
-def at(known: Sequence[str], wanted: str | None) -> int:
+def index_of(known: Sequence[str], wanted: str | None) -> int:
     return list(known).index(wanted) if wanted is not None and wanted in known else 0

@@ -13,14 +13,15 @@ import streamlit as st
 from creamtea.errors import InputError
 from creamtea.human import rights
 from creamtea.human.exchange import exporting
-from creamtea.human.exchange.appraise_campaign import PROTOCOLS as APPRAISE_PROTOCOLS
 from creamtea.human.exchange.appraise_campaign import AppraiseOptions
-from creamtea.human.exchange.plain import Facts
+from creamtea.human.exchange.plain import RatingsFacts
 from creamtea.human.exchange.storing import Imported
+from creamtea.human.protocols import protocol_names
 from creamtea.store.database import Database
-from creamtea.store.tables import PROTOCOLS
 from creamtea_webapp import session
+from creamtea_webapp.markup import counted, note, show
 from creamtea_webapp.pages.organise.shared import LABELS, act, show_notice
+from creamtea_webapp.pages.organise.shared import TEMPLATE as SHARED
 
 KINDS = {
     "csv": "ratings as CSV, or an export's zip with CSV",
@@ -29,45 +30,34 @@ KINDS = {
 }
 IN_THE_FILE = "as the file says"
 UNKNOWN = "und"  # BCP 47: undetermined
-LARGEST = 256 * 2**20  # bytes of an unpacked zip
+MAX_UNPACKED = 256 * 2**20  # bytes of an unpacked zip
 
 
 def page() -> None:
     session.require(rights.IMPORT_RATINGS)
-    st.html(
-        '<div class="ct"><p class="note"><a href="/?campaigns=all" target="_self">Campaigns</a></p>'
-        '<h1>Import ratings</h1><p class="lead">All of a file is stored or nothing. The campaign is '
-        "closed: it "
-        "is there to be analysed.</p></div>"
-    )
+    lead = "A file is stored completely or not at all. The new campaign is closed and ready for analysis."
+    show(SHARED, "title", text="Import ratings", lead=lead)
     show_notice()
     with st.form("import", border=False):
         left, right = st.columns(2)
-        left.text_input("Name of the campaign", key="import-name")
+        left.text_input("Campaign name", key="import-name")
         right.selectbox(LABELS["format"], list(KINDS), format_func=KINDS.__getitem__, key="import-kind")
         st.file_uploader("File", ["csv", "jsonl", "zip", "tsv", "txt"], key="import-file")
         a, b, c, d = st.columns(4)
-        a.selectbox(LABELS["protocol"], [IN_THE_FILE, *PROTOCOLS], key="import-protocol")
+        a.selectbox(LABELS["protocol"], [IN_THE_FILE, *protocol_names()], key="import-protocol")
         b.text_input("Test set", key="import-test-set", placeholder="the campaign's name")
         c.text_input(LABELS["source-language"], key="import-source", placeholder="de")
         d.text_input(LABELS["target-language"], key="import-target", placeholder="en")
-        with st.expander("Texts beside the scores of Appraise"):
+        with st.expander("Texts for Appraise scores"):
             _texts_of_appraise()
         st.form_submit_button(
             "Import", type="primary", on_click=partial(act, rights.IMPORT_RATINGS, None, _import)
         )
-    st.html(
-        '<p class="ct note">The last four are for files of ratings that do not say them; a zip says them '
-        "itself.</p>"
-    )
+    note("Protocol, test set and languages are needed only where the file does not contain them; a zip does.")
 
 
 def _texts_of_appraise() -> None:
-    st.html(
-        '<p class="ct note">The scores hold no texts. Each of these files has a line for each segment of the '
-        "test set; the outputs of a system are in a file of its name, as <code>ONLINE-A.txt</code>. Lines of "
-        "<em>Documents</em> are DOMAIN TAB DOCUMENT.</p>"
-    )
+    show("organise/importing.html", "texts_of_appraise")
     left, middle, right = st.columns(3)
     left.file_uploader(LABELS["sources"], ["txt"], key="import-sources")
     middle.file_uploader(LABELS["output-of"], ["txt"], accept_multiple_files=True, key="import-outputs")
@@ -85,7 +75,7 @@ def _import(database: Database, actor: str) -> str:
     file = state.get("import-file")
     name, kind = str(state["import-name"]).strip(), str(state["import-kind"])
     if file is None or not name:
-        raise InputError("an import needs a name and a file")
+        raise InputError("enter a campaign name and choose a file")
     source, target = (str(state[f"import-{side}"]).strip() for side in ("source", "target"))
     if bool(source) != bool(target):
         raise InputError("--source-language and --target-language go together: give both or neither")
@@ -93,7 +83,7 @@ def _import(database: Database, actor: str) -> str:
     test_set = str(state["import-test-set"]).strip() or name
     texts = [state.get("import-sources"), state.get("import-outputs"), state.get("import-documents")]
     if any(texts) and (kind != exporting.APPRAISE or file.name.endswith(".zip")):
-        raise InputError("--sources, --output-of and --documents go with scores of Appraise")
+        raise InputError("--sources, --output-of and --documents are only for Appraise scores in a CSV file")
     with tempfile.TemporaryDirectory() as temporary:
         path = Path(temporary) / Path(file.name).name
         path.write_bytes(file.getvalue())
@@ -101,8 +91,6 @@ def _import(database: Database, actor: str) -> str:
             folder = _unpacked(path, Path(temporary) / "export")
             done = exporting.import_export(database, name, folder, kind, actor)
         elif kind == exporting.APPRAISE:
-            if said is not None and said not in APPRAISE_PROTOCOLS:
-                raise InputError(f"--protocol of Appraise's scores is {' or '.join(APPRAISE_PROTOCOLS)}")
             pair = (source, target) if source else None
             options = AppraiseOptions(
                 name,
@@ -114,7 +102,7 @@ def _import(database: Database, actor: str) -> str:
             )
             done = exporting.import_appraise(database, options, path, actor)
         else:
-            facts = Facts(name, said, test_set, source or UNKNOWN, target or UNKNOWN)
+            facts = RatingsFacts(name, said, test_set, source or UNKNOWN, target or UNKNOWN)
             done = exporting.import_ratings(database, facts, path, kind, actor)
     return _in_words(done)
 
@@ -147,8 +135,8 @@ def _kept(folder: Path) -> dict[str, Any]:
 def _in_words(done: Imported) -> str:
     left_out = f" Left out: {'; '.join(done.left_out)}." if done.left_out else ""
     return (
-        f"Campaign {done.campaign}: {done.ratings:,} ratings by {done.raters} raters, {done.items:,} items, "
-        f"{done.systems} systems.{left_out}"
+        f"Campaign {done.campaign}: {counted(done.ratings, 'rating')} by {counted(done.raters, 'rater')}, "
+        f"{counted(done.items, 'item')}, {counted(done.systems, 'system')}.{left_out}"
     )
 
 
@@ -157,15 +145,15 @@ def _unpacked(packed: Path, folder: Path) -> Path:
     folder.mkdir()
     try:
         with zipfile.ZipFile(packed) as archive:
-            members = [one for one in archive.infolist() if not one.is_dir()]
-            if sum(one.file_size for one in members) > LARGEST:
-                raise InputError(f"{packed.name}: more than {LARGEST // 2**20} MB; use the command line")
-            for one in members:
-                if Path(one.filename).name != one.filename:
+            members = [member for member in archive.infolist() if not member.is_dir()]
+            if sum(member.file_size for member in members) > MAX_UNPACKED:
+                raise InputError(f"{packed.name}: more than {MAX_UNPACKED // 2**20} MB; use the command line")
+            for member in members:
+                if Path(member.filename).name != member.filename:
                     raise InputError(
-                        f"{packed.name}: {one.filename!r} lies in a folder: pack the files alone"
+                        f"{packed.name}: {member.filename!r} is in a folder: zip the files alone"
                     )
-                (folder / one.filename).write_bytes(archive.read(one))
+                (folder / member.filename).write_bytes(archive.read(member))
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError):
-        raise InputError(f"{packed.name}: this is no zip that can be read") from None
+        raise InputError(f"{packed.name}: not a zip file that can be read") from None
     return folder

@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
-import streamlit as st
+from typing import Any
 
 from creamtea.human import audit, rights
 from creamtea_webapp import session
-from creamtea_webapp.markup import escape, moment
-from creamtea_webapp.pages.organise.shared import find, head, table
+from creamtea_webapp.markup import moment, note
+from creamtea_webapp.pages.organise.shared import find, head, show_table
 
 
 def page(campaign_id: int) -> None:
     who = session.require(rights.READ_LOG, campaign_id)
     head(who, find(campaign_id), "log")
-    entries = audit.read(session.database(), campaign_id)
     rows = [
         [
-            moment(one.at),
-            escape(one.actor),
-            escape(one.action),
-            escape(one.rater or ""),
-            escape(one.reason),
-            escape(", ".join(f"{key} {value}" for key, value in one.detail.items())),
+            moment(entry.at),
+            entry.actor,
+            entry.action,
+            entry.rater or "",
+            entry.reason,
+            ", ".join(_detail(key, value) for key, value in entry.detail.items()),
         ]
-        for one in reversed(entries)
+        for entry in reversed(audit.read(session.database(), campaign_id))
     ]
-    st.html(table(["when", "who", "what", "rater", "why", "detail"], rows, words=range(6)))
-    st.html('<p class="ct note">Newest first. Lines are only added.</p>')
+    show_table(["when", "who", "what", "rater", "why", "detail"], rows, words=range(6))
+    note("Newest first. Entries are never changed or removed.")
+
+
+def _detail(key: str, value: Any) -> str:
+    """As "items: 35", "made anew: no"."""
+    if isinstance(value, bool):
+        value = "yes" if value else "no"
+    elif key == "digest":
+        value = str(value)[:16]  # as the campaign's page shows it
+    return f"{key.replace('_', ' ')}: {value}"

@@ -1,4 +1,4 @@
-"""A new campaign, or a draft made anew: every setting, then the draft's page with its preview."""
+"""A new campaign, or a change to a draft: every setting, then the draft's page with its preview."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ import streamlit as st
 
 from creamtea.errors import InputError
 from creamtea.human import campaigns, rights
+from creamtea.human.outputs import metric_names
 from creamtea.human.settings import settings_of
 from creamtea.human.tutorial import read_tutorial
 from creamtea.store.database import Database
 from creamtea.store.queries import find_study, list_studies
 from creamtea.store.tables import Campaign
 from creamtea_webapp import session
-from creamtea_webapp.pages.organise.form import Start, at, draw, key, said
-from creamtea_webapp.pages.organise.shared import act, show_notice
+from creamtea_webapp.markup import counted, note, show
+from creamtea_webapp.pages.organise.form import Start, draw, form_values, index_of, key
+from creamtea_webapp.pages.organise.shared import TEMPLATE, act, show_notice
 
 MADE = "campaign-made"
 OF_CAMPAIGN = ("name", "test_set", "systems", "protocol", "ratings_per_item", "seed", "instructions")
@@ -31,28 +33,24 @@ def page() -> None:
         st.query_params.from_dict({"campaign": str(made)})
         st.rerun()
     start = _start()
-    st.html(
-        '<div class="ct"><p class="note"><a href="/?campaigns=all" target="_self">Campaigns</a></p>'
-        f"<h1>{'Change a draft' if start.name else 'New campaign'}</h1></div>"
-    )
+    show(TEMPLATE, "title", text="Change a draft" if start.name else "New campaign")
     show_notice()
     with session.database().session() as reading:
-        studies = list(dict.fromkeys(one.name for one in list_studies(reading)))
+        studies = list(dict.fromkeys(summary.name for summary in list_studies(reading)))
         if not studies:
-            st.html('<p class="ct note">A campaign rates the outputs of a study, and there is none yet.</p>')
+            note("A campaign rates the outputs of a study, and there are no studies yet.")
             return
-        study = st.selectbox("Study", studies, at(studies, start.study), key=key("study"))
-        spec = find_study(reading, study).spec
-    draw(start, study, spec)
+        study = st.selectbox("Study", studies, index_of(studies, start.study), key=key("study"))
+        row = find_study(reading, study)
+        metrics = metric_names(reading, row)
+    draw(start, study, row.spec, metrics)
     st.button(
-        "Make the draft anew" if start.name else "Make a draft",
+        "Replace the draft" if start.name else "Create a draft",
         type="primary",
         key="make",
         on_click=partial(act, rights.CREATE_CAMPAIGN, None, partial(_make, start)),
     )
-    st.html(
-        '<p class="ct note">Nobody rates a draft. Its page shows items, hours and power, and launches it.</p>'
-    )
+    note("Nobody can rate a draft. Its page shows items, hours and power, and lets you launch it.")
 
 
 def _start() -> Start:
@@ -77,7 +75,7 @@ def _start() -> Start:
 
 
 def _make(start: Start, database: Database, actor: str) -> str:
-    values = said(st.session_state)
+    values = form_values(st.session_state)
     campaign = {name: values.pop(name) for name in OF_CAMPAIGN}
     campaign["name"] = start.name or campaign["name"].strip()
     documents, tutorial = values.pop("documents"), values.pop("tutorial")
@@ -94,19 +92,19 @@ def _make(start: Start, database: Database, actor: str) -> str:
         **campaign,
     )
     st.session_state[MADE] = made.id
-    return f"The draft has {made.items:,} items."
+    return f"The draft has {counted(made.items, 'item')}."
 
 
 def _tutorial(file: Any) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / Path(file.name).name
         path.write_bytes(file.getvalue())
-        return [one.model_dump() for one in read_tutorial(path)]
+        return [item.model_dump() for item in read_tutorial(path)]
 
 
 def _lines(data: bytes) -> list[str]:
     try:
         lines = data.decode("utf-8").splitlines()
     except UnicodeDecodeError:
-        raise InputError("the documents are not UTF-8 text: save the file as UTF-8") from None
+        raise InputError("the file of documents is not UTF-8 text: save it as UTF-8") from None
     return [line.rpartition("\t")[2].strip() for line in lines]

@@ -9,85 +9,71 @@ import streamlit as st
 
 from creamtea.errors import InputError
 from creamtea.human import access, raters, rights
-from creamtea.human.quality import Check, RaterReport
+from creamtea.human.protocols import Protocol, find_protocol
+from creamtea.human.quality import RaterReport
 from creamtea.human.raters import RaterProgress
-from creamtea.human.scale import SCALES
 from creamtea.store.database import Database
 from creamtea_webapp import session
-from creamtea_webapp.markup import escape, moment
+from creamtea_webapp.markup import note, render, show
 from creamtea_webapp.pages.organise.campaign import standing
-from creamtea_webapp.pages.organise.reports import of_campaign
-from creamtea_webapp.pages.organise.shared import act, find, head, keep_link, missing, table
+from creamtea_webapp.pages.organise.reports import rater_reports
+from creamtea_webapp.pages.organise.shared import act, find, head, keep_link, missing, show_table
 
-STATES = {"ok": "ok", "flagged": "<strong>look</strong>", "unknown": "not known"}
-LONGEST = 300  # seconds; longer times are drawn in the last bar
+TEMPLATE = "organise/rater.html"
+MAX_SECONDS = 300  # longer times are drawn in the last bar
 
 
 def page(campaign_id: int, rater_id: int) -> None:
     who = session.require(rights.SEE_RATERS, campaign_id)
     campaign = find(campaign_id)
     person = next(
-        (one for one in raters.overview(session.database(), campaign_id) if one.id == rater_id), None
+        (rater for rater in raters.overview(session.database(), campaign_id) if rater.id == rater_id), None
     )
     if person is None:
         missing()
         return
     head(who, campaign, "raters")
-    _facts(person)
-    reports = of_campaign(campaign_id)
-    report = next((one for one in reports if one.rater_id == rater_id), None)
+    show(TEMPLATE, "facts", rater=person, standing=standing(person))
+    reports = rater_reports(campaign_id)
+    report = next((report for report in reports if report.rater_id == rater_id), None)
     if report is None:
-        st.html('<p class="ct note">No answers yet, so there is nothing to report.</p>')
+        note("No answers yet, so there is nothing to report.")
     else:
         _report(report)
-        _plots(report, [one for one in reports if one.rater_id != rater_id], campaign.protocol)
+        others = [other for other in reports if other.rater_id != rater_id]
+        _plots(report, others, find_protocol(campaign.protocol))
     _actions(campaign_id, person)
 
 
-def _facts(person: RaterProgress) -> None:
-    name = f"<span>{escape(person.name)}</span>" if person.name else ""
-    last = f"<span>last save {moment(person.last_submit)}</span>" if person.last_submit else ""
-    st.html(
-        f'<div class="ct"><h2>{escape(person.pseudonym)}</h2><p class="facts">{name}'
-        f"<span>{standing(person)}</span><span>{person.submitted:,} submitted, {person.skipped:,} "
-        "skipped</span>"
-        f"{last}</p></div>"
-    )
-
-
 def _report(report: RaterReport) -> None:
-    st.html(f'<p class="ct lead">{escape(report.suggestion.capitalize())}.</p>')
-    rows = [_check(one) for one in report.checks]
-    heads = ["check", "", "found", "flagged where", "why this bound"]
-    st.html(table(heads, rows, words=range(5), stacked=True))
-
-
-def _check(one: Check) -> list[str]:
-    return [
-        escape(one.title),
-        f'<span class="check {one.state}">{STATES[one.state]}</span>',
-        escape(one.shown),
-        escape(one.bound),
-        f'<span class="soft">{escape(one.reason)}</span>',
+    show(TEMPLATE, "suggestion", text=report.suggestion.capitalize())
+    rows = [
+        [
+            check.title,
+            render(TEMPLATE, "check_state", check=check),
+            check.shown,
+            check.bound,
+            render(TEMPLATE, "reason", text=check.reason),
+        ]
+        for check in report.checks
     ]
+    show_table(["check", "", "result", "flagged if", "why this limit"], rows, words=range(5))
 
 
 # ---------------------------------------------------------------- plots
 
 
-def _plots(report: RaterReport, others: list[RaterReport], protocol: str) -> None:
-    scale = SCALES[protocol]
-    lowest, highest = float(scale.lowest), float(scale.highest)
-    bins = {"contrastive-da": 0.2, "preference": 1.0}.get(protocol, 5.0)
-    times = [min(value, LONGEST) for value in report.seconds]
-    usual = [min(value, LONGEST) for one in others for value in one.seconds]
+def _plots(report: RaterReport, others: list[RaterReport], protocol: Protocol) -> None:
+    lowest, highest, bins = float(protocol.scale.lowest), float(protocol.scale.highest), protocol.bin_width
+    times = [min(value, MAX_SECONDS) for value in report.seconds]
+    usual = [min(value, MAX_SECONDS) for other in others for value in other.seconds]
     left, right = st.columns(2)
     with left:
-        st.html('<p class="ct plot-title">Time an item</p>')
-        _histogram(times, usual, "seconds (300 and more in the last bar)", LONGEST / 30, (0, LONGEST))
+        show(TEMPLATE, "plot_title", text="Time per item")
+        _histogram(times, usual, "seconds (300 and more in the last bar)", MAX_SECONDS / 30, (0, MAX_SECONDS))
     with right:
-        st.html('<p class="ct plot-title">Scores</p>')
-        values = [value for one in others for value in one.values]
+        show(TEMPLATE, "plot_title", text="Scores")
+        values = [value for other in others for value in other.values]
         _histogram(list(report.values), values, "points", bins, (lowest - bins / 2, highest + bins / 2))
 
 
@@ -96,7 +82,7 @@ def _histogram(
 ) -> None:
     """Shares of the rater's values, and of all others' as a line."""
     if not own:
-        st.html('<p class="ct note">Nothing was recorded.</p>')
+        note("Nothing was recorded.")
         return
     start, end = domain
     bars = round((end - start) / width)
@@ -107,12 +93,12 @@ def _histogram(
             counts[min(bars - 1, max(0, int((value - start) / width + 1e-9)))] += 1
         return [
             {
-                "from": start + at * width,
-                "to": start + (at + 1) * width,
+                "from": start + index * width,
+                "to": start + (index + 1) * width,
                 "share": count / len(values),
                 "of": of,
             }
-            for at, count in enumerate(counts)
+            for index, count in enumerate(counts)
         ]
 
     x = {"field": "from", "type": "quantitative", "title": title, "scale": {"domain": [start, end]}}
@@ -133,7 +119,7 @@ def _histogram(
             }
         )
     st.vega_lite_chart({"layer": layers, "height": 220}, width="stretch")
-    st.html('<p class="ct note">Bars: this rater. Line: all others.</p>')
+    note("Bars: this rater. Line: all others.")
 
 
 # ---------------------------------------------------------------- actions
@@ -149,15 +135,12 @@ def _actions(campaign_id: int, person: RaterProgress) -> None:
                 "Withdraw links", key="withdraw", on_click=partial(manage, partial(_withdraw, person.id))
             )
         with st.popover("Include again" if person.excluded_at else "Exclude"):
-            st.html(
-                '<p class="ct note">'
-                + (
-                    "The ratings count again as they did."
-                    if person.excluded_at
-                    else "The ratings stay stored and no longer count; others get the places."
-                )
-                + " The log keeps your reason.</p>"
+            effect = (
+                "The rater's ratings will count again."
+                if person.excluded_at
+                else "The rater's ratings are kept but no longer count, and other raters get the items."
             )
+            note(f"{effect} The log keeps your reason.")
             st.text_area("Reason", key="reason")
             decide = raters.include if person.excluded_at else raters.exclude
             st.button(
@@ -167,13 +150,7 @@ def _actions(campaign_id: int, person: RaterProgress) -> None:
             )
         if person.forgotten_at is None:
             with st.popover("Forget who this is"):
-                st.html(
-                    '<p class="ct note">Deletes the name and the sign-in and withdraws all links, for '
-                    "good. The "
-                    "ratings stay, under the pseudonym. Write "
-                    f"<strong>{escape(person.pseudonym)}</strong> to "
-                    "confirm.</p>"
-                )
+                show(TEMPLATE, "forgetting", pseudonym=person.pseudonym)
                 st.text_input("Pseudonym", key="forget-confirmation")
                 st.button(
                     "Delete the identity", key="forget", on_click=partial(manage, partial(_forget, person))
@@ -182,7 +159,7 @@ def _actions(campaign_id: int, person: RaterProgress) -> None:
 
 def _new_link(rater_id: int, database: Database, actor: str) -> str:
     keep_link(access.create_link(database, "rater", rater_id=rater_id, actor=actor))
-    return "A new link is made."
+    return "A new link has been made."
 
 
 def _withdraw(rater_id: int, database: Database, actor: str) -> str:
@@ -193,11 +170,11 @@ def _withdraw(rater_id: int, database: Database, actor: str) -> str:
 def _decide(decide: Any, rater_id: int, database: Database, actor: str) -> str:
     decide(database, rater_id, actor, str(st.session_state.get("reason", "")))
     st.session_state["reason"] = ""
-    return "Decided, and written into the log."
+    return "Done. The log has your decision and its reason."
 
 
 def _forget(person: RaterProgress, database: Database, actor: str) -> str:
     if str(st.session_state.get("forget-confirmation", "")).strip() != person.pseudonym:
-        raise InputError("nothing was deleted: the pseudonym that you wrote is not this rater's")
+        raise InputError("nothing was deleted: this is not the rater's pseudonym")
     raters.forget(database, person.id, actor)
-    return "The identity is deleted."
+    return "The identity has been deleted."

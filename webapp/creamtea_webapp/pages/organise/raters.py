@@ -1,4 +1,4 @@
-"""The raters of a campaign: adding them, and what their reports say, one row a rater."""
+"""The raters of a campaign: adding them, and what their reports say, one row per rater."""
 
 from __future__ import annotations
 
@@ -14,10 +14,19 @@ from creamtea.settings import SignIn
 from creamtea.store.database import Database
 from creamtea_webapp import session
 from creamtea_webapp.gate.paths import LOGIN
-from creamtea_webapp.markup import escape
+from creamtea_webapp.markup import note, render
 from creamtea_webapp.pages.organise.campaign import standing
-from creamtea_webapp.pages.organise.reports import of_campaign
-from creamtea_webapp.pages.organise.shared import act, find, head, keep_link, origin, table
+from creamtea_webapp.pages.organise.reports import rater_reports
+from creamtea_webapp.pages.organise.shared import (
+    TEMPLATE,
+    act,
+    find,
+    head,
+    keep_link,
+    origin,
+    rater_link,
+    show_table,
+)
 
 
 def page(campaign_id: int) -> None:
@@ -28,35 +37,33 @@ def page(campaign_id: int) -> None:
     people = raters.overview(session.database(), campaign_id)
     if not people:
         return
-    reports = {one.rater_id: one for one in of_campaign(campaign_id)}
-    rows = [_row(campaign_id, one, reports.get(one.id)) for one in people]
-    st.html(table(["rater", "name", "state", "items", "flags", "suggestion"], rows, words=[0, 1, 2, 5]))
-    st.html(
-        '<p class="ct note">A flag is a reason to look, no verdict: honest raters get one now and '
-        "then. Nobody "
-        "is excluded by it; that is your decision, with a reason, and can be undone.</p>"
+    reports = {report.rater_id: report for report in rater_reports(campaign_id)}
+    rows = [_row(campaign_id, rater, reports.get(rater.id)) for rater in people]
+    show_table(["rater", "name", "state", "items", "flags", "suggestion"], rows, words=[0, 1, 2, 5])
+    note(
+        "A flag is a reason to look, not a verdict: honest raters get one now and then. Nobody is excluded "
+        "automatically. Excluding a rater is your decision, needs a reason, and can be undone."
     )
 
 
-def _row(campaign_id: int, one: RaterProgress, report: RaterReport | None) -> list[str]:
-    address = f"/?campaign={campaign_id}&amp;view=raters&amp;rater={one.id}"
+def _row(campaign_id: int, rater: RaterProgress, report: RaterReport | None) -> list[str]:
     flags = len(report.flagged) if report else 0
     return [
-        f'<a href="{address}" target="_self">{escape(one.pseudonym)}</a>',
-        escape(one.name or ""),
-        standing(one),
-        f"{one.submitted:,}",
-        f"<strong>{flags}</strong>" if flags else "0",
-        escape(report.suggestion if report else "no answers yet"),
+        rater_link(campaign_id, rater),
+        rater.name or "",
+        standing(rater),
+        f"{rater.submitted:,}",
+        render(TEMPLATE, "strong", text=flags) if flags else "0",
+        report.suggestion if report else "no answers yet",
     ]
 
 
 def _add(campaign: CampaignSummary) -> None:
     with st.form("add-rater", border=True), st.container(horizontal=True, vertical_alignment="bottom"):
-        st.text_input("Pseudonym", key="add-pseudonym", placeholder="the next free one", width=220)
-        st.text_input("Name (only organisers see it; can be deleted)", key="add-name", width=320)
+        st.text_input("Pseudonym", key="add-pseudonym", placeholder="the next unused one", width=220)
+        st.text_input("Name (optional; only organisers see it)", key="add-name", width=320)
         if SignIn.load() is not None:
-            st.text_input("Signs in with this e-mail address (no link is made)", key="add-subject", width=320)
+            st.text_input("E-mail address for signing in (instead of a link)", key="add-subject", width=320)
         st.form_submit_button(
             "Add and make a link",
             on_click=partial(act, rights.MANAGE_RATERS, campaign.id, partial(_add_rater, campaign)),
@@ -81,5 +88,5 @@ def _add_rater(campaign: CampaignSummary, database: Database, actor: str) -> str
         if field in st.session_state:
             st.session_state[field] = ""
     if subject:
-        return f"The rater is added, and signs in at {origin()}{LOGIN}?campaign={campaign.id}"
-    return "The rater is added."
+        return f"The rater has been added and signs in at {origin()}{LOGIN}?campaign={campaign.id}"
+    return "The rater has been added."

@@ -12,9 +12,9 @@ from creamtea.human.results import fingerprint
 from creamtea_webapp import session
 
 
-def of_campaign(campaign_id: int) -> list[RaterReport]:
-    """The campaign's rater reports, kept as long as no rating comes or goes. Asks for the right to see them:
-    what is kept is shared by everyone who has it."""
+def rater_reports(campaign_id: int) -> list[RaterReport]:
+    """The campaign's rater reports, kept as long as no rating comes or goes. Asks for the right to see them,
+    since everyone who has it shares what is kept."""
     session.require(rights.SEE_RATERS, campaign_id)
     with session.database().session() as reading:
         state = fingerprint(reading, campaign_id)

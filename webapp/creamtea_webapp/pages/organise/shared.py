@@ -8,16 +8,17 @@ from urllib.parse import urlsplit
 
 import streamlit as st
 
-from creamtea import languages
 from creamtea.errors import InputError
 from creamtea.human import campaigns, rights
 from creamtea.human.access import Identity
 from creamtea.human.campaigns import CampaignSummary
+from creamtea.human.raters import RaterProgress
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign
 from creamtea_webapp import session
-from creamtea_webapp.markup import escape, state_badge
+from creamtea_webapp.markup import note, render, show
 
+TEMPLATE = "organise/shared.html"
 NOTICE, FRESH_LINK = "organise-notice", "organise-link"
 Act = Callable[[Database, str], str]  # does it in one transaction; what to tell the organiser
 
@@ -54,7 +55,7 @@ def act(right: str, campaign_id: int | None, do: Act) -> None:
     st.session_state.pop(FRESH_LINK, None)
     who = session.identity()
     if who is None or not rights.may(who, right, campaign_id):
-        _tell("error", "You may not do this, or your link was withdrawn. Nothing was changed.")
+        _tell("error", "You may not do this, or your link has been withdrawn. Nothing was changed.")
         return
     try:
         _tell("done", do(session.database(), actor(who)))
@@ -69,7 +70,7 @@ def actor(who: Identity) -> str:
 
 def in_words_of_pages(message: str) -> str:
     """A message with the labels of the page's fields instead of the command line's options."""
-    return re.sub(r"--([a-z]+(?:-[a-z]+)*)", lambda found: f"“{LABELS.get(found[1], found[1])}”", message)
+    return re.sub(r"--([a-z]+(?:-[a-z]+)*)", lambda option: f"“{LABELS.get(option[1], option[1])}”", message)
 
 
 def _tell(kind: str, message: str) -> None:
@@ -80,13 +81,12 @@ def show_notice() -> None:
     """What the last action did, once, and a link that it made, until the next one."""
     kind, message = st.session_state.pop(NOTICE, ("", ""))
     if message:
-        st.html(f'<div class="ct"><p class="notice {kind}" role="status">{escape(message)}</p></div>')
+        show(TEMPLATE, "notice", kind=kind, message=message)
     link = st.session_state.get(FRESH_LINK)
     if link is not None:
-        st.html(
-            '<div class="ct"><p class="note">Copy the link now and send it to this rater only. It '
-            "works once, "
-            "within 14 days, and is gone from here with your next action or page.</p></div>"
+        note(
+            "Copy the link now and send it to this rater only. It works once, within 14 days, and disappears "
+            "from here when you do anything else."
         )
         st.code(link, language=None, wrap_lines=True)
 
@@ -115,49 +115,23 @@ def find(campaign_id: int) -> CampaignSummary:
 
 
 def missing() -> None:
-    st.html(
-        '<div class="ct"><h1>No such campaign</h1>'
-        '<p class="facts"><a href="/?campaigns=all" target="_self">All campaigns</a></p></div>'
-    )
+    show(TEMPLATE, "missing")
 
 
 def head(who: Identity, campaign: CampaignSummary, view: str = "") -> None:
-    """Where one is, the campaign's name and facts, its other pages, and what the last action did."""
-    above = ""
-    if who.campaign_id is None:
-        above = '<p class="note"><a href="/?campaigns=all" target="_self">Campaigns</a></p>'
-    source = "ratings made elsewhere" if campaign.study is None else f"study {escape(campaign.study)}"
-    views = [("", "Overview"), ("raters", f"Raters ({campaign.raters})"), ("log", "Log")]
-    st.html(
-        f'<div class="ct">{above}<h1>{escape(campaign.name)}</h1>'
-        f'<p class="facts">{state_badge(campaign.state)}<span>{escape(campaign.protocol)}</span>'
-        f"<span>{source}, {escape(campaign.test_set)}</span>"
-        f"<span>{escape(languages.pair(*campaign.languages))}</span><span>{len(campaign.systems)} systems: "
-        f"{escape(', '.join(campaign.systems))}</span></p>"
-        "<nav "
-        f'class="views">{"".join(_view(campaign.id, key, label, view) for key, label in views)}</nav></div>'
-    )
+    """The campaign's name and facts, its other pages, and what the last action did."""
+    show(TEMPLATE, "head", campaign=campaign, view=view, all_campaigns=who.campaign_id is None)
     show_notice()
 
 
-def _view(campaign_id: int, key: str, label: str, shown: str) -> str:
-    current = ' aria-current="page"' if key == shown else ""
-    address = f"/?campaign={campaign_id}" + (f"&amp;view={key}" if key else "")
-    return f'<a href="{address}" target="_self"{current}>{label}</a>'
+def rater_link(campaign_id: int, rater: RaterProgress) -> str:
+    """HTML of a link to the rater's page."""
+    return render(TEMPLATE, "rater_link", campaign_id=campaign_id, rater=rater)
 
 
-def table(
-    heads: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = (), stacked: bool = False
-) -> str:
-    """A table of cells that are HTML already; `words`: columns of text, which is not set to the right;
-    `stacked`: one cell below the other where the window is narrow."""
-
-    def cells(tag: str, row: Sequence[str]) -> str:
-        marks = [' class="words"' if at in words else "" for at in range(len(row))]
-        return "".join(f"<{tag}{mark}>{cell}</{tag}>" for mark, cell in zip(marks, row, strict=True))
-
-    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
-    return (
-        f'<div class="ct wide listed{" stacked" if stacked else ""}"><table><thead><tr>{cells("th", heads)}'
-        f"</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+def show_table(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = (), stacked: bool = True
+) -> None:
+    """A table of cells that are text or HTML of a template; `words`: columns of text, set to the left;
+    `stacked`: too wide for a phone, where the cells of a row stand below each other."""
+    show("parts.html", "table", heads=heads, rows=rows, words=words, stacked=stacked)

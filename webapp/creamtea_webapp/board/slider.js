@@ -1,5 +1,5 @@
-// How scores are given: a scale under each output, or one choice between two. Scores are whole steps of the
-// protocol's scale, whose labels come with the data; null is "no score yet", and nothing is set beforehand.
+// A scale under each output. An answer is a whole step of the protocol's scale, whose labels come with the
+// data; null is "no score yet", and nothing is set beforehand.
 
 const SLACK = 8; // px that a finger moves before it drags or scrolls
 const TYPED_TOGETHER = 1500; // ms between the characters of one typed value
@@ -106,7 +106,7 @@ class Slider {
     const recent = now - (this.typedAt ?? -Infinity) < TYPED_TOGETHER ? this.typed : "";
     this.typedAt = now;
     if (begins(recent + character)) this.typed = recent + character;
-    else if (recent.endsWith(".")) return; // 4.5 is no value of the scale from 1 by 0.2
+    else if (recent.endsWith(".")) return; // 4.5 is not on the scale from 1 by 0.2
     else this.typed = character;
     const step = stepOf(this.typed);
     if (step >= 0) this.set(step);
@@ -140,53 +140,43 @@ class Slider {
   }
 }
 
-// A preference: one answer gives the steps of both outputs (2 better, 1 the same, 0 worse).
-class Choice {
-  constructor(element, shown, set) {
-    this.set = set;
-    this.answers =
-      shown === 2
-        ? [
-            { text: "A is better", steps: [2, 0], keys: ["ArrowLeft", "1"] },
-            { text: "The same", steps: [1, 1], keys: ["ArrowDown", "2", "0"] },
-            { text: "B is better", steps: [0, 2], keys: ["ArrowRight", "3"] },
-          ]
-        : [{ text: "The same", steps: [1], keys: ["ArrowDown", "2", "0"] }];
-    this.buttons = this.answers.map((answer) => {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.setAttribute("role", "radio");
-      button.textContent = answer.text;
-      button.onclick = () => set(answer.steps);
-      return button;
-    });
-    element.hidden = false;
-    element.setAttribute("role", "radiogroup");
-    element.setAttribute("aria-label", "Which translation is better?");
-    element.replaceChildren(...this.buttons);
-  }
-
-  key(key) {
-    const at = this.answers.findIndex((answer) => answer.keys.includes(key));
-    if (at < 0) return false;
-    this.set(this.answers[at].steps);
-    this.buttons[at].focus({ preventScroll: true });
-    return true;
-  }
-
-  show(steps, frozen) {
-    const chosen = this.answers.findIndex((answer) => answer.steps.every((step, i) => step === steps[i]));
-    this.buttons.forEach((button, i) => {
-      button.setAttribute("aria-checked", String(i === chosen));
-      button.tabIndex = i === Math.max(0, chosen) ? 0 : -1;
-      button.disabled = frozen;
+WIDGETS.slider = class Sliders extends Widget {
+  constructor(board) {
+    super(board);
+    const { scale } = board.data;
+    const template = board.find("template.slider").content.firstElementChild;
+    this.labels = scale.labels;
+    this.sliders = board.items.map((item, i) => {
+      const made = new Slider(template, scale, letterOf(i), (step) => board.answer(i, step));
+      made.track.setAttribute("aria-describedby", `text-${i}`);
+      this.add(i, made.element);
+      return made;
     });
   }
 
-  // The answers that a tutorial accepts, as text.
-  accepted(ranges) {
-    const within = ({ steps }) =>
-      steps.every((step, i) => !ranges[i] || (ranges[i][0] <= step && step <= ranges[i][1]));
-    return this.answers.filter(within).map((answer) => answer.text);
+  show(answers, frozen) {
+    this.sliders.forEach((slider, i) => slider.show(answers[i], frozen));
   }
-}
+
+  key(key, i) {
+    return this.sliders[i].key(key);
+  }
+
+  focus(i) {
+    this.sliders[i].track.focus();
+  }
+
+  holds(target) {
+    return target.closest(".track") !== null;
+  }
+
+  keys() {
+    const { help } = this.board.data;
+    return [
+      ["Digits", help.typing],
+      ["← →", "one step down or up"],
+      ["PgDn PgUp", help.page],
+      ["Home End", "the lowest, the highest value"],
+    ];
+  }
+};

@@ -1,0 +1,170 @@
+"""What a rating protocol is: everything that depends on how people rate, in one object.
+
+A protocol of a plug-in is a subclass (or an instance of one) under an entry point of the group
+`creamtea.protocols`, whose name is the protocol's. Nothing else of creamtea has to know it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from creamtea.human.scale import Scale
+from creamtea.stats.power import default_deviation
+
+Selection = Literal["all", "differing", "stratified", "disagreement"]
+SELECTIONS: tuple[Selection, ...] = ("all", "differing", "stratified", "disagreement")
+
+MIN_SYSTEMS, MAX_SYSTEMS = 2, 8
+
+# Rules of thumb for the preview: reading the source, and reading and scoring one output.
+MINUTES_PER_SOURCE, MINUTES_PER_OUTPUT = 0.25, 0.25
+
+
+@dataclass(frozen=True)
+class ScoredAnswer:
+    """A rater's answer about one output as it is stored.
+
+    `step` is its score, the number of steps above the scale's lowest value; the statistics use nothing else.
+    `payload` holds an answer that is more than that one number, as JSON; None where the score is the answer.
+    """
+
+    step: int
+    payload: dict[str, Any] | None = None
+
+    @property
+    def answer(self) -> Any:
+        """What the rater gave, as the board and `Protocol.read` know it."""
+        return self.step if self.payload is None else self.payload
+
+
+@dataclass(frozen=True)
+class PointsFormat:
+    """How reports write points of the scale: multiplied by `factor`, with `decimals` and a unit."""
+
+    decimals: int
+    factor: float = 1.0
+    unit: str = ""
+
+    def text(self, value: float) -> str:
+        return f"{value * self.factor:g}" + (f" {self.unit}" if self.unit else "")
+
+
+class Protocol:
+    """A way to rate. Subclasses say what has no default here, and override what differs."""
+
+    # ------------------------------------------------------------ names and texts
+    name: ClassVar[str]  # as campaigns, files and options call it
+    title: ClassVar[str]  # in reports: "contrastive direct assessment"
+    summary: ClassVar[str]  # for organisers, in a line
+    welcome: ClassVar[str]  # for raters, before they begin
+    task: ClassVar[str]  # above the outputs
+
+    # ------------------------------------------------------------ scores
+    scale: ClassVar[Scale]
+    usual_delta: ClassVar[float]  # the smallest difference that matters, points of the scale
+    bin_width: ClassVar[float] = 5.0  # points, of histograms of scores
+    # True: a score says which of the outputs of an item is better, not how good it is. Each item is then a
+    # unit of its own, reports count wins and losses and have neither a ratio to the baseline, nor a rater's
+    # severity, nor WMT's ranking.
+    relative: ClassVar[bool] = False
+    mean_title: ClassVar[str] = "mean"  # of a system, in reports
+    ratio_note: ClassVar[str]  # what to know of a ratio to the baseline; `relative`: why there is none
+
+    # ------------------------------------------------------------ items
+    min_systems: ClassVar[int] = MIN_SYSTEMS
+    max_systems: ClassVar[int] = MAX_SYSTEMS
+    min_outputs: ClassVar[int] = 1  # shown at once
+    max_outputs: ClassVar[int] = 1
+    selections: ClassVar[tuple[Selection, ...]] = SELECTIONS
+    usual_selection: ClassVar[Selection] = "differing"
+    chooses_pairs: ClassVar[bool] = False  # whether the setting `pairs` says what is shown together
+    reads_appraise: ClassVar[bool] = False  # whether scores exported by Appraise can be of this protocol
+
+    # ------------------------------------------------------------ the board
+    widget: ClassVar[str] = "slider"  # registered by one of the board's scripts
+    scripts: ClassVar[tuple[Path, ...]] = ()  # JavaScript of the protocol's own widget
+    styles: ClassVar[tuple[Path, ...]] = ()  # CSS of it
+    page_steps: ClassVar[int] = 10  # Page up moves by so many, and every so many have a mark
+    labelled_points: ClassVar[tuple[tuple[int, str], ...]] = ()  # steps and what they mean
+    typing_help: ClassVar[str] = "the value: 7, 75, 100"
+    page_help: ClassVar[str] = "ten points down or up"
+
+    # ------------------------------------------------------------ items and planning
+
+    def shown_together(self, outputs: Sequence[str], pairs: str, baseline: int) -> list[tuple[int, ...]]:
+        """The groups of systems (positions) that share an item of a segment with these outputs.
+
+        By default an item for each distinct text, which equal systems share.
+        """
+        equal: dict[str, list[int]] = {}
+        for system, text in enumerate(outputs):
+            equal.setdefault(text, []).append(system)
+        return [tuple(systems) for systems in equal.values()]
+
+    def outputs_shown(self, systems: int) -> int:
+        """How many outputs an item shows in a campaign of so many systems."""
+        return min(systems, self.max_outputs)
+
+    def minutes(self, systems: int) -> float:
+        """Minutes per item, by rule of thumb."""
+        return MINUTES_PER_SOURCE + self.outputs_shown(systems) * MINUTES_PER_OUTPUT
+
+    def usual_deviation(self) -> float:
+        """The standard deviation of the differences of two systems, in points, before there are ratings."""
+        return default_deviation(float(self.scale.lowest), float(self.scale.highest))
+
+    # ------------------------------------------------------------ answers
+
+    def read(self, answers: Sequence[Any], outputs: Sequence[str]) -> list[ScoredAnswer]:
+        """The answers about the shown outputs, one for each. ValueError for what they must not be."""
+        scored = [self.read_answer(answer, output) for answer, output in zip(answers, outputs, strict=True)]
+        self.check_together([answer.step for answer in scored])
+        return scored
+
+    def read_answer(self, answer: Any, output: str) -> ScoredAnswer:
+        """A complete answer about one output, which may be anything. By default it is a step of the scale.
+
+        ValueError for what it must not be.
+        """
+        return ScoredAnswer(self.scale.check(answer))
+
+    def check_draft(self, answer: Any, output: str) -> None:
+        """ValueError for an answer that no rater can have begun. By default only complete ones are drafts."""
+        self.read_answer(answer, output)
+
+    def check_together(self, steps: Sequence[int]) -> None:
+        """ValueError for scores of one item that do not go together."""
+
+    def check_accepted(self, accepted: Sequence[Sequence[int]]) -> None:
+        """The same for what a tutorial accepts: the lowest and highest step of each output."""
+
+    # ------------------------------------------------------------ pages and reports
+
+    def page_data(self) -> dict[str, Any]:
+        """What the board's widget gets beside the item."""
+        scale = self.scale
+        return {
+            "widget": self.widget,
+            "task": self.task,
+            "stacked": self.max_outputs == 1,
+            "scale": {
+                "labels": [scale.label(step) for step in range(scale.steps)],
+                "marks": list(range(0, scale.steps, self.page_steps)),
+                "points": [list(point) for point in self.labelled_points],
+                "page": self.page_steps,
+            },
+            "help": {"typing": self.typing_help, "page": self.page_help},
+        }
+
+    @property
+    def points(self) -> PointsFormat:
+        return PointsFormat(self.scale.decimals + 1)
+
+    @property
+    def scale_range(self) -> str:
+        """As "1.0 to 6.0 in steps of 0.2"."""
+        scale = self.scale
+        return f"{scale.label(0)} to {scale.label(scale.steps - 1)} in steps of {float(scale.size):g}"

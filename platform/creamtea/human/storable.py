@@ -1,0 +1,49 @@
+"""What both databases and every export can hold: text and JSON without what one of them refuses."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+MAX_PAYLOAD = 100_000  # characters of an answer as JSON
+
+
+def check_text(text: str) -> str:
+    """The text itself; ValueError for a NUL and for half of a surrogate pair."""
+    if "\0" in text:
+        raise ValueError("with a NUL character")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("with half of a surrogate pair")
+    return text
+
+
+def check_json(value: Any) -> None:
+    """ValueError for what is not JSON, or has text or numbers in it that cannot be stored."""
+    if isinstance(value, str):
+        check_text(value)
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError("with a number that is not finite")
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            if not isinstance(key, str):
+                raise ValueError(f"with the key {key!r}, which is not text")
+            check_text(key)
+            check_json(part)
+    elif isinstance(value, list):
+        for part in value:
+            check_json(part)
+    elif not (value is None or isinstance(value, bool | int)):
+        raise ValueError(f"with a {type(value).__name__}, which is not JSON")
+
+
+def check_size(value: Any) -> None:
+    """ValueError for an answer that is larger than MAX_PAYLOAD, or nested too deeply to be written."""
+    try:
+        check_json(value)
+        size = len(json.dumps(value, ensure_ascii=False))
+    except RecursionError:
+        raise ValueError("an answer is nested too deeply") from None
+    if size > MAX_PAYLOAD:
+        raise ValueError(f"an answer has {size:,} characters; at most {MAX_PAYLOAD:,} are allowed")

@@ -1,0 +1,52 @@
+"""The plug-in package of docs/extending.md, installed into a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections import defaultdict
+from pathlib import Path
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending.md"
+BLOCK = re.compile(r"^```\w+ (?P<file>\S+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def files_of_page() -> dict[str, str]:
+    """What the page says each file holds, its blocks one after the other."""
+    files: defaultdict[str, list[str]] = defaultdict(list)
+    for block in BLOCK.finditer(PAGE.read_text(encoding="utf-8")):
+        files[block["file"]].append(block["text"])
+    return {name: "\n\n".join(texts) for name, texts in files.items()}
+
+
+def install(folder: Path, version: str | None = None) -> Path:
+    """Write the package as an installer would, and its study; the study's path."""
+    files = files_of_page()
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    project = tomllib.loads(files["pyproject.toml"])["project"]
+    version = version or project["version"]
+    metadata = folder / f"creamtea_lab-{version}.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {version}\n"
+    )
+    groups = [
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in entries.items())
+        for group, entries in project["entry-points"].items()
+    ]
+    (metadata / "entry_points.txt").write_text("\n".join(groups))
+    return folder / "study.yaml"
+
+
+def creamtea(folder: Path, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command line with the package of that folder installed."""
+    paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "CREAMTEA_HOME": str(home)}
+    command = [sys.executable, "-m", "creamtea.cli.main", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)

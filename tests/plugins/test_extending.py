@@ -1,0 +1,106 @@
+"""The examples of docs/extending.md: they run, and a plug-in's version enters the keys."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from lab_package import creamtea, install
+
+KINDS = {"focal", "best_of", "frequent", "ter", "repetitions", "reversed"}
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Path:
+    return install(tmp_path / "lab").parent
+
+
+@pytest.mark.slow
+def test_the_study_of_the_page_runs(lab: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    done = creamtea(lab, home, "run", str(lab / "study.yaml"), "--executor", "inline", "--quiet")
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = creamtea(lab, home, "report", "lab", "--json")
+    assert report.returncode == 0, report.stderr
+    assert '"TER"' in report.stdout
+    assert "repetitions" in report.stdout
+    assert "creamtea-lab 1.0" in report.stdout  # provenance
+    shown = creamtea(lab, home, "report", "lab")
+    assert "focal γ=2" in shown.stdout
+
+
+def test_the_kinds_are_listed_with_their_package(lab: Path, tmp_path: Path) -> None:
+    listed = creamtea(lab, tmp_path / "home", "plugins", "--json")
+    assert listed.returncode == 0, listed.stderr
+    rows = json.loads(listed.stdout)
+    assert {row["kind"] for row in rows} == KINDS
+    assert {(row["distribution"], row["version"], row["state"]) for row in rows} == {
+        ("creamtea-lab", "1.0", "ready")
+    }
+
+
+def test_a_newer_plugin_changes_the_keys_of_its_steps_only(tmp_path: Path) -> None:
+    keys = []
+    for version in ("1.0", "1.1"):
+        lab = install(tmp_path / version, version).parent
+        script = (
+            "import json, sys; from pathlib import Path; from creamtea.study.loader import load_study; "
+            "from creamtea.study.plan import plan; study = load_study(Path(sys.argv[1])).study; "
+            "print(json.dumps({node.node: node.key for node in plan(study, None).nodes}))"
+        )
+        keys.append(planned(lab, script))
+    before, after = keys
+    assert before.keys() == after.keys()
+    assert before["train/focal/1"] != after["train/focal/1"]
+    # its corpus is the plug-in's, too, so that everything stands on it
+    assert all(before[node] != after[node] for node in before)
+
+
+def planned(lab: Path, script: str) -> dict[str, str]:
+    import os
+    import subprocess
+    import sys
+
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(lab), os.environ.get("PYTHONPATH", "")])}
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(lab / "study.yaml")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
+
+
+def test_a_kind_of_a_plugin_that_is_missing_is_a_mistake(lab: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    done = creamtea(empty, tmp_path / "home", "validate", str(lab / "study.yaml"), "--no-files")
+    assert done.returncode == 2
+    assert 'objective.kind: found "focal"' in done.stderr
+    assert "creamtea plugins" in done.stderr
+
+
+def test_a_plugin_that_cannot_be_loaded_is_named(lab: Path, tmp_path: Path) -> None:
+    spec = lab / "creamtea_lab" / "spec.py"
+    spec.write_text("raise RuntimeError('half installed')\n")
+    done = creamtea(lab, tmp_path / "home", "validate", str(lab / "study.yaml"), "--no-files")
+    assert done.returncode == 2
+    assert "creamtea-lab 1.0" in done.stderr
+    assert "half installed" in done.stderr
+    listed = creamtea(lab, tmp_path / "home", "plugins")
+    assert listed.returncode == 1
+    assert "broken" in listed.stdout
+
+
+def test_a_plugin_may_not_take_a_kind_that_exists(lab: Path, tmp_path: Path) -> None:
+    (metadata,) = lab.glob("*.dist-info")
+    entries = metadata / "entry_points.txt"
+    entries.write_text(entries.read_text().replace("focal = ", "softmax = "))
+    listed = creamtea(lab, tmp_path / "home", "plugins", "--json")
+    (row,) = [row for row in json.loads(listed.stdout) if row["kind"] == "softmax"]
+    assert row["state"] == "broken"
+    shutil.rmtree(lab)

@@ -1,0 +1,67 @@
+"""The board with the widget of a plug-in's protocol, in a real browser."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("playwright.sync_api")
+
+from playwright.sync_api import expect
+from rating_board import item_on, own_campaign, save
+from sqlalchemy import select
+
+from creamtea.store.tables import Rating
+
+pytestmark = pytest.mark.browser
+
+PLUG_IN = Path(__file__).parents[1] / "plugins" / "rating_protocol"
+ITEMS = [("Tee", ["tea"]), ("Sahne", ["cream"])]
+
+
+@pytest.fixture(scope="module")
+def server_settings() -> dict[str, str]:
+    """The server finds the plug-in as if it were installed."""
+    return {"PYTHONPATH": os.pathsep.join([str(PLUG_IN), *filter(None, [os.environ.get("PYTHONPATH")])])}
+
+
+@pytest.fixture
+def plug_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.syspath_prepend(str(PLUG_IN))
+    importlib.invalidate_caches()
+    yield
+    sys.modules.pop("error_spans", None)
+
+
+def test_an_answer_of_several_parts_is_given_kept_and_saved(site, open_page, plug_in) -> None:
+    own_campaign(site.database, "pangolin-spans", ITEMS, protocol="error-spans")
+    link, _ = site.rater_link("pangolin-spans", "plugged")
+    page = open_page(link)
+    item_on(page, 1, 2)
+    button = page.get_by_role("button", name="Save", exact=True)
+    expect(page.locator(".board .left")).to_have_text("1 translation left to rate")
+    page.get_by_role("button", name="Mark a major error").click()
+    expect(page.get_by_text("1 errors")).to_be_visible()
+    expect(button).to_be_disabled()  # the fluency is missing
+    page.get_by_label("Fluency").fill("70")
+    expect(button).to_be_enabled()
+    page.wait_for_timeout(1000)  # the draft is on its way
+    page.reload()
+    expect(page.get_by_text("1 errors")).to_be_visible()
+    save(page)
+    item_on(page, 2, 2)
+    expect(page.get_by_text("0 errors")).to_be_visible()
+    page.get_by_label("Fluency").fill("100")
+    save(page)
+    expect(page.get_by_role("heading", name="All done")).to_have_count(1)
+    with site.database.session() as session:
+        rows = session.execute(select(Rating.step, Rating.payload).order_by(Rating.id)).all()
+    assert [(step, payload["fluency"], len(payload["spans"])) for step, payload in rows] == [
+        (650, 70, 1),
+        (1000, 100, 0),
+    ]

@@ -1,0 +1,49 @@
+"""The list of studies by AppTest: none, several runs, and who sees the way to campaigns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filled_study import HOSTILE, fill_study
+from streamlit.testing.v1 import AppTest
+
+import creamtea_webapp
+from creamtea.human.access import Identity
+from creamtea.store.database import Database
+from creamtea_webapp import session
+
+SCRIPT = Path(creamtea_webapp.__file__).parent / "script" / "entry.py"
+
+
+@pytest.fixture
+def page(database: Database, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(session, "database", lambda: database)
+
+    def shown(role: str = "organiser") -> str:
+        monkeypatch.setattr(session, "identity", lambda: Identity(7, role))
+        app = AppTest.from_file(str(SCRIPT), default_timeout=60).run()
+        assert not app.exception, [error.message for error in app.exception]
+        return "\n".join(element.proto.body for element in app.get("html"))
+
+    return shown
+
+
+def test_an_empty_database_says_how_to_begin(page: Any) -> None:
+    assert "creamtea run" in page()
+
+
+def test_a_study_is_listed_once_with_its_runs(page: Any, database: Database) -> None:
+    first, second = (fill_study(database, HOSTILE) for _ in range(2))
+    shown = page()
+    assert shown.count(">quagga</a>") == 1
+    assert "1 earlier run" in shown
+    for number in (first, second):
+        assert f'href="/?study={number}"' in shown
+    assert "4 systems: tapir-greedy, tapir-lexicon" in shown
+
+
+def test_only_who_may_create_campaigns_sees_the_way_to_them(page: Any) -> None:
+    assert "campaigns=all" in page()
+    assert "campaigns=all" not in page("reader")

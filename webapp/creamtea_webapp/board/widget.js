@@ -1,0 +1,66 @@
+// How answers are given: a widget for each way, by the name that a protocol's page data has. A plug-in's
+// script adds its own with `WIDGETS.name = class extends Widget {…}`.
+
+const WIDGETS = {};
+
+const letterOf = (i) => String.fromCharCode(65 + i);
+
+// Whether two JSON values are equal. A database may hand the keys of an object back in another order.
+function same(answer, other) {
+  if (answer === null || other === null || typeof answer !== "object" || typeof other !== "object") {
+    return answer === other;
+  }
+  const keys = Object.keys(answer);
+  return keys.length === Object.keys(other).length && keys.every((key) => key in other && same(answer[key], other[key]));
+}
+
+// What the board asks of a widget. An answer is any JSON value but null, which is "none yet"; the widget tells
+// the board with board.answer(i, answer), or with board.answerAll(answers) where one act gives all of them.
+class Widget {
+  // `board.data` is what the server sent; `board.items` are the elements of the outputs.
+  constructor(board) {
+    this.board = board;
+    this.separate = true; // each output has an answer of its own
+    this.labels = null; // of the steps that a practice item's answer is told in; null: `expected` tells it
+  }
+
+  // Put an element under the text of output i; using it chooses the output.
+  add(i, element) {
+    const item = this.board.items[i];
+    for (const sign of ["focusin", "pointerdown"]) item.addEventListener(sign, () => this.board.choose(i));
+    item.querySelector(".said").after(element);
+  }
+
+  // Show these answers; frozen ones cannot be changed.
+  show() {
+    throw new Error("a widget shows its answers");
+  }
+
+  // Whether answer i, which is not null, is complete.
+  isComplete() {
+    return true;
+  }
+
+  // Whether a plain key was for the control of output i.
+  key() {
+    return false;
+  }
+
+  // Set the focus on the control of output i.
+  focus() {}
+
+  // Whether the focused element already is a control.
+  holds() {
+    return false;
+  }
+
+  // [keys, what they do] for the list of keys.
+  keys() {
+    return [];
+  }
+
+  // What a practice item accepts, in words; `ranges` has the lowest and the highest step of each output.
+  expected() {
+    return "";
+  }
+}
