@@ -77,15 +77,6 @@ class RawStudy:
             allowed = f"names ({NOUNS[section]} each), or no list for all of them"
             yield Mistake(path, "an empty list", allowed)
 
-    def needs_kind(self, path: KeyPath, name: Any, section: str, kind: str, noun: str) -> Iterator[Mistake]:
-        """A mistake if `name` is not an entry of that kind in the section."""
-        fitting = [entry for entry, block in self.blocks(section) if kind_of(block) == kind]
-        if not isinstance(name, str) or name in fitting:
-            return
-        other = kind_of(self.named(section, name))
-        found = f"{shown(name)}, of kind {other}" if other else shown(name)
-        yield Mistake(path, found, one_of(fitting, name, noun))
-
 
 def kind_of(block: Any) -> str:
     """The `kind` of a block; empty for what is malformed."""
