@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -125,7 +125,7 @@ def _stratified(population: list[Line], names: Sequence[str], limit: int, seed: 
 def _strata(population: list[Line], names: Sequence[str]) -> dict[tuple[Any, ...], list[Line]]:
     lengths = sorted(len(line.source) for line in population)
     bounds = [lengths[len(lengths) * part // LENGTH_STRATA] for part in range(1, LENGTH_STRATA)]
-    keys = {
+    keys: dict[str, Callable[[Line], Any]] = {
         "length": lambda line: sum(len(line.source) >= bound for bound in bounds),
         "document": lambda line: line.document,
     }

@@ -27,7 +27,7 @@ class NvsHead(nn.Module):
 
     def forward(self, memory: Memory) -> Tensor:
         """(B, V) logits, fp32 (fp64 of fp64), differentiable in the head's own parameters only."""
-        return MaxVote.apply(memory.hidden.detach(), memory.mask, self.weight, self.bias)
+        return MaxVote.apply(memory.hidden.detach(), memory.mask, self.weight, self.bias)  # type: ignore[no-untyped-call]
 
 
 class MaxVote(torch.autograd.Function):

@@ -34,7 +34,7 @@ class Ssru(nn.Module):
 
     def over_prefix(self, x: Tensor) -> Tensor:
         """x (B, T, D) → h (B, T, D)."""
-        return F.relu(Recurrence.apply(*self.gates(x))).to(x.dtype)
+        return F.relu(Recurrence.apply(*self.gates(x))).to(x.dtype)  # type: ignore[no-untyped-call]
 
     def step(self, x: Tensor, state: RecurrentState | TreeStep, layer: int) -> Tensor:
         """One position: x (N, 1, D) → h (N, 1, D); the state's cell moves on."""

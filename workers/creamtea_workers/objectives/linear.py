@@ -38,7 +38,7 @@ def linear_loss(loss: LogitLoss, hidden: Tensor, weight: Tensor, bias: Tensor, t
     device = hidden.device.type
     low = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
     with torch.autocast(device, enabled=False):  # which would round the objectives' own products
-        return LinearLoss.apply(loss, low, torch.is_grad_enabled(), hidden, weight, bias, targets)
+        return LinearLoss.apply(loss, low, torch.is_grad_enabled(), hidden, weight, bias, targets)  # type: ignore[no-untyped-call]
 
 
 class LinearLoss(torch.autograd.Function):
