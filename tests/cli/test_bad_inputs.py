@@ -205,7 +205,9 @@ def test_one_message_and_exit_code_2(
     arguments, change, message = CASES[case]
     change()
     assert call(arguments, monkeypatch) == 2
-    assert capsys.readouterr().err == f"creamtea: {message.replace('{place}', str(place))}\n"
+    told, wanted = capsys.readouterr().err.splitlines(), message.replace("{place}", str(place)).splitlines()
+    assert told[0].startswith(f"creamtea: {wanted[0]}")  # a remedy may follow
+    assert told[1:] == wanted[1:]
 
 
 def test_a_port_in_use(
