@@ -216,7 +216,7 @@ def test_files_are_read(creamtea: Any, database: Database, tmp_path: Path) -> No
         ),
         (
             ["--protocol", "preference", "--select", "all"],
-            "use --select differing, stratified or",
+            "use --select differing or stratified or",
         ),
         (["--instructions", "none.md"], "--instructions none.md: No such file or directory"),
         (["--instructions", "nul.md"], "--instructions nul.md: holds a NUL character"),

@@ -92,7 +92,7 @@ class CampaignSettings(Strict):
         if select not in protocol.selections:
             raise InputError(
                 f"--protocol {protocol.name} cannot rate what --select {select} chooses (two equal texts, "
-                f"say): use --select {', '.join(protocol.selections[:-1])} or {protocol.selections[-1]}"
+                f"say): use --select {' or '.join(protocol.selections)}"
             )
         if select == "disagreement" and not self.metrics:
             raise InputError(
