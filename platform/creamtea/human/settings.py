@@ -45,7 +45,7 @@ class TutorialItem(Strict):
     explanation: Written
 
 
-class Drawn(Strict):
+class DrawnFrom(Strict):
     """What the items were drawn from, in segments of the test set."""
 
     segments: int  # of the test set
@@ -77,7 +77,7 @@ class CampaignSettings(Strict):
     delta: Above0 | None = None  # points of the scale
     minutes_per_item: Above0 | None = None
     consent: Text = ""
-    drawn: Drawn | None = None  # filled in when the items are drawn
+    drawn: DrawnFrom | None = None  # filled in when the items are drawn
 
     def complete(
         self, protocol: Protocol, systems: Sequence[str], study_baseline: str | None
