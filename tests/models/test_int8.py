@@ -18,14 +18,17 @@ from layer_errors import relative_errors
 from torch import Tensor
 
 from creamtea.errors import StepError
+from creamtea.methods.objectives import Softmax
 from creamtea_workers.models import inference, int8
-from creamtea_workers.models.build import build_model
+from creamtea_workers.models.build import ModelConfig, build_model
 from creamtea_workers.models.inference import Int8Projection, PackedLinear, prepare
 from creamtea_workers.models.int8 import Int8Linear, Int8Matrix
 from creamtea_workers.models.interface import BOS, EOS, output_logits
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.objectives import build_objective
-from creamtea_workers.search import BeamSearch, GreedySearch, SearchMethod
+from creamtea_workers.search.base import SearchMethod
+from creamtea_workers.search.beam import BeamSearch
+from creamtea_workers.search.greedy import GreedySearch
 from creamtea_workers.search.translator import Translator, source_batch
 from creamtea_workers.selection import Selector
 from creamtea_workers.selection.full import FullSelector
@@ -41,8 +44,9 @@ def plain_model(kind: str = "transformer") -> Transformer:
         "architecture": {**SIZES, "kind": kind},
         "nvs": {},
         "objective": {"kind": "softmax"},
+        "vocabulary_size": V,
     }
-    model = build_model(params, V).eval()
+    model = build_model(ModelConfig.model_validate(params)).eval()
     with torch.no_grad():
         for name, value in model.named_parameters():
             if name.endswith("bias") and "norm" not in name:
@@ -185,7 +189,7 @@ SEARCHES: dict[str, SearchMethod] = {"greedy": GreedySearch(), "beam": BeamSearc
 
 def translator(model: Transformer, search: str, selected: bool) -> Translator:
     selector: Selector = NvsSelector(model, 0.5) if selected else FullSelector()
-    return Translator(model, build_objective({"kind": "softmax"}), selector, SEARCHES[search])
+    return Translator(model, build_objective(Softmax(kind="softmax")), selector, SEARCHES[search])
 
 
 @pytest.mark.slow

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from creamtea.methods.architectures import Architecture
-from creamtea_workers.models.build import build_model
+from creamtea_workers.models.build import ModelConfig, build_model
 from creamtea_workers.models.transformer import Transformer
 
 VOCABULARY = 32000
@@ -18,11 +17,12 @@ def preset(architecture: dict[str, Any], nvs: bool = False) -> Transformer:
     """Without memory for its parameters."""
     params = {
         "objective": {"kind": "softmax"},
-        "architecture": Architecture.model_validate(architecture).model_dump(mode="json"),
+        "architecture": architecture,
         "nvs": {"positive_weight": 100000.0} if nvs else None,
+        "vocabulary_size": VOCABULARY,
     }
     with torch.device("meta"):
-        return build_model(params, VOCABULARY)
+        return build_model(ModelConfig.model_validate(params))
 
 
 def count(model: torch.nn.Module) -> int:

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from creamtea.methods.architectures import Architecture
+from creamtea.methods.architectures import SsruArchitecture
+from creamtea.methods.objectives import Softmax
 from creamtea_workers.models.interface import BOS
 from creamtea_workers.models.ssru import Recurrence, Ssru
 from creamtea_workers.models.state import RecurrentState
@@ -92,12 +93,12 @@ def test_every_parameter_learns_under_autocast() -> None:
 def test_beam_search_finds_what_teacher_forcing_ranks_first() -> None:
     """As wide as every hypothesis of up to three subwords, a beam finds the best of all."""
     torch.manual_seed(4)
-    size = Architecture(
-        kind="ssru", encoder_layers=1, decoder_layers=2, width=8, heads=2, feed_forward=16, dropout=0.0
+    size = SsruArchitecture(
+        encoder_layers=1, decoder_layers=2, width=8, heads=2, feed_forward=16, dropout=0.0
     )
     vocabulary, eos, limit = 7, 3, 3
     model = Transformer(vocabulary, size).eval()
-    objective = build_objective({"kind": "softmax"})
+    objective = build_objective(Softmax(kind="softmax"))
     memory = model.encode(torch.tensor([[5, 6, eos], [4, 4, eos]]))
     output = output_layer(model, None)
     found = BeamSearch(width=60)(model, objective, memory, output, [limit, limit])

@@ -7,20 +7,29 @@ import torch
 from torch import Tensor
 
 from creamtea.errors import StepError
-from creamtea.methods.architectures import Architecture, Nvs
-from creamtea_workers.models.build import build_model, load_model, save_model
+from creamtea.methods.architectures import Nvs, SsruArchitecture, TransformerArchitecture
+from creamtea.methods.objectives import Scones, Softmax
+from creamtea_workers.models.build import ModelConfig, build_model, load_model, save_model
 from creamtea_workers.models.interface import BOS, EOS, PAD, output_logits
 from creamtea_workers.models.layers import Dropout, PositionTable
 from creamtea_workers.models.transformer import Transformer
 
 VOCABULARY = 40
-SIZE = Architecture(encoder_layers=2, decoder_layers=2, width=16, heads=4, feed_forward=24, dropout=0.1)
+SIZES = {
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "width": 16,
+    "heads": 4,
+    "feed_forward": 24,
+    "dropout": 0.1,
+}
+SIZE = TransformerArchitecture.model_validate(SIZES)
 
 
-@pytest.fixture(params=["transformer", "ssru"])
+@pytest.fixture(params=[TransformerArchitecture, SsruArchitecture])
 def model(request: pytest.FixtureRequest) -> Transformer:
     torch.manual_seed(1)
-    return Transformer(VOCABULARY, SIZE.model_copy(update={"kind": request.param}), Nvs()).eval()
+    return Transformer(VOCABULARY, request.param.model_validate(SIZES), Nvs()).eval()
 
 
 def sources(*lengths: int) -> Tensor:
@@ -148,25 +157,29 @@ def test_positions_beyond_the_table_continue_it() -> None:
 
 
 def test_a_saved_model_comes_back_ready_for_inference(tmp_path: object) -> None:
-    params = {
-        "objective": {"kind": "scones", "alpha": 0.5},
-        "architecture": SIZE.model_dump(),
-        "nvs": {"positive_weight": 10.0},
-    }
-    model = build_model(params, VOCABULARY)
-    save_model(tmp_path, model, params)
+    given = ModelConfig(
+        objective=Scones(kind="scones", alpha=0.5),
+        architecture=SIZE,
+        nvs=Nvs(positive_weight=10.0),
+        vocabulary_size=VOCABULARY,
+    )
+    model = build_model(given)
+    save_model(tmp_path, model, given)
     loaded, objective, config = load_model(tmp_path)
     assert not loaded.training
     assert objective.alpha == 0.5
-    assert config["vocabulary_size"] == VOCABULARY
+    assert config == given
     for name, value in model.state_dict().items():
         assert torch.equal(value, loaded.state_dict()[name]), name
 
 
 def test_heads_that_do_not_divide_the_width() -> None:
-    params = {"objective": {"kind": "softmax"}, "architecture": {"width": 16, "heads": 3}, "nvs": None}
-    with pytest.raises(StepError, match=r"architecture\.width 16 is no multiple of architecture\.heads 3"):
-        build_model(params, VOCABULARY)
+    size = TransformerArchitecture(width=16, heads=3)
+    config = ModelConfig(
+        objective=Softmax(kind="softmax"), architecture=size, nvs=None, vocabulary_size=VOCABULARY
+    )
+    with pytest.raises(StepError, match=r"architecture\.width 16 is not a multiple of architecture\.heads 3"):
+        build_model(config)
 
 
 def test_a_model_without_a_head_has_no_nvs_logits() -> None:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from creamtea.errors import StepError
 from creamtea.methods.architectures import Layered, Nvs
 from creamtea_workers.models.interface import PAD, Memory, State, Tree
 from creamtea_workers.models.layers import (
@@ -182,6 +183,11 @@ class Transformer(nn.Module):
 
 def build(spec: Layered, vocabulary_size: int, nvs: Nvs | None) -> Transformer:
     """A fresh model; its random numbers come from torch's global generator."""
+    if spec.width % spec.heads:
+        raise StepError(
+            f"architecture.width {spec.width} is not a multiple of architecture.heads {spec.heads}: "
+            "change one of them"
+        )
     return Transformer(vocabulary_size, spec, nvs)
 
 
