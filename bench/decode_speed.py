@@ -29,15 +29,18 @@ from peers import ctranslate2_peer
 from rich.console import Console
 from rich.table import Table
 
+from creamtea.methods.objectives import Softmax
 from creamtea.methods.precisions import Precision
 from creamtea.stats.percentiles import repetition_percentiles
-from creamtea_workers.models.build import build_model
+from creamtea_workers.models.build import ModelConfig, build_model
 from creamtea_workers.models.inference import prepare
 from creamtea_workers.models.interface import EOS
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search import BeamSearch, GreedySearch, SearchMethod
+from creamtea_workers.search.base import SearchMethod
+from creamtea_workers.search.beam import BeamSearch
+from creamtea_workers.search.greedy import GreedySearch
 from creamtea_workers.search.systems import device_name
 from creamtea_workers.search.translator import Translator, source_batch
 from creamtea_workers.selection import Selector
@@ -76,8 +79,8 @@ class Entrant:
 def random_model(vocabulary: int, architecture: dict[str, Any]) -> Transformer:
     """</s> is out of reach. Sublayers weigh more than in a fresh model: subwords would predict themselves."""
     torch.manual_seed(1)
-    params = {"architecture": architecture, "nvs": {}, "objective": {"kind": "softmax"}}
-    model = build_model(params, vocabulary).eval()
+    parts = {"architecture": architecture, "nvs": {}, "objective": {"kind": "softmax"}}
+    model = build_model(ModelConfig.model_validate({**parts, "vocabulary_size": vocabulary})).eval()
     with torch.no_grad():
         model.output_bias[EOS] = -1000.0
         for name, weight in model.named_parameters():
@@ -109,7 +112,7 @@ def threshold_for(model: Transformer, sentences: Sequence[list[int]], size: int)
 def our_entrants(
     model: Transformer, options: argparse.Namespace, precision: Precision, sentences: Sequence[list[int]]
 ) -> list[Entrant]:
-    ready, objective = prepare(copy.deepcopy(model), precision), build_objective({"kind": "softmax"})
+    ready, objective = prepare(copy.deepcopy(model), precision), build_objective(Softmax(kind="softmax"))
     selectors: dict[str, Selector] = {
         "full": FullSelector(),
         f"lexicon k={CANDIDATES}": LexiconSelector(random_lexicon(model.vocabulary_size), CANDIDATES),
@@ -132,7 +135,7 @@ def peer_entrants(model: Transformer, options: argparse.Namespace, precision: Pr
     built = ctranslate2_peer.build(model, precision, options.threads)
     entrants = []
     for search in options.searches:
-        peer = ctranslate2_peer.Peer(built, SEARCHES[search].width)
+        peer = ctranslate2_peer.Peer(built, SEARCHES[search].rows)
 
         def translate(source: list[int], peer: ctranslate2_peer.Peer = peer) -> list[int]:
             return peer.translate(source, int(np.ceil(LENGTH_RATIO * len(source))) + 10)

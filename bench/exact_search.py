@@ -25,11 +25,13 @@ from rich.console import Console
 from rich.table import Table
 
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.models.build import build_model, load_model
+from creamtea_workers.models.build import ModelConfig, build_model, load_model
 from creamtea_workers.models.interface import EOS, TranslationModel
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.objectives.base import Objective
-from creamtea_workers.search import Effort, ExactHypothesis, ExactSearch, Hypothesis
+from creamtea_workers.search.depth_first import Effort
+from creamtea_workers.search.exact import ExactHypothesis, ExactSearch
+from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.systems import device_name
 from creamtea_workers.search.translator import Translator
 from creamtea_workers.selection.full import FullSelector
@@ -73,9 +75,15 @@ def random_subject(shape: str, sentences: int) -> Subject:
     no sentence is ever done."""
     vocabulary, architecture = SHAPES[shape]
     torch.manual_seed(1)
-    objective = {"kind": "scones"}
-    params = {"architecture": architecture, "nvs": None, "objective": objective}
-    model = build_model(params, vocabulary).eval()
+    config = ModelConfig.model_validate(
+        {
+            "architecture": architecture,
+            "nvs": None,
+            "objective": {"kind": "scones"},
+            "vocabulary_size": vocabulary,
+        }
+    )
+    model = build_model(config).eval()
     with torch.no_grad():
         model.decoder_norm.weight.fill_(SPREAD)  # the standard deviation of the logits
         model.output_bias.fill_(-SPREAD * NormalDist().inv_cdf(1 - LIKELY / vocabulary))
@@ -83,7 +91,7 @@ def random_subject(shape: str, sentences: int) -> Subject:
         model.output_bias[EOS] = -10.0
     draw = np.random.default_rng(2)
     sources = [draw.integers(4, vocabulary, size=LENGTH).tolist() for _ in range(sentences)]
-    return Subject(shape, model, build_objective(objective), sources)
+    return Subject(shape, model, build_objective(config.objective), sources)
 
 
 def trained_subject(folder: Path, source: Path, subwords: Path, sentences: int) -> Subject:

@@ -39,6 +39,7 @@ from rich.table import Table
 from torch import Tensor
 from torch.nn import functional as F
 
+from creamtea.methods.objectives import Entmax, Objective, Scones, Softmax
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.systems import device_name
@@ -63,14 +64,14 @@ def torch_chunked(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor)
     return F.linear_cross_entropy(hidden, weight, targets, linear_bias=bias, reduction="sum", options=options)
 
 
-OURS: dict[str, dict[str, Any]] = {
-    "softmax": {"kind": "softmax"},
-    "softmax, ε = 0.1": {"kind": "softmax", "label_smoothing": 0.1},
-    "SCONES, α = 0.5": {"kind": "scones", "alpha": 0.5},
-    "entmax 1.5": {"kind": "entmax"},
-    "entmax 1.5, ε = 0.1": {"kind": "entmax", "label_smoothing": 0.1},
-    "entmax 1.3": {"kind": "entmax", "alpha": 1.3},
-    "entmax 2": {"kind": "entmax", "alpha": 2.0},
+OURS: dict[str, Objective] = {
+    "softmax": Softmax(kind="softmax"),
+    "softmax, ε = 0.1": Softmax(kind="softmax", label_smoothing=0.1),
+    "SCONES, α = 0.5": Scones(kind="scones", alpha=0.5),
+    "entmax 1.5": Entmax(kind="entmax"),
+    "entmax 1.5, ε = 0.1": Entmax(kind="entmax", label_smoothing=0.1),
+    "entmax 1.3": Entmax(kind="entmax", alpha=1.3),
+    "entmax 2": Entmax(kind="entmax", alpha=2.0),
 }
 LOSSES: dict[str, Loss] = {
     **{name: build_objective(spec).loss for name, spec in OURS.items()},

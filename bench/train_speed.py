@@ -24,9 +24,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from creamtea.methods.architectures import Architecture, Nvs
+from creamtea.methods.architectures import Nvs, TransformerArchitecture
+from creamtea.methods.objectives import Entmax, Objective, Scones, Softmax
 from creamtea.methods.texts import Subwords
 from creamtea.methods.training import Training
+from creamtea.steps.systems import TrainParams
 from creamtea_workers.corpora.batches import Pairs, plan_epoch
 from creamtea_workers.corpora.subwords import SubwordModel, train_subwords
 from creamtea_workers.corpora.text import read_lines
@@ -35,10 +37,10 @@ from creamtea_workers.search.systems import device_name
 from creamtea_workers.training.evaluate import Development
 from creamtea_workers.training.trainer import Trainer
 
-OBJECTIVES: dict[str, dict[str, Any]] = {
-    "softmax": {"kind": "softmax", "label_smoothing": 0.1},
-    "scones": {"kind": "scones", "alpha": 0.5},
-    "entmax": {"kind": "entmax", "label_smoothing": 0.1},
+OBJECTIVES: dict[str, Objective] = {
+    "softmax": Softmax(kind="softmax", label_smoothing=0.1),
+    "scones": Scones(kind="scones", alpha=0.5),
+    "entmax": Entmax(kind="entmax", label_smoothing=0.1),
 }
 ROWS = [("softmax", False), ("softmax", True), ("scones", False), ("entmax", False)]
 VOCABULARY = 4000
@@ -97,13 +99,13 @@ def show(result: dict[str, Any], heading: bool) -> None:
 def measure(arguments: argparse.Namespace, objective: str, nvs: bool, threads: int) -> dict[str, Any]:
     prepare_torch(threads)
     pairs, subwords = load_pairs(arguments)
-    params = {
-        "objective": OBJECTIVES[objective],
-        "architecture": Architecture().model_dump(),
-        "nvs": Nvs().model_dump() if nvs else None,
-        "training": Training(batch_tokens=arguments.batch_tokens, autocast=arguments.autocast).model_dump(),
-        "seed": 1,
-    }
+    params = TrainParams(
+        objective=OBJECTIVES[objective],
+        architecture=TransformerArchitecture(),
+        nvs=Nvs() if nvs else None,
+        training=Training(batch_tokens=arguments.batch_tokens, autocast=arguments.autocast),
+        seed=1,
+    )
     trainer = Trainer(params, pairs, Development(pairs, [], subwords), CPU, Unused(), lambda *_: None)
     plan = plan_epoch(pairs, arguments.batch_tokens, seed=1, epoch=0)
     tokens, wall, processor = 0, 0.0, 0.0
