@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from step_context import FolderCheckpoints
 
-from creamtea.methods.architectures import Architecture
-from creamtea.methods.training import Training
+from creamtea.steps.systems import TrainParams
 from creamtea_workers.corpora.batches import Pairs
 from creamtea_workers.training.evaluate import Development
 from creamtea_workers.training.trainer import Outcome, Trainer
@@ -30,19 +29,6 @@ class Numbers:
         return " ".join(str(i) for i in ids)
 
 
-class FolderCheckpoints:
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        folder.mkdir(exist_ok=True)
-
-    def save(self, name: str, source: Path) -> None:
-        shutil.copy(source, self.folder / name)
-
-    def load(self, name: str) -> Path | None:
-        path = self.folder / name
-        return path if path.exists() else None
-
-
 def reversals(count: int, longest: int, seed: int) -> Pairs:
     """Sentences and the same backwards."""
     random = np.random.default_rng(seed)
@@ -57,16 +43,25 @@ def development(pairs: Pairs) -> Development:
     return Development(pairs, references, Numbers())
 
 
-def parameters(training: dict[str, Any], **changes: Any) -> dict[str, Any]:
-    size = Architecture(encoder_layers=1, decoder_layers=1, width=32, heads=4, feed_forward=64, dropout=0.1)
+def raw_parameters(
+    training: dict[str, Any], architecture: dict[str, Any] | None = None, **changes: Any
+) -> dict[str, Any]:
+    """`architecture`: what differs from the small one."""
+    size = {"encoder_layers": 1, "decoder_layers": 1, "width": 32, "heads": 4, "feed_forward": 64}
     return {
         "objective": {"kind": "softmax", "label_smoothing": 0.1},
-        "architecture": size.model_dump(),
+        "architecture": {**size, **(architecture or {})},
         "nvs": None,
-        "training": Training(**training).model_dump(),
+        "training": training,
         "seed": 1,
         **changes,
     }
+
+
+def parameters(
+    training: dict[str, Any], architecture: dict[str, Any] | None = None, **changes: Any
+) -> TrainParams:
+    return TrainParams.model_validate(raw_parameters(training, architecture, **changes))
 
 
 class Killed(Exception):
@@ -74,7 +69,7 @@ class Killed(Exception):
 
 
 def trainer(
-    params: dict[str, Any],
+    params: TrainParams,
     pairs: Pairs,
     folder: Path,
     dev: Pairs | None = None,
@@ -94,7 +89,7 @@ def trainer(
 
 
 def interrupted(
-    params: dict[str, Any], pairs: Pairs, folder: Path, stops: Sequence[int], initial: Path | None = None
+    params: TrainParams, pairs: Pairs, folder: Path, stops: Sequence[int], initial: Path | None = None
 ) -> Outcome:
     """Trained by a new process for every stop (its generators start elsewhere)."""
     for stop in stops:

@@ -34,7 +34,8 @@ def parent_with_head(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def trained(folder: Path, nvs: dict[str, Any] | None) -> Path:
     """The output of a short training."""
     params = parameters({"batch_tokens": 60, "warmup": 5, "max_updates": 10, "autocast": "none"}, nvs=nvs)
-    save_model(folder, trainer(params, PAIRS, folder / "checkpoints").run().model, params)
+    made = trainer(params, PAIRS, folder / "checkpoints")
+    save_model(folder, made.run().model, made.config)
     return folder
 
 
@@ -112,8 +113,7 @@ def test_a_new_nvs_head_is_trained_before_a_model_can_be_the_best(parent: Path, 
 
 
 def test_a_model_of_other_sizes_is_refused(parent: Path, tmp_path: Path) -> None:
-    params = parameters(TUNING)
-    params["architecture"]["feed_forward"] = 48
+    params = parameters(TUNING, {"feed_forward": 48})
     with pytest.raises(
         StepError,
         match=r"starts from does not fit: decoder\.0\.feed\.inner\.bias is 64 there and 48 here; "
@@ -123,8 +123,7 @@ def test_a_model_of_other_sizes_is_refused(parent: Path, tmp_path: Path) -> None
 
 
 def test_another_kind_of_decoder_is_refused(parent: Path, tmp_path: Path) -> None:
-    params = parameters(TUNING)
-    params["architecture"]["kind"] = "ssru"
+    params = parameters(TUNING, {"kind": "ssru"})
     with pytest.raises(StepError, match=r"does not fit: it has no decoder\.0\.attention\.candidate\.weight"):
         trainer(params, PAIRS, tmp_path, initial=parent)
 

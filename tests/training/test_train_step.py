@@ -7,39 +7,23 @@ from typing import Any
 
 import pytest
 import torch
-from small_trainings import FolderCheckpoints, parameters
+from small_trainings import raw_parameters
+from step_context import Context, FolderCheckpoints
 
 from creamtea.errors import StepError
 from creamtea.methods.texts import Subwords
+from creamtea.steps.systems import TRAIN
 from creamtea_workers.corpora.subwords import train_subwords
 from creamtea_workers.corpora.text import write_lines
 from creamtea_workers.models.build import load_model
-from creamtea_workers.steps import train
 
 TRAINING = {"batch_tokens": 100, "max_epochs": 2, "max_tokens": 39, "warmup": 5}
 
 
-class Context:
-    """The contract of `creamtea.contract.step.StepContext`, on folders."""
-
-    cpus, gpus = 1, 0.0
-
-    def __init__(self, folder: Path, params: dict[str, Any]) -> None:
-        self.params = params
-        self.folder = folder
-        self.output = folder / "output"
-        self.output.mkdir(exist_ok=True)
-        self.checkpoints = FolderCheckpoints(folder / "checkpoints")
-        self.messages: list[str] = []
-
-    def input(self, role: str) -> Path:
-        return self.folder / role
-
-    def inputs(self, role: str) -> list[Path]:
-        return [self.input(role)] if self.input(role).exists() else []
-
-    def progress(self, done: float, total: float, message: str = "") -> None:
-        self.messages.append(message)
+def context(folder: Path, params: dict[str, Any], attempt: str = "") -> Context:
+    folders = {role: [folder / role] for role in ("corpus", "subwords")}
+    checkpoints = FolderCheckpoints(folder / f"checkpoints{attempt}")
+    return Context(TRAIN, params, folders, folder / f"output{attempt}", checkpoints)
 
 
 @pytest.fixture
@@ -58,11 +42,11 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_writes_a_model_that_loads_and_tells_how_it_went(folder: Path) -> None:
-    context = Context(folder, parameters(TRAINING, nvs={"positive_weight": 100.0}))
-    result = train.run(context)
-    assert sorted(path.name for path in context.output.iterdir()) == ["model.json", "model.safetensors"]
-    model, _, config = load_model(context.output)
-    assert config["vocabulary_size"] == model.vocabulary_size == 60
+    given = context(folder, raw_parameters(TRAINING, nvs={"positive_weight": 100.0}))
+    result = given.run()
+    assert sorted(path.name for path in given.output.iterdir()) == ["model.json", "model.safetensors"]
+    model, _, config = load_model(given.output)
+    assert config.vocabulary_size == model.vocabulary_size == 60
     values = {row.name: row.value for row in result.metrics}
     assert set(values) == {
         "dev_loss", "dev_bleu", "updates", "tokens_per_second", "parameters", "left_out",
@@ -71,22 +55,19 @@ def test_writes_a_model_that_loads_and_tells_how_it_went(folder: Path) -> None:
     assert values["parameters"] == sum(weight.numel() for weight in model.parameters())
     assert {point.series for point in result.points} >= {"train_loss", "dev_loss", "dev_bleu"}
     assert result.facts["stopped"] == "max_epochs"
-    assert any(message.startswith("epoch 2, dev BLEU ") for message in context.messages)
+    assert any(message.startswith("epoch 2, dev BLEU ") for _, _, message in given.progresses)
 
 
-def test_the_same_parameters_give_the_same_model(folder: Path, tmp_path: Path) -> None:
+def test_the_same_parameters_give_the_same_model(folder: Path) -> None:
     models = []
     for name in ("first", "second"):
-        context = Context(folder, parameters(TRAINING))
-        context.output = tmp_path / name
-        context.output.mkdir()
-        context.checkpoints = FolderCheckpoints(tmp_path / f"{name}-checkpoints")
-        train.run(context)
-        models.append(load_model(context.output)[0].state_dict())
+        given = context(folder, raw_parameters(TRAINING), name)
+        given.run()
+        models.append(load_model(given.output)[0].state_dict())
     assert all(torch.equal(value, models[1][name]) for name, value in models[0].items())
 
 
 def test_a_corpus_of_too_long_pairs_is_refused(folder: Path) -> None:
-    context = Context(folder, parameters({**TRAINING, "max_tokens": 1, "batch_tokens": 1}))
+    given = context(folder, raw_parameters({**TRAINING, "max_tokens": 1, "batch_tokens": 1}))
     with pytest.raises(StepError, match=r"every training pair is longer than 0 subwords: raise training"):
-        train.run(context)
+        given.run()

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from small_trainings import FolderCheckpoints, interrupted, parameters, reversals, trainer
+from small_trainings import interrupted, parameters, reversals, trainer
+from step_context import FolderCheckpoints
 
 from creamtea.errors import StepError
 from creamtea.methods.training import Keep
@@ -38,8 +39,7 @@ def series(outcome: Outcome) -> list[tuple[str, int, float]]:
 )
 def test_learns_to_reverse(objective: dict[str, Any], tmp_path: Path) -> None:
     training = {"batch_tokens": 256, "learning_rate": 0.003, "warmup": 100, "max_epochs": 8, "average": 2}
-    params = parameters(training, objective=objective)
-    params["architecture"].update(width=64, dropout=0.0)
+    params = parameters(training, {"width": 64, "dropout": 0.0}, objective=objective)
     outcome = trainer(params, reversals(3000, 6, seed=1), tmp_path, reversals(100, 6, seed=2)).run()
     assert outcome.evaluation.bleu > 75
 
@@ -69,8 +69,7 @@ def test_everything_else_resumes_with_the_same_bits(tmp_path: Path, monkeypatch:
     """SSRUs, LAMB, several batches an update, an automatic NVS weight."""
     monkeypatch.setattr(trainer_module, "REPORT_EVERY", 1)
     training = {**SHORT, "accumulate": 2, "optimizer": "lamb", "weight_decay": 0.01, "schedule": "noam"}
-    params = parameters(training, nvs={"positive_weight": 1.0, "auto_weight": 10.0})
-    params["architecture"]["kind"] = "ssru"
+    params = parameters(training, {"kind": "ssru"}, nvs={"positive_weight": 1.0, "auto_weight": 10.0})
     pairs = reversals(150, 6, seed=1)
     whole = trainer(params, pairs, tmp_path / "whole").run()
     updates = whole.position.update
@@ -83,8 +82,8 @@ def test_everything_else_resumes_with_the_same_bits(tmp_path: Path, monkeypatch:
 def test_two_batches_an_update_are_one_of_both(tmp_path: Path) -> None:
     """Gradients and losses, to rounding, of batches with other lengths and padding; weights after the update
     would compare Adam's signs of gradients that are zero but for rounding."""
-    params = parameters({"batch_tokens": 100, "autocast": "none"}, nvs={"positive_weight": 10.0})
-    params["architecture"]["dropout"] = 0.0
+    training = {"batch_tokens": 100, "autocast": "none"}
+    params = parameters(training, {"dropout": 0.0}, nvs={"positive_weight": 10.0})
     pairs = reversals(40, 9, seed=1)
     members = np.arange(40)
     found = []
@@ -110,8 +109,7 @@ def test_several_batches_an_update_see_every_pair_once_an_epoch(tmp_path: Path) 
 @pytest.mark.slow
 def test_ssrus_learn_to_reverse(tmp_path: Path) -> None:
     training = {"batch_tokens": 200, "learning_rate": 0.005, "warmup": 50, "max_epochs": 6}
-    params = parameters(training)
-    params["architecture"].update(kind="ssru", width=64, dropout=0.0)
+    params = parameters(training, {"kind": "ssru", "width": 64, "dropout": 0.0})
     outcome = trainer(params, reversals(2000, 4, seed=1), tmp_path, reversals(100, 4, seed=2)).run()
     assert outcome.evaluation.bleu > 75
 
