@@ -8,10 +8,10 @@ from collections.abc import Callable
 import entmax
 import pytest
 import torch
-from pydantic import TypeAdapter
 from torch import Tensor
 from torch.nn import functional as F
 
+from creamtea.document.values import Strict
 from creamtea.methods import objectives as methods
 from creamtea.methods.objectives import OBJECTIVES, Entmax, Scones, Softmax
 from creamtea_workers.objectives import build_objective, linear
@@ -193,8 +193,11 @@ def test_scones_starts_near_one_over_v() -> None:
     assert loss == pytest.approx(math.log(size) + 0.5, abs=1e-2)
 
 
+class Holder(Strict):
+    objective: methods.Objective
+
+
 def test_every_objective_of_the_catalogue_can_be_built_from_its_dictionary() -> None:
     assert {spec.kind for spec in SPECS} == set(OBJECTIVES.kinds)
     for spec in SPECS:
-        read = TypeAdapter(methods.Objective).validate_python(spec.model_dump())
-        assert build_objective(read) == build_objective(spec)
+        assert build_objective(Holder(objective=spec.model_dump()).objective) == build_objective(spec)
