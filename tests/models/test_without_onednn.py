@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from creamtea_workers import models
-from creamtea_workers.models.build import build_model
+from creamtea_workers.models.build import ModelConfig, build_model
 from creamtea_workers.models.interface import output_logits
 
 
@@ -40,7 +40,8 @@ def test_a_model_is_prepared_and_gives_the_same_logits(
     monkeypatch.setattr(inference, "MIN_PACKED", 0)
     torch.manual_seed(1)
     sizes = {"encoder_layers": 1, "decoder_layers": 1, "width": 16, "heads": 2, "feed_forward": 32}
-    plain = build_model({"architecture": sizes, "nvs": None, "objective": {"kind": "softmax"}}, 30).eval()
+    parts = {"architecture": sizes, "nvs": None, "objective": {"kind": "softmax"}}
+    plain = build_model(ModelConfig.model_validate({**parts, "vocabulary_size": 30})).eval()
     prepared = inference.prepare(copy.deepcopy(plain), "fp32")
     source, target = torch.tensor([[7, 9, 11, 3], [5, 3, 0, 0]]), torch.tensor([[2, 4, 6], [2, 8, 3]])
     with torch.inference_mode():
