@@ -23,9 +23,8 @@ import torch
 from torch import Tensor
 
 from creamtea.methods.searches import Beam
-from creamtea_workers.models.interface import BOS, EOS, Memory, TranslationModel
-from creamtea_workers.objectives.base import Objective
-from creamtea_workers.search.base import Detokenize, SearchMethod
+from creamtea_workers.models.interface import BOS, EOS
+from creamtea_workers.search.base import Detokenize, SearchInput, SearchMethod
 from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.output import OutputLayer, end_positions
 from creamtea_workers.search.top import top_candidates
@@ -48,27 +47,18 @@ class BeamSearch(SearchMethod):
     def min_selection(self) -> int:
         return self.width
 
-    def __call__(
-        self,
-        model: TranslationModel,
-        objective: Objective,
-        memory: Memory,
-        output: OutputLayer,
-        limits: Sequence[int],
-        with_scores: bool = True,
-        sources: Sequence[Sequence[int]] = (),
-    ) -> list[Hypothesis]:
-        """One hypothesis a sentence of `memory`; `limits`: the most tokens of each, </s> included.
-        A beam always scores, whatever `with_scores` says."""
-        device = memory.hidden.device
+    def __call__(self, batch: SearchInput) -> list[Hypothesis]:
+        """One hypothesis per sentence. A beam always scores, whatever `with_scores` says."""
+        model, limits, output = batch.model, batch.limits, batch.output
+        device = batch.memory.hidden.device
         results: list[Hypothesis | None] = [None] * len(limits)
         beams = _Beams.start(self.width, self.length_normalization, limits, device)
         ends = end_positions(output, len(limits), device)
-        state = model.start(memory, max(limits))
+        state = model.start(batch.memory, max(limits))
         while True:
             hidden = model.step(beams.last.flatten(), state)  # (n·R, D)
             logits = output.logits(hidden.unflatten(0, (len(beams.last), -1)))  # (n, R, K)
-            rows = beams.extend(output.log_scores(objective, logits), output, ends)
+            rows = beams.extend(output.log_scores(batch.objective, logits), output, ends)
             done = beams.done()
             if bool(done.any()):
                 for sentence, hypothesis in beams.results(done):

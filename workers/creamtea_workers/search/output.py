@@ -56,9 +56,8 @@ def output_layer(model: TranslationModel, selection: Sequence[Tensor] | None) ->
     ids, real = _pad(selection, model.vocabulary_size)
     if ids.numel() > _GATHER_WEIGHTS_BELOW * model.vocabulary_size:
         return GatheredLogits(model, ids, real)
-    projection = getattr(model, "projection", None)
-    if isinstance(projection, Int8Projection):
-        return GatheredInt8(ids, real, [projection.matrix.rows(own) for own in selection])
+    if isinstance(model.projection, Int8Projection):
+        return GatheredInt8(ids, real, [model.projection.matrix.rows(own) for own in selection])
     return GatheredWeights.of(model, ids, real)
 
 

@@ -11,8 +11,7 @@ import torch
 from sacrebleu.metrics import BLEU
 
 from creamtea_workers.corpora.batches import Pairs, plan_in_order
-from creamtea_workers.models.interface import TranslationModel, output_logits
-from creamtea_workers.models.transformer import Transformer
+from creamtea_workers.models.interface import TrainableModel, TranslationModel, output_logits
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.greedy import GreedySearch
 from creamtea_workers.search.translator import Translator
@@ -50,7 +49,7 @@ class Evaluation:
 
 
 def evaluate(
-    model: Transformer, objective: Objective, development: Development, device: torch.device
+    model: TrainableModel, objective: Objective, development: Development, device: torch.device
 ) -> Evaluation:
     was_training = model.training
     model.eval()
@@ -62,7 +61,7 @@ def evaluate(
 
 
 def reference_loss(
-    model: Transformer, objective: Objective, pairs: Pairs, device: torch.device
+    model: TranslationModel, objective: Objective, pairs: Pairs, device: torch.device
 ) -> tuple[float, float]:
     """Mean over the reference's tokens of (training loss, -log score)."""
     loss = torch.zeros((), dtype=torch.float64, device=device)
