@@ -16,7 +16,7 @@ from creamtea_workers.analysis.rows import NO_SEGMENTS
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import read_jsonl, write_jsonl
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search.resume import SAVE_EVERY, Found
+from creamtea_workers.search.resume import SAVE_EVERY, SavedTranslations
 from creamtea_workers.search.systems import TrainedModel, device_name, lexicon_file, step_device
 from creamtea_workers.search.translator import Translation, Translator, naming_segments
 
@@ -71,12 +71,12 @@ def translate(
     sources: Sequence[Sequence[int]],
     indices: Sequence[int],
     context: StepContext[DecodeParams],
-) -> Found:
+) -> SavedTranslations:
     """Batches of sentences of similar length, the longest first, so that memory runs out at once if at all.
     `indices`: the segments' numbers, for people."""
     most = _BATCH_CELLS // (translator.search.rows * translator.model.vocabulary_size)
     size = max(1, min(context.params.batch_size, most))
-    found = Found.load(context.checkpoints)
+    found = SavedTranslations.load(context.checkpoints)
     left = sorted(set(range(len(sources))) - found.translations.keys(), key=lambda n: -len(sources[n]))
     context.progress(len(found.translations), len(sources), "sentences")
     before, began, saved = found.seconds, time.perf_counter(), time.monotonic()

@@ -18,13 +18,13 @@ from creamtea_workers.search.translator import Translator
 from creamtea_workers.selection.full import FullSelector
 
 BATCH_TOKENS = 4096
-ROWS = 256  # tokens whose logits exist at one time
+ROWS = 256  # tokens whose logits exist at the same time
 BLEU_SENTENCES = 500
 BLEU_BATCH = 64
 
 
 class Subwords(Protocol):
-    """What is asked of a `SubwordModel`."""
+    """What evaluation needs of a `SubwordModel`."""
 
     size: int
 
@@ -43,7 +43,7 @@ class Development:
 
 @dataclass(frozen=True)
 class Evaluation:
-    loss: float  # of the training objective, a token (EOS counts)
+    loss: float  # of the training objective, per token, EOS included
     perplexity: float  # exp of the mean -log score of the reference's tokens; infinite if one is impossible
     bleu: float  # greedy, 13a, at most BLEU_SENTENCES sentences
 
@@ -79,7 +79,7 @@ def reference_loss(
 
 
 def greedy_bleu(model: TranslationModel, objective: Objective, development: Development) -> float:
-    """Of the first sentences, those that there are references of."""
+    """Of the first sentences, which have references."""
     translator = Translator(model, objective, FullSelector(), GreedySearch())
     sources = [row[:-1].tolist() for row in development.pairs.sources[: len(development.references)]]
     order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
