@@ -8,7 +8,7 @@ STUDY ?= studies/demo.yaml
 SERVE ?= 1
 PORT ?= 8501
 
-.PHONY: help demo serve test test-fast coverage lint format bench install install-comet browser locks clean
+.PHONY: help demo serve test test-fast coverage lint format bench docs install install-comet browser locks clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \
@@ -74,6 +74,9 @@ BENCHES := objectives train_speed decode_speed exact_search
 
 bench: $(VENV)/bench-installed  ## run the benchmarks; each prints a table and the hardware it ran on
 	for b in $(BENCHES); do echo "== bench/$$b.py"; $(BIN)/python bench/$$b.py || exit 1; done
+
+docs: $(VENV)/installed  ## write docs/steps.md anew from the code
+	$(BIN)/python -m creamtea.steps.table > docs/steps.new && mv docs/steps.new docs/steps.md
 
 install: $(VENV)/installed  ## install creamtea with its exact pins into .venv
 install-comet: $(COMET)/installed  ## install COMET into an environment of its own, .venv-comet

@@ -29,7 +29,7 @@ from creamtea_workers.models.build import ModelConfig, build_model, load_model
 from creamtea_workers.models.interface import EOS, TranslationModel
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.objectives.base import Objective
-from creamtea_workers.search.depth_first import Effort
+from creamtea_workers.search.depth_first import SearchBudget
 from creamtea_workers.search.exact import ExactHypothesis, ExactSearch
 from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.systems import device_name
@@ -104,7 +104,7 @@ def trained_subject(folder: Path, source: Path, subwords: Path, sentences: int) 
 def measure(subject: Subject, sentences: int, nodes: int, expansions: int) -> Row:
     """All of the subject's sentences, so many side by side. The beam search that gives the bound is not
     timed."""
-    search = ExactSearch(Effort(expansions, nodes=nodes))
+    search = ExactSearch(SearchBudget(expansions, nodes=nodes))
     translator = Translator(subject.model, subject.objective, FullSelector(), search)
     translator.translate([subject.sources[0][:2]])  # warm
     found: list[Hypothesis] = []

@@ -91,15 +91,15 @@ def test_the_built_in_aligners_table_survives_the_format(read) -> None:  # type:
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        ("a b -1", r"'a b -1' is no line of fast_align's table"),
-        ("a\tb", r"'a\\tb' is no line"),
-        ("a\tb\t-1\t3", r"'a\\tb\\t-1\\t3' is no line"),
-        ("a\tb\tlow", r"'a\\tb\\tlow' is no line"),
-        ("", r"'' is no line"),
+        ("a b -1", r"'a b -1' is not a line of fast_align's table"),
+        ("a\tb", r"'a\\tb' is not a line"),
+        ("a\tb\t-1\t3", r"'a\\tb\\t-1\\t3' is not a line"),
+        ("a\tb\tlow", r"'a\\tb\\tlow' is not a line"),
+        ("", r"'' is not a line"),
         ("a\tb\t0.31", r"0\.31 is not the logarithm of a probability"),
         ("a\tb\tnan", r"nan is not the logarithm"),
         ("a\tb\tinf", r"inf is not the logarithm"),
-        ("x" * 200, r"'x{60}…' is no line"),
+        ("x" * 200, r"'x{60}…' is not a line"),
     ],
 )
 def test_a_line_in_another_format_is_named(read, line: str, found: str) -> None:  # type: ignore[no-untyped-def]
@@ -125,7 +125,7 @@ def test_a_few_unknown_pieces_are_passed_over(read) -> None:  # type: ignore[no-
 
 
 def test_a_table_of_other_subwords_is_refused(read) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(StepError, match=r"6 of 100 lines .* 14 subwords \('q' in line 95 is the first\)"):
+    with pytest.raises(StepError, match=r"6 of 100 lines .* 14 subwords \(first: 'q' in line 95\)"):
         read(rows(94, 6))
 
 
@@ -160,7 +160,7 @@ def test_coverage_is_the_share_of_the_texts_subwords_with_a_row(sources: list[li
     half = table.TranslationTable(np.arange(4, 9), np.arange(4, 9), np.ones(5), len(PIECES))
     words = [id_ for source in sources for id_ in source]
     share = sum(id_ < 9 for id_ in words) / len(words) if words else 1.0
-    if share < table.LEAST_COVERED:
+    if share < table.MIN_COVERED:
         with pytest.raises(StepError, match=f"a row for only {100 * share:.1f} % of the source subwords"):
             coverage(half, sources, file)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import sqlite3
 import sys
@@ -204,7 +205,9 @@ def test_one_message_and_exit_code_2(
     arguments, change, message = CASES[case]
     change()
     assert call(arguments, monkeypatch) == 2
-    assert capsys.readouterr().err == f"creamtea: {message.replace('{place}', str(place))}\n"
+    told, wanted = capsys.readouterr().err.splitlines(), message.replace("{place}", str(place)).splitlines()
+    assert told[0].startswith(f"creamtea: {wanted[0]}")  # a remedy may follow
+    assert told[1:] == wanted[1:]
 
 
 def test_a_port_in_use(
@@ -215,10 +218,11 @@ def test_a_port_in_use(
         other.listen()
         port = other.getsockname()[1]
         assert call(["serve", "--port", str(port)], monkeypatch) == 2
-    assert capsys.readouterr().err == (
-        f"creamtea: port {port} on 127.0.0.1 is in use, perhaps by another `creamtea serve`: stop that one "
-        f"or choose another port, e.g. --port {port + 1} (--port 0 takes any free one)\n"
-    )
+    told = capsys.readouterr().err
+    assert told.startswith("creamtea: ")
+    assert len(told.splitlines()) == 1
+    assert str(port) in told
+    assert f"--port {port + 1}" in told
 
 
 def test_a_vocabulary_larger_than_the_data_allows_fails_its_step(
@@ -227,11 +231,7 @@ def test_a_vocabulary_larger_than_the_data_allows_fails_its_step(
     edit("vocabulary: 60", "vocabulary: 6000")()
     assert call(RUN, monkeypatch) == 1
     told = capsys.readouterr()
-    assert told.err == (
-        "subwords/text/joint: a retry would fail again: fix what the message names, then run the "
-        "study again\n11 steps not run: an earlier step failed\n"
-    )
-    assert (
-        "subwords: vocabulary 6000 is more than this corpus can fill: the largest possible for bpe is 94; "
-        "set vocabulary to 94 or less, or train on more text"
-    ) in " ".join(told.out.split())
+    failed, left_out = told.err.splitlines()
+    assert failed.startswith("subwords/text/joint: ")
+    assert left_out.startswith("11 steps ")
+    assert {"6000", "94"} <= set(re.findall(r"vocabulary (?:to )?(\d+)", " ".join(told.out.split())))

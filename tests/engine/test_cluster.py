@@ -201,11 +201,9 @@ def test_without_the_token_the_command_line_is_refused(
         timeout=ANSWER,
     )
     assert done.returncode == 2, done.stderr
-    assert done.stderr == (
-        f"creamtea: the Ray cluster at {cluster.address} asks for a token, {reason}: set "
-        "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH, a file) to the token that its "
-        "head was started with\n"
-    )
+    assert len(done.stderr.splitlines()) == 1
+    for part in (cluster.address, reason, "RAY_AUTH_MODE=token", "RAY_AUTH_TOKEN_PATH"):
+        assert part in done.stderr
 
 
 def test_the_right_token_is_accepted(cluster: Cluster) -> None:

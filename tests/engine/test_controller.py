@@ -133,8 +133,8 @@ def test_a_step_too_large_for_the_machine_fails_and_says_so(
 ) -> None:
     study.add("huge", resources={"cpus": 10000})
     [failed] = [event for event in run_study(study, sqlite) if isinstance(event, StepFailed)]
-    assert failed.error.startswith("the step asks for cpus=10000, but the largest machine has")
-    assert failed.error.endswith("lower it under resources.toy in the study")
+    assert "cpus=10000" in failed.error
+    assert "resources.toy" in failed.error
 
 
 def test_a_result_that_cannot_be_stored_fails_the_step(

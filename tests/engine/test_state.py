@@ -223,7 +223,8 @@ def test_an_unavailable_step_and_what_needs_it_leave_a_study_succeeded(
     state.settle(database)
     assert [study_state(database, one) for one in submissions] == ["succeeded", "succeeded"]
     child = needed.rows(database)["child"]
-    assert (child.error_kind, child.error) == ("unavailable", "did not run, because score2 is unavailable")
+    assert child.error_kind == "unavailable"
+    assert "score2" in child.error
 
 
 def test_succeeded_steps_are_reused_by_any_study(

@@ -137,7 +137,9 @@ def test_documents_bound_the_context(study_database: Database) -> None:
         3: ("y", []),
         4: ("y", ["source 3"]),
     }
-    with pytest.raises(InputError, match="names 2 documents, and 'test' has 5 segments: one line a segment"):
+    with pytest.raises(
+        InputError, match="names 2 documents, and 'test' has 5 segments: one line per segment"
+    ):
         campaigns.create_campaign(study_database, "d", **GOOD, documents=["x", "y"])
     settings = plain(select="stratified", strata=["document"])
     with pytest.raises(InputError, match="--strata document needs the documents"):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from creamtea.report.human.words import about
 from ready_campaigns import add_rater, launched_campaign
 from sqlalchemy import select
 
@@ -26,7 +27,6 @@ from creamtea.human.preview import preview
 from creamtea.human.protocols import find_protocol, origin_of, plug_in_protocols, protocol_names, registry
 from creamtea.human.settings import CampaignSettings
 from creamtea.report.human.build import build_human
-from creamtea.report.human.words import about
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, Rating
 

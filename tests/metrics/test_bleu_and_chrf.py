@@ -113,7 +113,7 @@ def test_a_tokenizer_that_is_not_installed_is_unavailable_with_its_remedy(
         raise RuntimeError("Please install the MeCab package")
 
     monkeypatch.setattr("creamtea_workers.metrics.bleu.BLEU", missing)
-    with pytest.raises(StepUnavailable, match=r"'ja-mecab' cannot be had .*install sacrebleu\[ja\]"):
+    with pytest.raises(StepUnavailable, match=r"'ja-mecab' is unavailable .*install sacrebleu\[ja\]"):
         BleuMetric(Bleu(kind="bleu", tokenize="ja-mecab"), Languages(source="en", target="ja"))
 
 

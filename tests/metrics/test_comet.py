@@ -73,8 +73,8 @@ def test_without_an_interpreter_the_score_is_unavailable(what: str, tmp_path: Pa
     with pytest.raises(StepUnavailable) as caught:
         metric(python).statistics(TWO)
     assert str(caught.value) == (
-        f"COMET's environment is missing: {python} is no interpreter; run `make install-comet`, or set "
-        "CREAMTEA_COMET_PYTHON to the python of an environment with unbabel-comet"
+        f"COMET's environment is missing: {python} is not a Python interpreter; run `make install-comet`, or "
+        "set CREAMTEA_COMET_PYTHON to the python of an environment with unbabel-comet"
     )
 
 

@@ -15,6 +15,7 @@ from creamtea_workers.models.ssru import Recurrence, Ssru
 from creamtea_workers.models.state import RecurrentState
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.objectives import build_objective
+from creamtea_workers.search.base import SearchInput
 from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.output import output_layer
 
@@ -100,8 +101,8 @@ def test_beam_search_finds_what_teacher_forcing_ranks_first() -> None:
     model = Transformer(vocabulary, size).eval()
     objective = build_objective(Softmax(kind="softmax"))
     memory = model.encode(torch.tensor([[5, 6, eos], [4, 4, eos]]))
-    output = output_layer(model, None)
-    found = BeamSearch(width=60)(model, objective, memory, output, [limit, limit])
+    batch = SearchInput(model, objective, memory, output_layer(model, None), [limit, limit])
+    found = BeamSearch(width=60)(batch)
     for sentence, hypothesis in enumerate(found):
         one = memory.select(torch.tensor([sentence]))
         scores = dict(hypotheses(model, objective, one, limit, vocabulary, eos))

@@ -130,7 +130,7 @@ def test_gathering_candidates_changes_nothing(alpha: float, monkeypatch: pytest.
     logits = torch.cat([torch.randn(6, 190) * scale for scale in (0.1, 3.0, 30.0)])
     results = []
     for share in (0.0, 1.0):  # never gathered, always gathered
-        monkeypatch.setattr(threshold, "MOST_CANDIDATES", share)
+        monkeypatch.setattr(threshold, "MAX_CANDIDATES", share)
         results.append((objective(alpha).log_scores(logits), entmax(logits.double(), alpha)))
     torch.testing.assert_close(results[0][0].exp(), results[1][0].exp(), atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(results[0][1], results[1][1])

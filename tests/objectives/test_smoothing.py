@@ -49,9 +49,27 @@ def test_unigram_smoothing_needs_the_frequencies_for_a_loss_only(spec: object, u
         objective.loss(torch.zeros(2, 1), torch.zeros(9, 1), torch.zeros(9), torch.tensor([1, 2]))
 
 
-def test_without_smoothing_the_distribution_does_not_matter() -> None:
-    loss = build_objective(Softmax(kind="softmax", smoothing="unigram")).loss
-    loss(torch.zeros(2, 1), torch.zeros(9, 1), torch.zeros(9), torch.tensor([1, 2]))
+@pytest.mark.parametrize("spec", KINDS, ids=str)
+def test_without_smoothing_the_distribution_does_not_matter(spec: object) -> None:
+    draw = torch.Generator().manual_seed(3)
+    hidden, weight, bias = (
+        torch.randn(size, generator=draw, dtype=torch.float64) for size in ((5, 3), (9, 3), (9,))
+    )
+    targets = torch.tensor([1, 2, 8, 0, 2])
+
+    def loss_and_gradient(smoothing: str, unigram: torch.Tensor | None, epsilon: float = 0.0) -> torch.Tensor:
+        changed = spec.model_copy(update={"label_smoothing": epsilon, "smoothing": smoothing})
+        given = hidden.clone().requires_grad_()
+        loss = build_objective(changed, unigram).loss(given, weight, bias, targets)
+        loss.sum().backward()
+        return torch.cat([loss.detach().reshape(-1), given.grad.reshape(-1)])
+
+    rising = torch.arange(1.0, 10.0) / 45
+    expected = loss_and_gradient("uniform", None)
+    for unigram in (None, torch.ones(9) / 9, rising):
+        torch.testing.assert_close(loss_and_gradient("unigram", unigram), expected)
+    smoothed = loss_and_gradient("unigram", rising, 0.1)
+    assert not torch.allclose(smoothed, loss_and_gradient("uniform", None, 0.1))  # with it, it does
 
 
 def test_the_smoothed_scones_loss_by_hand() -> None:

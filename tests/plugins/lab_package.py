@@ -10,6 +10,8 @@ import tomllib
 from collections import defaultdict
 from pathlib import Path
 
+from limits import COMMAND
+
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "extending.md"
 BLOCK = re.compile(r"^```\w+ (?P<file>\S+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -49,4 +51,4 @@ def creamtea(folder: Path, home: Path, *arguments: str) -> subprocess.CompletedP
     paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "CREAMTEA_HOME": str(home)}
     command = [sys.executable, "-m", "creamtea.cli.main", *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=COMMAND)

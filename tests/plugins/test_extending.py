@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lab_package import creamtea, install
 
-KINDS = {"focal", "best_of", "frequent", "ter", "repetitions", "reversed"}
+KINDS = {"focal", "best_of", "frequent", "ter", "repetitions", "reversed", "two-scales"}
 
 
 @pytest.fixture
@@ -41,6 +42,31 @@ def test_the_kinds_are_listed_with_their_package(lab: Path, tmp_path: Path) -> N
     }
 
 
+def test_the_rating_protocol_of_the_page_scores_and_refuses(lab: Path) -> None:
+    script = """
+import json
+from creamtea.human.protocols import find_protocol
+two = find_protocol("two-scales")
+(scored,) = two.read([{"adequacy": 5, "fluency": 3}], ["Haus"])
+two.check_draft({"fluency": 3}, "Haus")
+def refusal(answer):
+    try:
+        two.read([answer], ["Haus"])
+    except ValueError as error:
+        return str(error)
+print(json.dumps({
+    "score": two.scale.label(scored.step), "payload": scored.payload, "widget": two.page_data()["widget"],
+    "scripts": [path.is_file() for path in two.scripts],
+    "missing": refusal({"fluency": 3}), "wrong": refusal({"fluency": 9, "adequacy": 1}),
+}))
+"""
+    said = planned(lab, script)
+    assert (said["score"], said["payload"]) == ("8", {"adequacy": 5, "fluency": 3})
+    assert (said["widget"], said["scripts"]) == ("twoScales", [True])
+    assert said["missing"] == "give adequacy and fluency"
+    assert said["wrong"] == "fluency is a whole number from 1 to 5, not 9"
+
+
 def test_a_newer_plugin_changes_the_keys_of_its_steps_only(tmp_path: Path) -> None:
     keys = []
     for version in ("1.0", "1.1"):
@@ -58,7 +84,7 @@ def test_a_newer_plugin_changes_the_keys_of_its_steps_only(tmp_path: Path) -> No
     assert all(before[node] != after[node] for node in before)
 
 
-def planned(lab: Path, script: str) -> dict[str, str]:
+def planned(lab: Path, script: str) -> dict[str, Any]:
     import os
     import subprocess
     import sys
@@ -71,7 +97,7 @@ def planned(lab: Path, script: str) -> dict[str, str]:
         text=True,
         check=True,
     )
-    found: dict[str, str] = json.loads(done.stdout)
+    found: dict[str, Any] = json.loads(done.stdout)
     return found
 
 

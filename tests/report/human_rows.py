@@ -39,9 +39,9 @@ def add_segment_scores(database: Database, study: int, items: int = ITEMS) -> No
         ).all()
         for labels, key in steps:
             session.execute(delete(SegmentScore).where(SegmentScore.step_key == key))
-            at = SYSTEMS.index(labels["system"])
-            if at == 3:
+            if labels["system"] not in SYSTEMS[:3]:
                 continue
+            at = SYSTEMS.index(labels["system"])
             noise = draw.normal(0, 2 if labels["metric"] == "chrf" else 12, items)
             session.add_all(
                 SegmentScore(step_key=key, index=i, value=float(v))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,12 @@ from rich.console import Console
 
 from creamtea.methods.analysis import ANALYSES
 from creamtea.methods.displays import CellPlot, PointPlot, RowPlot
-from creamtea.report.analysis_figures import analysis_figure
 from creamtea.report.build import build_report
 from creamtea.report.markdown import to_markdown
-from creamtea.report.model import Analysis, AnalysisRow, Report, to_dict
+from creamtea.report.model import Document, Facts, Figure, Row, Section, Table
 from creamtea.report.terminal import render
-from creamtea.report.text import analysis_notes
+from creamtea.report.values import to_values
+from creamtea.report.vega import vega_lite
 from creamtea.store.database import Database
 
 Fill = Callable[..., int]
@@ -33,32 +33,56 @@ def with_analyses(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def report(filled: Database, fill: Fill, with_analyses: dict[str, Any]) -> Report:
+def report(filled: Database, fill: Fill, with_analyses: dict[str, Any]) -> Document:
     fill(filled, spec=with_analyses)
     return build_report(filled, "teatime")
 
 
-def of(report: Report, kind: str) -> Analysis:
-    (found,) = [analysis for analysis in report.analyses if analysis.kind == kind]
-    return found
+@dataclass(frozen=True)
+class Found:
+    """An analysis as the report shows it."""
+
+    section: Section
+    tables: list[Table]
+    figures: list[Figure]
 
 
-def rows_of(analysis: Analysis, table: int = 0) -> dict[tuple[str, str], AnalysisRow]:
+def of(report: Document, kind: str) -> Found:
+    """The one analysis of a kind."""
+    (section,) = [block for block in report.section(f"analyses/{kind}").blocks if isinstance(block, Section)]
+    return Found(
+        section,
+        [block for block in section.blocks if isinstance(block, Table)],
+        [block for block in section.blocks if isinstance(block, Figure)],
+    )
+
+
+def kinds(report: Document) -> list[str]:
+    return [section.key for section in report.section("analyses").blocks]
+
+
+def rows_of(analysis: Found, table: int = 0) -> dict[tuple[str, str], Row]:
     return {(row.name, row.setting): row for row in analysis.tables[table].rows}
+
+
+def drawn_groups(figure: Figure) -> list[str]:
+    return list(dict.fromkeys(row["group"] for row in figure.rows))
 
 
 def test_every_analysis_has_rows_here() -> None:
     assert set(ANALYSES.kinds) == set(analysis_rows.analyses("test"))
 
 
-def test_every_kind_has_a_table_with_values_and_a_plot(report: Report) -> None:
-    for analysis in report.analyses:
+def test_every_kind_has_a_table_with_values_and_a_plot(report: Document) -> None:
+    assert len(kinds(report)) == len(ANALYSES.kinds)
+    for kind in kinds(report):
+        analysis = of(report, kind)
         cells = [cell for table in analysis.tables for row in table.rows for cell in row.cells.values()]
         assert cells
-        assert all(cell.value is not None or cell.state == "absent" for cell in cells), analysis.kind
+        assert all(cell.value is not None or cell.state == "absent" for cell in cells), kind
         assert all(cell.note for cell in cells if cell.value is None)
-        assert analysis.plots
-        assert all(plot.curves and not plot.missing for plot in analysis.plots), analysis.kind
+        assert analysis.figures
+        assert all(figure.rows and not figure.missing for figure in analysis.figures), kind
 
 
 def test_plots_name_measures_of_their_table() -> None:
@@ -75,7 +99,7 @@ def test_plots_name_measures_of_their_table() -> None:
                 assert plot.series
 
 
-def test_a_row_is_a_variant_and_a_setting(report: Report) -> None:
+def test_a_row_is_a_variant_and_a_setting(report: Document) -> None:
     rows = rows_of(of(report, "beam_sizes"))
     assert list(rows)[:5] == [
         *(("softmax", f"beam {width}") for width in (1, 4, 32, 128)),
@@ -87,9 +111,9 @@ def test_a_row_is_a_variant_and_a_setting(report: Report) -> None:
     assert (cell.low, cell.high) == (pytest.approx(28.95), pytest.approx(31.45))
 
 
-def test_search_errors_have_a_row_for_exact_search_and_a_table_of_outcomes(report: Report) -> None:
+def test_search_errors_have_a_row_for_exact_search_and_a_table_of_outcomes(report: Document) -> None:
     errors = of(report, "search_errors")
-    assert errors.sentences == 20
+    assert errors.section.facts == ("the first 20 sentences of test",)
     exact = rows_of(errors)["softmax", "exact"].cells
     assert exact["search_errors"].state == "absent"
     assert "counted against" in exact["search_errors"].note
@@ -99,7 +123,7 @@ def test_search_errors_have_a_row_for_exact_search_and_a_table_of_outcomes(repor
     assert [outcomes[key].value for key in keys] == [0.9, 0.06, 0.04, 6.0, 3.25]
 
 
-def test_the_empty_string_is_analysed_by_system(report: Report) -> None:
+def test_the_empty_string_is_analysed_by_system(report: Document) -> None:
     table = of(report, "empty_string").tables[0]
     assert table.heading == "system"
     # those with a full vocabulary
@@ -112,7 +136,7 @@ def test_means_over_idioms_are_there_where_an_idiom_is_repeated(
     def settings(changes: dict[str, Any]) -> list[str]:
         number = fill(filled, spec=with_analyses | {"description": str(changes)}, changes=changes)
         analysis = of(build_report(filled, number), "recall_at_size")
-        assert len(analysis.plots) == len({row.setting.split(", ")[1] for row in analysis.tables[0].rows})
+        assert len(analysis.figures) == len({row.setting.split(", ")[1] for row in analysis.tables[0].rows})
         return [row.setting for row in analysis.tables[0].rows if "k=10," in row.setting]
 
     def idioms(count: int, distinct: int, seed: int) -> dict[str, Any]:
@@ -144,45 +168,43 @@ def test_what_has_not_run_or_failed_says_so_in_cells_and_plots(
     assert (one.state, one.seeds) == ("partial", 1)
     assert "1 of 3 seeds; seed 1: a NaN in the logits; seed 2: beam_sizes/" in one.note
     assert rows_of(beams)["softmax", "beam 4"].cells["bleu"].state == "running"
-    assert beams.plots[0].missing == ("softmax (running)",)
-    assert [curve.group for curve in beams.plots[0].curves] == ["scones"]
+    assert beams.figures[0].missing == ("softmax (running)",)
+    assert drawn_groups(beams.figures[0]) == ["scones"]
     calibration = of(report, "calibration")
-    assert calibration.plots[0].missing == ("softmax (failed)",)
-    assert [curve.group for curve in calibration.plots[0].curves] == [
-        f"scones, seed {seed}" for seed in (1, 2, 3)
+    assert calibration.figures[0].missing == ("softmax (failed)",)
+    assert drawn_groups(calibration.figures[0]) == [f"scones, seed {seed}" for seed in (1, 2, 3)]
+
+
+def test_curves_of_cells_are_over_the_setting_or_over_another_measure(report: Document) -> None:
+    (bleu, _) = of(report, "beam_sizes").figures
+    softmax = [row for row in bleu.rows if row["group"] == "softmax"]
+    assert [(row["x"], row["label"]) for row in softmax] == [
+        (width, f"beam {width}") for width in (1, 4, 32, 128)
     ]
-
-
-def test_curves_of_cells_are_over_the_setting_or_over_another_measure(report: Report) -> None:
-    (bleu, _) = of(report, "beam_sizes").plots
-    softmax = bleu.curves[0]
-    assert [point.x for point in softmax.points] == [1, 4, 32, 128]
-    assert [point.label for point in softmax.points][:2] == ["beam 1", "beam 4"]
-    errors, quality, length, _, _ = of(report, "search_errors").plots
-    assert [point.label for point in length.curves[0].points] == ["beam 1", "beam 4", "exact"]
-    assert [point.x for point in errors.curves[0].points] == [1, 4]
-    assert [(point.x, point.label) for point in quality.curves[0].points][-1] == (8, "exact")
-    spec = analysis_figure(quality)
-    assert spec is not None
-    shown = spec["layer"][0]["encoding"]["x"]["axis"]
+    errors, quality, length, _, _ = of(report, "search_errors").figures
+    first = length.rows[0]["group"]
+    assert [row["label"] for row in length.rows if row["group"] == first] == ["beam 1", "beam 4", "exact"]
+    assert [row["x"] for row in errors.rows if row["group"] == first] == [1, 4]
+    assert [(row["x"], row["label"]) for row in quality.rows if row["group"] == first][-1] == (8, "exact")
+    shown = quality.spec["layer"][0]["encoding"]["x"]["axis"]
     assert (shown["values"], shown["labelExpr"]) == ([1, 4, 8], 'datum.value == 8 ? "exact" : datum.label')
-    sentences = of(report, "recall_at_size").plots[0]
-    assert [curve.group for curve in sentences.curves] == ["softmax, NVS", "softmax, lexicon"]
+    sentences = of(report, "recall_at_size").figures[0]
+    assert drawn_groups(sentences) == ["softmax, NVS", "softmax, lexicon"]
     sizes = [pytest.approx(12 * k**0.8, abs=0.01) for k in (10, 100, 1000)]
-    assert [point.x for point in sentences.curves[0].points] == sizes
+    assert [row["x"] for row in sentences.rows if row["group"] == "softmax, NVS"] == sizes
 
 
 # ---------------------------------------------------------------- figures
 
 
-def test_figures_of_analyses_are_valid_vega_lite_without_nan(report: Report) -> None:
+def test_figures_of_analyses_are_valid_vega_lite_without_nan(report: Document) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     altair = pytest.importorskip("altair")
     (path,) = Path(altair.__file__).parent.rglob("vega-lite-schema.json")
     validator = jsonschema.Draft7Validator(json.loads(path.read_text()))
-    for plot in (plot for analysis in report.analyses for plot in analysis.plots):
-        spec = analysis_figure(plot)
-        assert spec is not None
+    drawn = [figure for kind in kinds(report) for figure in of(report, kind).figures]
+    assert len(drawn) > len(ANALYSES.kinds)
+    for spec in map(vega_lite, drawn):
         assert [error.message for error in validator.iter_errors(spec)] == []
         assert json.loads(json.dumps(spec, allow_nan=False)) == spec
         fields = set(spec["data"]["values"][0])
@@ -192,115 +214,109 @@ def test_figures_of_analyses_are_valid_vega_lite_without_nan(report: Report) -> 
                     assert definition["field"] in fields
 
 
-def test_beams_are_on_a_logarithmic_axis_with_their_widths_as_ticks(report: Report) -> None:
-    for plot in of(report, "beam_sizes").plots:
-        spec = analysis_figure(plot)
-        assert spec is not None
-        x = spec["layer"][0]["encoding"]["x"]
+def test_beams_are_on_a_logarithmic_axis_with_their_widths_as_ticks(report: Document) -> None:
+    for figure in of(report, "beam_sizes").figures:
+        x = figure.spec["layer"][0]["encoding"]["x"]
         assert (x["scale"]["type"], x["axis"]["values"]) == ("log", [1, 4, 32, 128])
-    bleu = analysis_figure(of(report, "beam_sizes").plots[0])
-    assert bleu is not None
-    assert bleu["layer"][1]["mark"]["type"] == "rule"  # intervals
+    bleu = of(report, "beam_sizes").figures[0]
+    assert bleu.spec["layer"][1]["mark"]["type"] == "rule"  # intervals
 
 
-def test_the_reliability_diagram_has_the_diagonal_and_shares_in_per_cent(report: Report) -> None:
-    spec = analysis_figure(of(report, "calibration").plots[0])
-    assert spec is not None
-    assert spec["layer"][0]["data"]["values"] == [{"x": 0.0, "y": 0.0}, {"x": 100.0, "y": 100.0}]
-    first, *_, last = spec["data"]["values"]
+def test_the_reliability_diagram_has_the_diagonal_and_shares_in_per_cent(report: Document) -> None:
+    figure = of(report, "calibration").figures[0]
+    assert figure.spec["layer"][0]["data"]["values"] == [{"x": 0.0, "y": 0.0}, {"x": 100.0, "y": 100.0}]
+    first, *_, last = figure.rows
     assert (first["x"], first["y"]) == (pytest.approx(5.0), pytest.approx(3.0))
     # 93 of 100 positions of the last bin are right: Wilson's interval, as of any share
     assert (last["label"], last["y"]) == ("100", pytest.approx(93.0))
     assert (last["low"], last["high"]) == (pytest.approx(86.25, abs=0.01), pytest.approx(96.57, abs=0.01))
 
 
-def test_exact_search_has_a_row_a_variant_with_intervals_and_deviations(report: Report) -> None:
-    *_, outcomes, log_probabilities = of(report, "search_errors").plots
-    assert list(outcomes.ticks.values()) == ["softmax", "scones"]
-    drawn = analysis_figure(outcomes)
-    assert drawn is not None
-    first = drawn["data"]["values"][0]
+def test_exact_search_has_a_row_a_variant_with_intervals_and_deviations(report: Document) -> None:
+    *_, outcomes, log_probabilities = of(report, "search_errors").figures
+    first = outcomes.rows[0]
     shown = {"group": "proved", "label": "softmax", "y": 90.0, "low": 87.0, "high": 94.0}
     assert {key: first[key] for key in shown} == pytest.approx(shown)
-    encoding = drawn["layer"][1]["encoding"]
+    encoding = outcomes.spec["layer"][1]["encoding"]
     assert encoding["y"]["scale"]["domain"] == ["softmax", "scones"]
     assert encoding["yOffset"]["scale"]["domain"] == ["proved", "improved", "limit"]
     # Figure 6: mean and standard deviation over sentences
-    drawn = analysis_figure(log_probabilities)
-    assert drawn is not None
     spread = {
-        (row["group"], row["label"]): (row["y"], row["low"], row["high"]) for row in drawn["data"]["values"]
+        (row["group"], row["label"]): (row["y"], row["low"], row["high"]) for row in log_probabilities.rows
     }
     assert spread["best", "softmax"] == (-9.5, -12.0, -7.0)
     assert spread["empty string", "softmax"] == (-15.5, -19.5, -11.5)
     assert spread["gap", "scones"] == pytest.approx((20.0, 16.75, 23.25))
-    titles = [field["title"] for field in drawn["layer"][1]["encoding"]["tooltip"]]
+    titles = [field["title"] for field in log_probabilities.spec["layer"][1]["encoding"]["tooltip"]]
     assert titles[-2:] == ["one deviation from", "one deviation to"]
-    assert drawn["layer"][1]["encoding"]["x"]["title"] == "log-probability, nats"
+    assert log_probabilities.spec["layer"][1]["encoding"]["x"]["title"] == "log-probability, nats"
 
 
-def test_selection_in_context_and_word_by_word_have_curves_with_intervals(report: Report) -> None:
-    (plot,) = of(report, "nvs_context").plots
-    assert [curve.group for curve in plot.curves] == ["softmax, in context", "softmax, word by word"]
-    in_context = plot.curves[0].points
-    assert [point.x for point in in_context] == [150.5, 110.5, 170.5]
-    first = in_context[0]
-    assert (first.label, first.y) == ("λ=0.9, in context", 0.62)
-    assert (getattr(first, "low", None), getattr(first, "high", None)) == (
-        pytest.approx(0.59),
-        pytest.approx(0.66),
-    )
+def test_selection_in_context_and_word_by_word_have_curves_with_intervals(report: Document) -> None:
+    (figure,) = of(report, "nvs_context").figures
+    assert drawn_groups(figure) == ["softmax, in context", "softmax, word by word"]
+    in_context = [row for row in figure.rows if row["group"] == "softmax, in context"]
+    assert [row["x"] for row in in_context] == [150.5, 110.5, 170.5]
+    assert in_context[0]["label"] == "λ=0.9, in context"
+    assert [in_context[0][key] for key in ("y", "low", "high")] == pytest.approx([62.0, 59.0, 66.0])
 
 
 def test_a_plot_without_points_has_no_figure(
     filled: Database, fill: Fill, with_analyses: dict[str, Any]
 ) -> None:
     fill(filled, spec=with_analyses, changes={"": {"state": "pending"}}, state="queued")
-    plots = [plot for analysis in build_report(filled, "teatime").analyses for plot in analysis.plots]
-    assert plots
-    assert {analysis_figure(plot) for plot in plots} == {None}
-    assert all(plot.missing for plot in plots)
+    report = build_report(filled, "teatime")
+    drawn = [figure for kind in kinds(report) for figure in of(report, kind).figures]
+    assert drawn
+    assert all(figure.missing and not figure.rows for figure in drawn)
 
 
 # ---------------------------------------------------------------- terminal, Markdown, JSON
 
 
 @pytest.mark.parametrize("width", [60, 100, 140])
-def test_the_terminal_has_every_analysis_with_its_values(width: int, report: Report) -> None:
+def test_the_terminal_has_every_analysis_with_its_values(width: int, report: Document) -> None:
     console = Console(width=width, force_terminal=False, color_system=None)
     with console.capture() as capture:
         render(report, console)
     shown = capture.get()
     assert max(map(len, shown.splitlines())) <= width
     together = " ".join(shown.split())
-    for analysis in report.analyses:
-        assert f"{analysis.name}  {analysis.title}, " in shown or width < 100
-        assert analysis.about in together
+    for kind in kinds(report):
+        assert report.section(f"analyses/{kind}").title in together
+        assert " ".join(report.section(f"analyses/{kind}").about.split()) in together
     for value in ("scones, beam 128", "[28.9, 31.4]", "the first 20 sentences of test", "812", "0.00100"):
         assert value in together or width < 100
 
 
-def test_markdown_has_a_table_for_each(report: Report) -> None:
+def test_markdown_has_a_table_for_each(report: Document) -> None:
     shown = to_markdown(report)
-    assert "**beam\\_sizes** (Beam sizes, test)" in shown
+    assert "### Beam sizes" in shown
+    assert "#### beam\\_sizes (test)" in shown
     assert "| variant, beam | BLEU | length | empty, % |" in shown
-    assert "| softmax, beam 1 | 30.1<br>\\[28.9, 31.4\\] | 1.000 | 0.0<br>\\[0.0, 4.0\\] |" in shown
-    assert sum(line.startswith("| :--") for line in shown.splitlines()) == 1 + len(ANALYSES.kinds) + 1
+    assert "| **softmax**, beam 1 | 30.1<br>\\[28.9, 31.4\\] | 1.000 | 0.0<br>\\[0.0, 4.0\\] |" in shown
+    assert sum(line.startswith("| :--") for line in shown.splitlines()) == 1 + len(ANALYSES.kinds) + 1 + 2
 
 
-def test_what_columns_mean_is_said_once_for_analyses_of_one_kind(report: Report) -> None:
-    first, other = report.analyses[:2]
-    assert first.kind != other.kind
-    notes = analysis_notes([first, other, replace(first, name="again")])
-    assert [note.partition(": ")[0] for note in notes] == [f"{first.name}, again", other.name]
+def test_what_columns_mean_is_said_once_for_analyses_of_one_kind(
+    filled: Database, fill: Fill, with_analyses: dict[str, Any]
+) -> None:
+    with_analyses["analyses"]["again"] = with_analyses["analyses"]["calibration"]
+    fill(filled, spec=with_analyses)
+    section = build_report(filled, "teatime").section("analyses/calibration")
+    assert [block.key for block in section.blocks] == ["calibration", "again", "columns"]
+    columns = section.blocks[-1]
+    assert isinstance(columns, Facts)
+    assert [fact.label for fact in columns.facts] == ["accuracy", "confidence"]
 
 
-def test_json_has_the_tables_and_the_curves(report: Report) -> None:
-    values = to_dict(report)
+def test_json_has_the_tables_and_the_curves(report: Document) -> None:
+    values = to_values(report)
     assert json.loads(json.dumps(values, allow_nan=False)) == values
-    first = values["analyses"][0]
-    assert first["tables"][0]["rows"][0]["cells"]["bleu"]["value"] == pytest.approx(30.1)
-    assert first["plots"][0]["curves"][0]["points"][0]["low"] == pytest.approx(28.85)
+    (analyses,) = [section for section in values["sections"] if section["key"] == "analyses"]
+    bleu, *_, table = analyses["blocks"][0]["blocks"][0]["blocks"]
+    assert table["rows"][0]["cells"]["bleu"]["value"] == pytest.approx(30.1)
+    assert bleu["spec"]["data"]["values"][0]["low"] == pytest.approx(28.85)
 
 
 def test_only_the_analyses_of_a_chosen_test_set_are_printed(
@@ -310,5 +326,6 @@ def test_only_the_analyses_of_a_chosen_test_set_are_printed(
     with_analyses["analyses"]["calibration"]["test_set"] = "other"
     fill(filled, spec=with_analyses)
     report = build_report(filled, "teatime")
-    assert "**calibration**" in to_markdown(report, "other")
-    assert "**calibration**" not in to_markdown(report, "test")
+    assert "#### calibration" in to_markdown(report.only("other"))
+    assert "#### calibration" not in to_markdown(report.only("test"))
+    assert "### Calibration" not in to_markdown(report.only("test"))

@@ -6,19 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from blocks import figure, notes, rows_of
 
 from creamtea.report import text
 from creamtea.report.build import build_report
 from creamtea.report.cells import correct
-from creamtea.report.figures import quality_against_latency
-from creamtea.report.model import Delta, Percent, Report, Row
+from creamtea.report.model import Delta, Document, Percent
 from creamtea.store.database import Database
 
 Fill = Callable[..., int]
-
-
-def rows_of(report: Report, test_set: str = "test") -> dict[str, Row]:
-    return {row.system: row for row in report.table(test_set).rows}
 
 
 def test_latency_is_a_percentage_of_each_baseline(filled: Database, fill: Fill, spec: dict[str, Any]) -> None:
@@ -30,12 +26,11 @@ def test_latency_is_a_percentage_of_each_baseline(filled: Database, fill: Fill, 
     assert text.percents(nvs) == ["33 % [31, 36]", "50 % [48, 53]"]
     lexicon = rows_of(report)["softmax-lexicon"].cells["latency_p99"]  # 29 ms of 39 ms
     assert text.percents(lexicon) == ["74 % [72, 77]", "100 %"]
-    assert "% of softmax-greedy / softmax-lexicon" in report.latency_note
-    figure = quality_against_latency(report, "test", "bleu")
-    assert figure is not None
-    titles = [field["title"] for field in figure["layer"][2]["encoding"]["tooltip"]]
+    assert "% of softmax-greedy / softmax-lexicon" in notes(report, "reading/notes")[1]
+    drawn = figure(report, "quality/bleu")
+    titles = [field["title"] for field in drawn.spec["layer"][2]["encoding"]["tooltip"]]
     assert titles[-2:] == ["of softmax-greedy", "of softmax-lexicon"]
-    assert figure["data"]["values"][2]["percent1"] == "50 % [48, 53]"
+    assert drawn.rows[2]["percent1"] == "50 % [48, 53]"
 
 
 def test_a_baseline_without_a_time_is_left_out(filled: Database, fill: Fill, spec: dict[str, Any]) -> None:
@@ -60,7 +55,7 @@ def test_percentages_that_an_earlier_version_measured_have_no_interval(
 
 
 @pytest.fixture
-def own(filled: Database, fill: Fill, spec: dict[str, Any]) -> Report:
+def own(filled: Database, fill: Fill, spec: dict[str, Any]) -> Document:
     """Two test sets; the lexicon is compared with NVS, which alone is on both."""
     spec["test_sets"]["other"] = spec["test_sets"]["test"] | {"seed": 9}
     for system in ("softmax-greedy", "scones-greedy"):
@@ -71,13 +66,13 @@ def own(filled: Database, fill: Fill, spec: dict[str, Any]) -> Report:
     return build_report(filled, "teatime")
 
 
-def test_a_table_has_the_systems_that_translate_its_test_set(own: Report) -> None:
+def test_a_table_has_the_systems_that_translate_its_test_set(own: Document) -> None:
     assert list(rows_of(own, "other")) == ["softmax-lexicon", "softmax-nvs"]
     # and those that are timed on it
     assert list(rows_of(own)) == ["softmax-greedy", "softmax-lexicon", "softmax-nvs", "scones-greedy"]
 
 
-def test_differences_are_from_the_systems_own_baseline(own: Report) -> None:
+def test_differences_are_from_the_systems_own_baseline(own: Document) -> None:
     rows = rows_of(own)
     assert {name: (row.baseline, row.against) for name, row in rows.items()} == {
         "softmax-greedy": (True, ""),
@@ -89,7 +84,9 @@ def test_differences_are_from_the_systems_own_baseline(own: Report) -> None:
     assert "compared" not in rows["scones-greedy"].description
     assert rows["softmax-nvs"].cells["bleu"].delta is None
     assert rows["softmax-lexicon"].cells["bleu"].delta is not None
-    assert own.significance.startswith("Δ: difference from softmax-greedy, or from what the row names")
+    assert notes(own, "reading/notes")[0].startswith(
+        "Δ: difference from softmax-greedy, or from what the row names"
+    )
 
 
 def test_significant_is_what_is_so_by_both_tests_after_holm() -> None:

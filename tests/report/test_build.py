@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from blocks import cells, entries, facts, figures, notes, rows_of, systems
 
 from creamtea.errors import InputError
 from creamtea.report.build import build_report
-from creamtea.report.model import CELL_STATES, Cell, Report, Row, to_dict
+from creamtea.report.model import CELL_STATES, Document
+from creamtea.report.values import to_values
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyRow
 
@@ -19,29 +22,26 @@ UNAVAILABLE = {"state": "failed", "error_kind": "unavailable", "error": "COMET: 
 FAILED = {"state": "failed", "error_kind": "deterministic", "error": "the loss is NaN at update 12"}
 
 
-def rows_of(report: Report) -> dict[str, Row]:
-    return {row.system: row for row in report.table("test").rows}
-
-
 @pytest.fixture
-def complete(filled: Database, fill: Fill) -> Report:
+def complete(filled: Database, fill: Fill) -> Document:
     fill(filled)
     return build_report(filled, "teatime")
 
 
-def test_rows_are_the_systems_in_their_order_with_the_baseline_marked(complete: Report) -> None:
-    rows = complete.table("test").rows
-    assert [(row.system, row.baseline, row.description) for row in rows] == [
+def test_rows_are_the_systems_in_their_order_with_the_baseline_marked(complete: Document) -> None:
+    rows = systems(complete).rows
+    assert [(row.name, row.baseline, row.description) for row in rows] == [
         ("softmax-greedy", True, "softmax, greedy"),
         ("softmax-lexicon", False, "softmax, lexicon k=20, greedy"),
         ("softmax-nvs", False, "softmax, NVS λ=0.5, greedy"),
         ("scones-greedy", False, "SCONES α=0.5, greedy, bf16"),
     ]
-    assert (complete.table("test").segments, complete.table("test").idioms) == (4, 2)
+    section = complete.section("systems/test")
+    assert section.facts == ("4 segments", "2 idioms", "baseline softmax-greedy")
 
 
-def test_columns_are_the_metrics_and_what_is_measured_of_outputs(complete: Report) -> None:
-    columns = complete.table("test").columns
+def test_columns_are_the_metrics_and_what_is_measured_of_outputs(complete: Document) -> None:
+    columns = systems(complete).columns
     assert [column.key for column in columns] == [
         *("bleu", "chrf", "comet", "recall_idiom", "recall_sentence", "selected_size", "length_ratio"),
         *("empty", "latency_p50", "latency_p90", "latency_p99"),
@@ -50,18 +50,18 @@ def test_columns_are_the_metrics_and_what_is_measured_of_outputs(complete: Repor
     assert columns[0].signature.startswith("nrefs:1|case:mixed")
 
 
-def test_one_seed_has_its_steps_value_and_interval(complete: Report) -> None:
+def test_one_seed_has_its_steps_value_and_interval(complete: Document) -> None:
     cell = rows_of(complete)["softmax-greedy"].cells["bleu"]
     assert (cell.value, cell.low, cell.high, cell.deviation, cell.seeds) == (30.5, 29.0, 32.25, None, 1)
     assert (cell.state, cell.note, cell.delta) == ("ok", "", None)
 
 
-def test_several_seeds_have_mean_and_deviation(complete: Report) -> None:
+def test_several_seeds_have_mean_and_deviation(complete: Document) -> None:
     cell = rows_of(complete)["scones-greedy"].cells["bleu"]  # 33.5, 34, 34.5
     assert (cell.value, cell.low, cell.high, cell.deviation, cell.seeds) == (34.0, 32.5, 35.75, 0.5, 3)
 
 
-def test_differences_are_corrected_over_the_systems_of_a_metric(complete: Report) -> None:
+def test_differences_are_corrected_over_the_systems_of_a_metric(complete: Document) -> None:
     deltas = {name: row.cells["bleu"].delta for name, row in rows_of(complete).items()}
     assert deltas.pop("softmax-greedy") is None
     assert {
@@ -75,7 +75,7 @@ def test_differences_are_corrected_over_the_systems_of_a_metric(complete: Report
     }
 
 
-def test_recall_sizes_and_outputs(complete: Report) -> None:
+def test_recall_sizes_and_outputs(complete: Document) -> None:
     rows = rows_of(complete)
     keys = ("recall_idiom", "recall_sentence", "selected_size", "length_ratio", "empty")
     assert [rows["softmax-nvs"].cells[key].value for key in keys] == [0.9, 0.95, 150.25, 0.987, 0.25]
@@ -83,7 +83,7 @@ def test_recall_sizes_and_outputs(complete: Report) -> None:
     assert [rows["scones-greedy"].cells[key].value for key in keys[:3]] == [1.0, 1.0, 4000.0]
 
 
-def test_latency_is_a_share_of_the_baselines_and_an_untimed_system_says_so(complete: Report) -> None:
+def test_latency_is_a_share_of_the_baselines_and_an_untimed_system_says_so(complete: Document) -> None:
     rows = rows_of(complete)
     cells = [rows[name].cells["latency_p50"] for name in ("softmax-greedy", "softmax-lexicon", "softmax-nvs")]
     assert [(cell.value, cell.percents["softmax-greedy"].value) for cell in cells] == [
@@ -95,17 +95,24 @@ def test_latency_is_a_share_of_the_baselines_and_an_untimed_system_says_so(compl
     assert (untimed.state, untimed.note) == ("absent", "the study does not time this system")
 
 
-def test_corpora_training_and_provenance(complete: Report) -> None:
-    (corpus,) = complete.corpora
-    assert corpus.pairs["train_kept"] == 11950
-    assert corpus.dropped == {"empty": 0, "too_long": 10, "ratio": 0, "duplicate": 40}
-    assert [(run.variant, run.seed) for run in complete.training] == [
-        ("softmax", 1),
-        ("scones", 1),
-        ("scones", 2),
-        ("scones", 3),
+def test_corpora_training_and_provenance(complete: Document) -> None:
+    (corpus,) = complete.table("corpora").rows
+    assert corpus.cells["train_kept"].value == 11950
+    dropped = {key: cell.value for key, cell in corpus.cells.items() if key.startswith("dropped")}
+    assert dropped == {
+        "dropped_empty": 0,
+        "dropped_too_long": 10,
+        "dropped_ratio": 0,
+        "dropped_duplicate": 40,
+    }
+    runs = complete.table("trainings").rows
+    assert [(run.name, run.setting) for run in runs] == [
+        ("softmax", "seed 1"),
+        ("scones", "seed 1"),
+        ("scones", "seed 2"),
+        ("scones", "seed 3"),
     ]
-    assert {name: cell.value for name, cell in complete.training[0].cells.items()} == {
+    assert {name: cell.value for name, cell in runs[0].cells.items()} == {
         "updates": 2000,
         "dev_loss": 1.25,
         "dev_bleu": 31.0,
@@ -114,23 +121,22 @@ def test_corpora_training_and_provenance(complete: Report) -> None:
         "parameters": 1.9e6,
         "left_out": 0,
     }
-    assert complete.provenance.seeds == {"softmax": (1,), "scones": (1, 2, 3)}
-    assert complete.provenance.hardware == ("training: cpu, 2 threads", "latency: a CPU")
-    assert complete.provenance.config_hash == "c0ffee" * 10
-    assert complete.provenance.signatures["COMET on test"] == "model:tiny"
-    assert complete.failures == ()
+    known = facts(complete, "versions")
+    assert known["seeds"] == ("softmax: 1", "scones: 1, 2, 3")
+    assert known["hardware"] == ("training: cpu, 2 threads", "latency: a CPU")
+    assert known["config hash"] == "c0ffee" * 10
+    assert known["COMET on test"] == "model:tiny"
+    assert entries(complete, "failures") == []
 
 
-def test_curves_of_training_and_recall(complete: Report) -> None:
-    names = {(curve.series, curve.group) for curve in complete.learning}
-    assert ("dev_bleu", "scones, seed 3") in names
+def test_curves_of_training_and_recall(complete: Document) -> None:
+    drawn = figures(complete)
+    names = {(path, row["run"]) for path, one in drawn.items() if "learning" in path for row in one.rows}
+    assert ("figures/learning/dev_bleu", "scones, seed 3") in names
     assert len(names) == 3 * 4
-    assert [(curve.series, curve.group, len(curve.points)) for curve in complete.recall] == [
-        ("recall_sentence", "lexicon", 2),
-        ("recall_idiom", "lexicon", 2),
-        ("recall_sentence", "NVS, softmax", 1),
-        ("recall_idiom", "NVS, softmax", 1),
-    ]
+    for scope in ("sentence", "idiom"):
+        groups = Counter(row["selection"] for row in drawn[f"figures/test/recall/{scope}"].rows)
+        assert groups == {"lexicon": 2, "NVS, softmax": 1, None: 4}
 
 
 def test_recall_curves_of_contexts_and_of_lexica_are_told_apart(
@@ -150,7 +156,8 @@ def test_recall_curves_of_contexts_and_of_lexica_are_told_apart(
         f"{kind}/{s}": empty for kind in ("score", "recall", "compare") for s in ("softmax-words", "adapted")
     }
     fill(filled, spec=spec, changes=changes)
-    groups = dict.fromkeys(curve.group for curve in build_report(filled, "teatime").recall)
+    rows = figures(build_report(filled, "teatime"))["figures/test/recall/sentence"].rows
+    groups = dict.fromkeys(row["selection"] for row in rows if row["selection"])
     assert list(groups) == [
         "lexicon, toy/bpe",
         "NVS, softmax",
@@ -159,19 +166,16 @@ def test_recall_curves_of_contexts_and_of_lexica_are_told_apart(
     ]
 
 
-def test_json_has_everything_and_comes_back_equal(complete: Report) -> None:
-    values = to_dict(complete)
+def test_json_has_everything_and_comes_back_equal(complete: Document) -> None:
+    values = to_values(complete)
     assert json.loads(json.dumps(values, allow_nan=False)) == values
-    assert values["created_at"] == "2026-03-04T05:06:00+00:00"
-    assert values["tables"][0]["rows"][2]["cells"]["bleu"]["delta"]["p_corrected"] == 0.03
+    assert {"label": "started", "value": "2026-03-04T05:06:00+00:00", "code": False} in values["facts"]
+    (table, *_) = values["sections"][0]["blocks"][0]["blocks"]
+    assert (table["type"], table["key"]) == ("table", "systems")
+    assert table["rows"][2]["cells"]["bleu"]["delta"]["p_corrected"] == 0.03
 
 
 # ---------------------------------------------------------------- what is missing
-
-
-def all_cells(report: Report) -> list[Cell]:
-    cells = [cell for table in report.tables for row in table.rows for cell in row.cells.values()]
-    return cells + [cell for run in report.training for cell in run.cells.values()]
 
 
 @pytest.mark.parametrize(
@@ -189,7 +193,7 @@ def all_cells(report: Report) -> list[Cell]:
 )
 def test_no_cell_is_empty_without_saying_why(changes: dict[str, Any], filled: Database, fill: Fill) -> None:
     fill(filled, changes=changes, state="failed")
-    for cell in all_cells(build_report(filled, "teatime")):
+    for cell in cells(build_report(filled, "teatime")):
         assert cell.state in CELL_STATES
         assert (cell.value is not None) == (cell.state in ("ok", "partial"))
         assert cell.note or cell.state == "ok"
@@ -214,7 +218,10 @@ def test_an_unavailable_metric_says_why_and_leaves_the_others(filled: Database, 
     partial = rows["scones-greedy"].cells["comet"]
     assert (partial.state, partial.value, partial.seeds) == ("partial", 0.8125, 2)
     assert partial.note == f"2 of 3 seeds; seed 2: {UNAVAILABLE['error']}"
-    assert [failure.state for failure in report.failures] == ["unavailable"] * 3
+    assert [entry.name for entry in entries(report, "failures")] == [
+        "score: unavailable",
+        "compare: unavailable",
+    ]
 
 
 def test_the_gravest_state_and_every_reason_of_several_seeds(filled: Database, fill: Fill) -> None:
@@ -242,11 +249,12 @@ def test_a_comparison_that_is_missing_is_left_out_of_the_correction(filled: Data
 def test_failures_name_causes_before_what_they_brought_down(filled: Database, fill: Fill) -> None:
     upstream = {"state": "failed", "error_kind": "upstream", "error": "did not run, because train/… failed"}
     fill(filled, changes={"decode/softmax-greedy": upstream, "train/softmax": FAILED}, state="failed")
-    failures = build_report(filled, "teatime").failures
-    assert [(failure.nodes, failure.state) for failure in failures] == [
-        (("train/softmax/1",), "failed"),
-        (("decode/softmax-greedy/1/test",), "upstream"),
+    failures = entries(build_report(filled, "teatime"), "failures")
+    assert [(failure.name, failure.passages[-1].text) for failure in failures] == [
+        ("train: failed", "train/softmax/1"),
+        ("decode: not run: an earlier step failed", "decode/softmax-greedy/1/test"),
     ]
+    assert failures[0].passages[0].text == FAILED["error"]
 
 
 def test_a_study_without_idioms_latency_or_bleu_has_no_columns_for_them(
@@ -257,18 +265,18 @@ def test_a_study_without_idioms_latency_or_bleu_has_no_columns_for_them(
     none = [{"name": n, "subject": "", "value": v, "detail": {}} for n, v in (("segments", 4), ("idioms", 0))]
     fill(filled, spec=spec, changes={"test_set": {"metrics": none}})
     report = build_report(filled, "teatime")
-    keys = [column.key for column in report.table("test").columns]
+    keys = [column.key for column in systems(report).columns]
     assert keys == ["chrf", "recall_sentence", "selected_size", "length_ratio", "empty"]
     length = rows_of(report)["softmax-nvs"].cells["length_ratio"]
     assert (length.state, "counted by BLEU" in length.note) == ("absent", True)
-    assert report.latency_note == "the study measures no latency"
+    assert notes(report, "reading/notes")[1] == "The study measures no latency."
 
 
 def test_the_newest_study_of_a_name_or_the_one_with_the_number(filled: Database, fill: Fill) -> None:
     first = fill(filled)
     second = fill(filled, state="running", code_version="0.2")
-    assert build_report(filled, "teatime").id == second
-    assert build_report(filled, first).provenance.code_version == "0.1"
+    assert build_report(filled, "teatime").number == second
+    assert facts(build_report(filled, first), "versions")["code version"] == "0.1"
 
 
 @pytest.mark.parametrize(

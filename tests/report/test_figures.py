@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from blocks import figure, figures
+from rated_campaigns import rated_campaign
 
-from creamtea.report import figures, vega
+from creamtea.report import vega
 from creamtea.report.build import build_report
-from creamtea.report.model import Report
+from creamtea.report.model import Choice, Document, Figure
+from creamtea.report.vega import vega_lite
 from creamtea.store.database import Database
 
 Fill = Callable[..., int]
@@ -20,24 +23,17 @@ SYSTEMS = ["softmax-greedy", "softmax-lexicon", "softmax-nvs", "scones-greedy"]
 RUNS = ["softmax, seed 1", "scones, seed 1", "scones, seed 2", "scones, seed 3"]
 
 
+STUDY = ("quality/", "recall/", "learning/")
+
+
 @pytest.fixture
-def report(filled: Database, fill: Fill) -> Report:
+def report(filled: Database, fill: Fill) -> Document:
     fill(filled)
     return build_report(filled, "teatime")
 
 
-def all_figures(report: Report) -> list[figures.Spec | None]:
-    return [
-        *(figures.quality_against_latency(report, "test", metric) for metric in ("bleu", "chrf", "comet")),
-        *(figures.recall_against_size(report, "test", scope) for scope in ("sentence", "idiom")),
-        *(figures.learning_curves(report, series) for series in ("train_loss", "dev_loss", "dev_bleu")),
-    ]
-
-
-def rows(spec: figures.Spec | None) -> list[dict[str, Any]]:
-    assert spec is not None
-    found: list[dict[str, Any]] = spec["data"]["values"]
-    return found
+def all_figures(report: Document) -> list[Figure]:
+    return [one for path, one in figures(report).items() if any(kind in path for kind in STUDY)]
 
 
 def numbers(value: Any) -> Iterator[float]:
@@ -50,49 +46,50 @@ def numbers(value: Any) -> Iterator[float]:
         yield value
 
 
-def test_figures_are_valid_vega_lite(report: Report) -> None:
+def test_figures_are_valid_vega_lite(report: Document) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     altair = pytest.importorskip("altair")  # comes with Streamlit, and brings the schema
     (path,) = Path(altair.__file__).parent.rglob("vega-lite-schema.json")
     validator = jsonschema.Draft7Validator(json.loads(path.read_text()))
-    for spec in all_figures(report):
-        assert [error.message for error in validator.iter_errors(spec)] == []
+    drawn = all_figures(report)
+    assert len(drawn) == 3 + 2 + 3
+    for one in drawn:
+        assert [error.message for error in validator.iter_errors(vega_lite(one))] == []
 
 
-def test_figures_hold_json_without_nan(report: Report) -> None:
-    for spec in all_figures(report):
+def test_figures_hold_json_without_nan(report: Document) -> None:
+    for spec in map(vega_lite, all_figures(report)):
         assert json.loads(json.dumps(spec, allow_nan=False)) == spec
         assert all(math.isfinite(number) for number in numbers(spec))
 
 
-def test_every_system_is_in_the_quality_figure(report: Report) -> None:
-    spec = figures.quality_against_latency(report, "test", "bleu")
-    assert [row["system"] for row in rows(spec)] == SYSTEMS
-    nvs = rows(spec)[2]
+def test_every_system_is_in_the_quality_figure(report: Document) -> None:
+    drawn = figure(report, "quality/bleu")
+    assert [row["system"] for row in drawn.rows] == SYSTEMS
+    nvs = drawn.rows[2]
     assert (nvs["quality"], nvs["low"], nvs["high"], nvs["latency"]) == (32.5, 31.0, 34.25, 10.0)
     assert (nvs["latency_low"], nvs["latency_high"]) == (9.5, 11.0)
-    assert rows(spec)[3]["latency"] is None
-    assert spec is not None
-    bars = [layer["encoding"] for layer in spec["layer"] if layer["mark"].get("type") == "rule"]
+    assert drawn.rows[3]["latency"] is None
+    bars = [layer["encoding"] for layer in drawn.spec["layer"] if layer["mark"].get("type") == "rule"]
     assert [(bar["x"]["field"], bar["y"]["field"]) for bar in bars] == [
         ("latency", "low"),
         ("latency_low", "quality"),
     ]
-    assert spec["title"]["subtitle"] == "not drawn: scones-greedy (not measured)"
+    assert drawn.missing == ("scones-greedy (not measured)",)
+    assert vega_lite(drawn)["title"]["subtitle"] == "not drawn: scones-greedy (not measured)"
 
 
-def test_fields_of_marks_are_in_the_data(report: Report) -> None:
-    for spec in all_figures(report):
-        assert spec is not None
-        for layer in spec["layer"]:
+def test_fields_of_marks_are_in_the_data(report: Document) -> None:
+    for one in all_figures(report):
+        for layer in one.spec["layer"]:
             for channel in layer["encoding"].values():
                 for definition in channel if isinstance(channel, list) else [channel]:
                     if "field" in definition:
-                        assert all(definition["field"] in row for row in rows(spec))
+                        assert all(definition["field"] in row for row in one.rows)
 
 
-def test_recall_has_its_sweeps_and_all_systems(report: Report) -> None:
-    found = rows(figures.recall_against_size(report, "test", "idiom"))
+def test_recall_has_its_sweeps_and_all_systems(report: Document) -> None:
+    found = figure(report, "recall/idiom").rows
     sweeps = [
         (row["selection"], row["setting"], row["size"], row["recall"]) for row in found if row["selection"]
     ]
@@ -114,16 +111,15 @@ def test_recall_has_its_sweeps_and_all_systems(report: Report) -> None:
 
 def test_learning_curves_have_every_run_also_one_without_points(filled: Database, fill: Fill) -> None:
     fill(filled, changes={"train/scones/2": {"state": "running"}}, state="running")
-    spec = figures.learning_curves(build_report(filled, "teatime"), "dev_bleu")
-    assert list(dict.fromkeys(row["run"] for row in rows(spec))) == [RUNS[0], RUNS[1], RUNS[3], RUNS[2]]
-    assert spec is not None
-    assert spec["title"]["subtitle"] == "not drawn: scones, seed 2 (no points yet)"
-    assert spec["layer"][0]["encoding"]["color"]["scale"]["domain"] == RUNS
+    drawn = figure(build_report(filled, "teatime"), "learning/dev_bleu")
+    assert list(dict.fromkeys(row["run"] for row in drawn.rows)) == [RUNS[0], RUNS[1], RUNS[3], RUNS[2]]
+    assert drawn.missing == ("scones, seed 2 (no points yet)",)
+    assert drawn.spec["layer"][0]["encoding"]["color"]["scale"]["domain"] == RUNS
 
 
-def test_a_system_keeps_its_colour_and_colours_repeat_only_after_the_palette(report: Report) -> None:
+def test_a_system_keeps_its_colour_and_colours_repeat_only_after_the_palette(report: Document) -> None:
     colours = [
-        figures.quality_against_latency(report, "test", metric)["layer"][1]["encoding"]["color"]["scale"]  # type: ignore[index]
+        figure(report, f"quality/{metric}").spec["layer"][1]["encoding"]["color"]["scale"]
         for metric in ("bleu", "comet")
     ]
     assert colours[0] == colours[1]
@@ -132,11 +128,10 @@ def test_a_system_keeps_its_colour_and_colours_repeat_only_after_the_palette(rep
     assert many["range"][7:] == list(vega.PALETTE[:2])
 
 
-def test_figures_fit_their_container_and_name_their_axes(report: Report) -> None:
-    for spec in all_figures(report):
-        assert spec is not None
-        assert spec["width"] == "container"
-        for layer in spec["layer"]:
+def test_figures_fit_their_container_and_name_their_axes(report: Document) -> None:
+    for one in all_figures(report):
+        assert one.spec["width"] == "container"
+        for layer in one.spec["layer"]:
             assert layer["encoding"]["x"]["title"]
             assert layer["encoding"]["y"]["title"]
 
@@ -147,11 +142,19 @@ def test_what_a_study_does_not_measure_has_no_figure(
     del spec["latency"]
     fill(filled, spec=spec, changes={"train": {"state": "pending"}, "recall": {"state": "pending"}})
     report = build_report(filled, "teatime")
-    assert all(figure is None for figure in all_figures(report))
-    with pytest.raises(KeyError):
-        figures.quality_against_latency(report, "none", "bleu")
+    assert all_figures(report) == []
+    absent = {block.key: block.absent for _, block in report.walk() if isinstance(block, Choice)}
+    assert absent == {
+        "quality": "no latency run in this study",
+        "recall": "no vocabulary selection to sweep in this study",
+        "learning": "no training has begun yet",
+    }
 
 
-def test_an_unknown_metric_is_an_error(report: Report) -> None:
-    with pytest.raises(KeyError):
-        figures.quality_against_latency(report, "test", "ter")
+def test_human_scores_are_drawn_in_the_unit_of_their_column(filled: Database, fill: Fill) -> None:
+    items = [{"systems": [0, 1], "steps": {"anna": [2, 0]}, "segment_index": i} for i in range(3)]
+    names = ["softmax-greedy", "softmax-nvs"]
+    rated_campaign(filled, items, systems=names, protocol="preference", study_id=fill(filled))
+    drawn = figure(build_report(filled, "teatime"), "quality/human:tasting")
+    assert [row["quality"] for row in drawn.rows] == [100.0, None, 0.0, None]
+    assert drawn.spec["layer"][0]["encoding"]["y"]["title"] == "human score, %"

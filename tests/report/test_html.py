@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from blocks import entries, tables
 from human_rows import SYSTEMS, add_campaign, add_segment_scores
 from rated_campaigns import rated_campaign
 
 from creamtea.contract.columns import Column
 from creamtea.report import text
 from creamtea.report.build import build_report
-from creamtea.report.html import human_html, svg, to_html
+from creamtea.report.drawing import inline_svg
+from creamtea.report.html import to_html
 from creamtea.report.human.build import build_human
-from creamtea.report.model import TRAINING_COLUMNS, Cell, Report
+from creamtea.report.model import Cell, Document, Figure
 from creamtea.store.database import Database
 
 Fill = Callable[..., int]
@@ -56,14 +58,10 @@ def tasted(filled: Database, fill: Fill) -> Database:
     return filled
 
 
-def shown_cells(report: Report) -> Iterator[tuple[Cell, Column]]:
-    grids: list[Any] = [(table.columns, table.rows) for table in report.tables]
-    grids += [(one.columns, one.rows) for analysis in report.analyses for one in analysis.tables]
-    grids += [(one.table.columns, one.table.rows) for human in report.human for one in human.tables]
-    grids.append((TRAINING_COLUMNS, report.training))
-    for columns, rows in grids:
-        for row in rows:
-            yield from ((row.cells[column.key], column) for column in columns)
+def shown_cells(report: Document) -> Iterator[tuple[Cell, Column]]:
+    for table in tables(report):
+        for row in table.rows:
+            yield from ((row.cells[column.key], column) for column in table.columns)
 
 
 @pytest.mark.slow
@@ -81,16 +79,11 @@ def test_every_number_of_the_report_is_in_the_file(tasted: Database) -> None:
             assert re.search(rf"(?<![\d.,]){re.escape(one)}(?![\d])", words), one
             seen += 1
     assert seen > 150
-    for one in report.human[0].disagreements:
-        assert one.output in words
-        assert text.number(one.people, report.human[0].points) in words
-    assert "Where raters disagree most" in words
-    for disputed in report.human[0].disputes:
-        assert disputed.output in words
-        assert f"deviation {text.number(disputed.deviation, report.human[0].points)}" in words
-    assert report.significance in words
-    for note in report.human[0].notes:
-        assert note in words
+    listed = entries(report, "disagreements") + entries(report, "disputes")
+    assert len(listed) > 20
+    for entry in listed:
+        assert text.entry_name(entry) in words
+        assert entry.passages[1].text in words
 
 
 def test_nothing_runs_and_nothing_comes_from_elsewhere(tasted: Database) -> None:
@@ -147,32 +140,30 @@ def test_ratings_made_elsewhere_have_a_page_of_their_own(filled: Database) -> No
     names = ["<b>online-A</b>", "B\x08C", "https://c.example/x"]
     items = [{"steps": {"anna": [i, i + 3, i + 5], "ben": [i, i + 2, i + 7]}} for i in range(8)]
     rated_campaign(filled, items, systems=names, protocol="da-sqm")
-    page = Page(human_html(build_human(filled, "tasting")))
+    page = Page(to_html(build_human(filled, "tasting")))
     words = "".join(page.words)
     assert "<b>online-A</b>" in words
     assert "b" not in {tag for tag, attributes in page.elements if attributes.get("class") == "hostile"}
     assert [tag for tag, _ in page.elements].count("svg") == 2
     drawn = [a["aria-label"] for tag, a in page.elements if tag == "svg"]
-    assert drawn[0] == "People: <b>online-A</b> = 100 % (tasting)"
+    assert drawn[0] == "Human scores: <b>online-A</b> = 100 % (tasting)"
 
 
 def test_a_figure_keeps_shapes_and_text_only() -> None:
-    spec = {
-        "title": {"text": "a <b>title</b>"},
-        "data": {"values": [{"x": "</text><script>1</script>", "y": 1, "u": "https://example.org/a.png"}]},
-        "layer": [
-            {
-                "mark": {"type": "point", "clip": True},
-                "encoding": {
-                    "x": {"field": "x", "type": "nominal"},
-                    "y": {"field": "y", "type": "quantitative"},
-                    "href": {"field": "u"},
-                },
+    hostile = "</text><script>1</script>"
+    layer = [
+        {
+            "mark": {"type": "point", "clip": True},
+            "encoding": {
+                "x": {"field": "x", "type": "nominal"},
+                "y": {"field": "y", "type": "quantitative"},
+                "href": {"field": "u"},
             },
-            {"mark": "image", "encoding": {"url": {"field": "u"}, "x": {"field": "x"}}},
-        ],
-    }
-    drawn = svg.draw(spec, 3)
+        },
+        {"mark": "image", "encoding": {"url": {"field": "u"}, "x": {"field": "x"}}},
+    ]
+    row = {"x": hostile, "y": 1, "u": "https://example.org/a.png"}
+    drawn = inline_svg(Figure("hostile", "a <b>title</b>", {"layer": layer}, (row,)), 3)
     page = Page(drawn)
     assert {tag for tag, _ in page.elements} <= {
         "svg",
@@ -185,7 +176,7 @@ def test_a_figure_keeps_shapes_and_text_only() -> None:
         "clippath",
     }
     assert "example.org" not in re.sub(r'aria-label="[^"]*"', "", drawn)
-    assert html.escape("</text><script>1</script>") in drawn
+    assert html.escape(hostile) in drawn
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert all(str(one).startswith("figure3-") for one in ids)
 

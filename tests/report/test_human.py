@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from blocks import entries, notes, systems, tables
 from human_rows import DRAW, ITEMS, MEANS, SYSTEMS, add_campaign, add_segment_scores
 from rated_campaigns import drawn_steps, rated_campaign, side_by_side
 from scipy import stats
 
 from creamtea.errors import InputError
+from creamtea.report import text
 from creamtea.report.build import build_report
 from creamtea.report.html import to_html
 from creamtea.report.human.build import build_human
-from creamtea.report.human.words import judged_differently
-from creamtea.report.model import AnalysisTable, Cell, HumanReport
+from creamtea.report.model import Cell, Document, Entry, Table
 from creamtea.stats.correction import holm
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, StudyRow
@@ -34,11 +35,23 @@ def tasted(filled: Database, fill: Fill) -> Database:
     return filled
 
 
-def cells(report: HumanReport, table: str, system: str) -> dict[str, Cell]:
-    found = report.table(table)
-    assert found is not None, table
-    (row,) = [row for row in found.rows if row.name == system]
+def cells(report: Document, table: str, system: str) -> dict[str, Cell]:
+    (row,) = [row for row in report.table(table).rows if row.name == system]
     return row.cells
+
+
+def keys(report: Document) -> set[str]:
+    return {table.key for table in tables(report)}
+
+
+def place(entry: Entry) -> tuple[int, str]:
+    """Its segment from 0, and its system."""
+    segment, system = entry.name.removeprefix("segment ").split(", ")
+    return int(segment) - 1, system
+
+
+def numbers(entry: Entry) -> dict[str, float | None]:
+    return {column.title: cell.value for column, cell in entry.numbers}
 
 
 def test_means_and_both_intervals_of_baseline_is_100(tasted: Database) -> None:
@@ -88,7 +101,7 @@ def test_the_registered_delta_decides_what_no_difference_is(
 ) -> None:
     add_campaign(filled, fill(filled), settings={"delta": delta, "baseline": "softmax-nvs"})
     report = build_human(filled, "tasting")
-    assert report.baseline == "softmax-nvs"
+    assert report.table("comparisons").title == "Against softmax-nvs"
     assert cells(report, "comparisons", "softmax-greedy")["verdict"].words == words
 
 
@@ -111,7 +124,9 @@ def test_a_verdict_holds_for_other_raters_or_is_undecided(filled: Database) -> N
     assert low is not None
     assert low <= 0
     assert cells(agreed, "comparisons", "beam")["verdict"].words == "better"
-    assert any(note.startswith("2 raters: few to say how raters differ") for note in agreed.notes)
+    assert any(
+        note.startswith("2 raters: few to say how raters differ") for note in notes(agreed, "agreed/notes")
+    )
 
 
 def test_names_and_their_order_change_nothing(filled: Database, fill: Fill) -> None:
@@ -130,11 +145,11 @@ def test_names_and_their_order_change_nothing(filled: Database, fill: Fill) -> N
 
 
 def test_a_summary_has_the_same_numbers_and_no_more(tasted: Database) -> None:
-    report, whole = (build_report(tasted, "teatime", complete=full).human[0] for full in (False, True))
-    assert not report.complete
-    assert {one.key for one in report.tables} == {"means", "comparisons"}
+    report, whole = (build_report(tasted, "teatime", complete=full) for full in (False, True))
+    of_campaign = keys(whole) - keys(report)
+    assert {"clusters", "agreement", "wmt", "metrics"} <= of_campaign
     assert report.table("means") == whole.table("means")
-    for row in report.table("comparisons").rows:  # type: ignore[union-attr]
+    for row in report.table("comparisons").rows:
         complete = cells(whole, "comparisons", row.name)
         assert row.cells == {key: cell for key, cell in complete.items() if key != "p_sign_flip"}
 
@@ -143,7 +158,7 @@ def test_the_whole_has_agreement_ranks_and_metrics(tasted: Database) -> None:
     report = build_human(tasted, "tasting")
     alpha = cells(report, "agreement", "all raters")["alpha"]
     assert 0.2 < alpha.low < alpha.value < alpha.high < 1  # type: ignore[operator]
-    assert [row.name for row in _table(report, "raters").rows] == ["anna", "ben"]
+    assert [row.name for row in report.table("raters").rows] == ["anna", "ben"]
     assert cells(report, "raters", "anna")["severity"].value == pytest.approx(
         (POINTS[..., 0] - POINTS[..., 1]).mean()
     )
@@ -151,12 +166,12 @@ def test_the_whole_has_agreement_ranks_and_metrics(tasted: Database) -> None:
     assert cells(report, "wmt", "softmax-nvs")["rank_low"].value == 1
     people = cells(report, "people_and_metrics", "softmax-nvs")
     assert people["people"].value == pytest.approx(POINTS[:, 2].mean())
-    assert [column.title for column in _table(report, "people_and_metrics").columns][1:] == [
+    assert [column.title for column in report.table("people_and_metrics").columns][1:] == [
         "BLEU",
         "chrF",
         "COMET",
     ]
-    tau = {row.name: row.cells["kendall"].value for row in _table(report, "metrics").rows}
+    tau = {row.name: row.cells["kendall"].value for row in report.table("metrics").rows}
     assert tau["chrF"] > 0.5 > tau["BLEU"]  # type: ignore[operator]
     clusters = cells(report, "clusters", "softmax-lexicon")
     assert clusters["raters"].value == 2
@@ -165,29 +180,31 @@ def test_the_whole_has_agreement_ranks_and_metrics(tasted: Database) -> None:
 
 def test_disagreements_are_the_largest_gaps_with_their_texts(tasted: Database) -> None:
     report = build_human(tasted, "tasting")
-    bleu = [one for one in report.disagreements if one.metric == "BLEU"]
+    bleu = [entry for entry in entries(report, "disagreements") if "BLEU" in numbers(entry)]
     assert len(bleu) == 8
-    assert [abs(one.gap) for one in bleu] == sorted((abs(one.gap) for one in bleu), reverse=True)
-    first = bleu[0]
-    assert first.source == f"source {first.segment}"
-    assert first.output == f"o{first.segment}-{first.system}"
-    at = SYSTEMS.index(first.system)
-    assert first.people == pytest.approx(POINTS[first.segment, at].mean())
+    gaps = [abs(numbers(entry)["gap"] or 0.0) for entry in bleu]
+    assert gaps == sorted(gaps, reverse=True)
+    segment, system = place(bleu[0])
+    assert [(one.text, one.language) for one in bleu[0].passages] == [
+        (f"source {segment}", "en"),
+        (f"o{segment}-{system}", "de"),
+    ]
+    mean = POINTS[segment, SYSTEMS.index(system)].mean()
+    assert numbers(bleu[0])["human score"] == pytest.approx(mean)
 
 
 def test_disputes_are_the_outputs_whose_ratings_lie_furthest_apart(tasted: Database) -> None:
     report = build_human(tasted, "tasting")
     deviations = POINTS.std(axis=2, ddof=1)
-    found = [one.deviation for one in report.disputes]
+    disputes = entries(report, "disputes")
+    found = [numbers(entry)["deviation"] for entry in disputes]
     assert found == pytest.approx(sorted(deviations.ravel(), reverse=True)[:8])
-    first = report.disputes[0]
-    own = POINTS[first.segment, SYSTEMS.index(first.system)]
-    assert first.ratings == 2
-    assert (first.lowest, first.highest) == pytest.approx((own.min(), own.max()))
-    assert (first.source, first.output) == (
-        f"source {first.segment}",
-        f"o{first.segment}-{first.system}",
-    )
+    segment, system = place(disputes[0])
+    own = POINTS[segment, SYSTEMS.index(system)]
+    shown = numbers(disputes[0])
+    assert shown["ratings"] == 2
+    assert (shown["lowest"], shown["highest"]) == pytest.approx((own.min(), own.max()))
+    assert disputes[0].passages[1].text == f"o{segment}-{system}"
 
 
 def test_disputes_need_two_raters_and_count_a_text_once(filled: Database) -> None:
@@ -199,35 +216,34 @@ def test_disputes_need_two_raters_and_count_a_text_once(filled: Database) -> Non
     ]
     rated_campaign(filled, items, ratings_per_item=2)
     report = build_human(filled, "tasting")
-    assert [(one.segment, one.system) for one in report.disputes] == [(0, "plain"), (1, "beam")]
-    assert [one.shown[0].head for one in judged_differently(report)] == [
-        "segment 1, plain: 2 ratings from 1.00 to 6.00, deviation 3.54"
+    assert [text.entry_name(entry) for entry in entries(report, "disputes")] == [
+        "segment 1, plain: ratings 2, lowest 1.00, highest 6.00, deviation 3.54",
+        "segment 2, beam: ratings 2, lowest 2.60, highest 2.80, deviation 0.14",
     ]
     rated_campaign(filled, items[2:], name="alone")
-    assert judged_differently(build_human(filled, "alone")) == []
+    assert entries(build_human(filled, "alone"), "disputes") == []
 
 
 def test_a_disputed_preference_is_listed_once(filled: Database) -> None:
     items = [{"steps": {"anna": [0, 2], "ben": [2, 0]}}, {"steps": {"anna": [1, 1], "ben": [1, 1]}}]
     rated_campaign(filled, items, protocol="preference", ratings_per_item=2)
-    (texts,) = judged_differently(build_human(filled, "tasting"))
-    assert [one.head for one in texts.shown] == [
-        "segment 1, plain: 2 ratings from 0.0% to 100.0%, deviation 70.7%"
+    assert [text.entry_name(entry) for entry in entries(build_human(filled, "tasting"), "disputes")] == [
+        "segment 1, plain: ratings 2, lowest 0.0 %, highest 100.0 %, deviation 70.7 %"
     ]
 
 
-def test_the_main_table_has_people_beside_the_metrics(tasted: Database) -> None:
+def test_the_main_table_has_human_scores_beside_the_metrics(tasted: Database) -> None:
     report = build_report(tasted, "teatime")
-    table = report.table("test")
+    table = systems(report)
     titles = [column.title for column in table.columns]
-    assert titles[3:6] == ["people", "people of softmax-greedy", "verdict of people"]
+    assert titles[3:6] == ["human score", "human score, % of baseline", "verdict"]
     people, percent, verdict = (column.key for column in table.columns[3:6])
-    rows = {row.system: row.cells for row in table.rows}
+    rows = {row.name: row.cells for row in table.rows}
     lexicon = rows["softmax-lexicon"]
-    assert lexicon[people].value == cells(report.human[0], "means", "softmax-lexicon")["mean"].value
+    assert lexicon[people].value == cells(report, "means", "softmax-lexicon")["mean"].value
     delta = lexicon[people].delta
     assert delta is not None
-    assert delta.value == cells(report.human[0], "comparisons", "softmax-lexicon")["difference"].value
+    assert delta.value == cells(report, "comparisons", "softmax-lexicon")["difference"].value
     assert delta.significant
     assert lexicon[percent].value < 95  # type: ignore[operator]
     assert lexicon[verdict].words == "worse"
@@ -241,12 +257,12 @@ def test_a_campaign_without_ratings_has_a_line_and_no_columns(
     complete: bool, filled: Database, fill: Fill
 ) -> None:
     study = fill(filled)
-    before = [column.key for column in build_report(filled, study).table("test").columns]
+    before = [column.key for column in systems(build_report(filled, study)).columns]
     rated_campaign(filled, [{}] * 3, name="begun", systems=SYSTEMS[:2], study_id=study)
     report = build_report(filled, study, complete)
-    assert [column.key for column in report.table("test").columns] == before
-    (begun,) = report.human
-    assert (begun.tables, begun.notes) == ((), ("The campaign has no ratings yet.",))
+    assert [column.key for column in systems(report).columns] == before
+    assert notes(report, "begun/notes") == ("The campaign has no ratings yet.",)
+    assert not any(path.startswith("human/") for path, block in report.walk() if isinstance(block, Table))
     assert "The campaign has no ratings yet." in to_html(report)
     rated_campaign(
         filled,
@@ -255,17 +271,13 @@ def test_a_campaign_without_ratings_has_a_line_and_no_columns(
         systems=SYSTEMS[:2],
         study_id=study,
     )
-    assert build_human(filled, "practised").notes == (
+    assert notes(build_human(filled, "practised"), "practised/notes") == (
         "0 ratings count. Left out: ratings of controls and tutorial items: 2.",
         "No rating of the systems counts yet.",
     )
     rated_campaign(filled, [{"steps": {"anna": [3, 4]}}], name="rated", systems=SYSTEMS[:2], study_id=study)
-    titles = [column.title for column in build_report(filled, study, complete).table("test").columns]
-    assert [title for title in titles if "people" in title] == [
-        "people",
-        "people of softmax-greedy",
-        "verdict of people",
-    ]
+    titles = [column.title for column in systems(build_report(filled, study, complete)).columns]
+    assert {"human score", "human score, % of baseline", "verdict"} <= set(titles)
 
 
 def test_a_draft_and_another_study_are_not_in_the_report(filled: Database, fill: Fill) -> None:
@@ -276,10 +288,11 @@ def test_a_draft_and_another_study_are_not_in_the_report(filled: Database, fill:
     rated_campaign(filled, side_by_side([[[1], [2]]]), name="elsewhere")
     again = fill(filled)  # the same study, submitted again
     other = fill(filled, config_hash="d" * 60)
-    assert [one.campaign for one in build_report(filled, again).human] == ["closed", "second"]
-    assert build_report(filled, other).human == ()
-    titles = [column.title for column in build_report(filled, again).table("test").columns]
-    assert {"people (closed)", "people (second)"} <= set(titles)
+    found = build_report(filled, again).section("human").blocks
+    assert [section.key for section in found] == ["closed", "second"]
+    assert "human" not in {path for path, _ in build_report(filled, other).walk()}
+    titles = [column.title for column in systems(build_report(filled, again)).columns]
+    assert {"human score (closed)", "human score (second)"} <= set(titles)
 
 
 def test_what_is_left_out_is_told(filled: Database) -> None:
@@ -289,7 +302,7 @@ def test_what_is_left_out_is_told(filled: Database) -> None:
         {"steps": {"anna": [5, 5]}, "kind": "repeat"},
     ]
     rated_campaign(filled, items, raters=["anna", "eve"], excluded=["eve"], ratings_per_item=2)
-    assert build_human(filled, "tasting").notes == (
+    assert notes(build_human(filled, "tasting"), "tasting/notes") == (
         "2 ratings count, with fewer than 2 raters on 1 of the items. Left out: ratings by excluded raters "
         "(1): 2; ratings that a rater revised later: 2; ratings of controls and tutorial items: 2; items "
         "that a rater skipped: 1; items without a rating: 1.",
@@ -328,8 +341,8 @@ def test_the_part_drawn_at_random_stands_by_itself(filled: Database, fill: Fill)
         1 + 0.2 * drawn_steps(30, MEANS[:3], raters=1)[:, 2, 0], weights=[1] * 20 + [3] * 10
     )
     assert cells(report, "means", "softmax-nvs")["mean"].value == pytest.approx(weighted)
-    assert any(note.startswith("Items have weights") for note in report.notes)
-    assert report.table("clusters") is None  # one rater an item
+    assert any(note.startswith("Items have weights") for note in notes(report, "tasting/notes"))
+    assert "clusters" not in keys(report)  # one rater an item
 
 
 @pytest.mark.parametrize(
@@ -354,8 +367,8 @@ def test_few_and_equal_ratings_are_told_not_hidden(
         ]
     rated_campaign(filled, items, protocol=protocol)
     report = build_human(filled, "tasting")
-    for one in report.tables:
-        for row in one.table.rows:
+    for one in tables(report):
+        for row in one.rows:
             for key, cell in row.cells.items():
                 assert cell.value is not None or cell.note or cell.words, (one.key, row.name, key)
                 assert all(v is None or np.isfinite(v) for v in (cell.value, cell.low, cell.high))
@@ -375,16 +388,10 @@ def test_a_study_whose_spec_is_too_old_still_has_its_people(tasted: Database) ->
         study_id = session.query(Campaign.study_id).scalar()
         session.get_one(StudyRow, study_id).spec = {"name": "teatime"}
     report = build_human(tasted, "tasting")
-    assert report.table("metrics") is None
-    assert report.table("means") is not None
-
-
-def _table(report: HumanReport, key: str) -> AnalysisTable:
-    found = report.table(key)
-    assert found is not None
-    return found
+    assert "metrics" not in keys(report)
+    assert "means" in keys(report)
 
 
 def test_a_report_is_frozen(tasted: Database) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        build_human(tasted, "tasting").campaign = "other"  # type: ignore[misc]
+        build_human(tasted, "tasting").name = "other"  # type: ignore[misc]

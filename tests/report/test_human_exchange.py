@@ -12,11 +12,12 @@ from rated_campaigns import rated_campaign
 
 from creamtea.human.exchange.exporting import export_campaign, import_export
 from creamtea.report.human.build import build_human
-from creamtea.report.model import HumanReport, to_dict
+from creamtea.report.model import Document, Notes, Table, Texts
+from creamtea.report.values import to_values
 from creamtea.store.database import Database, open_database
 
 Fill = Callable[..., int]
-OF_THE_STUDY = ("people_and_metrics", "metrics")  # made from the study's segment scores
+OF_THE_STUDY = ("people_and_metrics", "metrics", "disagreements")  # made from the study's segment scores
 
 
 @pytest.fixture
@@ -28,10 +29,15 @@ def elsewhere(sqlite_template: Path, tmp_path: Path) -> Any:
     database.close()
 
 
-def values(report: HumanReport) -> dict[str, Any]:
-    found: dict[str, Any] = to_dict(report)
-    found["tables"] = [one for one in found["tables"] if one["key"] not in OF_THE_STUDY]
-    return {name: value for name, value in found.items() if name not in ("study", "disagreements")}
+def values(report: Document) -> dict[str, Any]:
+    """The tables and texts by path, but for those of the study."""
+    kept = {
+        path: to_values(block)
+        for path, block in report.walk()
+        if isinstance(block, Table | Texts | Notes) and block.key not in OF_THE_STUDY
+    }
+    assert len(kept) > 5
+    return kept
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])

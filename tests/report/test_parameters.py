@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from blocks import figure, figures
 
-from creamtea.report.analysis_figures import (
-    analysis_columns,
-    analysis_over_parameter,
-    score_over_parameter,
-)
 from creamtea.report.build import build_report
 from creamtea.report.parameters import sweeps
+from creamtea.report.vega import vega_lite
 from creamtea.store.database import Database
 from creamtea.study.spec import Study
 
@@ -103,18 +99,15 @@ def test_the_figure_has_a_point_a_system_with_its_interval(
     changes["score/softmax-lexicon200"] = {"state": "pending"}
     fill(filled, spec=grid, changes=changes, state="running")
     report = build_report(filled, "teatime")
-    (sweep,) = report.sweeps
-    assert (sweep.title, len(sweep.groups)) == ("selection k", 1)
-    spec = score_over_parameter(report, "test", "bleu", sweep)
-    assert spec is not None
-    points = [(row["x"], row["y"], row["low"], row["label"]) for row in spec["data"]["values"]]
+    drawn = figure(report, "test/parameters/selection.k-bleu")
+    assert drawn.choice == ("selection k", "BLEU")
+    points = [(row["x"], row["y"], row["low"], row["label"]) for row in drawn.rows]
     assert points == [(2.0, 25.0, 24.0, "softmax-lexicon2"), (20.0, 31.5, 30.0, "softmax-lexicon")]
-    assert spec["title"]["subtitle"] == "not drawn: softmax-lexicon200 (pending)"
+    assert drawn.missing == ("softmax-lexicon200 (pending)",)
+    spec = vega_lite(drawn)
     assert spec["layer"][0]["encoding"]["x"]["scale"]["type"] == "log"  # from 2 to 200
     assert json.loads(json.dumps(spec, allow_nan=False)) == spec
-    assert score_over_parameter(report, "test", "recall_idiom", sweep) is not None
-    with pytest.raises(KeyError):
-        score_over_parameter(report, "test", "ter", sweep)
+    assert figure(report, "selection.k-recall_idiom").rows
 
 
 GAMMAS = (0.1, 0.5, 1.0)
@@ -157,12 +150,10 @@ def test_the_temperature_of_a_sampled_corpus_is_drawn_over_the_test_set_of_each(
         changes={f"score/softmax-{g}/1/gamma{g}/bleu": score(value) for g, value in scores.items()},
     )
     report = build_report(filled, "teatime")
-    (sweep,) = report.sweeps
-    assert (sweep.parameter, sweep.title) == ("variant.corpus.gamma", "corpus gamma")
-    figure = score_over_parameter(report, "gamma0.5", "bleu", sweep)
-    assert figure is not None
-    assert [(row["x"], row["y"]) for row in figure["data"]["values"]] == list(scores.items())
-    assert "each on the test set of its corpus" in json.dumps(figure["title"])
+    drawn = figure(report, "gamma0.5/parameters/variant.corpus.gamma-bleu")
+    assert drawn.choice == ("corpus gamma", "BLEU")
+    assert [(row["x"], row["y"]) for row in drawn.rows] == list(scores.items())
+    assert "each on the test set of its corpus" in drawn.title
 
 
 def test_exact_search_is_drawn_over_the_temperature_from_an_analysis_each(
@@ -198,26 +189,22 @@ def test_exact_search_is_drawn_over_the_temperature_from_an_analysis_each(
     temperatures["systems"] = dict(reversed(temperatures["systems"].items()))  # greedy-… comes first
     fill(filled, spec=temperatures, changes=changes, state="running")
     report = build_report(filled, "teatime")
-    (sweep,) = report.sweeps
-    assert analysis_columns(report)["search_errors", "bleu"] == "Search errors: BLEU"
-    figure = analysis_over_parameter(report, "search_errors", "bleu", sweep)
-    assert figure is not None
-    drawn = figure["data"]["values"]
-    assert list(dict.fromkeys(row["group"] for row in drawn)) == [
+    bleu = "gamma0.5/parameters/variant.corpus.gamma-search_errors-bleu"
+    drawn = figure(report, bleu)
+    assert drawn.choice == ("corpus gamma", "Search errors: BLEU")
+    assert list(dict.fromkeys(row["group"] for row in drawn.rows)) == [
         f"softmax-…, {setting}" for setting in ("beam 1", "beam 4", "exact")
     ]
-    exact = [(row["x"], row["y"], row["low"]) for row in drawn if row["group"] == "softmax-…, exact"]
+    exact = [(row["x"], row["y"], row["low"]) for row in drawn.rows if row["group"] == "softmax-…, exact"]
     assert exact == [(0.1, 100.0, 90.0), (0.5, 20.0, 18.0)]
-    assert figure["title"]["text"] == "BLEU over corpus gamma (search errors)"
-    assert figure["title"]["subtitle"] == "not drawn: softmax-1.0 (pending)"
-    errors = analysis_over_parameter(report, "search_errors", "search_errors", sweep)
-    assert errors is not None
-    assert {row["group"] for row in errors["data"]["values"]} == {"softmax-…, beam 1", "softmax-…, beam 4"}
+    assert drawn.title == "BLEU over corpus gamma (search errors)"
+    assert drawn.missing == ("softmax-1.0 (pending)",)
+    errors = figure(report, "gamma0.5/parameters/variant.corpus.gamma-search_errors-search_errors")
+    assert {row["group"] for row in errors.rows} == {"softmax-…, beam 1", "softmax-…, beam 4"}
     # which of two analyses of a variant would it be?
-    twice = replace(report, analyses=(*report.analyses, report.analyses[1]))
-    figure = analysis_over_parameter(twice, "search_errors", "bleu", sweep)
-    assert figure is not None
-    assert {row["x"] for row in figure["data"]["values"]} == {0.1}
+    temperatures["analyses"]["again"] = temperatures["analyses"]["exact-0.5"]
+    twice = fill(filled, spec=temperatures, changes=changes, state="running")
+    assert {row["x"] for row in figure(build_report(filled, twice), bleu).rows} == {0.1}
 
 
 def test_nothing_is_drawn_of_an_analysis_that_all_systems_of_a_group_share(
@@ -225,7 +212,6 @@ def test_nothing_is_drawn_of_an_analysis_that_all_systems_of_a_group_share(
 ) -> None:
     grid["analyses"] = {"errors": {"kind": "search_errors", "test_set": "test", "widths": [4]}}
     fill(filled, spec=grid, changes={kind: {"metrics": []} for kind in ("score/", "compare/", "recall/")})
-    report = build_report(filled, "teatime")
-    (sweep,) = report.sweeps  # over k of one variant's lexicon
-    assert analysis_over_parameter(report, "search_errors", "bleu", sweep) is None
-    assert analysis_over_parameter(report, "calibration", "ece", sweep) is None  # not in the study
+    drawn = figures(build_report(filled, "teatime"))  # over k of one variant's lexicon
+    assert any("selection.k-selected_size" in path for path in drawn)
+    assert not any("selection.k-search_errors" in path for path in drawn)

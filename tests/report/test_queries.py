@@ -12,8 +12,8 @@ from creamtea.errors import InputError
 from creamtea.store.database import Database
 from creamtea.store.queries import (
     Output,
+    PageQuery,
     SegmentFilter,
-    corpus_counts,
     find_study,
     list_studies,
     side_by_side,
@@ -64,17 +64,6 @@ def test_nodes_come_in_the_plans_order_with_labels_and_state(database: Database,
         assert [node.labels["seed"] for node in decodes] == [1, 1, 1, 1, 2, 3]
 
 
-def test_corpus_counts(database: Database, fill: Fill) -> None:
-    study = fill(database)
-    with database.session() as session:
-        (counts,) = corpus_counts(session, study)
-    assert (counts.name, counts.state) == ("toy", "succeeded")
-    assert counts.pairs == {"train_read": 12000, "train_kept": 11950, "dev_read": 300, "dev_kept": 300}
-    assert counts.dropped == {"empty": 0, "too_long": 10, "ratio": 0, "duplicate": 40}
-
-
-# ---------------------------------------------------------------- side by side
-
 SYSTEMS = ("softmax-greedy/1", "softmax-lexicon/1", "scones-greedy/1")
 
 
@@ -95,7 +84,7 @@ def test_filters(chosen: SegmentFilter, indices: list[int], database: Database, 
     keys = keys_of(database, fill(database))
     decodes = [keys[f"decode/{system}/test"] for system in SYSTEMS]
     with database.session() as session:
-        page = side_by_side(session, keys["test_set/test"], decodes, chosen=chosen)
+        page = side_by_side(session, PageQuery(keys["test_set/test"], decodes, filter=chosen))
     assert [row.index for row in page.rows] == indices
     assert page.total == len(indices)
 
@@ -105,7 +94,7 @@ def test_a_page_has_outputs_and_scores_in_the_asked_order(database: Database, fi
     decodes = [keys[f"decode/{system}/test"] for system in ("softmax-nvs/1", "softmax-lexicon/1")]
     scores = [keys["score/softmax-lexicon/1/test/bleu"]]
     with database.session() as session:
-        page = side_by_side(session, keys["test_set/test"], decodes, scores, offset=1, limit=2)
+        page = side_by_side(session, PageQuery(keys["test_set/test"], decodes, scores, offset=1, limit=2))
     assert (page.total, page.offset, [row.index for row in page.rows]) == (4, 1, [1, 2])
     first = page.rows[0]
     assert (first.source, first.reference, first.scores) == ("over the moon", "überglücklich", (10.0,))
@@ -116,8 +105,10 @@ def test_a_page_has_outputs_and_scores_in_the_asked_order(database: Database, fi
 def test_without_decodes_the_segments_are_shown_and_nothing_differs(database: Database, fill: Fill) -> None:
     keys = keys_of(database, fill(database))
     with database.session() as session:
-        assert side_by_side(session, keys["test_set/test"], []).total == 4
-        none = side_by_side(session, keys["test_set/test"], [], chosen=SegmentFilter(different=True))
+        assert side_by_side(session, PageQuery(keys["test_set/test"], [])).total == 4
+        none = side_by_side(
+            session, PageQuery(keys["test_set/test"], [], filter=SegmentFilter(different=True))
+        )
         assert none.total == 0
 
 
@@ -141,9 +132,10 @@ def test_pages_of_a_large_table_are_quick(filled: Database, fill: Fill) -> None:
         session.execute(insert(Segment), segments)
     with filled.session() as session:
         started = time.perf_counter()
-        page = side_by_side(session, keys["test_set/test"], some, offset=19_000)
+        page = side_by_side(session, PageQuery(keys["test_set/test"], some, offset=19_000))
         plain = time.perf_counter() - started
-        side_by_side(session, keys["test_set/test"], some, chosen=SegmentFilter(different=True, contains="x"))
+        chosen = SegmentFilter(different=True, contains="x")
+        side_by_side(session, PageQuery(keys["test_set/test"], some, filter=chosen))
         filtered = time.perf_counter() - started - plain
     assert (page.total, page.rows[0].index) == (20_004, 19_006)
     assert plain < 1.0  # a few ms on an idle machine

@@ -13,7 +13,7 @@ from creamtea.contract.columns import Column
 from creamtea.report import text
 from creamtea.report.build import build_report
 from creamtea.report.markdown import to_markdown
-from creamtea.report.model import Cell, Delta, Report
+from creamtea.report.model import Cell, Delta, Document
 from creamtea.report.terminal import WIDTH, render
 from creamtea.store.database import Database
 
@@ -22,15 +22,15 @@ SYSTEMS = ("softmax-greedy", "softmax-lexicon", "softmax-nvs", "scones-greedy")
 BLEU = Column("bleu", "BLEU", 1, "higher")
 
 
-def printed(report: Report, width: int, **options: Any) -> str:
+def printed(report: Document, width: int) -> str:
     console = Console(width=width, force_terminal=False, color_system=None)
     with console.capture() as capture:
-        render(report, console, **options)
+        render(report, console)
     return capture.get()
 
 
 @pytest.fixture
-def troubled(filled: Database, fill: Fill) -> Report:
+def troubled(filled: Database, fill: Fill) -> Document:
     changes = {
         "score/softmax-nvs/1/test/comet": {
             "state": "failed",
@@ -72,7 +72,7 @@ def test_every_system_and_figure_is_there_and_no_line_is_too_long(
 def test_the_whole_comparison_is_one_table_in_a_pipe(filled: Database, fill: Fill) -> None:
     fill(filled)
     lines = printed(build_report(filled, "teatime"), WIDTH).splitlines()
-    (heading,) = [line for line in lines if line.strip().startswith("system")]
+    (heading,) = [line for line in lines if line.strip().startswith("system ")]
     for word in ("BLEU", "chrF", "COMET", "selected", "length"):
         assert word in heading
     (row,) = [line for line in lines if line.strip().startswith("softmax-nvs")]
@@ -92,7 +92,7 @@ def test_the_whole_comparison_is_one_table_in_a_pipe(filled: Database, fill: Fil
 
 
 @pytest.mark.parametrize("width", [80, 140])
-def test_cells_without_a_value_have_their_reason_below(width: int, troubled: Report) -> None:
+def test_cells_without_a_value_have_their_reason_below(width: int, troubled: Document) -> None:
     shown = printed(troubled, width)
     (number,) = re.findall(r"unavailable \((\d)\)", shown)
     # a message is text: not rich's markup, and on one line
@@ -101,18 +101,18 @@ def test_cells_without_a_value_have_their_reason_below(width: int, troubled: Rep
     assert f"({pending}) latency has not run yet" in shown
 
 
-def test_notes_say_how_to_read_the_table(troubled: Report) -> None:
+def test_notes_say_how_to_read_the_table(troubled: Document) -> None:
     shown = " ".join(printed(troubled, 140).split())
     for note in (
         "Δ: difference from softmax-greedy, paired over segments",
         "bootstrap (1000 samples) / approximate randomisation (10000 trials; seed 12345), both two-sided",
         "each after Holm's correction",
         "BLEU: nrefs:1|case:mixed|eff:no|tok:13a",
-        "corpus toy: kept 11,950 of 12,000 training pairs and 300 of 300 development pairs "
-        "(dropped: 40 duplicate, 10 too_long)",
-        "code 0.1, study config c0ffeec0ffee, seeds softmax 1; scones 1, 2, 3",
+        "code version: 0.1",
+        "seeds: softmax: 1; scones: 1, 2, 3",
         "training: cpu, 2 threads",
-        "unavailable: score/softmax-nvs/1/test/comet: COMET: no",
+        "score: unavailable reason COMET: no [bold]model[/bold]; fetch it once",
+        "1 place in the study score/softmax-nvs/1/test/comet",
     ):
         assert note in shown
 
@@ -121,7 +121,7 @@ def test_a_study_that_has_not_begun_can_be_shown(filled: Database, fill: Fill) -
     fill(filled, changes={"": {"state": "pending"}}, state="queued")
     shown = printed(build_report(filled, "teatime"), 80)
     assert "not prepared yet" in shown
-    assert "corpus toy: pending corpus/toy has not run yet" in shown
+    assert "corpus/toy has not run yet" in shown
 
 
 def test_one_test_set_can_be_chosen(filled: Database, fill: Fill, spec: dict[str, Any]) -> None:
@@ -129,16 +129,15 @@ def test_one_test_set_can_be_chosen(filled: Database, fill: Fill, spec: dict[str
     fill(filled, spec=spec)
     report = build_report(filled, "teatime")
     assert "\nother " in printed(report, 140)
-    assert "\nother " not in printed(report, 140, test_set="test")
-    with pytest.raises(KeyError):
-        printed(report, 140, test_set="none")
+    assert "\nother " not in printed(report.only("test"), 140)
+    assert "\ntest " in printed(report.only("test"), 140)
 
 
-def test_markdown_is_a_table_with_notes(troubled: Report) -> None:
+def test_markdown_is_a_table_with_notes(troubled: Document) -> None:
     lines = to_markdown(troubled).splitlines()
-    assert lines[0] == "**test** (4 segments)"
-    table = [line for line in lines if line.startswith("|")]
-    assert len(table) == 2 + len(SYSTEMS)
+    assert "### test (4 segments, 2 idioms, baseline softmax-greedy)" in lines
+    start = next(number for number, line in enumerate(lines) if line.startswith("| system |"))
+    table = lines[start : start + 2 + len(SYSTEMS)]
     assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table}) == 1
     assert "**softmax-greedy** (baseline)<br>softmax, greedy" in table[2]
     assert "| 32.5<br>\\[31.0, 34.2\\]<br>+2.0\\*<br>\\[1.0, 3.0\\]<br>p=0.030/0.016 |" in table[4]

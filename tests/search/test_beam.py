@@ -8,13 +8,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy_models import OBJECTIVES, Slow, TableModel, memory_of
+from toy_models import OBJECTIVES, Slow, TableModel, batch_of
 
 from creamtea_workers.models.interface import EOS
 from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.greedy import GreedySearch
 from creamtea_workers.search.hypothesis import Hypothesis
-from creamtea_workers.search.output import output_layer
 from creamtea_workers.search.top import top_candidates
 
 FULL = list(range(5))
@@ -29,10 +28,7 @@ def decode(
     limits: list[int],
     vocabularies: list[list[int]] | None = None,
 ) -> list[Hypothesis]:
-    selection = None if vocabularies is None else [torch.tensor(v) for v in vocabularies]
-    return search(
-        model, OBJECTIVES[objective], memory_of(model, numbers), output_layer(model, selection), limits
-    )
+    return search(batch_of(model, objective, numbers, limits, vocabularies))
 
 
 def with_end(hypothesis: Hypothesis) -> tuple[int, ...]:

@@ -8,26 +8,25 @@ from typing import Any
 import pytest
 import step_files
 from step_context import Context, FolderCheckpoints
-from toy_models import OBJECTIVES, Slow, TableModel, memory_of
+from toy_models import OBJECTIVES, Slow, TableModel, batch_of
 
 from creamtea.contract.step import StepCancelled
 from creamtea.methods.analyses.depth_limited import DepthLimited
 from creamtea_workers.search.beam import BeamSearch
-from creamtea_workers.search.depth_first import Effort
+from creamtea_workers.search.depth_first import SearchBudget
 from creamtea_workers.search.hypothesis import length_limit
-from creamtea_workers.search.output import output_layer
 from creamtea_workers.search.systems import TrainedModel
 from creamtea_workers.steps import depth_limited
 
 LENGTHS = [1, 2, 3]
-ENOUGH = Effort(100_000, only_first=True)
+ENOUGH = SearchBudget(100_000, only_first=True)
 
 
 def judge(
-    model: TableModel, objective: str, numbers: list[int], effort: Effort
+    model: TableModel, objective: str, numbers: list[int], budget: SearchBudget
 ) -> list[depth_limited.Verdict]:
     trained = TrainedModel(model, OBJECTIVES[objective], "fp32", has_nvs_head=False)
-    return depth_limited.judge(trained, [[n] for n in numbers], 2, LENGTHS, effort, lambda: None)
+    return depth_limited.judge(trained, [[n] for n in numbers], 2, LENGTHS, budget, lambda: None)
 
 
 @pytest.mark.slow
@@ -35,8 +34,8 @@ def judge(
 def test_the_shortest_that_outscores_the_beam(objective: str) -> None:
     model, numbers = TableModel(5, seed=3, end=-2.5), list(range(1, 13))
     verdicts = judge(model, objective, numbers, ENOUGH)
-    memory, limit = memory_of(model, numbers), length_limit(2.0, 1)
-    beams = BeamSearch(2)(model, OBJECTIVES[objective], memory, output_layer(model, None), [limit] * 12)
+    limit = length_limit(2.0, 1)
+    beams = BeamSearch(2)(batch_of(model, objective, numbers, [limit] * 12))
     seen = set()
     for number, beam, verdict in zip(numbers, beams, verdicts, strict=True):
         slow = list(Slow(model, OBJECTIVES[objective], number, range(5)).enumerate(4))
@@ -52,7 +51,7 @@ def test_the_shortest_that_outscores_the_beam(objective: str) -> None:
 def test_what_a_limit_leaves_open() -> None:
     model, numbers = TableModel(5, seed=3, end=-2.5), list(range(1, 31))
     whole, limited = (
-        judge(model, "scones", numbers, effort) for effort in (ENOUGH, Effort(2, only_first=True))
+        judge(model, "scones", numbers, budget) for budget in (ENOUGH, SearchBudget(2, only_first=True))
     )
     assert any(verdict.undecided for verdict in limited)
     for certain, verdict in zip(whole, limited, strict=True):

@@ -10,21 +10,20 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from toy_models import OBJECTIVES, Slow, TableModel, memory_of
+from toy_models import OBJECTIVES, Slow, TableModel, batch_of
 
 from creamtea_workers.models.build import ModelConfig, build_model
 from creamtea_workers.models.interface import EOS
-from creamtea_workers.search.depth_first import Effort
+from creamtea_workers.search.depth_first import SearchBudget
 from creamtea_workers.search.exact import ExactHypothesis, ExactSearch, outscores
 from creamtea_workers.search.hypothesis import Hypothesis
-from creamtea_workers.search.output import output_layer
 from creamtea_workers.search.translator import Translator
 from creamtea_workers.selection.full import FullSelector
 
 FULL = list(range(5))
 VOCABULARIES = [[0, 1, 2, 3, 4], [3, 4], [1, 3], [0, 2, 3, 4], [3]]  # one a sentence; EOS is 3
 NUMBERS = [7, 8, 9, 10, 11]
-ENOUGH = Effort(expansions=10_000)
+ENOUGH = SearchBudget(expansions=10_000)
 
 
 def search(
@@ -33,14 +32,12 @@ def search(
     limits: Sequence[int],
     vocabularies: Sequence[Sequence[int]] | None = None,
     numbers: Sequence[int] = NUMBERS,
-    effort: Effort = ENOUGH,
+    budget: SearchBudget = ENOUGH,
     depth: int | None = None,
     beam: int = 1,
 ) -> list[ExactHypothesis]:
-    selection = None if vocabularies is None else [torch.tensor(v) for v in vocabularies]
-    output = output_layer(model, selection)
-    method = ExactSearch(effort, depth=depth, beam=beam)
-    found = method(model, OBJECTIVES[objective], memory_of(model, numbers), output, limits)
+    method = ExactSearch(budget, depth=depth, beam=beam)
+    found = method(batch_of(model, objective, numbers, limits, vocabularies))
     assert all(isinstance(hypothesis, ExactHypothesis) for hypothesis in found)
     return found  # type: ignore[return-value]
 
@@ -79,10 +76,10 @@ def test_only_hypotheses_up_to_the_depth_are_sought(seed: int, objective: str, d
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_a_sentence_does_not_depend_on_its_batch(objective: str) -> None:
     model, limits = TableModel(5, seed=5, end=-1.0), [6, 3, 6, 5, 2]
-    effort = Effort(expansions=40)  # a limit is reached for some
-    together = search(model, objective, limits, VOCABULARIES, effort=effort)
+    budget = SearchBudget(expansions=40)  # a limit is reached for some
+    together = search(model, objective, limits, VOCABULARIES, budget=budget)
     for n, one in enumerate(together):
-        (alone,) = search(model, objective, [limits[n]], [VOCABULARIES[n]], [NUMBERS[n]], effort)
+        (alone,) = search(model, objective, [limits[n]], [VOCABULARIES[n]], [NUMBERS[n]], budget)
         assert alone == one
 
 
@@ -97,24 +94,24 @@ class Trap(TableModel):
 
 
 def test_outcomes_of_limits() -> None:
-    def found(effort: Effort) -> ExactHypothesis:
-        return search(Trap(5, 0), "softmax", [3], numbers=[1], effort=effort)[0]
+    def found(budget: SearchBudget) -> ExactHypothesis:
+        return search(Trap(5, 0), "softmax", [3], numbers=[1], budget=budget)[0]
 
     whole = found(ENOUGH)
     assert (whole.outcome, whole.tokens, whole.beam_score) == ("proved", [1], -math.inf)
-    assert found(Effort(whole.expansions)) == whole
-    stepwise = found(Effort(100, nodes=1))
+    assert found(SearchBudget(whole.expansions)) == whole
+    stepwise = found(SearchBudget(100, nodes=1))
     assert (stepwise.outcome, stepwise.tokens) == ("proved", [1])
     assert stepwise.expansions < 10  # of 21 prefixes
-    limited = found(Effort(2))
+    limited = found(SearchBudget(2))
     assert (limited.outcome, limited.expansions) == ("improved", 2)
-    assert found(Effort(100, seconds=1e-9, nodes=1)).expansions == 1
+    assert found(SearchBudget(100, seconds=1e-9, nodes=1)).expansions == 1
 
 
 def test_a_limit_without_anything_better() -> None:
     model = TableModel(5, seed=2, end=-2.0)
     beam, whole = (
-        search(model, "scones", [4], numbers=[1], beam=50, effort=e)[0] for e in (Effort(1), ENOUGH)
+        search(model, "scones", [4], numbers=[1], beam=50, budget=e)[0] for e in (SearchBudget(1), ENOUGH)
     )
     assert (beam.outcome, whole.outcome) == ("limit", "proved")
     assert beam.tokens == whole.tokens  # a beam that wide has found it
@@ -124,7 +121,7 @@ def test_a_limit_without_anything_better() -> None:
 def test_the_number_of_nodes_changes_no_proof(nodes: int) -> None:
     model = TableModel(5, seed=8, end=-1.0)
     many = search(model, "scones", [5] * 5)
-    few = search(model, "scones", [5] * 5, effort=Effort(10_000, nodes=nodes))
+    few = search(model, "scones", [5] * 5, budget=SearchBudget(10_000, nodes=nodes))
     assert [(one.tokens, one.outcome) for one in many] == [(one.tokens, one.outcome) for one in few]
     assert all(rows <= 5 * nodes for rows in model.rows_stepped[-10:])
 
@@ -132,7 +129,7 @@ def test_the_number_of_nodes_changes_no_proof(nodes: int) -> None:
 def test_nodes_are_freed() -> None:
     model = TableModel(5, seed=8, spread=1.0, end=-6.0)
     model.output_bias[:3] += 3.0
-    (found,) = search(model, "scones", [7], numbers=[1], effort=Effort(3000, nodes=2))
+    (found,) = search(model, "scones", [7], numbers=[1], budget=SearchBudget(3000, nodes=2))
     assert found.expansions > 500
     assert model.tree.most < 40  # a stack, not a tree
     assert len(model.tree.prefixes) <= model.tree.most
@@ -155,7 +152,7 @@ def test_a_trained_models_shape(kind: str, objective: str) -> None:
         model.decoder_norm.weight.fill_(3.0)
         model.output_bias[EOS] += 6.0
     translator = Translator(
-        model, OBJECTIVES[objective], FullSelector(), ExactSearch(Effort(20_000), depth=2)
+        model, OBJECTIVES[objective], FullSelector(), ExactSearch(SearchBudget(20_000), depth=2)
     )
     sources = [[5, 6, 7], [8], [4, 4, 5, 6]]
     words = [w for w in range(9) if w != EOS]

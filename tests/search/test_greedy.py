@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
-import torch
-from toy_models import OBJECTIVES, Slow, TableModel, memory_of
+from toy_models import OBJECTIVES, Slow, TableModel, batch_of
 
 from creamtea_workers.models.interface import EOS
 from creamtea_workers.search.greedy import GreedySearch
 from creamtea_workers.search.hypothesis import Hypothesis, length_limit
-from creamtea_workers.search.output import output_layer
 
 NUMBERS, LIMITS = [11, 12, 13, 14, 15, 16], [9, 1, 4, 9, 2, 9]
 VOCABULARIES = [[3, 5], [0, 1, 2, 3, 4, 5, 6], [3], [1, 2, 3], [3, 6], [0, 3, 4]]
 
 
 def decode(model: TableModel, objective: str, selected: bool, with_scores: bool = True) -> list[Hypothesis]:
-    selection = [torch.tensor(v) for v in VOCABULARIES] if selected else None
-    output = output_layer(model, selection)
-    memory = memory_of(model, NUMBERS)
-    return GreedySearch()(model, OBJECTIVES[objective], memory, output, LIMITS, with_scores)
+    batch = batch_of(model, objective, NUMBERS, LIMITS, VOCABULARIES if selected else None)
+    return GreedySearch()(replace(batch, with_scores=with_scores))
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU, CHRF
 from step_context import Context
 from step_files import read_rows
-from toy_models import OBJECTIVES, TableModel, memory_of
+from toy_models import OBJECTIVES, TableModel, batch_of
 
 from creamtea.methods.searches import Mbr
 from creamtea.steps.systems import DECODE
 from creamtea_workers.search import build_search
 from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.mbr import MbrSearch
-from creamtea_workers.search.output import output_layer
 from creamtea_workers.search.sample import Sampler
 from creamtea_workers.search.utility import Utility, expected_utilities, ngram_matches, pairwise_utilities
 
@@ -69,10 +68,8 @@ def test_expected_utility_counts_every_sample() -> None:
 def test_the_choice_is_that_of_brute_force(utility: Utility, objective: str) -> None:
     model, sampler, numbers = TableModel(8, seed=1, spread=1.0), Sampler(seed=3), list(range(10))
     search = MbrSearch(sampler, 12, utility, spelled)
-    common = (model, OBJECTIVES[objective], memory_of(model, numbers), output_layer(model, None), [6] * 10)
-    sources = [[n] for n in numbers]
-    found = search(*common, True, sources)
-    for samples, chosen in zip(sampler.draw(*common, sources, 12), found, strict=True):
+    batch = batch_of(model, objective, numbers, [6] * 10)
+    for samples, chosen in zip(sampler.draw(batch, 12), search(batch), strict=True):
         rows = sacrebleu(utility, [spelled(sample.tokens) for sample in samples])
         expected = {sample: sum(row) / 12 for sample, row in zip(map(id, samples), rows, strict=True)}
         assert any(chosen == sample for sample in samples)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pytest
 import torch
 from scipy import stats
-from toy_models import OBJECTIVES, Slow, TableModel, memory_of
+from toy_models import OBJECTIVES, Slow, TableModel, batch_of, memory_of
 
 from creamtea_workers.models.interface import EOS
 from creamtea_workers.search.greedy import GreedySearch
@@ -41,16 +41,7 @@ def draw(
     count: int,
     vocabularies: Sequence[Sequence[int]] | None = None,
 ) -> list[list[Hypothesis]]:
-    selection = None if vocabularies is None else [torch.tensor(v) for v in vocabularies]
-    return sampler.draw(
-        model,
-        OBJECTIVES[objective],
-        memory_of(model, numbers),
-        output_layer(model, selection),
-        limits,
-        [[n] for n in numbers],
-        count,
-    )
+    return sampler.draw(batch_of(model, objective, numbers, limits, vocabularies), count)
 
 
 def token_probabilities(
@@ -158,9 +149,8 @@ def test_the_score_is_the_scorers_whatever_the_temperature(objective: str, sampl
 def test_the_best_token_alone_is_greedy_search(objective: str, sampler: Sampler) -> None:
     model = TableModel(6, seed=5)
     numbers, limits = [1, 2, 3, 4], [9] * 4
-    memory, output = memory_of(model, numbers), output_layer(model, None)
-    args = (model, OBJECTIVES[objective], memory, output, limits, True, [[n] for n in numbers])
-    assert [h.tokens for h in SampleSearch(sampler)(*args)] == [h.tokens for h in GreedySearch()(*args)]
+    batch = batch_of(model, objective, numbers, limits)
+    assert [h.tokens for h in SampleSearch(sampler)(batch)] == [h.tokens for h in GreedySearch()(batch)]
 
 
 def test_more_than_the_vocabulary_is_no_restriction() -> None:

@@ -11,9 +11,11 @@ import torch
 from torch import Tensor
 
 from creamtea.methods.objectives import Entmax, Scones, Softmax
-from creamtea_workers.models.interface import EOS, Memory
+from creamtea_workers.models.interface import EOS, Memory, Projection
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.objectives.base import Objective
+from creamtea_workers.search.base import SearchInput
+from creamtea_workers.search.output import output_layer
 
 OBJECTIVES = {
     "softmax": build_objective(Softmax(kind="softmax")),
@@ -56,6 +58,7 @@ class TableModel:
     lost row or one token of another sentence changes every later number. A sentence is known by its first
     source subword. The hidden vector is the logits (D = V), the output weight the identity."""
 
+    projection: Projection | None = None
     may_pad = True
 
     def __init__(self, vocabulary_size: int, seed: int, spread: float = 2.0, end: float = 0.0) -> None:
@@ -111,6 +114,20 @@ class TableModel:
 
 def sentences(memory: Memory) -> list[int]:
     return memory.hidden[:, 0, 0].long().tolist()
+
+
+def batch_of(
+    model: TableModel,
+    objective: str,
+    numbers: Sequence[int],
+    limits: Sequence[int],
+    vocabularies: Sequence[Sequence[int]] | None = None,
+) -> SearchInput:
+    """Of the sentences with these numbers."""
+    selection = None if vocabularies is None else [torch.tensor(ids) for ids in vocabularies]
+    output = output_layer(model, selection)
+    sources = [[number] for number in numbers]
+    return SearchInput(model, OBJECTIVES[objective], memory_of(model, numbers), output, limits, sources)
 
 
 def memory_of(model: TableModel, numbers: Sequence[int]) -> Memory:

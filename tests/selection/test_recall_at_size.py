@@ -155,7 +155,7 @@ def test_the_threshold_is_the_lowest_that_keeps_the_budget(values: list[float], 
 
 @given(st.lists(logits, max_size=6), st.integers(1, 20))
 def test_the_largest_of_parts_are_the_largest_of_all(parts: list[list[float]], count: int) -> None:
-    room, largest._ROOM = largest._ROOM, 3
+    room, largest._BUFFER = largest._BUFFER, 3
     try:
         pool = Largest(count)
         for part in parts:
@@ -163,4 +163,4 @@ def test_the_largest_of_parts_are_the_largest_of_all(parts: list[list[float]], c
         expected = sorted((value for part in parts for value in part), reverse=True)[:count]
         assert pool.descending().tolist() == expected
     finally:
-        largest._ROOM = room
+        largest._BUFFER = room

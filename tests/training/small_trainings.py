@@ -14,7 +14,7 @@ from step_context import FolderCheckpoints
 from creamtea.steps.systems import TrainParams
 from creamtea_workers.corpora.batches import Pairs
 from creamtea_workers.training.evaluate import Development
-from creamtea_workers.training.trainer import Outcome, Trainer
+from creamtea_workers.training.trainer import Trainer, TrainingResult
 
 WORDS = 10
 FIRST = 4  # ids of words start after pad, unk, bos and eos
@@ -90,7 +90,7 @@ def trainer(
 
 def interrupted(
     params: TrainParams, pairs: Pairs, folder: Path, stops: Sequence[int], initial: Path | None = None
-) -> Outcome:
+) -> TrainingResult:
     """Trained by a new process for every stop (its generators start elsewhere)."""
     for stop in stops:
         torch.manual_seed(stop)

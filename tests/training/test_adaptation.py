@@ -14,7 +14,7 @@ from creamtea.errors import StepError
 from creamtea_workers.corpora.batches import Pairs
 from creamtea_workers.models.build import save_model
 from creamtea_workers.training import trainer as trainer_module
-from creamtea_workers.training.trainer import Outcome
+from creamtea_workers.training.trainer import TrainingResult
 
 HEAD = {"positive_weight": 10.0}
 TUNING = {"batch_tokens": 60, "schedule": "constant", "warmup": 0, "max_epochs": 2, "autocast": "none"}
@@ -39,12 +39,12 @@ def trained(folder: Path, nvs: dict[str, Any] | None) -> Path:
     return folder
 
 
-def adapted(parent: Path, folder: Path, pairs: Pairs = PAIRS, **changes: Any) -> Outcome:
+def adapted(parent: Path, folder: Path, pairs: Pairs = PAIRS, **changes: Any) -> TrainingResult:
     nvs = changes.pop("nvs", None)
     return trainer(parameters({**TUNING, **changes}, nvs=nvs), pairs, folder, initial=parent).run()
 
 
-def dev_losses(outcome: Outcome) -> dict[int, float]:
+def dev_losses(outcome: TrainingResult) -> dict[int, float]:
     return {update: y for name, update, y in outcome.position.points if name == "dev_loss"}
 
 

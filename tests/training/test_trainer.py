@@ -18,12 +18,12 @@ from creamtea_workers.training import trainer as trainer_module
 from creamtea_workers.training.best import average_best, keep_best, slot_name
 from creamtea_workers.training.checkpoint import Best
 from creamtea_workers.training.evaluate import Evaluation
-from creamtea_workers.training.trainer import Outcome
+from creamtea_workers.training.trainer import TrainingResult
 
 SHORT = {"batch_tokens": 60, "learning_rate": 0.003, "warmup": 10, "max_epochs": 3, "checkpoint_every": 7}
 
 
-def series(outcome: Outcome) -> list[tuple[str, int, float]]:
+def series(outcome: TrainingResult) -> list[tuple[str, int, float]]:
     return outcome.position.points
 
 
@@ -133,7 +133,7 @@ def test_the_seed_changes_weights_data_order_and_dropout(tmp_path: Path) -> None
     assert losses[1] != losses[2]
 
 
-def dict_of(outcome: Outcome) -> dict[str, float]:
+def dict_of(outcome: TrainingResult) -> dict[str, float]:
     """The last value of every series."""
     return {name: value for name, _, value in series(outcome)}
 
@@ -177,7 +177,7 @@ def test_a_loss_that_is_no_number_names_its_update(tmp_path: Path, monkeypatch: 
 
     def poisoned(*arguments: Any) -> tuple[torch.Tensor, torch.Tensor]:
         loss, translation = losses_of(*arguments)
-        return loss * (math.nan if made.at.update >= 3 else 1.0), translation
+        return loss * (math.nan if made.state.update >= 3 else 1.0), translation
 
     monkeypatch.setattr(made, "losses_of", poisoned)
     with pytest.raises(StepError, match=r"loss is nan at update 3: lower training\.learning_rate"):

@@ -31,15 +31,17 @@ def reader(site, analysed, quiet_page) -> Any:
     page = quiet_page
     page.goto(site.new_link("reader"))
     page.get_by_role("link", name=analysed).click()
-    page.get_by_text("Provenance").wait_for()
+    page.get_by_text("Versions, seeds, hardware").wait_for()
     at_rest(page)
     return page
 
 
 def test_every_analysis_has_its_section(reader) -> None:
-    expect(reader.locator(".analysis h3")).to_have_text(TITLES)
-    expect(reader.locator(".analysis").nth(1)).to_contain_text("the first 20 sentences of narwhal")
-    expect(reader.locator(".analysis").first).to_contain_text("SCONES, Figures 3 and 4")
+    heads = reader.locator(".section h3").all_text_contents()
+    assert [head for head in heads if head in TITLES] == TITLES
+    sections = reader.locator(".section")
+    expect(sections.filter(has_text="the first 20 sentences of narwhal")).to_have_count(1)
+    expect(sections.filter(has_text="SCONES, Figures 3 and 4")).to_have_count(1)
 
 
 def test_a_table_has_values_intervals_and_deviations(reader) -> None:
@@ -68,7 +70,6 @@ def test_all_plots_are_drawn(reader) -> None:
 
 
 def test_a_score_is_drawn_over_a_chosen_parameter(reader) -> None:
-    expect(reader.get_by_label("Parameter")).to_have_value("selection k")
     field = reader.get_by_label("Value", exact=True)
     field.scroll_into_view_if_needed()
     field.fill("idiom recall")

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("playwright.sync_api")
 
 from playwright.sync_api import expect
-from rating_board import item_on, own_campaign, save
+from rating_board import draft_on, item_on, own_campaign, save
 from sqlalchemy import select
 
 from creamtea.store.tables import Rating
@@ -50,7 +50,7 @@ def test_an_answer_of_several_parts_is_given_kept_and_saved(site, open_page, plu
     expect(button).to_be_disabled()  # the fluency is missing
     page.get_by_label("Fluency").fill("70")
     expect(button).to_be_enabled()
-    page.wait_for_timeout(1000)  # the draft is on its way
+    draft_on(page, "saved")
     page.reload()
     expect(page.get_by_text("1 errors")).to_be_visible()
     save(page)

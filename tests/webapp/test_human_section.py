@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from filled_study import HOSTILE, fill_study, lines
 from limits import ANSWER
+from markupsafe import escape
 from rated_campaigns import drawn_steps, rated_campaign, side_by_side
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
@@ -19,7 +20,6 @@ from creamtea.human.access import Identity
 from creamtea.store.database import Database, open_database
 from creamtea.store.tables import Campaign, Rater
 from creamtea_webapp import session
-from creamtea_webapp.markup import escape
 
 SCRIPT = Path(creamtea_webapp.__file__).parent / "script" / "entry.py"
 SYSTEMS = ["tapir-greedy", "tapir-lexicon", "tapir-nvs"]
@@ -89,7 +89,7 @@ def walked(block: Any) -> list[Any]:
 def tables(app: AppTest) -> dict[str, dict[str, Any]]:
     """What the tables' components were given, by their keys."""
     components = [one.proto for one in walked(app.main) if one.type == "bidi_component"]
-    return {one.id.split("-", 2)[2]: json.loads(one.json) for one in components}
+    return {one.id.partition("study-1/")[2]: json.loads(one.json) for one in components}
 
 
 def words(table: dict[str, Any], row: str) -> list[str]:
@@ -100,23 +100,27 @@ def words(table: dict[str, Any], row: str) -> list[str]:
 @pytest.mark.slow
 def test_tables_have_the_verdicts_in_words(page: AppTest) -> None:
     shown = tables(page)
-    comparisons = shown[f"human-1-{CAMPAIGN}-comparisons"]
+    comparisons = shown[f"human/{CAMPAIGN}/comparisons"]
     assert [column["title"] for column in comparisons["columns"]][-1] == "verdict"
     assert words(comparisons, "tapir-lexicon")[-1] == "worse"
     assert words(comparisons, "tapir-nvs")[-1] in ("undecided", "no difference > 0.3")
-    means = shown[f"human-1-{CAMPAIGN}-means"]
+    means = shown[f"human/{CAMPAIGN}/means"]
     assert words(means, "tapir-greedy")[-1] == "100.0"
     assert len(means["rows"]) == 3
-    main = shown["comparison-1-narwhal"]
+    main = shown["systems/narwhal/systems"]
     assert "worse" in words(main, "tapir-lexicon")
 
 
 def test_its_plots_are_there(page: AppTest) -> None:
     titles = re.findall(r'plot-title">(.*?)</p>', html(page))
-    assert {"tapir-greedy = 100 %", "Rank ranges, WMT mode", "People against a metric"} <= set(titles)
+    assert {
+        f"Human scores: tapir-greedy = 100 % ({escape(CAMPAIGN)})",
+        f"Rank ranges, WMT mode ({escape(CAMPAIGN)})",
+    } <= set(titles)
+    assert "<h3>Human scores against a metric</h3>" in html(page)
     charts = [json.loads(one.proto.spec) for one in walked(page.main) if one.type == "vega_lite_chart"]
     fields = [str(chart) for chart in charts]
-    for axis in ("% of tapir-greedy", "people, points", "'rank'"):
+    for axis in ("% of tapir-greedy", "human score, points", "'rank'"):
         assert any(axis in field for field in fields), axis
 
 
@@ -128,7 +132,7 @@ def test_texts_and_names_are_never_markup(page: AppTest) -> None:
         for text in (source, f"{outputs[2]}.."):
             assert escape(text) in shown
     assert not re.search(r"<(script|img|b)\b", shown)
-    raters = tables(page)[f"human-1-{CAMPAIGN}-raters"]
+    raters = tables(page)[f"human/{CAMPAIGN}/more/raters"]
     assert ANNA in [row["name"] for row in raters["rows"]]  # as data, which is set as text
     markdown = [one.value for one in page.markdown] + [one.value for one in page.caption]
     assert not [text for text in markdown if "tasting" in text or "img" in text]
@@ -136,8 +140,10 @@ def test_texts_and_names_are_never_markup(page: AppTest) -> None:
 
 def test_the_outputs_that_are_judged_differently_are_listed(page: AppTest) -> None:
     titles = [one.label for one in page.expander]
-    assert {"Where people and metrics disagree most", "Where raters disagree most"} <= set(titles)
-    assert len(re.findall(r"2 ratings from \d\.\d\d to \d\.\d\d, deviation \d\.\d\d<", html(page))) == 8
+    assert {"Where human scores and metrics disagree most", "Where raters disagree most"} <= set(titles)
+    assert (
+        len(re.findall(r"ratings 2, lowest \d\.\d\d, highest \d\.\d\d, deviation \d\.\d\d<", html(page))) == 8
+    )
 
 
 def test_few_raters_are_told(page: AppTest) -> None:
@@ -152,7 +158,7 @@ def test_whoever_rates_sees_none_of_it(judged: Database, monkeypatch: pytest.Mon
     anna = visit(judged, monkeypatch, Identity(1, "rater", rater_id=rater, campaign_id=campaign))
     shown = html(anna)
     assert "Rating translations" in shown or "done" in shown.lower()
-    for word in ("verdict", "Human judgement", "people of", *SYSTEMS):
+    for word in ("verdict", "Human evaluation", "human score", *SYSTEMS):
         assert word not in shown
     assert tables(anna) == {}
     for who in (

@@ -37,10 +37,10 @@ def test_a_rater_is_added_begins_and_is_seen(site, open_page) -> None:
     rater.get_by_role("button", name="I agree, begin").wait_for()
 
     page.get_by_role("link", name="Overview").click()
-    expect(page.get_by_text(f"0 of {made.wanted} item ratings")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text(f"0 of {made.wanted} item ratings")).to_be_visible()
     with site.database.session() as reading:
         (rater_id,) = reading.scalars(select(Rater.id).where(Rater.campaign_id == made.id))
     raters.consent(site.database, rater_id)
     work = assignment.next_item(site.database, rater_id)
     assignment.submit(site.database, rater_id, work.assignment_id, [3] * len(work.outputs))
-    expect(page.get_by_text(f"1 of {made.wanted} item ratings")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text(f"1 of {made.wanted} item ratings")).to_be_visible()

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from sqlalchemy import delete
 
 from creamtea.store.database import Database
-from creamtea.store.queries import ByDifference, SegmentFilter, find_study, side_by_side, study_nodes
+from creamtea.store.queries import (
+    ByDifference,
+    PageQuery,
+    SegmentFilter,
+    find_study,
+    side_by_side,
+    study_nodes,
+)
 from creamtea.store.tables import SegmentScore
 
 
@@ -16,11 +25,12 @@ def keys(database: Database) -> dict[str, str]:
         return {node.name: node.key for node in study_nodes(session, study.id)}
 
 
-def shown(database: Database, order: ByDifference | None, **options: object) -> list[int]:
+def shown(database: Database, order: ByDifference | None, **options: Any) -> list[int]:
     known = keys(database)
     decodes = [known["decode/tapir-greedy/1/narwhal"], known["decode/tapir-nvs/1/narwhal"]]
     with database.session() as session:
-        page = side_by_side(session, known["test_set/narwhal"], decodes, order=order, **options)  # type: ignore[arg-type]
+        query = PageQuery(known["test_set/narwhal"], decodes, order=order, **options)
+        page = side_by_side(session, query)
     return [row.index for row in page.rows]
 
 
@@ -48,4 +58,4 @@ def test_an_order_and_a_filter_go_together(filled: Database) -> None:
     order = ByDifference(
         known["score/tapir-nvs/1/narwhal/bleu"], known["score/tapir-greedy/1/narwhal/bleu"], worst_first=False
     )
-    assert shown(filled, order, chosen=SegmentFilter(idioms=True)) == [39, 38, 37, 36]
+    assert shown(filled, order, filter=SegmentFilter(idioms=True)) == [39, 38, 37, 36]

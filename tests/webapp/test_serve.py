@@ -47,10 +47,9 @@ def test_a_busy_port_is_one_message_and_exit_code_2(site, tmp_path: Path) -> Non
         timeout=ANSWER,
     )
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == (
-        f"creamtea: port {port} on 127.0.0.1 is in use, perhaps by another `creamtea serve`: stop that one "
-        f"or choose another port, e.g. --port {port + 1} (--port 0 takes any free one)\n"
-    )
+    assert len(ended.stderr.splitlines()) == 1
+    assert f"port {port} on 127.0.0.1" in ended.stderr
+    assert f"--port {port + 1}" in ended.stderr
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "192.0.2.1"])

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from filled_study import HOSTILE, fill_study
+from limits import ANSWER
 from streamlit.testing.v1 import AppTest
 
 import creamtea_webapp
@@ -23,7 +24,7 @@ def page(database: Database, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def shown(role: str = "organiser") -> str:
         monkeypatch.setattr(session, "identity", lambda: Identity(7, role))
-        app = AppTest.from_file(str(SCRIPT), default_timeout=60).run()
+        app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER).run()
         assert not app.exception, [error.message for error in app.exception]
         return "\n".join(element.proto.body for element in app.get("html"))
 

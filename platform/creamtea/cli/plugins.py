@@ -51,6 +51,20 @@ def _rows(everything: bool) -> list[dict[str, str]]:
             plugin = entry.plugin
             words = (plugin.distribution, plugin.version, "broken", entry.reason)
             rows.append(_row(family.noun, entry.kind, *words))
+    return rows + _protocol_rows(everything)
+
+
+def _protocol_rows(everything: bool) -> list[dict[str, str]]:
+    from creamtea.human.protocols import OWN, find_protocol, plug_in_protocols
+
+    noun = "rating protocol"
+    rows = []
+    if everything:
+        rows += [_row(noun, name, "creamtea", "", "built in", own.title) for name, own in OWN.items()]
+    for listed in plug_in_protocols():
+        state = "broken" if listed.problem else "ready"
+        about = listed.problem or find_protocol(listed.name).title
+        rows.append(_row(noun, listed.name, listed.origin.distribution, listed.origin.version, state, about))
     return rows
 
 

@@ -1,4 +1,4 @@
-"""`creamtea report`: a study's comparison, in the terminal, as JSON, as Markdown or as one HTML file."""
+"""`creamtea report`: a study's report in the terminal, as JSON, Markdown, HTML or files for papers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ import typer
 
 from creamtea.cli.workplace import AsJson, opened_database
 from creamtea.errors import InputError
+from creamtea.report.export import Format, export
 from creamtea.report.markdown import to_markdown
-from creamtea.report.model import Report, to_dict
+from creamtea.report.model import Document
 from creamtea.report.terminal import make_console, render
+from creamtea.report.values import to_values
 from creamtea.store.database import Database
 
 EXAMPLES = (
     "Examples: `creamtea report demo` · `creamtea report demo --test-set test --markdown` · "
-    "`creamtea report 12 --json > report.json` · `creamtea report demo --html demo.html`"
+    "`creamtea report 12 --json > report.json` · `creamtea report demo --html demo.html` · "
+    "`creamtea report demo --export paper --format latex --format svg`"
 )
 
 HtmlFile = Annotated[
@@ -27,6 +30,21 @@ HtmlFile = Annotated[
     typer.Option(
         "--html", metavar="FILE", help="Write one HTML page that opens without a server or a network."
     ),
+]
+
+
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
+ExportFolder = Annotated[
+    Path | None,
+    typer.Option(
+        "--export",
+        metavar="FOLDER",
+        help="Write each table (CSV, LaTeX) and each figure (SVG, PNG, its data as CSV) into a new folder.",
+    ),
+]
+Formats = Annotated[
+    list[Format] | None,
+    typer.Option("--format", help="Of the files of --export: only this one. Repeatable."),
 ]
 
 
@@ -39,46 +57,71 @@ def report(
         str, typer.Argument(metavar="NAME", help="The study's name (its newest submission), or its number.")
     ],
     test_set: Annotated[
-        str | None, typer.Option("--test-set", metavar="NAME", help="Only this test set's tables.")
+        str | None, typer.Option("--test-set", metavar="NAME", help="Only what belongs to this test set.")
     ] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown tables.")] = False,
+    markdown: Markdown = False,
     html: HtmlFile = None,
+    export: ExportFolder = None,
+    formats: Formats = None,
     as_json: AsJson = False,
 ) -> None:
     """Show a study's systems side by side: quality with intervals and significance against the baseline,
-    people's judgements, recall and size of the selected vocabulary, latency, analyses, training, and what
-    failed and why.
+    human scores, recall and size of the selected vocabulary, latency, analyses, training, and what failed
+    and why.
 
     Works while the study runs: cells that are not there yet say so. `--json` prints the whole report with
-    the curves.
+    the data of its figures, at full precision.
     """
-    one_format(markdown=markdown, json=as_json, html=html is not None)
-    if html is not None and test_set is not None:
-        raise InputError("--html writes the whole report: leave --test-set away")
+    printing = Printing(markdown, as_json, html, export, formats)
     with opened_database() as database:
         built = _build(database, study)
-    names = [table.test_set for table in built.tables]
-    if test_set is not None and test_set not in names:
+    if test_set is not None and test_set not in built.test_sets:
         raise InputError(
-            f"--test-set {test_set}: study {built.study!r} has no such test set; it has {', '.join(names)}"
+            f"--test-set {test_set}: study {built.name!r} has no such test set; it has "
+            f"{', '.join(built.test_sets)}"
         )
-    if as_json:
-        typer.echo(json.dumps(_chosen(built, test_set), ensure_ascii=False, allow_nan=False, indent=1))
-    elif html is not None:
-        from creamtea.report.html import to_html
-
-        write_page(html, lambda: to_html(built))
-    elif markdown:
-        typer.echo(to_markdown(built, test_set), nl=False)
-    else:
-        render(built, make_console(), test_set)
+    printing.show(built if test_set is None else built.only(test_set))
 
 
-def one_format(**asked: bool) -> None:
-    """InputError for more than one of the formats."""
-    chosen = [f"--{name}" for name, given in asked.items() if given]
-    if len(chosen) > 1:
-        raise InputError(f"{' and '.join(chosen)} are different formats: give one of them")
+class Printing:
+    """The one way in which a report is to be shown. InputError for more than one, before it is built."""
+
+    def __init__(
+        self,
+        markdown: bool,
+        as_json: bool,
+        html: Path | None,
+        export: Path | None,
+        formats: list[Format] | None,
+    ) -> None:
+        asked = {
+            "markdown": markdown,
+            "json": as_json,
+            "html": html is not None,
+            "export": export is not None,
+        }
+        chosen = [f"--{name}" for name, given in asked.items() if given]
+        if len(chosen) > 1:
+            raise InputError(f"{' and '.join(chosen)} are different formats: give one of them")
+        if formats and export is None:
+            raise InputError("--format is of the files of --export FOLDER: give both")
+        self._markdown, self._as_json, self._html, self._export = markdown, as_json, html, export
+        self._formats = formats or list(Format)
+
+    def show(self, built: Document) -> None:
+        if self._as_json:
+            typer.echo(json.dumps(to_values(built), ensure_ascii=False, allow_nan=False, indent=1))
+        elif self._html is not None:
+            from creamtea.report.html import to_html
+
+            write_page(self._html, lambda: to_html(built))
+        elif self._export is not None:
+            written = export(built, self._export, self._formats)
+            typer.echo(f"wrote {len(written)} files into {self._export}")
+        elif self._markdown:
+            typer.echo(to_markdown(built), nl=False)
+        else:
+            render(built, make_console())
 
 
 def write_page(path: Path, page: Callable[[], str]) -> None:
@@ -114,7 +157,7 @@ def _replace(target: Path, page: Callable[[], str]) -> None:
         partial.unlink(missing_ok=True)
 
 
-def _build(database: Database, study: str) -> Report:
+def _build(database: Database, study: str) -> Document:
     """By name first: a name may consist of digits."""
     from creamtea.report.build import build_report  # its statistics take a second to import
 
@@ -124,12 +167,3 @@ def _build(database: Database, study: str) -> Report:
         if not study.isdecimal():
             raise
         return build_report(database, int(study))
-
-
-def _chosen(built: Report, test_set: str | None) -> dict[str, object]:
-    values: dict[str, object] = to_dict(built)
-    if test_set is not None:
-        values["tables"] = [to_dict(built.table(test_set))]
-        values["human"] = [to_dict(one) for one in built.human if one.test_set == test_set]
-        values["analyses"] = [to_dict(one) for one in built.analyses if one.test_set == test_set]
-    return values

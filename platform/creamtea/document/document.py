@@ -269,5 +269,5 @@ def _written(node: yaml.Node) -> str:
     if CONTROL.search(node.value):
         return f"a control character in {node.value[:40]!r}"
     if kind in ("str", "null", "bool", "int", "float"):
-        return node.value[:40]
+        return str(node.value[:40])
     return f"{node.tag.replace(TAG, '!!')} {node.value[:40]}".strip()

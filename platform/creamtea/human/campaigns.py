@@ -156,7 +156,7 @@ def _draw(
 ) -> tuple[CampaignSettings, list[dict[str, Any]]]:
     """The settings with what was drawn from what, and the fields of all items in their order."""
     if "document" in settings.strata and settings.select == "stratified" and documents is None:
-        raise InputError("--strata document needs the documents: --documents FILE, one line a segment")
+        raise InputError("--strata document needs the documents: --documents FILE, one line per segment")
     lines = read_lines(session, study, test_set, systems, documents, settings.context)
     metrics = []
     if settings.select == "disagreement":

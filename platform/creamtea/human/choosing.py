@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -19,7 +19,7 @@ import numpy as np
 from creamtea.errors import InputError
 from creamtea.human.outputs import Line
 from creamtea.human.protocols import Protocol
-from creamtea.human.settings import CampaignSettings, Drawn, counted
+from creamtea.human.settings import CampaignSettings, DrawnFrom, counted
 from creamtea.store.item_kinds import ItemKind
 
 LENGTH_STRATA = 4  # quarters of the population, by the length of the source in characters
@@ -37,7 +37,7 @@ class ChosenSegment:
 
 def choose(
     lines: Sequence[Line], settings: CampaignSettings, seed: int, metrics: Sequence[MetricValues] = ()
-) -> tuple[list[ChosenSegment], Drawn]:
+) -> tuple[list[ChosenSegment], DrawnFrom]:
     """The chosen segments in the test set's order, and what they were drawn from.
 
     `settings` are complete; `metrics` are the values of `settings.metrics`, in their order. Only `all`
@@ -63,7 +63,7 @@ def choose(
                 for line in _drawn(population, limit, f"{seed}/items")
             ]
     chosen = _with_mean_one(sorted(chosen, key=lambda choice: choice.line.index))
-    return chosen, Drawn(
+    return chosen, DrawnFrom(
         segments=len(lines), differing=len(differing), population=len(population), chosen=len(chosen)
     )
 
@@ -125,7 +125,7 @@ def _stratified(population: list[Line], names: Sequence[str], limit: int, seed: 
 def _strata(population: list[Line], names: Sequence[str]) -> dict[tuple[Any, ...], list[Line]]:
     lengths = sorted(len(line.source) for line in population)
     bounds = [lengths[len(lengths) * part // LENGTH_STRATA] for part in range(1, LENGTH_STRATA)]
-    keys = {
+    keys: dict[str, Callable[[Line], Any]] = {
         "length": lambda line: sum(len(line.source) >= bound for bound in bounds),
         "document": lambda line: line.document,
     }

@@ -64,7 +64,7 @@ def close(database: Database, name: str, actor: str = audit.COMMAND_LINE, reason
 
 def _step(session: Session, name: str, old: str, new: str, rule: str) -> Campaign:
     """Move a campaign from one state to the next; of two at the same moment one finds it moved."""
-    moved = session.scalar(
+    moved: Campaign | None = session.scalar(
         update(Campaign)
         .where(Campaign.name == name, Campaign.state == old)
         .values(state=new)

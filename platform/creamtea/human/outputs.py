@@ -99,7 +99,7 @@ def _documents(documents: Sequence[str] | None, segments: int, test_set: str) ->
     if len(documents) != segments:
         raise InputError(
             f"--documents names {len(documents)} documents, and {test_set!r} has {segments} segments: "
-            "one line a segment"
+            "one line per segment"
         )
     return list(documents)
 

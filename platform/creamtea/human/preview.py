@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from creamtea.human.campaigns import find_campaign, item_kinds
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.results import load_ratings
-from creamtea.human.settings import CampaignSettings, Drawn, settings_of
+from creamtea.human.settings import CampaignSettings, DrawnFrom, settings_of
 from creamtea.stats.power import (
     POWER,
     equivalence_power,
@@ -35,7 +35,7 @@ class Preview:
     campaign: str
     state: str
     protocol: str
-    drawn: Drawn | None  # segments
+    drawn: DrawnFrom | None  # segments
     kinds: dict[str, int]  # items
     ratings_per_item: int
     ratings: int  # items times raters, controls included; tutorial items come on top, once a rater

@@ -1,8 +1,8 @@
 """Raters: added and invited by organisers, known by pseudonyms; excluded, included again, forgotten.
 
 Excluding sets one moment and adds a line to the log, including takes the moment away again: every other
-row stays as it is, so the results come back exactly. What exclusion does to places is told in
-`assignment/places.py`.
+row stays as it is, so the results come back exactly. `assignment/places.py` says what exclusion does
+to places.
 """
 
 from __future__ import annotations

@@ -170,12 +170,8 @@ def repeated_scores(session: Session, ratings: Ratings) -> NDArray[np.bool_]:
     repeated = np.zeros((len(ratings.segment_index), len(ratings.campaign.systems)), dtype=bool)
     of_item = select(func.min(Assignment.id)).join(Item, Item.id == Assignment.item_id)
     firsts = of_item.where(Item.campaign_id == ratings.campaign.id).group_by(Assignment.item_id)
-    # [[2], [0, 1]]: a comma that follows no bracket parts two systems of one text
-    shared = func.replace(cast(Assignment.order, String), "],", "").contains(",")
     orders = session.execute(
-        select(Assignment.item_id, Assignment.order).where(
-            Assignment.id.in_(firsts.scalar_subquery()), shared
-        )
+        select(Assignment.item_id, Assignment.order).where(Assignment.id.in_(firsts.scalar_subquery()))
     ).all()
     items, first = np.unique(ratings.item, return_index=True)
     units = dict(zip(items.tolist(), ratings.unit[first].tolist(), strict=True))

@@ -45,7 +45,7 @@ class TutorialItem(Strict):
     explanation: Written
 
 
-class Drawn(Strict):
+class DrawnFrom(Strict):
     """What the items were drawn from, in segments of the test set."""
 
     segments: int  # of the test set
@@ -77,7 +77,7 @@ class CampaignSettings(Strict):
     delta: Above0 | None = None  # points of the scale
     minutes_per_item: Above0 | None = None
     consent: Text = ""
-    drawn: Drawn | None = None  # filled in when the items are drawn
+    drawn: DrawnFrom | None = None  # filled in when the items are drawn
 
     def complete(
         self, protocol: Protocol, systems: Sequence[str], study_baseline: str | None
@@ -92,7 +92,7 @@ class CampaignSettings(Strict):
         if select not in protocol.selections:
             raise InputError(
                 f"--protocol {protocol.name} cannot rate what --select {select} chooses (two equal texts, "
-                f"say): use --select {', '.join(protocol.selections[:-1])} or {protocol.selections[-1]}"
+                f"say): use --select {' or '.join(protocol.selections)}"
             )
         if select == "disagreement" and not self.metrics:
             raise InputError(

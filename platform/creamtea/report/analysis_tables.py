@@ -3,18 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from creamtea.contract.columns import Column
 from creamtea.methods.displays import CellPlot, Measure, PointPlot, RowPlot, RowSetting
+from creamtea.report import text
+from creamtea.report.analysis_figures import Plot, PlotCurve, PlotPoint, analysis_figure
 from creamtea.report.cells import Material, Measured, absent, idioms_of, read_cell, state_of
-from creamtea.report.model import Analysis, AnalysisRow, AnalysisTable, Cell, Curve, Plot, PlotPoint
+from creamtea.report.columns import meanings
+from creamtea.report.model import Cell, Row, Section, Table
 from creamtea.report.text import not_drawn
 from creamtea.stats.proportion import wilson_interval
 from creamtea.store.queries import CurvePoint, MetricValue
 
+MANY_ROWS = 9  # of a table that a page shows when asked for
 Points = Mapping[str, Mapping[str, Sequence[CurvePoint]]]  # of steps: key, series
 Groups = Mapping[str, Sequence[Measured]]  # the seeds of a variant or system
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What one analysis of the study has found."""
+
+    name: str
+    kind: str
+    title: str
+    about: str
+    rows: str  # what its rows are: variants or systems
+    over: tuple[str, ...]  # columns of the first table that are drawn over a number
+    test_set: str
+    sentences: int | None  # only so many of the test set
+    tables: tuple[Table, ...]
+    plots: tuple[Plot, ...]
 
 
 def build_analyses(material: Material, points: Points) -> tuple[Analysis, ...]:
@@ -25,14 +45,14 @@ def build_analyses(material: Material, points: Points) -> tuple[Analysis, ...]:
 def _analysis(material: Material, points: Points, name: str) -> Analysis:
     spec = material.spec.analyses[name]
     groups: dict[str, list[Measured]] = {}
-    for one in material.of(spec.step.name, analysis=name):
-        groups.setdefault(str(one.node.labels[spec.rows]), []).append(one)
+    for measured in material.of(spec.step.name, analysis=name):
+        groups.setdefault(str(measured.node.labels[spec.rows]), []).append(measured)
     idioms = idioms_of(material, spec.test_set)
     given = {"", *(["idioms"] if idioms.count != 0 else []), *(["repeated"] if idioms.repeated else [])}
     rows = [
         [
-            (setting, AnalysisRow(group, setting.words, _cells(table.measures, setting, measured)))
-            for group, measured in groups.items()
+            (setting, Row(group, _cells(table.measures, setting, seeds), setting.words))
+            for group, seeds in groups.items()
             for setting in table.settings(spec)
             if setting.needs in given
         ]
@@ -44,18 +64,55 @@ def _analysis(material: Material, points: Points, name: str) -> Analysis:
         kind=spec.kind,
         title=spec.title,
         about=spec.about,
+        rows=spec.rows,
+        over=spec.over,
         test_set=spec.test_set,
         sentences=spec.first_sentences,
         tables=tuple(
-            AnalysisTable(
+            Table(
+                text.key_of(table.heading),
+                "",
                 table.heading,
                 tuple(measure.column for measure in table.measures),
                 tuple(row for _, row in its_rows),
+                folded=len(its_rows) >= MANY_ROWS,
             )
             for table, its_rows in zip(spec.tables, rows, strict=True)
         ),
         plots=tuple(plot for plot in plots if plot.curves or plot.missing),
     )
+
+
+def analyses_section(analyses: Sequence[Analysis]) -> Section | None:
+    """By kind: what a kind is about is said once. None for a study without analyses."""
+    kinds: dict[str, list[Analysis]] = {}
+    for analysis in analyses:
+        kinds.setdefault(analysis.kind, []).append(analysis)
+    sections = tuple(_kind_section(kind, alike) for kind, alike in kinds.items())
+    return Section("analyses", "Analyses", sections) if sections else None
+
+
+def _kind_section(kind: str, alike: Sequence[Analysis]) -> Section:
+    columns = [column for table in alike[0].tables for column in table.columns]
+    sections = tuple(
+        Section(
+            analysis.name,
+            analysis.name,
+            (*map(analysis_figure, analysis.plots), *analysis.tables),
+            facts=(_analysed(analysis),),
+            test_set=analysis.test_set,
+        )
+        for analysis in alike
+    )
+    first = alike[0]
+    return Section(kind, first.title, (*sections, *meanings(columns)), about=first.about)
+
+
+def _analysed(analysis: Analysis) -> str:
+    """As "newstest" or "the first 200 sentences of newstest"."""
+    if analysis.sentences is None:
+        return analysis.test_set
+    return f"the first {analysis.sentences:,} sentences of {analysis.test_set}"
 
 
 # ---------------------------------------------------------------- cells
@@ -82,7 +139,7 @@ def _cell(measure: Measure, setting: RowSetting, measured: Sequence[Measured]) -
 
 # ---------------------------------------------------------------- plots
 
-Rows = Sequence[tuple[RowSetting, AnalysisRow]]  # of a table
+Rows = Sequence[tuple[RowSetting, Row]]  # of a table
 
 
 def _plot(
@@ -121,7 +178,7 @@ def _cell_plot(plot: CellPlot, rows: Rows) -> Plot:
         plot.title,
         plot.x,
         plot.y,
-        curves=tuple(Curve(key, group, "", tuple(found)) for (key, group), found in points.items()),
+        curves=tuple(PlotCurve(group, tuple(found)) for (_, group), found in points.items()),
         missing=tuple(
             not_drawn(group, state) for (key, group), state in troubles.items() if (key, group) not in points
         ),
@@ -130,7 +187,7 @@ def _cell_plot(plot: CellPlot, rows: Rows) -> Plot:
     )
 
 
-def _row_plot(plot: RowPlot, rows: Sequence[AnalysisRow]) -> Plot:
+def _row_plot(plot: RowPlot, rows: Sequence[Row]) -> Plot:
     """A measure's mark in each row, with its interval or its deviation to either side."""
     curves = []
     for key, words in plot.measures.items():
@@ -146,7 +203,7 @@ def _row_plot(plot: RowPlot, rows: Sequence[AnalysisRow]) -> Plot:
                 high = None if deviation is None else cell.value + deviation
             found.append(PlotPoint(place, cell.value, row.name, low, high))
         if found:
-            curves.append(Curve(key, words, "", tuple(found)))
+            curves.append(PlotCurve(words, tuple(found)))
     states = {row.name: [row.cells[key] for key in plot.measures] for row in rows}
     return Plot(
         plot.title,
@@ -178,7 +235,7 @@ def _point_plot(plot: PointPlot, points: Points, groups: Groups) -> Plot:
             for series, words in plot.series.items():
                 if series in found:
                     drawn = tuple(_point(point, plot.counted) for point in found[series])
-                    curves.append(Curve(series, f"{model}, {words}" if words else model, "", drawn))
+                    curves.append(PlotCurve(f"{model}, {words}" if words else model, drawn))
     return Plot(
         plot.title,
         plot.x,

@@ -1,12 +1,12 @@
 """Build a study's report from the database.
 
-rows of the store -> nodes with their metrics -> cells -> tables, curves, provenance
+rows of the store -> nodes with their metrics -> cells -> tables, figures, texts and facts -> a document
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -14,75 +14,77 @@ from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
 from creamtea.methods.analysis import ANALYSES
-from creamtea.report.analysis_tables import build_analyses
-from creamtea.report.cells import Material, Measured, state_of
-from creamtea.report.curves import learning_curves, recall_curves
-from creamtea.report.human.build import human_reports
+from creamtea.report.analysis_tables import Analysis, analyses_section, build_analyses
+from creamtea.report.cells import Material, Measured, counted, idioms_of, state_of
+from creamtea.report.columns import P50, meanings
+from creamtea.report.curves import Curve, learning_curves, recall_curves
+from creamtea.report.figures import SystemsOn, learning_choice, quality_choice, recall_choice
+from creamtea.report.human.build import campaign_reports
 from creamtea.report.human.columns import human_columns
-from creamtea.report.model import CorpusSummary, Failure, Provenance, Report, Training
+from creamtea.report.model import Block, Document, Entry, Fact, Facts, Notes, Passage, Section, Texts
 from creamtea.report.parameters import sweeps
-from creamtea.report.tables import build_table, latency_baselines, training_cells
+from creamtea.report.sweep_figures import sweep_choice
+from creamtea.report.tables import corpora_table, latency_baselines, systems_table, trainings_table
 from creamtea.store.database import Database
-from creamtea.store.queries import Node, corpus_counts, find_study, metrics_of, points_of, study_nodes
+from creamtea.store.queries import Node, find_study, metrics_of, points_of, study_nodes
 from creamtea.store.tables import StudyRow
 from creamtea.study.spec import Study
 
 
-def build_report(database: Database, study: str | int, complete: bool = True) -> Report:
+def build_report(database: Database, study: str | int, complete: bool = True) -> Document:
     """The report of the study with this number, or of the newest with this name, whatever its state.
 
-    Without `complete`, of people's judgements there is a summary only: means, differences and verdicts, but
-    nothing that takes resampling, nor agreement, nor metrics against people. No texts of hypotheses are read
+    Without `complete`, of campaigns there is a summary only: means, differences and verdicts, but nothing
+    that takes resampling, nor agreement, nor metrics against human scores. No texts of hypotheses are read
     for it. Raises InputError naming the known studies.
     """
     with database.session() as session:
         return _build(session, find_study(session, study), complete)
 
 
-def _build(session: Session, row: StudyRow, complete: bool) -> Report:
+def _build(session: Session, row: StudyRow, complete: bool) -> Document:
     spec = _spec(row)
     nodes = study_nodes(session, row.id)
     metrics = metrics_of(session, [node.key for node in nodes])
     material = Material(spec, [Measured(node, metrics.get(node.key, [])) for node in nodes])
+    campaigns = campaign_reports(session, row, material, complete)
+    systems = [
+        SystemsOn(name, systems_table(material, name, human_columns(campaigns, name)))
+        for name in spec.test_sets
+    ]
     analysed = [node.key for node in nodes if node.kind in ANALYSES.kinds]
-    human = human_reports(session, row, material, complete)
-    tables = tuple(build_table(material, name, human_columns(human, name)) for name in spec.test_sets)
-    return Report(
-        id=row.id,
-        study=row.name,
-        description=spec.description,
+    analyses = build_analyses(material, points_of(session, analysed))
+    sections = [
+        Section("systems", "Systems", tuple(_systems_section(material, on) for on in systems)),
+        Section("reading", "", (Notes("notes", (_significance(spec), _latency_note(spec, material))),)),
+        _failures_section(nodes),
+        Section(
+            "figures",
+            "Figures",
+            (
+                *_figure_sections(material, systems, analyses, recall_curves(session, spec, nodes)),
+                learning_choice(learning_curves(session, nodes), _runs(material)),
+            ),
+        ),
+        Section("human", "Human evaluation", tuple(campaign.section() for campaign in campaigns)),
+        analyses_section(analyses),
+        _provenance_section(row, material, systems),
+    ]
+    return Document(
+        kind="study",
+        name=row.name,
+        number=row.id,
         state=row.state,
-        created_at=row.created_at,
-        finished_at=row.finished_at,
-        baseline=spec.baseline,
-        significance=_significance(spec),
-        steps=dict(Counter(state for _, state in {(node.key, node.state) for node in nodes})),
-        tables=tables,
-        corpora=_corpora(session, row.id, nodes),
-        training=tuple(
-            Training(str(node.labels["variant"]), int(node.labels["seed"]), training_cells(one))
-            for one in material.of("train")
-            for node in [one.node]
+        about=spec.description,
+        facts=(
+            Fact("number", row.id),
+            Fact("started", row.created_at),
+            Fact("finished", row.finished_at or "not yet"),
+            Fact("steps", _steps(nodes)),
+            Fact("baseline", spec.baseline),
         ),
-        learning=learning_curves(session, nodes),
-        recall=recall_curves(session, spec, nodes),
-        analyses=build_analyses(material, points_of(session, analysed)),
-        sweeps=sweeps(spec),
-        human=human,
-        latency_note=_latency_note(spec, material),
-        provenance=Provenance(
-            config_hash=row.config_hash,
-            code_version=row.code_version,
-            seeds={name: tuple(variant.seeds) for name, variant in spec.variants.items()},
-            hardware=_hardware(material),
-            signatures={
-                f"{column.title} on {table.test_set}": column.signature
-                for table in tables
-                for column in table.columns
-                if column.signature
-            },
-        ),
-        failures=_failures(nodes),
+        test_sets=tuple(spec.test_sets),
+        sections=tuple(section for section in sections if section is not None and section.blocks),
     )
 
 
@@ -96,6 +98,53 @@ def _spec(row: StudyRow) -> Study:
             f"study {row.name!r} (number {row.id}) was planned by creamtea {row.code_version}, whose spec "
             f"this version cannot read ({place}: {first['msg']}); run it again"
         ) from None
+
+
+def _steps(nodes: Iterable[Node]) -> str:
+    """As "38 succeeded, 2 failed"."""
+    counts = Counter(state for _, state in {(node.key, node.state) for node in nodes})
+    return ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+
+
+# ---------------------------------------------------------------- systems and figures
+
+
+def _systems_section(material: Material, systems: SystemsOn) -> Section:
+    segments = counted(material.of("test_set", test_set=systems.test_set), "segments")
+    idioms = idioms_of(material, systems.test_set).count
+    facts = ["not prepared yet" if segments is None else f"{segments:,} segments"]
+    facts += [f"{idioms:,} idioms"] if idioms else []
+    if baselines := ", ".join(row.name for row in systems.table.rows if row.baseline):
+        facts.append(f"baseline {baselines}")
+    blocks: tuple[Block, ...] = (systems.table, *meanings(systems.table.columns))
+    return Section(systems.test_set, systems.test_set, blocks, facts=tuple(facts), test_set=systems.test_set)
+
+
+def _runs(material: Material) -> list[str]:
+    """As learning curves name them."""
+    return [f"{run.node.labels['variant']}, seed {run.node.labels['seed']}" for run in material.of("train")]
+
+
+def _figure_sections(
+    material: Material,
+    systems: Sequence[SystemsOn],
+    analyses: Sequence[Analysis],
+    curves: Sequence[Curve],
+) -> list[Section]:
+    timed = next((on for on in systems if P50 in on.table.columns), None)
+    variants = {name: system.variant for name, system in material.spec.systems.items()}
+    swept = sweeps(material.spec)
+    sections = []
+    for on in systems:
+        idioms = bool(idioms_of(material, on.test_set).count)
+        parameters = sweep_choice(on, systems, analyses, swept, variants)
+        blocks: list[Block] = [quality_choice(on, timed), recall_choice(on, curves, idioms)]
+        blocks += [parameters] if parameters else []
+        sections.append(Section(on.test_set, "", tuple(blocks), test_set=on.test_set))
+    return sections
+
+
+# ---------------------------------------------------------------- how to read it
 
 
 def _significance(spec: Study) -> str:
@@ -112,29 +161,18 @@ def _significance(spec: Study) -> str:
     )
 
 
-# ---------------------------------------------------------------- corpora, hardware, failures
-
-
-def _corpora(session: Session, study_id: int, nodes: list[Node]) -> tuple[CorpusSummary, ...]:
-    notes = {str(node.labels.get("corpus")): state_of(node) for node in nodes if node.kind == "corpus"}
-    return tuple(
-        CorpusSummary(counts.name, *notes[counts.name], counts.pairs, counts.dropped)
-        for counts in corpus_counts(session, study_id)
-    )
-
-
 def _hardware(material: Material) -> tuple[str, ...]:
-    """What the trainings and the latency run told of their machines, each once."""
-    told: dict[str, None] = {}
-    for one in material.of("train"):
-        if device := one.node.facts.get("device"):
-            threads = one.node.facts.get("threads")
-            told[f"training: {device}" + (f", {_threads(threads)}" if threads else "")] = None
-    for one in material.of("latency"):
-        for metric in one.metrics:
+    """What the trainings and the latency run reported of their machines, each once."""
+    machines: dict[str, None] = {}
+    for training in material.of("train"):
+        if device := training.node.facts.get("device"):
+            threads = training.node.facts.get("threads")
+            machines[f"training: {device}" + (f", {_threads(threads)}" if threads else "")] = None
+    for timing in material.of("latency"):
+        for metric in timing.metrics:
             if hardware := metric.detail.get("hardware"):
-                told[f"latency: {_flat(hardware)}"] = None
-    return tuple(told)
+                machines[f"latency: {_flat(hardware)}"] = None
+    return tuple(machines)
 
 
 def _threads(count: int) -> str:
@@ -149,35 +187,69 @@ def _flat(value: Any) -> str:
 
 def _latency_note(spec: Study, material: Material) -> str:
     if spec.latency is None:
-        return "the study measures no latency"
+        return "The study measures no latency."
     latency = spec.latency
     note = (
-        f"Latency: milliseconds a sentence, batch 1, {_threads(latency.threads)}, {latency.sentences} "
+        f"Latency: milliseconds per sentence, batch 1, {_threads(latency.threads)}, {latency.sentences} "
         f"sentences of {latency.test_set} × {latency.repetitions} repetitions, systems "
         f"interleaved, the first seed of each; % of {' / '.join(latency_baselines(spec))}, paired over "
         "repetitions"
     )
-    for one in material.of("latency"):
-        state, reason = state_of(one.node)
+    for timing in material.of("latency"):
+        state, reason = state_of(timing.node)
         if state != "ok":
             note += f" ({state}: {reason})"
-    return note
+    return f"{note}."
 
 
-def _failures(nodes: Iterable[Node]) -> tuple[Failure, ...]:
-    """One for each step that has gone wrong, the causes before what they brought down."""
-    by_key: dict[str, list[Node]] = {}
+# ---------------------------------------------------------------- failures, provenance
+
+
+UPSTREAM = "not run: an earlier step failed"
+
+
+def _failures_section(nodes: Iterable[Node]) -> Section:
+    """What has failed, is unavailable or was cancelled: each reason with every place that it concerns. What
+    these brought down comes last, together: its cells name their causes."""
+    alike: dict[tuple[str, str], list[Node]] = {}
     for node in nodes:
         if node.state in ("failed", "cancelled"):
-            by_key.setdefault(node.key, []).append(node)
-    failures = [
-        Failure(
-            nodes=tuple(node.name for node in places),
-            kind=places[0].kind,
-            state="upstream" if places[0].error_kind == "upstream" else state_of(places[0])[0],
-            reason=state_of(places[0])[1],
-            attempts=places[0].attempts,
-        )
-        for places in by_key.values()
-    ]
-    return tuple(sorted(failures, key=lambda failure: failure.state == "upstream"))
+            what = (UPSTREAM, "") if node.error_kind == "upstream" else state_of(node)
+            alike.setdefault(what, []).append(node)
+    order = sorted(alike, key=lambda what: what[0] == UPSTREAM)
+    entries = tuple(_failure(*what, alike[what]) for what in order)
+    return Section("missing", "What is missing", (Texts("failures", "", "", entries),) if entries else ())
+
+
+def _failure(state: str, reason: str, nodes: Sequence[Node]) -> Entry:
+    kinds = ", ".join(dict.fromkeys(node.kind for node in nodes))
+    attempts = max(node.attempts for node in nodes)
+    name = f"{kinds}: {state}" + (f" after {attempts} attempts" if attempts > 1 else "")
+    places = f"{len(nodes)} place{'s' * (len(nodes) != 1)} in the study"
+    passages = [Passage("reason", reason)] if reason else []
+    return Entry(name, (), (*passages, Passage(places, ", ".join(node.name for node in nodes))))
+
+
+def _provenance_section(row: StudyRow, material: Material, systems: Sequence[SystemsOn]) -> Section:
+    seeds = tuple(
+        f"{name}: {', '.join(map(str, variant.seeds))}" for name, variant in material.spec.variants.items()
+    )
+    signatures = {
+        f"{column.title} on {on.test_set}": column.signature
+        for on in systems
+        for column in on.table.columns
+        if column.signature
+    }
+    facts = (
+        Fact("config hash", row.config_hash, code=True),
+        Fact("code version", row.code_version),
+        Fact("seeds", seeds),
+        Fact("hardware", _hardware(material) or "not reported yet"),
+        *(Fact(name, signature, code=True) for name, signature in signatures.items()),
+    )
+    blocks = (
+        corpora_table(material),
+        trainings_table(material),
+        Facts("versions", "Versions, seeds, hardware", facts),
+    )
+    return Section("provenance", "Provenance", blocks)

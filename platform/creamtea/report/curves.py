@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sqlalchemy.orm import Session
 
-from creamtea.report.model import Curve, CurvePoint
-from creamtea.store.queries import Node, points_of
+from creamtea.store.queries import CurvePoint, Node, points_of
 from creamtea.study.spec import Study
 
 LEARNING = ("train_loss", "dev_loss", "dev_perplexity", "dev_bleu", "learning_rate")
 RECALL = ("recall_sentence", "recall_idiom")
+
+
+@dataclass(frozen=True)
+class Curve:
+    series: str
+    group: str  # the variant and seed of a learning curve, the selection of a recall curve
+    test_set: str  # of a recall curve
+    points: tuple[CurvePoint, ...]
 
 
 def learning_curves(session: Session, nodes: list[Node]) -> tuple[Curve, ...]:
@@ -21,7 +30,7 @@ def learning_curves(session: Session, nodes: list[Node]) -> tuple[Curve, ...]:
             series=series,
             group=f"{node.labels['variant']}, seed {node.labels['seed']}",
             test_set="",
-            points=tuple(CurvePoint(p.x, p.y, p.label) for p in points[node.key][series]),
+            points=tuple(points[node.key][series]),
         )
         for node in trained
         for series in LEARNING
@@ -42,7 +51,7 @@ def recall_curves(session: Session, spec: Study, nodes: list[Node]) -> tuple[Cur
         test_set, group = str(node.labels["test_set"]), _recall_group(spec, node)
         for series in RECALL:
             if found := points.get(node.key, {}).get(series):
-                curve = Curve(series, group, test_set, tuple(CurvePoint(p.x, p.y, p.label) for p in found))
+                curve = Curve(series, group, test_set, tuple(found))
                 curves.setdefault((series, group, test_set), curve)
     return tuple(curves.values())
 

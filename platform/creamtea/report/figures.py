@@ -1,17 +1,20 @@
-"""Figures of a report as Vega-Lite specifications: quality, recall and learning curves.
+"""Figures of a study: quality against latency, recall against size, learning curves.
 
 All systems or runs are in the data of a figure (`creamtea.report.vega`); `analysis_figures` draws the
-analyses and the sweeps.
+analyses, `sweep_figures` what depends on a parameter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
+from creamtea.contract.columns import Column
 from creamtea.report import text, vega
-from creamtea.report.model import Cell, Curve, Report, TestSetTable
-from creamtea.report.vega import Spec
+from creamtea.report.columns import P50, RECALL_SENTENCE, SELECTED
+from creamtea.report.curves import Curve
+from creamtea.report.model import Cell, Choice, Figure, Spec, Table
 
 LEARNING_TITLES = {
     "dev_loss": "development loss",
@@ -22,82 +25,126 @@ LEARNING_TITLES = {
 }
 
 
-def quality_against_latency(report: Report, test_set: str, metric: str) -> Spec | None:
-    """One point a system: score over median latency, each with its 95 % interval. None without latency.
+class SystemsOn(NamedTuple):
+    """The systems' table on a test set."""
 
-    KeyError for an unknown test set or metric. Latency may have been measured on another test set: the
-    axis says on which.
+    test_set: str
+    table: Table
+
+
+def quality_choice(systems: SystemsOn, timed: SystemsOn | None) -> Choice:
+    """A figure for each metric."""
+    metrics = [column for column in systems.table.columns if column.signature]
+    figures = tuple(quality_against_latency(systems, timed, metric) for metric in metrics if timed)
+    return Choice(
+        "quality",
+        "Quality against latency",
+        ("Metric",),
+        figures if timed else (),
+        "no latency run in this study" if timed is None else "no scores yet",
+    )
+
+
+def quality_against_latency(systems: SystemsOn, timed: SystemsOn, metric: Column) -> Figure:
+    """One point a system: score over median latency, each with its 95 % interval.
+
+    Latency may have been measured on another test set: the axis says on which.
     """
-    table, timed = report.table(test_set), _timed(report)
-    if timed is None:
-        return None
-    quality = {column.key: column for column in table.columns}[metric]
-    latency = {row.system: row.cells["latency_p50"] for row in timed.rows}
+    latency = {row.name: row.cells[P50.key] for row in timed.table.rows}
     baselines = list(dict.fromkeys(name for cell in latency.values() for name in cell.percents))
     rows, missing = [], []
-    for row in table.rows:
-        score, time = row.cells[metric], latency.get(row.system, Cell("absent"))
+    for row in systems.table.rows:
+        score, time = row.cells[metric.key], latency.get(row.name, Cell("absent"))
         rows.append(
-            {
-                "system": row.system,
-                "description": row.description,
-                "quality": score.value,
-                "low": score.low,
-                "high": score.high,
-                "latency": time.value,
-                "latency_low": time.low,
-                "latency_high": time.high,
-                **{
-                    f"percent{at}": text.percent(time.percents[name]) if name in time.percents else None
-                    for at, name in enumerate(baselines)
-                },
-            }
+            {"system": row.name, "description": row.description, **_place(score, metric, time, baselines)}
         )
-        missing += [text.not_drawn(row.system, cell.state) for cell in (score, time) if cell.value is None][
-            :1
-        ]
-    x = vega.quantity("latency", f"latency p50, ms a sentence ({timed.test_set})", zero=False, padding=30)
-    y = vega.quantity("quality", quality.title, zero=False)
-    colour = vega.colour_scale("system", [row.system for row in table.rows], legend=False)
+        missing += [text.not_drawn(row.name, cell.state) for cell in (score, time) if cell.value is None][:1]
+    x = vega.quantity("latency", f"latency p50, ms per sentence ({timed.test_set})", zero=False, padding=30)
+    y = vega.quantity("quality", text.heading(metric), zero=False)
+    colour = vega.colour_scale("system", [row.name for row in systems.table.rows], legend=False)
     tooltip = vega.tooltip(
         ("system", "system", ""),
         ("description", "decodes", ""),
-        ("quality", quality.title, f".{quality.digits}f"),
-        ("low", "95 % from", f".{quality.digits}f"),
-        ("high", "95 % to", f".{quality.digits}f"),
-        ("latency", "p50, ms", ".1f"),
-        ("latency_low", "95 % from", ".1f"),
-        ("latency_high", "95 % to", ".1f"),
-        *((f"percent{at}", f"of {name}", "") for at, name in enumerate(baselines)),
+        *vega.with_interval("quality", metric),
+        *vega.with_interval("latency", P50, "latency_low", "latency_high"),
+        *((f"percent{place}", f"of {name}", "") for place, name in enumerate(baselines)),
     )
     up = {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}, "color": colour}
     across = {"x": x | {"field": "latency_low"}, "x2": {"field": "latency_high"}, "y": y, "color": colour}
-    return vega.figure(
-        f"{quality.title} against latency ({test_set})",
-        missing,
+    drawn = vega.figure(
+        metric.key,
+        f"{metric.title} against latency ({systems.test_set})",
         rows,
         [
             {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": up},
             {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": across},
-            {
-                "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
-                "encoding": {"x": x, "y": y, "color": colour, "tooltip": tooltip},
-            },
+            vega.points({"x": x, "y": y, "color": colour, "tooltip": tooltip}, size=90),
             *vega.labels({"x": x, "y": y, "text": {"field": "system"}, "color": colour}, rows),
         ],
+        missing,
+    )
+    return replace(drawn, choice=(metric.title,))
+
+
+def _place(score: Cell, metric: Column, time: Cell, baselines: Sequence[str]) -> dict[str, Any]:
+    return {
+        "quality": vega.scaled(score.value, metric),
+        "low": vega.scaled(score.low, metric),
+        "high": vega.scaled(score.high, metric),
+        "latency": time.value,
+        "latency_low": time.low,
+        "latency_high": time.high,
+        **{
+            f"percent{place}": text.percent(time.percents[name]) if name in time.percents else None
+            for place, name in enumerate(baselines)
+        },
+    }
+
+
+def recall_choice(systems: SystemsOn, curves: Sequence[Curve], idioms: bool) -> Choice:
+    """A figure for the recall of sentences, and one for that of idioms."""
+    scopes = ("idiom", "sentence") if idioms else ("sentence",)
+    figures = (recall_against_size(systems, curves, scope) for scope in scopes)
+    return Choice(
+        "recall",
+        "Recall against size",
+        ("Recall of the reference in",),
+        tuple(figure for figure in figures if figure is not None),
+        "no vocabulary selection to sweep in this study",
     )
 
 
-def recall_against_size(report: Report, test_set: str, scope: str) -> Spec | None:
+def recall_against_size(systems: SystemsOn, curves: Sequence[Curve], scope: str) -> Figure | None:
     """Recall of the reference's subwords over the mean selected size (log scale), one line a selection,
     and the study's systems as labelled points with their 95 % intervals. `scope` is "sentence" or
     "idiom". None without a sweep.
     """
-    table = report.table(test_set)
-    curves = [c for c in report.recall if c.series == f"recall_{scope}" and c.test_set == test_set]
+    series = f"recall_{scope}"
+    curves = [curve for curve in curves if (curve.series, curve.test_set) == (series, systems.test_set)]
     if not curves:
         return None
-    rows: list[dict[str, Any]] = [
+    places, missing = _recall_of_systems(systems.table, series)
+    rows = [*_recall_of_curves(curves), *places]
+    x: Spec = {
+        "field": "size",
+        "type": "quantitative",
+        "title": "mean selected vocabulary, subwords (log scale)",
+        "scale": {"type": "log", "nice": False},
+        "axis": {"tickCount": 5, "format": ",.0f", "grid": False},
+    }
+    y = vega.quantity("recall", f"{scope} recall", zero=False) | {"axis": {"format": ".0%"}}
+    drawn = vega.figure(
+        scope,
+        f"{scope.capitalize()} recall against selected size ({systems.test_set})",
+        rows,
+        _recall_layers(x, y, rows, list(dict.fromkeys(curve.group for curve in curves))),
+        missing,
+    )
+    return replace(drawn, choice=(scope,))
+
+
+def _recall_of_curves(curves: Sequence[Curve]) -> list[dict[str, Any]]:
+    return [
         {
             "selection": curve.group,
             "size": point.x,
@@ -111,118 +158,90 @@ def recall_against_size(report: Report, test_set: str, scope: str) -> Spec | Non
         for curve in curves
         for point in curve.points
     ]
-    missing, places = [], dict[tuple[float, float], dict[str, Any]]()
+
+
+def _recall_of_systems(table: Table, series: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """A row for each system, and those that have no place. Systems in one place have one label."""
+    rows, missing, places = [], [], dict[tuple[float, float], dict[str, Any]]()
     for row in table.rows:
-        size, recall = row.cells["selected_size"], row.cells.get(f"recall_{scope}", Cell("absent"))
+        size, recall = row.cells[SELECTED.key], row.cells.get(series, Cell("absent"))
         point = {"selection": None, "size": size.value, "recall": recall.value, "setting": row.description}
         bounds = {"low": recall.low, "high": recall.high}
-        rows.append({**point, **bounds, "system": row.system, "label": row.system})
+        rows.append({**point, **bounds, "system": row.name, "label": row.name})
         if size.value is None or recall.value is None:
             missing += [
-                text.not_drawn(row.system, cell.state) for cell in (recall, size) if cell.value is None
+                text.not_drawn(row.name, cell.state) for cell in (recall, size) if cell.value is None
             ][:1]
-        elif (size.value, recall.value) in places:  # one label for systems in one place
-            places[size.value, recall.value]["label"] += f", {row.system}"
+        elif (size.value, recall.value) in places:
+            places[size.value, recall.value]["label"] += f", {row.name}"
             rows[-1]["label"] = ""
         else:
             places[size.value, recall.value] = rows[-1]
-    x: Spec = {
-        "field": "size",
-        "type": "quantitative",
-        "title": "mean selected vocabulary, subwords (log scale)",
-        "scale": {"type": "log", "nice": False},
-        "axis": {"tickCount": 5, "format": ",.0f", "grid": False},
-    }
-    y = vega.quantity("recall", f"{scope} recall", zero=False) | {"axis": {"format": ".0%"}}
-    groups = list(dict.fromkeys(curve.group for curve in curves))
+    return rows, missing
+
+
+def _recall_layers(x: Spec, y: Spec, rows: list[dict[str, Any]], groups: Sequence[str]) -> list[Spec]:
+    """The curves with their points, the systems with their intervals and labels."""
     colour, shape = vega.colour_scale("selection", groups), vega.shape_scale("selection", groups)
+    share = f".{RECALL_SENTENCE.digits}%"
     tooltip = vega.tooltip(
         ("selection", "selection", ""),
         ("system", "system", ""),
         ("setting", "setting", ""),
-        ("size", "mean size", ",.1f"),
-        ("recall", "recall", ".2%"),
-        ("low", "95 % from", ".2%"),
-        ("high", "95 % to", ".2%"),
+        ("size", "mean size", vega.digits(SELECTED)),
+        ("recall", "recall", share),
+        ("low", "95 % from", share),
+        ("high", "95 % to", share),
     )
     of_curves, of_systems = {"filter": "datum.selection !== null"}, {"filter": "datum.selection === null"}
-    text_of = {"x": x, "y": y, "text": {"field": "label"}, "color": {"value": vega.GREY}}
-    return vega.figure(
-        f"{scope.capitalize()} recall against selected size ({test_set})",
-        missing,
-        rows,
-        [
-            {
-                "transform": [of_curves],
-                "mark": {"type": "line", "strokeWidth": 2},
-                "encoding": {
-                    "x": x,
-                    "y": y,
-                    "color": colour,
-                    "order": {"field": "size", "type": "quantitative"},
-                },
-            },
-            {
-                "transform": [of_curves],
-                "mark": {"type": "point", "filled": True, "size": 45, "opacity": 1},
-                "encoding": {"x": x, "y": y, "color": colour, "shape": shape, "tooltip": tooltip},
-            },
-            {
-                "transform": [of_systems, {"filter": "isValid(datum.low)"}],
-                "mark": {"type": "rule", "color": vega.GREY},
-                "encoding": {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}},
-            },
-            {
-                "transform": [of_systems],
-                "mark": {
-                    "type": "point",
-                    "shape": "diamond",
-                    "size": 130,
-                    "strokeWidth": 2,
-                    "color": vega.GREY,
-                },
-                "encoding": {"x": x, "y": y, "tooltip": tooltip},
-            },
-            *vega.labels(text_of, rows, logarithmic=True),
-        ],
-    )
+    line = {"x": x, "y": y, "color": colour, "order": {"field": "size", "type": "quantitative"}}
+    diamond = {"type": "point", "shape": "diamond", "size": 130, "strokeWidth": 2, "color": vega.GREY}
+    label = {"x": x, "y": y, "text": {"field": "label"}, "color": {"value": vega.GREY}}
+    return [
+        {"transform": [of_curves], "mark": {"type": "line", "strokeWidth": 2}, "encoding": line},
+        {
+            "transform": [of_curves],
+            **vega.points({"x": x, "y": y, "color": colour, "shape": shape, "tooltip": tooltip}, size=45),
+        },
+        {
+            "transform": [of_systems, {"filter": "isValid(datum.low)"}],
+            "mark": {"type": "rule", "color": vega.GREY},
+            "encoding": {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}},
+        },
+        {"transform": [of_systems], "mark": diamond, "encoding": {"x": x, "y": y, "tooltip": tooltip}},
+        *vega.labels(label, rows, logarithmic=True),
+    ]
 
 
-def learning_curves(report: Report, series: str = "dev_bleu") -> Spec | None:
-    """One line a training run over its updates; `series` as in `LEARNING_TITLES`. None without points."""
-    curves: Sequence[Curve] = [curve for curve in report.learning if curve.series == series]
-    if not curves:
-        return None
+def learning_choice(curves: Sequence[Curve], runs: Sequence[str]) -> Choice:
+    """A figure for each series of the trainings."""
+    recorded = {curve.series for curve in curves}
+    figures = tuple(learning_curves(curves, runs, name) for name in LEARNING_TITLES if name in recorded)
+    return Choice("learning", "Learning curves", ("Curve",), figures, "no training has begun yet")
+
+
+def learning_curves(curves: Sequence[Curve], runs: Sequence[str], series: str) -> Figure:
+    """One line a training run over its updates; `series` as in `LEARNING_TITLES`."""
+    curves = [curve for curve in curves if curve.series == series]
     rows: list[dict[str, Any]] = [
         {"run": curve.group, "update": point.x, "value": point.y}
         for curve in curves
         for point in curve.points
     ]
     title = LEARNING_TITLES[series]
-    groups = [f"{run.variant}, seed {run.seed}" for run in report.training]
     drawn = {curve.group for curve in curves}
-    missing = [f"{group} (no points yet)" for group in groups if group not in drawn]
-    rows += [{"run": group, "update": None, "value": None} for group in groups if group not in drawn]
+    missing = [f"{group} (no points yet)" for group in runs if group not in drawn]
+    rows += [{"run": group, "update": None, "value": None} for group in runs if group not in drawn]
     encoding = {
         "x": vega.quantity("update", "updates", zero=True, padding=0),
         "y": vega.quantity("value", title, zero=False),
-        "color": vega.colour_scale("run", groups),
+        "color": vega.colour_scale("run", runs),
     }
     tooltip = vega.tooltip(("run", "run", ""), ("update", "update", ",.0f"), ("value", title, ".4~g"))
-    points = {**encoding, "shape": vega.shape_scale("run", groups), "tooltip": tooltip}
-    return vega.figure(
-        title[0].upper() + title[1:],
-        missing,
-        rows,
-        [
-            {"mark": {"type": "line", "strokeWidth": 2}, "encoding": encoding},
-            {"mark": {"type": "point", "filled": True, "size": 35, "opacity": 1}, "encoding": points},
-        ],
-    )
-
-
-def _timed(report: Report) -> TestSetTable | None:
-    for table in report.tables:
-        if any(column.key == "latency_p50" for column in table.columns):
-            return table
-    return None
+    points = {**encoding, "shape": vega.shape_scale("run", runs), "tooltip": tooltip}
+    drawn_as = [
+        {"mark": {"type": "line", "strokeWidth": 2}, "encoding": encoding},
+        vega.points(points, size=35),
+    ]
+    figure = vega.figure(series, title[0].upper() + title[1:], rows, drawn_as, missing)
+    return replace(figure, choice=(title,))

@@ -2,64 +2,75 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from itertools import pairwise
 
 from rich import box
 from rich.console import Console
 from rich.measure import Measurement
-from rich.table import Table
+from rich.table import Table as Grid
 from rich.text import Text
 
 from creamtea.contract.columns import Column
 from creamtea.report import text
-from creamtea.report.model import Cell, Delta
+from creamtea.report.model import Cell, Row, Table
 
-STATE_STYLES = {"failed": "bold red", "unavailable": "yellow", "cancelled": "yellow", "partial": "yellow"}
+HEADING = 12  # characters of a line of a heading, but for longer words
+STATE_STYLES = {
+    "failed": "bold red",
+    "unavailable": "yellow",
+    "cancelled": "yellow",
+    "partial": "yellow",
+    "better": "green",
+    "worse": "red",
+}
 
 
-def heading(column: Column) -> Text:
+def print_table(table: Table, console: Console, notes: text.Footnotes) -> None:
+    columns = [
+        (_heading(column), [_cell(row.cells[column.key], column, notes) for row in table.rows])
+        for column in table.columns
+    ]
+    _print_grid(console, table.heading, [_name(row) for row in table.rows], columns)
+
+
+def _heading(column: Column) -> Text:
     """Titles of several words below each other: the numbers are narrow."""
-    return Text("\n".join([*column.title.split(" ", 1), *([column.unit] if column.unit else [])]))
+    lines = textwrap.wrap(column.title, HEADING, break_long_words=False, break_on_hyphens=False)
+    return Text("\n".join([*lines, *([column.unit] if column.unit else [])]))
 
 
-def cell_text(cell: Cell, column: Column, notes: text.Footnotes) -> Text:
+def _name(row: Row) -> Text:
+    name = Text(text.row_name(row), style="bold")
+    if row.description:
+        name.append(f"\n{row.description}", style="not bold dim")
+    return name
+
+
+def _cell(cell: Cell, column: Column, notes: text.Footnotes) -> Text:
     """Value, deviation, interval, percentages and difference from the baseline below each other."""
-    style = STATE_STYLES.get(cell.state, "")
-    lines = [Text(text.value(cell, column) + notes.mark(cell.note), style)]
-    if spread := text.deviation(cell, column):
-        lines.append(Text(spread, "dim"))
-    if bounds := text.interval(cell.low, cell.high, column):
-        lines.append(Text(bounds, "dim"))
-    lines += [Text(relative, "dim") for relative in text.percents(cell)]
-    # a difference that has no value because its score has none would say the same twice
-    if cell.delta is not None and (cell.value is not None or cell.delta.value is not None):
-        style = _delta_style(cell.delta, column)
-        shown, *rest = text.difference(cell.delta, column)
-        lines += [Text(line, style) for line in (shown + notes.mark(cell.delta.note), *rest)]
+    shown = text.shown(cell, column)
+    lines = [Text(shown.value + notes.mark(shown.note), STATE_STYLES.get(shown.state, ""))]
+    lines += [Text(line, "dim") for line in shown.details]
+    if shown.change:
+        first, *rest = shown.change
+        style = STATE_STYLES.get(shown.change_state, "dim")
+        lines += [Text(line, style) for line in (first + notes.mark(shown.change_note), *rest)]
     return Text("\n").join(lines)
-
-
-def _delta_style(delta: Delta, column: Column) -> str:
-    if delta.value is None:
-        return STATE_STYLES.get(delta.state, "")
-    if not delta.significant:
-        return "dim"
-    return "green" if (delta.value > 0) == (column.better == "higher") else "red"
 
 
 Columns = Sequence[tuple[Text, Sequence[Text]]]  # heading, cells
 
 
-def print_grid(
-    console: Console, title: str, names: Sequence[Text], columns: Columns, leading: int = 0
-) -> None:
+def _print_grid(console: Console, title: str, names: Sequence[Text], columns: Columns) -> None:
     """One table with the rows' names at its left, or several below each other on a narrow console."""
-    widest = max((_width(name, console) for name in names), default=0)
+    widest = max(_width(name, console) for name in (Text(title), *names))
     name_width = max(min(widest, console.width // 6), 16)
+    leading = int(any("\n" in name.plain for name in names))
     for group in _fitting(columns, console, name_width):
-        grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, leading=leading, padding=(0, 0, 0, 1))
-        grid.add_column(title, width=name_width, overflow="fold")
+        grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, leading=leading, padding=(0, 0, 0, 1))
+        grid.add_column(Text(title), width=name_width, overflow="fold")
         for heading, _ in group:
             grid.add_column(heading, justify="right", no_wrap=True)
         for index, name in enumerate(names):

@@ -1,106 +1,119 @@
-"""A report as Markdown tables, for docs/results.md."""
+"""A report as Markdown, for docs/results.md."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from typing import assert_never
 
 from creamtea.contract.columns import Column
 from creamtea.report import text
-from creamtea.report.human import words
-from creamtea.report.model import Analysis, AnalysisTable, Cell, HumanReport, Report, TestSetTable
+from creamtea.report.model import (
+    Block,
+    Cell,
+    Choice,
+    Document,
+    Entry,
+    Fact,
+    Facts,
+    Figure,
+    Notes,
+    Section,
+    Table,
+    Texts,
+)
 
 
-def to_markdown(report: Report, test_set: str | None = None) -> str:
-    """One table a test set and the notes that it needs. KeyError for an unknown test set."""
-    notes = text.Footnotes()
-    tables = report.tables if test_set is None else (report.table(test_set),)
-    analyses = [one for one in report.analyses if test_set in (None, one.test_set)]
-    blocks = [_table(table, notes) for table in tables]
-    people = [one for one in report.human if test_set in (None, one.test_set)]
-    blocks += [block for one in people for block in _human(one, notes)]
-    blocks += [_analysis(analysis, table, notes) for analysis in analyses for table in analysis.tables]
-    lines = [f"({count}) {note}" for note, count in notes.notes.items()]
-    lines += [report.significance, report.latency_note]
-    lines += sorted({f"{c.title}: `{c.signature}`" for table in tables for c in table.columns if c.signature})
-    lines += [note for one in people for note in _human_notes(one)]
-    lines += text.analysis_notes(analyses)
-    provenance = report.provenance
-    lines += [*provenance.hardware, f"code {provenance.code_version}, config {provenance.config_hash[:12]}"]
-    blocks.append("\n".join(f"- {_plain(line)}" if "`" not in line else f"- {line}" for line in lines))
-    return "\n\n".join(blocks) + "\n"
+def to_markdown(report: Document) -> str:
+    """Every block, and the notes of its cells below all."""
+    return _Printer().document(report)
 
 
-def human_markdown(report: HumanReport) -> str:
-    """One campaign by itself."""
-    notes = text.Footnotes()
-    blocks = _human(report, notes)
-    lines = [f"({count}) {note}" for note, count in notes.notes.items()] + _human_notes(report)
-    return "\n\n".join([*blocks, "\n".join(f"- {_plain(line)}" for line in lines)]) + "\n"
+class _Printer:
+    def __init__(self) -> None:
+        self.notes = text.Footnotes()
+
+    def document(self, report: Document) -> str:
+        facts = "; ".join(f"{fact.label}: {text.fact(fact)}" for fact in report.facts)
+        blocks = [f"# {_plain(report.name)}", _plain(report.about), _plain(f"{report.state}; {facts}")]
+        blocks += [part for section in report.sections for part in self.block(section, 2)]
+        blocks.append("\n".join(f"- ({count}) {_plain(note)}" for note, count in self.notes.notes.items()))
+        return "\n\n".join(filter(None, blocks)) + "\n"
+
+    def block(self, block: Block, level: int) -> list[str]:
+        """Paragraphs."""
+        match block:
+            case Section():
+                return self._section(block, level)
+            case Table():
+                return [_bold(block.title), self._table(block), _plain(block.about)]
+            case Figure():
+                return [_figure(block)]
+            case Choice():
+                listed = "\n".join(_figure(figure) for figure in block.figures)
+                return [_bold(block.title), listed or _plain(text.sentence(block.absent))]
+            case Texts():
+                entries = "\n".join(_entry(entry) for entry in block.entries)
+                return [_bold(block.title), _plain(block.about), entries]
+            case Notes():
+                return [_plain(paragraph) for paragraph in block.paragraphs]
+            case Facts():
+                return [_bold(block.title), "\n".join(_fact(fact) for fact in block.facts)]
+            case _:
+                assert_never(block)
+
+    def _section(self, section: Section, level: int) -> list[str]:
+        title = f"{'#' * min(level, 6)} {_plain(section.title)}" if section.title else ""
+        facts = f" ({_plain(', '.join(section.facts))})" if section.facts else ""
+        parts = [f"{title}{facts}", _plain(section.about)]
+        return parts + [part for block in section.blocks for part in self.block(block, level + 1)]
+
+    def _table(self, table: Table) -> str:
+        lines = [_row([_plain(table.heading), *(_plain(text.heading(column)) for column in table.columns)])]
+        lines.append(_row([":--", *("--:" for _ in table.columns)]))
+        for row in table.rows:
+            name = f"**{_plain(row.name)}**{_plain(text.row_name(row).removeprefix(row.name))}"
+            described = f"{name}<br>{_plain(row.description)}" if row.description else name
+            lines.append(
+                _row([described, *(self._cell(row.cells[column.key], column) for column in table.columns)])
+            )
+        return "\n".join(lines)
+
+    def _cell(self, cell: Cell, column: Column) -> str:
+        shown = text.shown(cell, column)
+        parts = [shown.value + self.notes.mark(shown.note), *shown.details]
+        if shown.change:
+            first, *rest = shown.change
+            parts += [first + self.notes.mark(shown.change_note), *rest]
+        return "<br>".join(map(_plain, parts))
 
 
-def _human(report: HumanReport, notes: text.Footnotes) -> list[str]:
-    blocks = [f"**People: {_plain(report.campaign)}** ({_plain('; '.join(words.about(report)))})"]
-    for one in report.tables:
-        rows = [(_plain(text.row_name(row)), row.cells) for row in one.table.rows]
-        title = f"**{_plain(one.title)}**"
-        blocks.append(_grid(title, one.table.heading, one.table.columns, rows, notes))
-    for texts in words.judged_differently(report):
-        found = [
-            f"- {_plain(one.head)}<br>{_plain(text.one_line(one.source))}"
-            f"<br>{_plain(text.one_line(one.output)) or '(empty)'}"
-            for one in texts.shown
-        ]
-        blocks.append("\n".join([f"**{texts.title}**", "", *found]))
-    return blocks
+def _figure(figure: Figure) -> str:
+    return f"- Figure: {_plain(text.figure(figure))}"
 
 
-def _human_notes(report: HumanReport) -> list[str]:
-    lines = [f"People ({report.campaign}): {note}" for note in report.notes]
-    lines += [f"{one.title}: {one.about}" for one in report.tables if one.about]
-    lines += [f"{title}: {note}" for title, note in words.column_notes(report).items()]
-    return [*lines, *(f"{texts.title}: {texts.about}" for texts in words.judged_differently(report))]
+def _entry(entry: Entry) -> str:
+    passages = (
+        f"{_plain(passage.label)}: {_plain(text.one_line(passage.text)) or '(empty)'}"
+        for passage in entry.passages
+    )
+    return f"- {'<br>'.join([_plain(text.entry_name(entry)), *passages])}"
 
 
-def _table(table: TestSetTable, notes: text.Footnotes) -> str:
-    segments = f"{table.segments:,} segments" if table.segments is not None else "not prepared yet"
-    rows = []
-    for row in table.rows:
-        name = f"**{_plain(row.system)}**" + (" (baseline)" if row.baseline else "")
-        rows.append((f"{name}<br>{_plain(row.description)}", row.cells))
-    return _grid(f"**{_plain(table.test_set)}** ({segments})", "system", table.columns, rows, notes)
-
-
-def _analysis(analysis: Analysis, table: AnalysisTable, notes: text.Footnotes) -> str:
-    title = f"**{_plain(analysis.name)}** ({_plain(f'{analysis.title}, {text.analysed(analysis)}')})"
-    rows = [(_plain(text.row_name(row)), row.cells) for row in table.rows]
-    return _grid(title, table.heading, table.columns, rows, notes)
-
-
-def _grid(
-    title: str,
-    heading: str,
-    columns: Sequence[Column],
-    rows: Sequence[tuple[str, Mapping[str, Cell]]],
-    notes: text.Footnotes,
-) -> str:
-    lines = [title, "", _row([heading, *(text.heading(column) for column in columns)])]
-    lines.append(_row([":--", *("--:" for _ in columns)]))
-    for name, cells in rows:
-        lines.append(_row([name, *(_cell(cells[column.key], column, notes) for column in columns)]))
-    return "\n".join(lines)
-
-
-def _cell(cell: Cell, column: Column, notes: text.Footnotes) -> str:
-    parts = [text.value(cell, column) + notes.mark(cell.note), text.deviation(cell, column)]
-    parts += [text.interval(cell.low, cell.high, column), *text.percents(cell)]
-    if cell.delta is not None and (cell.value is not None or cell.delta.value is not None):
-        shown, *rest = text.difference(cell.delta, column)
-        parts += [shown + notes.mark(cell.delta.note), *rest]
-    return "<br>".join(_plain(part) for part in parts if part)
+def _fact(fact: Fact) -> str:
+    value = text.fact(fact)
+    return f"- {_plain(fact.label)}: {_code(value) if fact.code else _plain(value)}"
 
 
 def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
+
+
+def _bold(title: str) -> str:
+    return f"**{_plain(title)}**" if title else ""
+
+
+def _code(words: str) -> str:
+    """In backticks, where it has none itself."""
+    return _plain(words) if "`" in words else f"`{words}`"
 
 
 def _plain(words: str) -> str:

@@ -1,14 +1,15 @@
-"""What a report is: frozen values that the terminal, the web app and JSON all show.
+"""What a report is: a document of blocks, built once from the database's rows.
 
-Nothing here is ever empty without saying why: a `Cell` has a value, or a state other than "ok" and a note.
+A printer (terminal, Markdown, HTML, page, JSON) shows every block and computes nothing. No cell is empty
+without saying why: it has a value or words, or a state other than "ok" and a note.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from creamtea.contract.columns import Column
 
@@ -26,10 +27,12 @@ CELL_STATES = (
     "absent",  # not part of the study, or nothing to measure
 )
 
+# ---------------------------------------------------------------- cells
+
 
 @dataclass(frozen=True)
 class Delta:
-    """A system's difference from the baseline on one metric, paired over segments.
+    """A system's difference from its baseline on one metric, paired over segments.
 
     `corrected` p-values are Holm's over the systems of a test set and metric. Comparisons that an earlier
     version made have no p-value of approximate randomisation.
@@ -71,191 +74,199 @@ class Cell:
     words: str = ""  # shown in place of the number: a verdict, a p-value, a range of ranks
 
 
-# what the terminal and the web app show of a training, in this order
-TRAINING_COLUMNS = (
-    Column("updates", "updates", 0),
-    Column("dev_loss", "dev loss", 3),
-    Column("dev_bleu", "dev BLEU", 1),
-    Column("seconds", "seconds", 0),
-    Column("tokens_per_second", "tokens/s", 0),
-    Column("parameters", "parameters", 0),
-    Column("left_out", "left out", 0),
-)
+# ---------------------------------------------------------------- blocks
 
 
 @dataclass(frozen=True)
 class Row:
-    system: str
-    variant: str
-    baseline: bool  # compared with nothing
-    against: str  # what it is compared with; empty for a baseline
-    description: str  # objective, selection and search in a few words
+    name: str  # of a system, a variant, a rater …
     cells: dict[str, Cell]  # by column key
+    setting: str = ""  # tells apart the rows of one name: "beam 4"
+    description: str = ""  # what a system decodes with
+    baseline: bool = False  # compared with nothing
+    against: str = ""  # what it is compared with
 
 
 @dataclass(frozen=True)
-class TestSetTable:
-    __test__ = False  # no test class, whatever pytest thinks of the name
-    test_set: str
-    segments: int | None  # None until the test set has been prepared
-    idioms: int | None
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-
-
-@dataclass(frozen=True)
-class CorpusSummary:
-    name: str
-    state: str
-    note: str
-    pairs: dict[str, int]  # train_read, train_kept, dev_read, dev_kept
-    dropped: dict[str, int]  # by filter
-
-
-@dataclass(frozen=True)
-class Training:
-    """One training run: a variant with a seed."""
-
-    variant: str
-    seed: int
-    cells: dict[str, Cell]  # dev_loss, dev_bleu, updates, seconds, tokens_per_second, parameters, left_out
-
-
-@dataclass(frozen=True)
-class CurvePoint:
-    x: float
-    y: float
-    label: str = ""
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A series of points. `group` is the variant and seed of a learning curve, the selection of a recall
-    curve, the variant or system of an analysis; `test_set` is that of a recall curve."""
-
-    series: str
-    group: str
-    test_set: str
-    points: tuple[CurvePoint, ...]
-
-
-@dataclass(frozen=True)
-class PlotPoint(CurvePoint):
-    low: float | None = None  # 95 %
-    high: float | None = None
-
-
-@dataclass(frozen=True)
-class Plot:
-    """What a figure of an analysis draws: one curve a group. `y` says how a value is shown."""
-
+class Table:
+    key: str
     title: str
-    x: Column
-    y: Column
-    curves: tuple[Curve, ...]  # of PlotPoints
-    missing: tuple[str, ...]  # groups without a point, and why: "scones (pending)"
-    label: str = "setting"  # what the points' labels say
-    logarithmic: bool = False  # the x axis
-    diagonal: bool = False  # draw x = y too
-    ticks: dict[float, str] = field(default_factory=dict)  # of the x axis, in place of the number
-    rows: bool = False  # the ticks are names: each has a row, along which the values are drawn
-    bounds: str = "95 %"  # what the points' low and high are
-
-
-@dataclass(frozen=True)
-class AnalysisRow:
-    name: str  # of a variant or a system
-    setting: str  # "beam 4"; empty where a table has one row a name
-    cells: dict[str, Cell]  # by column key
-
-
-@dataclass(frozen=True)
-class AnalysisTable:
     heading: str  # of the rows' names: "variant, beam"
     columns: tuple[Column, ...]
-    rows: tuple[AnalysisRow, ...]
+    rows: tuple[Row, ...]
+    about: str = ""
+    folded: bool = False  # on a page, shown when asked for
+
+
+Spec = dict[str, Any]  # of Vega-Lite
 
 
 @dataclass(frozen=True)
-class Analysis:
-    """What one analysis of the study has found."""
-
-    name: str
-    kind: str
+class Figure:
+    key: str
     title: str
-    about: str  # what is measured, and where in the papers
-    test_set: str
-    sentences: int | None  # only so many of the test set
-    tables: tuple[AnalysisTable, ...]
-    plots: tuple[Plot, ...]
+    spec: Spec  # without its title and its data
+    rows: tuple[dict[str, Any], ...]  # its data, a row a point; empty where there is nothing to draw yet
+    missing: tuple[str, ...] = ()  # what is not drawn, and why: "scones (pending)"
+    about: str = ""
+    choice: tuple[str, ...] = ()  # what to choose to see it, where it is one of several
 
 
 @dataclass(frozen=True)
-class HumanTable:
-    """One of the tables of what people say. `key` names it: "means", "comparisons" …"""
+class Choice:
+    """Figures of which a page shows one at a time."""
 
     key: str
     title: str
+    names: tuple[str, ...]  # of what is chosen: ("Metric",)
+    figures: tuple[Figure, ...]  # their `choice` has a value for each name
+    absent: str  # why there are none
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A text of a user, a model or a step."""
+
+    label: str
+    text: str
+    language: str = ""  # empty for a message
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One of a list of texts, with the numbers that put it there."""
+
+    name: str
+    numbers: tuple[tuple[Column, Cell], ...]
+    passages: tuple[Passage, ...]
+
+
+@dataclass(frozen=True)
+class Texts:
+    key: str
+    title: str
     about: str
-    table: AnalysisTable
+    entries: tuple[Entry, ...]
+    folded: bool = False
 
 
 @dataclass(frozen=True)
-class Disagreement:
-    """An output that people and a metric judge differently. `gap` is people's standard score less the
-    metric's, over all outputs that both judge: above 0 people like it better."""
+class Notes:
+    """What one must know to read the blocks beside it."""
 
-    segment: int
-    system: str
-    source: str
-    output: str
-    people: float  # mean over raters, points of the scale
-    metric: str
-    score: float
-    gap: float
+    key: str
+    paragraphs: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Dispute:
-    """An output that raters judge differently; points of the scale."""
-
-    segment: int
-    system: str
-    source: str
-    output: str
-    ratings: int
-    lowest: float
-    highest: float
-    deviation: float  # sample standard deviation
+class Fact:
+    label: str
+    value: str | int | datetime | tuple[str, ...]
+    code: bool = False  # a hash, a signature
 
 
 @dataclass(frozen=True)
-class HumanReport:
-    """What people say of the systems of one campaign."""
+class Facts:
+    key: str
+    title: str
+    facts: tuple[Fact, ...]
+    folded: bool = False
 
-    campaign: str
-    study: str  # empty for ratings made elsewhere
-    test_set: str
-    protocol: str
-    scale: str
-    points: Column  # how points of the scale are shown
-    state: str  # launched or closed
-    progress: str
-    baseline: str
-    source_language: str
-    target_language: str
-    signature: str  # every choice that a mean depends on
-    notes: tuple[str, ...]  # what was rated, what was left out, how it was tested
-    tables: tuple[HumanTable, ...]  # none before the first rating that counts
-    disagreements: tuple[Disagreement, ...]
-    disputes: tuple[Dispute, ...]
-    complete: bool  # False: a summary without what takes resampling, agreement and metrics
 
-    def table(self, key: str) -> AnalysisTable | None:
-        for one in self.tables:
-            if one.key == key:
-                return one.table
+@dataclass(frozen=True)
+class Section:
+    """Blocks under one heading; the heading of an untitled section is that of its blocks."""
+
+    key: str
+    title: str
+    blocks: tuple[Block, ...]
+    about: str = ""
+    facts: tuple[str, ...] = ()  # beside the heading: "2,000 segments"
+    test_set: str = ""  # that all of it belongs to
+    folded: bool = False
+
+
+Block = Section | Table | Figure | Choice | Texts | Notes | Facts
+Kind = TypeVar("Kind", Section, Table)
+
+
+# ---------------------------------------------------------------- documents
+
+
+@dataclass(frozen=True)
+class Document:
+    """A study's report, or a campaign's. Keys are unique among neighbours, so that a block has a path."""
+
+    kind: str  # "study" or "campaign"
+    name: str
+    number: int  # of the study or the campaign in the database
+    state: str
+    about: str
+    facts: tuple[Fact, ...]
+    test_sets: tuple[str, ...]
+    sections: tuple[Section, ...]
+
+    def walk(self) -> Iterator[tuple[str, Block]]:
+        """Every block with its path, a section before what is in it."""
+        return _walk(self.sections, "")
+
+    def table(self, path: str) -> Table:
+        """The one table whose path ends with this one: "means", "systems/test". KeyError otherwise."""
+        return _one(path, [block for place, block in self.walk() if _ends(place, path)], Table)
+
+    def section(self, path: str) -> Section:
+        """The one section whose path ends with this one. KeyError otherwise."""
+        return _one(path, [block for place, block in self.walk() if _ends(place, path)], Section)
+
+    def only(self, test_set: str, keep: Callable[[Section], bool] = lambda _: False) -> Document:
+        """Without what belongs to other test sets, but for the top sections to `keep`."""
+        return replace(
+            self,
+            test_sets=(test_set,),
+            sections=tuple(
+                kept
+                for section in self.sections
+                if (kept := section if keep(section) else _of_test_set(section, test_set)) is not None
+            ),
+        )
+
+
+def _walk(blocks: tuple[Block, ...] | tuple[Section, ...], above: str) -> Iterator[tuple[str, Block]]:
+    for block in blocks:
+        path = f"{above}/{block.key}" if above else block.key
+        yield path, block
+        if isinstance(block, Section):
+            yield from _walk(block.blocks, path)
+        elif isinstance(block, Choice):
+            yield from _walk(block.figures, path)
+
+
+def _ends(place: str, path: str) -> bool:
+    return place == path or place.endswith(f"/{path}")
+
+
+def _one(path: str, blocks: list[Block], kind: type[Kind]) -> Kind:
+    found = [block for block in blocks if isinstance(block, kind)]
+    if len(found) != 1:
+        raise KeyError(f"{len(found)} {kind.__name__.lower()}s end with {path!r}")
+    return found[0]
+
+
+def _of_test_set(section: Section, test_set: str) -> Section | None:
+    """None for a section of another test set, or of whose sections none is left."""
+    if section.test_set not in ("", test_set):
         return None
+    blocks = (
+        _of_test_set(block, test_set) if isinstance(block, Section) else block for block in section.blocks
+    )
+    kept = tuple(block for block in blocks if block is not None)
+    emptied = any(isinstance(block, Section) for block in section.blocks) and not any(
+        isinstance(block, Section) for block in kept
+    )
+    return None if emptied else replace(section, blocks=kept)
+
+
+# ---------------------------------------------------------------- parameters that systems differ in
 
 
 @dataclass(frozen=True)
@@ -271,67 +282,3 @@ class Sweep:
     parameter: str  # "variant.nvs.positive_weight"
     title: str  # "nvs positive weight"
     groups: tuple[SweepGroup, ...]
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A step that failed, is unavailable or was cancelled, and where it stands in the study."""
-
-    nodes: tuple[str, ...]
-    kind: str
-    state: str
-    reason: str
-    attempts: int
-
-
-@dataclass(frozen=True)
-class Provenance:
-    config_hash: str
-    code_version: str
-    seeds: dict[str, tuple[int, ...]]  # by variant
-    hardware: tuple[str, ...]  # what the steps told
-    signatures: dict[str, str]  # by metric and test set: "bleu on test"
-
-
-@dataclass(frozen=True)
-class Report:
-    id: int
-    study: str
-    description: str
-    state: str
-    created_at: datetime
-    finished_at: datetime | None
-    baseline: str
-    significance: str  # how differences were tested, in a sentence
-    steps: dict[str, int]  # by state
-    tables: tuple[TestSetTable, ...]
-    corpora: tuple[CorpusSummary, ...]
-    training: tuple[Training, ...]
-    learning: tuple[Curve, ...]
-    recall: tuple[Curve, ...]
-    analyses: tuple[Analysis, ...]
-    sweeps: tuple[Sweep, ...]
-    human: tuple[HumanReport, ...]
-    latency_note: str  # how latency was measured, or why there is none
-    provenance: Provenance
-    failures: tuple[Failure, ...]
-
-    def table(self, test_set: str) -> TestSetTable:
-        """KeyError where the study has no such test set."""
-        for table in self.tables:
-            if table.test_set == test_set:
-                return table
-        raise KeyError(test_set)
-
-
-def to_dict(value: Any) -> Any:
-    """A report or a part of it as plain JSON values; moments in ISO 8601."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: to_dict(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, dict):
-        return {str(key): to_dict(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [to_dict(item) for item in value]
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return value

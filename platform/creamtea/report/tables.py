@@ -1,4 +1,4 @@
-"""The table of a test set: one row a system, one column a measurement."""
+"""The tables of a study: its systems on a test set, its trainings, its corpora."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from creamtea.contract.columns import Column
+from creamtea.methods.displays import EMPTY, LENGTH
 from creamtea.methods.metrics import Metric
 from creamtea.report import describe
 from creamtea.report.cells import (
@@ -13,67 +14,33 @@ from creamtea.report.cells import (
     Measured,
     absent,
     correct,
-    counted,
     idioms_of,
     read_cell,
     read_delta,
     state_of,
 )
+from creamtea.report.columns import (
+    LATENCY,
+    PAIRS,
+    RECALL_IDIOM,
+    RECALL_MACRO,
+    RECALL_SENTENCE,
+    SELECTED,
+    TRAINING,
+)
 from creamtea.report.human.columns import HumanColumns
-from creamtea.report.model import Cell, Delta, Percent, Row, TestSetTable
+from creamtea.report.model import Cell, Delta, Percent, Row, Table
 from creamtea.store.queries import MetricValue
 from creamtea.study.spec import Study
 
-_RECALL = "share of the unique reference subwords{} that the selected vocabulary holds; 100 for a full one"
-RECALL_IDIOM = Column(
-    "recall_idiom", "idiom recall", 1, "higher", 100.0, "%", note=_RECALL.format(" of the idioms")
-)
-RECALL_MACRO = Column(
-    "recall_macro",
-    "recall an idiom",
-    1,
-    "higher",
-    100.0,
-    "%",
-    note="mean over distinct idioms of the recall within each",
-)
-RECALL_SENTENCE = Column("recall_sentence", "recall", 1, "higher", 100.0, "%", note=_RECALL.format(""))
-SELECTED = Column("selected_size", "selected", 0, "lower", note="mean size of the vocabulary of a sentence")
-LENGTH = Column("length_ratio", "length", 3, note="hypothesis over reference tokens, as BLEU counts them")
-EMPTY = Column("empty", "empty", 1, "lower", 100.0, "%", note="share of empty outputs")
-LATENCY = (
-    Column("latency_p50", "p50", 1, "lower", 1.0, "ms", note="median latency of a sentence"),
-    *(
-        Column(
-            f"latency_p{percent}",
-            f"p{percent}",
-            1,
-            "lower",
-            1.0,
-            "ms",
-            note=f"latency that {percent} % of the sentences stay under",
-        )
-        for percent in (90, 99)
-    ),
-)
 NOT_TRANSLATED = "the system does not translate this test set"
-TRAINING = ("updates", "dev_loss", "dev_bleu", "seconds", "tokens_per_second", "parameters", "left_out")
 
 
-def build_table(material: Material, test_set: str, people: Sequence[HumanColumns] = ()) -> TestSetTable:
-    """`people` are the columns of the campaigns on the test set."""
+def systems_table(material: Material, test_set: str, campaigns: Sequence[HumanColumns] = ()) -> Table:
+    """One row a system; `campaigns` are the columns of the campaigns on the test set."""
     spec = material.spec
-    segments = counted(material.of("test_set", test_set=test_set), "segments")
-    idioms = idioms_of(material, test_set)
+    columns = _columns(material, test_set, campaigns)
     metrics = {metric.name(): metric for metric in spec.metrics}
-    columns = [_metric_column(material, test_set, key, metric) for key, metric in metrics.items()]
-    columns += [column for one in people for column in one.columns]
-    columns += [RECALL_IDIOM] if idioms.count != 0 else []
-    columns += [RECALL_MACRO] if idioms.repeated else []
-    columns += [RECALL_SENTENCE, SELECTED, LENGTH, EMPTY]
-    if spec.latency is not None and spec.latency.test_set == test_set:
-        columns += LATENCY
-
     deltas = {key: _deltas(material, test_set, key) for key in metrics}
     latency = _latency_cells(material)
     rows = []
@@ -81,21 +48,36 @@ def build_table(material: Material, test_set: str, people: Sequence[HumanColumns
         cells = {key: _score(material, system, test_set, key, metrics[key]) for key in metrics}
         for key, by_system in deltas.items():
             cells[key] = replace(cells[key], delta=by_system.get(system))
-        for one in people:
-            cells |= one.of(system)
+        for campaign in campaigns:
+            cells |= campaign.of(system)
         cells |= _output_cells(material, system, test_set)
         cells |= {column.key: latency[system, column.key] for column in LATENCY if latency}
+        against = spec.baseline_of(system)
         rows.append(
             Row(
-                system=system,
-                variant=spec.systems[system].variant,
-                baseline=spec.baseline_of(system) == system,
-                against="" if spec.baseline_of(system) == system else spec.baseline_of(system),
+                system,
+                {column.key: cells[column.key] for column in columns},
                 description=_description(spec, system),
-                cells={column.key: cells[column.key] for column in columns},
+                baseline=against == system,
+                against="" if against == system else against,
             )
         )
-    return TestSetTable(test_set, segments, idioms.count, tuple(columns), tuple(rows))
+    return Table("systems", "", "system", columns, tuple(rows))
+
+
+def _columns(material: Material, test_set: str, campaigns: Sequence[HumanColumns]) -> tuple[Column, ...]:
+    spec, idioms = material.spec, idioms_of(material, test_set)
+    columns = [_metric_column(material, test_set, metric) for metric in spec.metrics]
+    columns += [column for campaign in campaigns for column in campaign.columns]
+    columns += [RECALL_IDIOM] if idioms.count != 0 else []
+    columns += [RECALL_MACRO] if idioms.repeated else []
+    columns += [RECALL_SENTENCE, SELECTED, LENGTH, EMPTY]
+    columns += LATENCY if _is_timed_on(spec, test_set) else ()
+    return tuple(columns)
+
+
+def _is_timed_on(spec: Study, test_set: str) -> bool:
+    return spec.latency is not None and spec.latency.test_set == test_set
 
 
 def _systems(spec: Study, test_set: str) -> list[str]:
@@ -114,11 +96,12 @@ def _description(spec: Study, system: str) -> str:
 # ---------------------------------------------------------------- metrics and differences
 
 
-def _metric_column(material: Material, test_set: str, key: str, metric: Metric) -> Column:
+def _metric_column(material: Material, test_set: str, metric: Metric) -> Column:
+    """With the signatures that the metric's steps have given."""
     signatures = {
-        str(found.detail.get("signature", ""))
-        for one in material.of("score", test_set=test_set, metric=key)
-        if (found := one.find(metric.row())) is not None
+        str(score.detail.get("signature", ""))
+        for measured in material.of("score", test_set=test_set, metric=metric.name())
+        if (score := measured.find(metric.row())) is not None
     }
     return metric.column(signature=" and ".join(sorted(signatures - {""})))
 
@@ -223,19 +206,21 @@ def latency_baselines(spec: Study) -> list[str]:
     return named or [spec.baseline]
 
 
-# ---------------------------------------------------------------- training
+# ---------------------------------------------------------------- trainings and corpora
 
 
-def training_cells(run: Measured) -> dict[str, Cell]:
-    cells = {name: _training_cell(run, name) for name in TRAINING if name != "seconds"}
-    return {name: cells.get(name) or _seconds(run) for name in TRAINING}
+def trainings_table(material: Material) -> Table:
+    """One row for each training: a variant with a seed."""
+    rows = []
+    for run in material.of("train"):
+        cells = {column.key: _training_cell(run, column.key) for column in TRAINING}
+        rows.append(Row(str(run.node.labels["variant"]), cells, setting=f"seed {run.node.labels['seed']}"))
+    return Table("trainings", "Trainings", "training", TRAINING, tuple(rows), folded=True)
 
 
 def _training_cell(run: Measured, name: str) -> Cell:
-    return read_cell([run], lambda one: one.find(name), "")
-
-
-def _seconds(run: Measured) -> Cell:
+    if name != "seconds":
+        return read_cell([run], lambda measured: measured.find(name), "")
     state, note = state_of(run.node)
     if state != "ok":
         return Cell(state, note)
@@ -243,3 +228,27 @@ def _seconds(run: Measured) -> Cell:
     if seconds is None:
         return Cell("unavailable", f"{run.node.name} did not say how long it took")
     return Cell("ok", value=float(seconds), seeds=1)
+
+
+def corpora_table(material: Material) -> Table:
+    """What was read, kept and dropped by each filter."""
+    measured = material.of("corpus")
+    given = {(row.name, row.subject) for one in measured for row in one.metrics}
+    pairs = [column for column in PAIRS if column.key != "train_added" or ("pairs", column.key) in given]
+    filters = dict.fromkeys(row.subject for one in measured for row in one.metrics if row.name == "dropped")
+    dropped = [Column(f"dropped_{name}", f"dropped: {name.replace('_', ' ')}", 0) for name in filters]
+    rows = [
+        Row(
+            str(corpus.node.labels.get("corpus", corpus.node.name)),
+            {column.key: _count(corpus, "pairs", column.key) for column in pairs}
+            | {f"dropped_{name}": _count(corpus, "dropped", name) for name in filters},
+        )
+        for corpus in measured
+    ]
+    return Table("corpora", "Corpora", "corpus", (*pairs, *dropped), tuple(rows), folded=True)
+
+
+def _count(corpus: Measured, name: str, subject: str) -> Cell:
+    if state_of(corpus.node)[0] == "ok" and corpus.find(name, subject) is None:
+        return absent("not counted for this corpus")
+    return read_cell([corpus], lambda measured: measured.find(name, subject), "")

@@ -1,12 +1,14 @@
-"""Cells as short text, the same in the terminal, in Markdown and in the web app."""
+"""Cells, facts and figures in words, the same for every printer."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import re
+from dataclasses import dataclass
+from datetime import datetime
 
 from creamtea.contract.columns import Column
-from creamtea.report.model import Analysis, AnalysisRow, Cell, Delta, Percent
+from creamtea.report.model import Cell, Choice, Delta, Entry, Fact, Figure, Percent, Row, Table
 
 STATE_WORDS = {
     "pending": "pending",
@@ -18,6 +20,9 @@ STATE_WORDS = {
 }
 
 _PERCENT = Column("percent", "percent", 0)
+
+
+# ---------------------------------------------------------------- numbers
 
 
 def number(value: float, column: Column) -> str:
@@ -75,7 +80,7 @@ def _p_value(p: float) -> str:
 
 def percents(cell: Cell) -> list[str]:
     """As "43 % [41, 45]", one for each baseline."""
-    return [percent(one) for one in cell.percents.values()]
+    return [percent(share) for share in cell.percents.values()]
 
 
 def percent(of_baseline: Percent) -> str:
@@ -84,8 +89,83 @@ def percent(of_baseline: Percent) -> str:
     return f"{number(of_baseline.value, _PERCENT)} %" + (f" {bounds}" if bounds else "")
 
 
+# ---------------------------------------------------------------- cells
+
+
+@dataclass(frozen=True)
+class ShownCell:
+    """A cell as every printer shows it."""
+
+    value: str
+    note: str  # on one line
+    state: str
+    details: tuple[str, ...]  # deviation, interval, percentages
+    change: tuple[str, ...]  # difference from the baseline, its interval, p-values
+    change_note: str
+    change_state: str  # "better" or "worse" where it is significant, else what became of the comparison
+
+
+def shown(cell: Cell, column: Column) -> ShownCell:
+    details = (deviation(cell, column), interval(cell.low, cell.high, column), *percents(cell))
+    # a difference that has no value because its score has none would say the same twice
+    delta = cell.delta if cell.value is not None or (cell.delta and cell.delta.value is not None) else None
+    return ShownCell(
+        value=value(cell, column),
+        note=one_line(cell.note),
+        state=cell.state,
+        details=tuple(filter(None, details)),
+        change=tuple(difference(delta, column)) if delta else (),
+        change_note=one_line(delta.note) if delta else "",
+        change_state=_change_state(delta, column) if delta else "",
+    )
+
+
+def _change_state(delta: Delta, column: Column) -> str:
+    if delta.value is None:
+        return delta.state
+    if not delta.significant or not column.better:
+        return ""
+    return "better" if (delta.value > 0) == (column.better == "higher") else "worse"
+
+
 def heading(column: Column) -> str:
     return f"{column.title}, {column.unit}" if column.unit else column.title
+
+
+def row_name(row: Row) -> str:
+    """As "softmax, beam 4", "softmax-greedy (baseline)"."""
+    name = f"{row.name}, {row.setting}" if row.setting else row.name
+    return f"{name} (baseline)" if row.baseline else name
+
+
+def best(table: Table, column: Column) -> float | None:
+    """The best value of a column, where its rows are alike in their settings and it tells which is best."""
+    values = [value for row in table.rows if (value := row.cells[column.key].value) is not None]
+    if not column.better or len(set(values)) < 2 or any(row.setting for row in table.rows):
+        return None
+    return max(values) if column.better == "higher" else min(values)
+
+
+# ---------------------------------------------------------------- other blocks
+
+
+def entry_name(entry: Entry) -> str:
+    """As "segment 12, beam: human score 5.20, COMET 0.6120, gap +2.1"."""
+    listed = ", ".join(
+        f"{column.title} {value(cell, column)}{column.unit and f' {column.unit}'}"
+        for column, cell in entry.numbers
+    )
+    return f"{entry.name}: {listed}" if listed else entry.name
+
+
+def fact(stated: Fact) -> str:
+    match stated.value:
+        case datetime():
+            return f"{stated.value:%Y-%m-%d %H:%M} UTC"
+        case tuple():
+            return "; ".join(stated.value)
+        case _:
+            return str(stated.value)
 
 
 def not_drawn(name: str, state: str) -> str:
@@ -93,31 +173,33 @@ def not_drawn(name: str, state: str) -> str:
     return f"{name} ({'not measured' if state == 'absent' else STATE_WORDS[state]})"
 
 
-def row_name(row: AnalysisRow) -> str:
-    """As "softmax, beam 4"."""
-    return f"{row.name}, {row.setting}" if row.setting else row.name
+def missing(figure: Figure) -> str:
+    """As "not drawn: scones-greedy (pending)", or nothing."""
+    return f"not drawn: {', '.join(figure.missing)}" if figure.missing else ""
 
 
-def analysed(analysis: Analysis) -> str:
-    """As "newstest" or "the first 200 sentences of newstest"."""
-    if analysis.sentences is None:
-        return analysis.test_set
-    return f"the first {analysis.sentences:,} sentences of {analysis.test_set}"
+def figure(figure: Figure) -> str:
+    """As "BLEU over beam width (8 points; not drawn: scones (pending))": for what cannot draw it."""
+    points = f"{len(figure.rows)} points" if figure.rows else "nothing to draw yet"
+    return f"{figure.title} ({'; '.join(filter(None, [points, missing(figure), figure.about]))})"
 
 
-def meanings(analysis: Analysis) -> dict[str, str]:
-    """What its columns mean, by title."""
-    columns = [column for table in analysis.tables for column in table.columns]
-    return {column.title: column.note for column in columns if column.note}
+def options(choice: Choice) -> dict[str, list[str]]:
+    """What there is to choose, by what is chosen."""
+    return {
+        name: list(dict.fromkeys(figure.choice[place] for figure in choice.figures))
+        for place, name in enumerate(choice.names)
+    }
 
 
-def analysis_notes(analyses: Iterable[Analysis]) -> list[str]:
-    """What the analyses are about, and what their columns mean: once for all that are alike."""
-    names: dict[str, list[str]] = {}
-    for analysis in analyses:
-        columns = (f"{title}: {note}." for title, note in meanings(analysis).items())
-        names.setdefault(" ".join([analysis.about, *columns]), []).append(analysis.name)
-    return [f"{', '.join(alike)}: {note}" for note, alike in names.items()]
+def sentence(words: str) -> str:
+    """As "No latency run in this study." """
+    return f"{words[:1].upper()}{words[1:]}."
+
+
+def key_of(title: str) -> str:
+    """As "bleu-over-beam-width"."""
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
 
 
 def one_line(text: str, limit: int = 400) -> str:
@@ -135,4 +217,4 @@ class Footnotes:
         """As " (2)" for a note, nothing for none."""
         if not note:
             return ""
-        return f" ({self.notes.setdefault(one_line(note), len(self.notes) + 1)})"
+        return f" ({self.notes.setdefault(note, len(self.notes) + 1)})"

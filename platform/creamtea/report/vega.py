@@ -1,19 +1,21 @@
 """What the figures of a report are made of: parts of Vega-Lite specifications (plain dictionaries).
 
-Every figure holds its data, one row a point: what cannot be drawn has a null and is named in the subtitle
-with its state. Colours are Okabe and Ito's, which people with any colour vision can tell apart, and shapes
-or labels repeat what the colours say. Width follows the container.
+Every figure holds its data, one row per point: what cannot be drawn has a null and is named in `missing` with
+its state. Colours are Okabe and Ito's, which people with any colour vision can tell apart, and shapes or
+labels repeat what the colours say. Width follows the container.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from creamtea.contract.columns import Column
+from creamtea.report import text
 from creamtea.report.labels import GAP, LIMIT, Point, lifts
-
-Spec = dict[str, Any]
+from creamtea.report.model import Figure, Spec
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 # Okabe and Ito (2008), without the yellow, which is faint on white, and black, which vanishes on dark pages
@@ -51,28 +53,33 @@ def labels(encoding: Spec, rows: list[dict[str, Any]], logarithmic: bool = False
     ]
 
 
-def figure(title: str, missing: list[str], rows: list[dict[str, Any]], layer: list[Spec]) -> Spec:
-    names = [
-        name for one in layer for name in one["encoding"].get("color", {}).get("scale", {}).get("domain", [])
-    ]
-    columns = 1 if max(map(len, names), default=0) > LONG_NAME else 2
-    heading: Spec = {"text": title, "anchor": "start", "subtitleColor": GREY}
-    if missing:
-        heading["subtitle"] = f"not drawn: {', '.join(missing)}"
-    return {
+def figure(
+    key: str, title: str, rows: list[dict[str, Any]], layer: list[Spec], missing: Sequence[str] = ()
+) -> Figure:
+    scales = (part["encoding"].get("color", {}).get("scale", {}) for part in layer)
+    longest = max((len(name) for scale in scales for name in scale.get("domain", [])), default=0)
+    columns = 1 if longest > LONG_NAME else 2
+    spec: Spec = {
         "$schema": SCHEMA,
-        "title": heading,
         "width": "container",
         "height": 320,
         "autosize": {"type": "fit-x", "contains": "padding"},
-        "data": {"values": rows},
         "layer": layer,
         "config": {"legend": {"orient": "bottom", "columns": columns, "labelLimit": 200, "title": None}},
     }
+    return Figure(key, title, spec, tuple(rows), tuple(missing))
+
+
+def vega_lite(figure: Figure, title: bool = True) -> Spec:
+    """The whole specification, its data in it; the title says what is not drawn."""
+    heading: Spec = {"text": figure.title, "anchor": "start", "subtitleColor": GREY}
+    if figure.missing:
+        heading["subtitle"] = text.missing(figure)
+    return {**figure.spec, **({"title": heading} if title else {}), "data": {"values": list(figure.rows)}}
 
 
 def named(field: str, names: Sequence[str]) -> Spec:
-    """The y axis of a figure with a row a name, from the top down."""
+    """The y axis of a figure with a row per name, from the top down."""
     return {
         "field": field,
         "type": "nominal",
@@ -82,9 +89,9 @@ def named(field: str, names: Sequence[str]) -> Spec:
     }
 
 
-def low(figure: Spec, rows: int) -> Spec:
+def low(figure: Figure, rows: int) -> Figure:
     """As high as its rows need."""
-    return {**figure, "height": ROW * max(2, rows)}
+    return replace(figure, spec={**figure.spec, "height": ROW * max(2, rows)})
 
 
 def quantity(field: str, title: str, zero: bool, padding: int = 10) -> Spec:
@@ -114,3 +121,30 @@ def tooltip(*fields: tuple[str, str, str]) -> list[Spec]:
         | ({"format": form} if form else {})
         for field, title, form in fields
     ]
+
+
+def scaled(value: float | None, column: Column) -> float | None:
+    """As the column's numbers are shown."""
+    return None if value is None else value * column.scale
+
+
+def digits(column: Column) -> str:
+    """The format of a column's numbers, as its tables show them."""
+    return f",.{column.digits}f"
+
+
+def with_interval(
+    field: str, column: Column, low: str = "low", high: str = "high", bounds: str = "95 %"
+) -> list[tuple[str, str, str]]:
+    """A column's value with its bounds, for `tooltip`; the data are in the column's scale."""
+    shown = digits(column)
+    return [
+        (field, text.heading(column), shown),
+        (low, f"{bounds} from", shown),
+        (high, f"{bounds} to", shown),
+    ]
+
+
+def points(encoding: Spec, size: int) -> Spec:
+    """A layer of filled points."""
+    return {"mark": {"type": "point", "filled": True, "size": size, "opacity": 1}, "encoding": encoding}

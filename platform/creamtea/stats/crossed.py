@@ -110,7 +110,8 @@ def crossed_comparisons(
 
 
 def _numbered(labels: NDArray[np.generic]) -> Integers:
-    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    numbers: Integers = np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    return numbers
 
 
 def _compare(item: Integers, rater: Integers, scores: Array, weights: Array) -> CrossedComparison:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -245,46 +245,52 @@ class ByDifference:
 
 
 @dataclass(frozen=True)
+class PageQuery:
+    """Which segments to show, with the outputs and scores of which steps; by step keys."""
+
+    test_set: str
+    decodes: Sequence[str]
+    scores: Sequence[str] = ()
+    filter: SegmentFilter = field(default_factory=SegmentFilter)
+    order: ByDifference | None = None
+    offset: int = 0
+    limit: int = 20
+
+
+@dataclass(frozen=True)
 class Page:
     rows: list[SideBySide]
     total: int  # segments that the filter lets through
     offset: int
 
 
-def side_by_side(
-    session: Session,
-    test_set: str,
-    decodes: Sequence[str],
-    scores: Sequence[str] = (),
-    chosen: SegmentFilter | None = None,
-    offset: int = 0,
-    limit: int = 20,
-    order: ByDifference | None = None,
-) -> Page:
+def side_by_side(session: Session, query: PageQuery) -> Page:
     """A page of a test set's segments, in their order or another, with what each decode made of them.
 
-    `test_set`, `decodes` and `scores` are step keys. Only the page's texts are fetched; without a filter
-    the database reads the segment's primary key alone to find the page.
+    Only the page's texts are fetched; without a filter the database reads the segment's primary key alone to
+    find the page.
     """
-    matching = _matching(test_set, decodes, chosen or SegmentFilter())
+    matching = _matching(query.test_set, query.decodes, query.filter)
     total = session.scalar(select(func.count()).select_from(matching.subquery())) or 0
-    indices = list(session.scalars(_ordered(matching, order).offset(offset).limit(limit)))
+    indices = list(session.scalars(_ordered(matching, query.order).offset(query.offset).limit(query.limit)))
     segments = {
         segment.index: segment
         for segment in session.scalars(
-            select(Segment).where(Segment.step_key == test_set, Segment.index.in_(indices))
+            select(Segment).where(Segment.step_key == query.test_set, Segment.index.in_(indices))
         )
     }
     outputs = {
         (row.step_key, row.index): Output(row.text, row.score, row.length, row.selected_size)
         for row in session.scalars(
-            select(Hypothesis).where(Hypothesis.step_key.in_(decodes), Hypothesis.index.in_(indices))
+            select(Hypothesis).where(Hypothesis.step_key.in_(query.decodes), Hypothesis.index.in_(indices))
         )
     }
     values = {
         (row.step_key, row.index): row.value
         for row in session.scalars(
-            select(SegmentScore).where(SegmentScore.step_key.in_(scores), SegmentScore.index.in_(indices))
+            select(SegmentScore).where(
+                SegmentScore.step_key.in_(query.scores), SegmentScore.index.in_(indices)
+            )
         )
     }
     rows = [
@@ -293,12 +299,12 @@ def side_by_side(
             source=segment.source,
             reference=segment.reference,
             idioms=segment.idioms,
-            outputs=tuple(outputs.get((key, segment.index)) for key in decodes),
-            scores=tuple(values.get((key, segment.index)) for key in scores),
+            outputs=tuple(outputs.get((key, segment.index)) for key in query.decodes),
+            scores=tuple(values.get((key, segment.index)) for key in query.scores),
         )
         for segment in (segments[index] for index in indices)
     ]
-    return Page(rows, total, offset)
+    return Page(rows, total, query.offset)
 
 
 def _ordered(matching: Select[int], order: ByDifference | None) -> Select[int]:
@@ -339,30 +345,3 @@ def _any(conditions: Iterable[ColumnElement[bool]]) -> ColumnElement[bool]:
 
 def _has_idioms() -> ColumnElement[bool]:
     return cast(Segment.idioms, String) != "[]"
-
-
-# ---------------------------------------------------------------- corpora
-
-
-@dataclass(frozen=True)
-class CorpusCounts:
-    """What the filters of a corpus did. Empty until its step has run."""
-
-    name: str
-    state: str
-    pairs: dict[str, int]  # train_read, train_kept, dev_read, dev_kept, perhaps train_added (in train_kept)
-    dropped: dict[str, int]  # by filter: empty, too_long, ratio, held_out, duplicate; no_translation (IBM-3)
-
-
-def corpus_counts(session: Session, study_id: int) -> list[CorpusCounts]:
-    nodes = study_nodes(session, study_id, kind="corpus")
-    metrics = metrics_of(session, [node.key for node in nodes])
-    counts = []
-    for node in nodes:
-        found: dict[str, dict[str, int]] = {"pairs": {}, "dropped": {}}
-        for metric in metrics.get(node.key, []):
-            if metric.name in found and metric.value is not None:
-                found[metric.name][metric.subject] = int(metric.value)
-        name = str(node.labels.get("corpus", node.name))
-        counts.append(CorpusCounts(name, node.state, found["pairs"], found["dropped"]))
-    return counts

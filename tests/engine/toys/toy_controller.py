@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -25,6 +26,7 @@ def runtime_env() -> dict[str, object]:
 def main() -> None:
     url, artefacts, executor, study_id = sys.argv[1:]
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     toy_catalogue.register()
     runs_steps = InlineExecutor() if executor == "inline" else RayExecutor("", runtime_env())
     Controller(open_database(url), ArtefactStore(artefacts), runs_steps).run(int(study_id))

@@ -17,7 +17,7 @@ from sqlalchemy import func, select
 from creamtea.errors import InputError
 from creamtea.human.exchange.exporting import export_campaign, import_export
 from creamtea.store.database import Database
-from creamtea.store.tables import Campaign, Item, Rater
+from creamtea.store.tables import Campaign, Item, Rater, Rating
 
 Rows = list[dict[str, Any]]
 
@@ -311,3 +311,32 @@ def test_an_export_refuses_what_an_import_would(database: Database, tmp_path: Pa
     ):
         export_campaign(database, rated.name, "csv", tmp_path / "out", "test")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_an_export_of_the_first_format_has_no_payloads(
+    database: Database, other: Database, tmp_path: Path, kind: str
+) -> None:
+    """As version 0.1.0 wrote it."""
+    folder = exported(database, tmp_path / "out", kind)
+    path = folder / f"ratings.{kind}"
+    if kind == "csv":
+        rows = list(csv.reader(io.StringIO(path.read_bytes().decode(), newline="")))
+        at = rows[0].index("payload")
+        out = io.StringIO()
+        csv.writer(out).writerows(row[:at] + row[at + 1 :] for row in rows)
+        path.write_bytes(out.getvalue().encode())
+    else:
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        for line in lines:
+            assert line.pop("payload") is None
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    seal(folder)
+    assert "payload: missing" in refused(other, folder, kind)
+    header = folder / "campaign.json"
+    header.write_text(header.read_text().replace("creamtea campaign 2", "creamtea campaign 1"))
+    import_export(other, "import", folder, kind, "test")
+    with other.session() as session:
+        rows_of_answers = session.execute(select(Rating.step, Rating.payload)).all()
+    assert rows_of_answers
+    assert {payload for _, payload in rows_of_answers} == {None}

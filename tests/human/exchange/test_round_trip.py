@@ -101,6 +101,7 @@ def test_any_text_and_any_score_survive(
     assert rows(other, rated.name) == rows(database, rated.name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", protocol_names())
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_every_value_of_the_scale_survives(

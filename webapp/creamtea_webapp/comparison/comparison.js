@@ -4,6 +4,7 @@ const sorting = new WeakMap(); // by the holding element: {column: index or -1 f
 export default function render({ parentElement, data }) {
   const order = sorting.get(parentElement) ?? { column: -1, up: false };
   sorting.set(parentElement, order);
+  parentElement.querySelector(".scroller").ariaLabel = data.label;
   const draw = () => {
     const notes = [];
     parentElement.querySelector("thead tr").replaceChildren(...heads(data, order, draw));
@@ -57,7 +58,7 @@ function box(cell, notes) {
   const td = make("td", cell.state);
   const value = make("span", cell.best ? "value best" : "value", cell.text);
   td.append(value, ...cell.lines.map((text) => make("span", "small", text)));
-  if (cell.deltas) {
+  if (cell.deltas.length) {
     const [difference, ...rest] = cell.deltas;
     td.append(make("span", `small delta ${cell.change}`, difference), ...rest.map((text) => make("span", "small", text)));
   }

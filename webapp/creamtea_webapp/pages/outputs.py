@@ -11,11 +11,12 @@ import streamlit as st
 
 from creamtea.contract.columns import Column
 from creamtea.report.diff import differences
-from creamtea.report.model import TestSetTable
+from creamtea.report.model import Table
 from creamtea.report.text import number
 from creamtea.store.queries import (
     ByDifference,
     Page,
+    PageQuery,
     SegmentFilter,
     SideBySide,
     find_study,
@@ -23,8 +24,9 @@ from creamtea.store.queries import (
     study_nodes,
 )
 from creamtea_webapp import session
-from creamtea_webapp.markup import escape, foreign
+from creamtea_webapp.markup import note, render, show
 
+TEMPLATE = "outputs.html"
 PAGE = 10  # segments
 REFERENCE = "the reference"
 IN_ORDER, WORST, BEST = (
@@ -35,7 +37,7 @@ IN_ORDER, WORST, BEST = (
 
 
 @dataclass(frozen=True)
-class Outputs:
+class Translations:
     """Where the outputs of a study on one test set are; systems and metrics in the study's order."""
 
     test_set: str  # step key
@@ -48,8 +50,8 @@ class Outputs:
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """What the widgets say."""
+class View:
+    """What the widgets choose."""
 
     systems: list[str]
     against: str
@@ -58,42 +60,62 @@ class Chosen:
     order: ByDifference | None
 
 
+@dataclass(frozen=True)
+class Stretch:
+    """A piece of a text: marked where an output differs, or a source or reference has an idiom."""
+
+    text: str
+    marked: bool
+
+
+@dataclass(frozen=True)
+class Line:
+    """A text of a segment; `own` for that of a system, None where it has not translated the segment."""
+
+    name: str
+    text: str | None
+    language: str
+    pieces: Sequence[Stretch] = ()  # the text; none where nothing could be marked
+    score: str = ""
+    own: bool = False
+
+
 @st.fragment
-def section(study: int, table: TestSetTable) -> None:
-    """A fragment: its widgets redraw it alone. `table` names the test set and its metrics."""
+def section(study: int, table: Table, test_set: str) -> None:
+    """A fragment: its widgets redraw it alone. `table` is that of the test set's systems."""
     session.require_reader()
     st.subheader("Outputs side by side", anchor=False)
-    found = _find(study, table)
-    if found is None:
-        st.html('<p class="ct note">No system has translated this test set yet.</p>')
+    translations = _find(study, table, test_set)
+    if translations is None:
+        note("No system has translated this test set yet.")
         return
-    chosen = _choose(found)
-    shown = chosen.systems
-    keys = [found.decodes[system] for system in shown]
-    by_system = found.scores.get(chosen.metric or "", {})
-    scored = [system for system in shown if system in by_system]
-    page_number = st.session_state.get(f"page-{chosen}", 1)
+    view = _choose(translations)
+    by_system = translations.scores.get(view.metric or "", {})
+    scored = [system for system in view.systems if system in by_system]
+    number_of_page = st.session_state.get(f"page-{view}", 1)
+    query = PageQuery(
+        test_set=translations.test_set,
+        decodes=tuple(translations.decodes[system] for system in view.systems),
+        scores=tuple(by_system[system] for system in scored),
+        filter=view.filter,
+        order=view.order,
+        offset=(number_of_page - 1) * PAGE,
+        limit=PAGE,
+    )
     with session.database().session() as reading:
-        page = side_by_side(
-            reading,
-            found.test_set,
-            keys,
-            [by_system[system] for system in scored],
-            chosen.filter,
-            offset=(page_number - 1) * PAGE,
-            limit=PAGE,
-            order=chosen.order,
-        )
-    _pager(page, chosen)
-    segments = "".join(_segment(row, found, chosen, scored) for row in page.rows)
-    st.html(f'<div class="ct outputs">{segments}</div>')
+        page = side_by_side(reading, query)
+    _pager(page, view)
+    segments = [
+        {"number": row.index + 1, "lines": _lines(row, translations, view, scored)} for row in page.rows
+    ]
+    show(TEMPLATE, "segments", segments=segments)
 
 
-def _find(study: int, table: TestSetTable) -> Outputs | None:
+def _find(study: int, table: Table, test_set: str) -> Translations | None:
     with session.database().session() as reading:
         spec = find_study(reading, study).spec
         nodes = [node for node in study_nodes(reading, study) if node.state == "succeeded"]
-    here = [node for node in nodes if node.labels.get("test_set") == table.test_set]
+    here = [node for node in nodes if node.labels.get("test_set") == test_set]
     decodes: dict[str, tuple[int, str]] = {}
     scores: dict[str, dict[str, str]] = {}
     for node in here:
@@ -105,9 +127,9 @@ def _find(study: int, table: TestSetTable) -> Outputs | None:
     prepared = [node.key for node in here if node.kind == "test_set"]
     if not decodes or not prepared:
         return None
-    return Outputs(
+    return Translations(
         test_set=prepared[0],
-        against={row.system: row.against for row in table.rows if row.against},
+        against={row.name: row.against for row in table.rows if row.against},
         decodes={system: key for system, (_, key) in decodes.items()},
         scores=scores,
         columns={column.key: column for column in table.columns},
@@ -119,22 +141,22 @@ def _find(study: int, table: TestSetTable) -> Outputs | None:
 # ---------------------------------------------------------------- choosing
 
 
-def _choose(found: Outputs) -> Chosen:
-    every = list(found.decodes)
+def _choose(outputs: Translations) -> View:
+    every = list(outputs.decodes)
     systems = st.multiselect("Systems", every, default=every[:4]) or every[:1]
     left, middle, right = st.columns(3)
-    baselines = [system for system in systems if system not in found.against]
+    baselines = [system for system in systems if system not in outputs.against]
     default = systems.index(baselines[0]) if baselines else len(systems)
     against = left.selectbox("Differences marked against", [*systems, REFERENCE], index=default)
     contains = middle.text_input("Containing", placeholder="in source, reference or output")
     metric = (
         right.selectbox(
-            "Segment scores", list(found.scores), format_func=lambda key: found.columns[key].title
+            "Segment scores", list(outputs.scores), format_func=lambda key: outputs.columns[key].title
         )
-        if found.scores
+        if outputs.scores
         else None
     )
-    order = _choose_order(found, metric)
+    order = _choose_order(outputs, metric)
     a, b, c = st.columns(3)
     wanted = SegmentFilter(
         contains=contains,
@@ -142,13 +164,13 @@ def _choose(found: Outputs) -> Chosen:
         idioms=b.checkbox("Only with idioms"),
         empty=c.checkbox("Only with an empty output"),
     )
-    return Chosen(systems, against, metric, wanted, order)
+    return View(systems, against, metric, wanted, order)
 
 
-def _choose_order(found: Outputs, metric: str | None) -> ByDifference | None:
+def _choose_order(outputs: Translations, metric: str | None) -> ByDifference | None:
     """An order by the difference of a system's segment scores from the baseline's, where both have them."""
-    scores = found.scores.get(metric or "", {})
-    others = [system for system in scores if found.against.get(system) in scores]
+    scores = outputs.scores.get(metric or "", {})
+    others = [system for system in scores if outputs.against.get(system) in scores]
     if not others:
         return None
     left, right = st.columns(2)
@@ -156,69 +178,64 @@ def _choose_order(found: Outputs, metric: str | None) -> ByDifference | None:
     if order == IN_ORDER:
         return None
     system = right.selectbox("of the system", others)
-    return ByDifference(scores[system], scores[found.against[system]], worst_first=order == WORST)
+    return ByDifference(scores[system], scores[outputs.against[system]], worst_first=order == WORST)
 
 
-def _pager(page: Page, chosen: Chosen) -> None:
+def _pager(page: Page, view: View) -> None:
     pages = max(1, -(-page.total // PAGE))
     left, right = st.columns([3, 1], vertical_alignment="bottom")
-    left.html(
-        f'<p class="ct note">{page.total:,} segment{"s" * (page.total != 1)}'
-        + (f", {page.offset + 1:,}–{page.offset + len(page.rows):,} shown" if page.rows else "")
-        + "</p>"
-    )
+    left.html(render(TEMPLATE, "counts", page=page))
     if pages > 1:
         # the key holds the choice, so that another choice starts on its first page
-        right.number_input(f"Page of {pages:,}", 1, pages, key=f"page-{chosen}")
+        right.number_input(f"Page of {pages:,}", 1, pages, key=f"page-{view}")
 
 
-# ---------------------------------------------------------------- drawing
+# ---------------------------------------------------------------- the texts of a segment
 
 
-def _segment(row: SideBySide, found: Outputs, chosen: Chosen, scored: Sequence[str]) -> str:
+def _lines(row: SideBySide, outputs: Translations, view: View, scored: Sequence[str]) -> list[Line]:
+    source, target = outputs.source_language, outputs.target_language
     values = dict(zip(scored, row.scores, strict=True))
     texts = {
         system: None if output is None else output.text
-        for system, output in zip(chosen.systems, row.outputs, strict=True)
+        for system, output in zip(view.systems, row.outputs, strict=True)
     }
-    base = row.reference if chosen.against == REFERENCE else texts[chosen.against]
-    lines = [
-        _line("source", _with_idioms(row.source, _spans(row.idioms, "source"), found.source_language)),
-        _line("reference", _with_idioms(row.reference, _spans(row.idioms, "target"), found.target_language)),
-    ]
-    for system, text in texts.items():
-        marked_against = None if system == chosen.against else base
-        lines.append(
-            _line(
+    base = row.reference if view.against == REFERENCE else texts[view.against]
+    return [
+        Line("source", row.source, source, _idioms(row.source, _spans(row.idioms, "source"))),
+        Line("reference", row.reference, target, _idioms(row.reference, _spans(row.idioms, "target"))),
+        *(
+            Line(
                 system,
-                _output(text, marked_against, found.target_language),
-                _score(values.get(system), chosen, found),
+                text,
+                target,
+                _differences(text, None if system == view.against else base),
+                _score(values.get(system), view, outputs),
                 own=True,
             )
-        )
-    where = f'<p class="where">{row.index + 1}</p>'
-    return f'<div class="segment">{where}<dl class="pair">{"".join(lines)}</dl></div>'
+            for system, text in texts.items()
+        ),
+    ]
 
 
-def _line(name: str, content: str, score: str = "", own: bool = False) -> str:
-    kind = ' class="own"' if own else ""
-    return f'<div><dt{kind}>{escape(name)}</dt><dd class="score">{score}</dd><dd>{content}</dd></div>'
+def _score(value: float | None, view: View, outputs: Translations) -> str:
+    return "" if value is None or view.metric is None else number(value, outputs.columns[view.metric])
 
 
-def _score(value: float | None, chosen: Chosen, found: Outputs) -> str:
-    return "" if value is None or chosen.metric is None else number(value, found.columns[chosen.metric])
+def _differences(text: str | None, against: str | None) -> list[Stretch]:
+    if text is None or against is None or not text.strip():
+        return []
+    return [Stretch(piece.text, piece.differs) for piece in differences(text, against)]
 
 
-def _output(text: str | None, against: str | None, language: str) -> str:
-    if text is None:
-        return '<p class="empty">(not translated)</p>'
-    if against is None or not text.strip():
-        return foreign(text, language)
-    pieces = "".join(
-        f"<mark>{escape(piece.text)}</mark>" if piece.differs else escape(piece.text)
-        for piece in differences(text, against)
-    )
-    return f'<p dir="auto" lang="{escape(language)}">{pieces}</p>'
+def _idioms(text: str, spans: Sequence[tuple[int, int]]) -> list[Stretch]:
+    if not text.strip() or not spans:
+        return []
+    cuts = [0, *(position for span in spans for position in span), len(text)]
+    return [
+        Stretch(text[start:end], marked=bool(number % 2))
+        for number, (start, end) in enumerate(pairwise(cuts))
+    ]
 
 
 def _spans(idioms: Sequence[dict[str, Any]], side: str) -> list[tuple[int, int]]:
@@ -230,15 +247,3 @@ def _spans(idioms: Sequence[dict[str, Any]], side: str) -> list[tuple[int, int]]
         else:
             joined.append((start, end))
     return joined
-
-
-def _with_idioms(text: str, spans: Sequence[tuple[int, int]], language: str) -> str:
-    """A text with its idioms underlined."""
-    if not text.strip() or not spans:
-        return foreign(text, language)
-    cuts = [0, *(position for span in spans for position in span), len(text)]
-    stretches = [
-        f"<u>{escape(text[start:end])}</u>" if number % 2 else escape(text[start:end])
-        for number, (start, end) in enumerate(pairwise(cuts))
-    ]
-    return f'<p dir="auto" lang="{escape(language)}">{"".join(stretches)}</p>'

@@ -1,16 +1,23 @@
-"""A study's report: the comparison first, then plots, analyses, outputs, and how it all came about."""
+"""A study's report: its document's blocks, and between them the outputs of its systems."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
+from sqlalchemy import select
 
 from creamtea.errors import InputError
+from creamtea.human.results import fingerprint
 from creamtea.report.build import build_report
-from creamtea.report.model import Report, TestSetTable
+from creamtea.report.human.build import build_human
+from creamtea.report.model import Document, Section
+from creamtea.store.tables import Campaign
 from creamtea_webapp import session
-from creamtea_webapp.comparison import comparison
-from creamtea_webapp.markup import escape, moment, show_styles, state_badge
-from creamtea_webapp.pages import analyses, details, human, outputs, plots
+from creamtea_webapp.markup import show, show_styles
+from creamtea_webapp.pages import blocks, outputs
+
+TEMPLATE = "report.html"
 
 
 def page() -> None:
@@ -21,55 +28,37 @@ def page() -> None:
     try:
         report = build_report(session.database(), int(asked) if by_number else asked, complete=False)
     except InputError as error:
-        st.html(
-            f'<div class="ct"><h1>No such study</h1><p class="lead">{escape(error)}</p>'
-            '<p class="facts"><a href="/" target="_self">All studies</a></p></div>'
-        )
+        show(TEMPLATE, "no_study", error=str(error))
         return
-    _head(report)
-    table = _choose_table(report)
-    _comparison(report, table)
-    details.failures(report)
-    plots.section(report, table)
-    judgements = st.container()
-    analyses.section(report)
-    outputs.section(report.id, table)
-    st.subheader("How it came about", anchor=False)
-    details.corpora(report)
-    details.training(report)
-    details.provenance(report)
-    with judgements:  # resampling takes longest: everything else is there to read before it
-        human.section(report, table)
+    show(TEMPLATE, "head", report=report, facts=blocks.shown_facts(report.facts))
+    names = report.test_sets
+    test_set = names[0] if len(names) == 1 else st.selectbox("Test set", names)
+    chosen = report.only(test_set, keep=lambda section: section.key == "analyses")
+    place, campaigns = f"study-{report.number}", None
+    for section in chosen.sections:
+        if section.key == "provenance":
+            outputs.section(report.number, chosen.table(f"systems/{test_set}/systems"), test_set)
+        if section.key == "human":
+            campaigns = st.container(), section
+        else:
+            blocks.show_section(section, place)
+    if campaigns is not None:  # resampling takes longest: everything else is there to read before it
+        with campaigns[0]:
+            _campaigns(report, campaigns[1], place)
 
 
-def _head(report: Report) -> None:
-    steps = ", ".join(f"{count} {escape(state)}" for state, count in report.steps.items())
-    lead = f'<p class="lead">{escape(report.description)}</p>' if report.description else ""
-    st.html(
-        f'<div class="ct report"><p class="note"><a href="/" target="_self">Studies</a></p>'
-        f"<h1>{escape(report.study)}</h1>{lead}"
-        f'<p class="facts">{state_badge(report.state)}<span>{steps} steps</span>'
-        f"<span>started {moment(report.created_at)}</span></p></div>"
-    )
+def _campaigns(report: Document, summaries: Section, place: str) -> None:
+    """The summaries that came with the report, each with all that takes resampling."""
+    st.subheader(summaries.title, anchor=False)
+    for summary in summaries.blocks:
+        with session.database().session() as reading:
+            number = reading.scalar(select(Campaign.id).where(Campaign.name == summary.key))
+            state = (report.number, report.facts, number, fingerprint(reading, number or 0))
+        complete = _complete(session.database().url.render_as_string(), summary.key, state)
+        blocks.show_block(complete.section(f"human/{summary.key}"), f"{place}/human/{summary.key}", level=3)
 
 
-def _choose_table(report: Report) -> TestSetTable:
-    names = [table.test_set for table in report.tables]
-    chosen = names[0] if len(names) == 1 else st.selectbox("Test set", names)
-    return report.table(chosen)
-
-
-def _comparison(report: Report, table: TestSetTable) -> None:
-    size = "not prepared yet" if table.segments is None else f"{table.segments:,} segments"
-    if table.idioms:
-        size += f", {table.idioms:,} idioms"
-    baselines = ", ".join(row.system for row in table.rows if row.baseline)
-    st.html(
-        f'<div class="ct"><p class="facts"><strong>{escape(table.test_set)}</strong><span>{size}</span>'
-        f"<span>baseline {escape(baselines)}</span></p></div>"
-    )
-    comparison(table, key=f"comparison-{report.id}-{table.test_set}")
-    st.html(
-        f'<div class="ct"><p class="note">{escape(report.significance)}</p>'
-        f'<p class="note">{escape(report.latency_note)}.</p></div>'
-    )
+@st.cache_resource(max_entries=64, show_spinner="Comparing human scores …")
+def _complete(database: str, campaign: str, state: tuple[Any, ...]) -> Document:
+    """Frozen, and the same for every reader; `state` changes with whatever it is computed from."""
+    return build_human(session.database(), campaign)

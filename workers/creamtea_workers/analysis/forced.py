@@ -29,7 +29,7 @@ Statistic = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class References:
-    """A trained model, and the sentence pairs at which its distributions are looked at."""
+    """A trained model, and the sentence pairs at which its distributions are measured."""
 
     model: TranslationModel
     objective: Objective
@@ -51,13 +51,13 @@ class References:
         )
 
     def measure(self, statistic: Statistic, context: StepContext[Any]) -> list[Array]:
-        """Of each pair the statistics (T, F) of its T target positions."""
-        found: dict[int, Array] = {}
+        """For each pair the statistics (T, F) of its T target positions."""
+        measured: dict[int, Array] = {}
         for batch in batches([len(target) for target in self.targets]):
-            context.progress(len(found), len(self.targets), "sentences")
-            found.update(zip(batch, self._measure(batch, statistic), strict=True))
-        context.progress(len(found), len(self.targets), "sentences")
-        return [found[n] for n in range(len(self.targets))]
+            context.progress(len(measured), len(self.targets), "sentences")
+            measured.update(zip(batch, self._measure(batch, statistic), strict=True))
+        context.progress(len(measured), len(self.targets), "sentences")
+        return [measured[n] for n in range(len(self.targets))]
 
     @torch.inference_mode()
     def _measure(self, batch: Sequence[int], statistic: Statistic) -> list[Array]:
@@ -71,20 +71,20 @@ class References:
         inside = torch.arange(max(lengths), device=device) < torch.tensor(lengths, device=device)[:, None]
         hidden, wanted = hidden[inside], targets[inside]  # (N, D), (N,): sentence after sentence
         output = output_layer(self.model, None)
-        some = max(1, _CELLS // self.model.vocabulary_size)
+        chunk = max(1, _CELLS // self.model.vocabulary_size)
         parts = []
-        for start in range(0, len(wanted), some):
-            logits = output.logits(hidden[None, start : start + some])  # (1, n, V)
+        for start in range(0, len(wanted), chunk):
+            logits = output.logits(hidden[None, start : start + chunk])  # (1, n, V)
             log_scores = output.log_scores(self.objective, logits)[0]
-            parts.append(statistic(log_scores, wanted[start : start + some]).double().cpu())
+            parts.append(statistic(log_scores, wanted[start : start + chunk]).double().cpu())
         return [part.numpy() for part in torch.cat(parts).split(lengths)]
 
 
 def batches(lengths: Sequence[int]) -> list[list[int]]:
     """Positions of all sentences, those of similar length together, the longest first."""
-    found: list[list[int]] = []
+    grouped: list[list[int]] = []
     for n in sorted(range(len(lengths)), key=lambda n: -lengths[n]):
-        if not found or (len(found[-1]) + 1) * lengths[found[-1][0]] > _POSITIONS:
-            found.append([])
-        found[-1].append(n)
-    return found
+        if not grouped or (len(grouped[-1]) + 1) * lengths[grouped[-1][0]] > _POSITIONS:
+            grouped.append([])
+        grouped[-1].append(n)
+    return grouped

@@ -20,8 +20,8 @@ def share_row(
     name: str, count: int, of: int, subject: str = "", detail: Mapping[str, Any] = NO_DETAIL
 ) -> MetricRow:
     """A share with its Wilson interval; `of` is not 0."""
-    told = {"count": count, "of": of, "interval": "Wilson", **detail}
-    return MetricRow(name, count / of, *wilson_interval(count, of), subject=subject, detail=told)
+    facts = {"count": count, "of": of, "interval": "Wilson", **detail}
+    return MetricRow(name, count / of, *wilson_interval(count, of), subject=subject, detail=facts)
 
 
 def ratio_row(
@@ -34,14 +34,16 @@ def ratio_row(
 ) -> MetricRow:
     """`score` of the summed statistics (segments, F), the first column over the second unless given, with its
     bootstrap interval over segments."""
-    found = bootstrap_interval(statistics, score or ratio)
-    told = {"segments": len(statistics), "bootstrap": BOOTSTRAP, **detail}
-    return MetricRow(name, found.value, found.low, found.high, subject=subject, note=note, detail=told)
+    interval = bootstrap_interval(statistics, score or ratio)
+    facts = {"segments": len(statistics), "bootstrap": BOOTSTRAP, **detail}
+    return MetricRow(
+        name, interval.value, interval.low, interval.high, subject=subject, note=note, detail=facts
+    )
 
 
 def mean_row(name: str, values: Sequence[float], none: str, detail: Mapping[str, Any]) -> MetricRow:
-    """The mean of a value a segment with its bootstrap interval; the detail has the sample deviation (null
-    for a single value). Without values the note is `none`."""
+    """The mean of one value per segment with its bootstrap interval; the detail has the sample deviation
+    (null for a single value). Without values the note is `none`."""
     if not values:
         return MetricRow(name, None, note=none, detail=detail)
     deviation = float(np.std(values, ddof=1)) if len(values) > 1 else None
@@ -50,6 +52,6 @@ def mean_row(name: str, values: Sequence[float], none: str, detail: Mapping[str,
 
 
 def ratio(sums: Array) -> Array:
-    """(..., 2) -> (...). A resample with nothing to divide by counts as one with a single unit of it."""
+    """(..., 2) -> (...). A resample whose divisor is 0 counts as one with a divisor of 1."""
     quotient: Array = sums[..., 0] / np.maximum(sums[..., 1], 1.0)
     return quotient

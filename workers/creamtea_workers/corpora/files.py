@@ -77,7 +77,7 @@ class Files:
 
 
 def same_length(files: Mapping[str, list[Any]]) -> None:
-    """StepError unless the files, by their names, have one number of lines."""
+    """StepError unless the files, by their names, have the same number of lines."""
     if len({len(lines) for lines in files.values()}) > 1:
         counts = ", ".join(f"{name} has {len(lines)} lines" for name, lines in files.items())
         raise StepError(f"files that must be aligned line by line are not: {counts}")
@@ -93,7 +93,7 @@ class FilteredCorpus:
     train_read: int
     dev_read: int
     dropped: dict[str, int]  # of training, by reason
-    train_added: int = 0  # how many of `train` are there by `repeat`
+    train_added: int = 0  # how many of `train` were added by `repeat`
 
 
 def prepare_corpus(spec: FilesCorpus, context: StepContext[CorpusParams]) -> FilteredCorpus:
@@ -103,10 +103,10 @@ def prepare_corpus(spec: FilesCorpus, context: StepContext[CorpusParams]) -> Fil
 
 def read_corpus(corpus: FilesCorpus, files: Files, held_out: Sequence[HeldOut]) -> FilteredCorpus:
     """Training pairs through all filters, then repeated; a development set loses only pairs with an empty
-    side, so that its loss is of the text that the researcher chose. StepError if one of them ends up empty.
+    side, so that its loss is that of the text that the researcher chose. StepError if either ends up empty.
 
     Repetition comes last, and text by text: the filter of duplicates sees every pair of the files once, and
-    what it keeps of a text is there `repeat` times. So train_read - dropped + train_added = len(train).
+    what it keeps of a text is repeated `repeat` times. So train_read - dropped + train_added = len(train).
     """
     sieve, train, read, added = Sieve(corpus.filters, files.sources_of(held_out)), [], 0, 0
     for text in corpus.train:
@@ -129,7 +129,7 @@ def read_corpus(corpus: FilesCorpus, files: Files, held_out: Sequence[HeldOut]) 
 
 
 class Sieve:
-    """The filters, one pair after the other; a pair that is dropped counts under the first that drops it."""
+    """Applies the filters pair by pair; a dropped pair counts for the first filter that drops it."""
 
     def __init__(self, filters: Filters, held_out: frozenset[str] = frozenset()) -> None:
         self._filters, self._held_out = filters, held_out
@@ -151,7 +151,7 @@ class Sieve:
 
 
 def drop_reason(pair: Pair, filters: Filters) -> Filter | None:
-    """Which filter, of those that look at one pair alone, drops this one."""
+    """The first of the filters of single pairs that drops this one; None if none does."""
     shorter, longer = sorted((len(pair.source.split()), len(pair.target.split())))
     if shorter == 0:
         return "empty"

@@ -1,13 +1,14 @@
-"""Where the translation of an idiom stands in a reference: by word alignment.
+"""Finds the translation of an idiom in a reference by word alignment.
 
-The words of the training text and of the test set, lower-cased and cut to their first letters (the text is
-little, and inflection says little here), are aligned together in both directions by the built-in aligner.
-What both directions say counts, the intersection (Och and Ney 2003). Grow-diag, which adds some of what one
-of them says, annotates a fifth more segments of IdiomTranslationDS, but most of that is wrong when looked at.
+The words of the training text and of the test set, lower-cased and cut to their first letters (there is
+little text, and inflection does not matter here), are aligned together in both directions by the built-in
+aligner. The links of both directions count, their intersection (Och and Ney 2003). Grow-diag, which adds
+links of one direction, annotates a fifth more segments of IdiomTranslationDS, but on inspection most of these
+are wrong.
 
 The idiom's translation is every word of the reference, marks aside, that is aligned to one of the idiom's. A
 translation that occurs nowhere else is missed. So the recall of idioms on such a test set is that of
-translations which an aligner can learn, and flatters a lexicon more than other selections.
+translations which an aligner can learn, which favours a lexicon over other selections.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from creamtea_workers.selection.viterbi import viterbi
 
 ITERATIONS = 5  # of the aligner
 LETTERS = 4  # of a word
-VOCABULARY = 30_000  # most frequent beginnings of a side; the others are one
-LONGEST = 80  # words of a side; longer training pairs are left out of the alignment
+VOCABULARY = 30_000  # most frequent beginnings of a side; all others share one id
+MAX_WORDS = 80  # of a side; longer training pairs are not aligned
 Link = tuple[int, int]  # places of a source and a target word
 
 
@@ -96,7 +97,7 @@ def align(
     """The links of each test pair on which both directions agree. The training pairs are aligned with them,
     each once, however often it is repeated."""
     learnt = [(split_words(source), split_words(target)) for source, target in dict.fromkeys(training)]
-    learnt = [pair for pair in learnt if max(map(len, pair)) <= LONGEST]
+    learnt = [pair for pair in learnt if max(map(len, pair)) <= MAX_WORDS]
     source_ids = _number([*sources, *(source for source, _ in learnt)])
     target_ids = _number([*targets, *(target for _, target in learnt)])
     forward = _best(source_ids, target_ids, len(sources), lambda done: progress(done, 2 * ITERATIONS))
@@ -104,8 +105,8 @@ def align(
         target_ids, source_ids, len(sources), lambda done: progress(ITERATIONS + done, 2 * ITERATIONS)
     )
     return [
-        {(s, t) for t, s in enumerate(one) if s >= 0} & {(s, t) for s, t in enumerate(other) if t >= 0}
-        for one, other in zip(forward, backward, strict=True)
+        {(s, t) for t, s in enumerate(sources) if s >= 0} & {(s, t) for s, t in enumerate(targets) if t >= 0}
+        for sources, targets in zip(forward, backward, strict=True)
     ]
 
 

@@ -1,9 +1,9 @@
 """Idioms of IdiomTranslationDS (Fadaee, Bisazza and Monz 2018) in their sentences.
 
-A line of an `.info` file belongs to a line of the test set. Of its columns, which upstream does not document,
-two are used: the second is the idiom, lower-cased (English verb phrases with a leading "to", German as
-lemmas), the first says how far it is spread in the source: its span in Moses' tokens, less the number of the
-idiom's words, less 1. So -1 is a phrase without a gap, and the words may stand in any order.
+A line of an `.info` file belongs to a line of the test set. Of its columns, which its authors do not
+document, two are used: the second is the idiom, lower-cased (English verb phrases with a leading "to", German
+as lemmas), the first is its spread in the source: its span in Moses' tokens, minus the number of the idiom's
+words, minus 1. So -1 is a phrase without a gap; the words may be in any order.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Word(NamedTuple):
 
 
 def is_mark(word: str) -> bool:
-    """Whether there is no letter and no digit in it."""
+    """Whether the word has neither a letter nor a digit."""
     return not re.search(r"[^\W_]", word)
 
 
@@ -58,7 +58,7 @@ def read_info(lines: Sequence[str], name: str, language: str) -> list[Idiom]:
                 "idiom, as in the .info files of IdiomTranslationDS"
             )
         phrase = normalise(detokenise(_BROKEN_ESCAPE.sub(r"&\1;", columns[1]), language))
-        # "|" between alternatives of a lemma is no mark
+        # "|" between alternatives of a lemma is not a mark
         words = [word.text.replace("_", "|") for word in split_words(phrase.replace("|", "_"))]
         idioms.append(Idiom(phrase, words, int(columns[0])))
     return idioms

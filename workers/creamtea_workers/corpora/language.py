@@ -107,7 +107,7 @@ IDIOMS: dict[IdiomKind, tuple[str, ...]] = {
 PHRASES: tuple[str, ...] = tuple(phrase for phrases in IDIOMS.values() for phrase in phrases)
 IDIOM_WORDS = frozenset(word for phrase in PHRASES for word in phrase.split())
 
-SHORTEST, LONGEST = 4, 14  # words of a source sentence
+MIN_WORDS, MAX_WORDS = 4, 14  # of a source sentence
 
 
 # ---------------------------------------------------------------- the grammar
@@ -139,7 +139,7 @@ class Grammar:
         while True:
             units = self._sentence(idiom)
             words = " ".join(units).split()
-            if SHORTEST <= len(words) <= LONGEST and _phrases_in(words) == (idiom is not None):
+            if MIN_WORDS <= len(words) <= MAX_WORDS and _phrases_in(words) == (idiom is not None):
                 return units
 
     def _sentence(self, idiom: Idiom | None) -> list[str]:

@@ -34,12 +34,12 @@ def _table(text: str) -> dict[str, frozenset[str]]:
 def places_of(lemma: str, words: Sequence[str], language: str) -> list[int]:
     """Where the words, in lower case, are forms of the lemma. `language` is a code such as `de`."""
     is_form = _TESTS.get(primary(language), _generic)
-    alternatives = [one for one in lemma.split("|") if one] or [lemma]
+    alternatives = [form for form in lemma.split("|") if form] or [lemma]
     separable = _separable(alternatives) if is_form is _german else []
     return [
         place
         for place, word in enumerate(words)
-        if any(word == one or is_form(one, word) for one in alternatives)
+        if any(word == form or is_form(form, word) for form in alternatives)
         or any(_german(base, word) and prefix in words[place + 1 :] for prefix, base in separable)
     ]
 

@@ -1,8 +1,8 @@
-"""Text of people as one clean line a sentence.
+"""The user's text as one clean line per sentence.
 
-What is read: plain or gzip files (told apart by their first bytes, not their names), strict UTF-8, lines
-ended by `\\n` and by nothing else (real corpora hold U+0085 and U+2028 inside lines, which
-`str.splitlines` takes for line ends). What is written: see `normalise`.
+Input is plain or gzip files (distinguished by their first bytes, not their names) in strict UTF-8, with lines
+ended by `\\n` only (real corpora have U+0085 and U+2028 inside lines, which `str.splitlines` takes for line
+ends). Output is described at `normalise`.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _ALSO_WHITE = str.maketrans("\0\u2581", "  ")
 
 
 def normalise(line: str) -> str:
-    """NFC, and white space made plain: every run of Unicode white space (tab, carriage return, no-break
-    and ideographic space, U+0085, U+2028 …) becomes one blank, outer ones go. NUL (which PostgreSQL cannot
-    store) and U+2581 (with which SentencePiece marks blanks) count as white space. Idempotent."""
+    """NFC, and white space made plain: every run of Unicode white space (tab, carriage return, no-break and
+    ideographic space, U+0085, U+2028 …) becomes one blank, and is removed at the ends. NUL (which PostgreSQL
+    cannot store) and U+2581 (with which SentencePiece marks blanks) count as white space. Idempotent."""
     return unicodedata.normalize("NFC", " ".join(line.translate(_ALSO_WHITE).split()))
 
 
@@ -53,12 +53,12 @@ class UserFile:
         return cls(name=name, path=Path(locations[name]), digest=digests[name])
 
     def read(self) -> bytes:
-        """The file's content, unpacked. StepError when it cannot be read or is not what was planned."""
+        """The file's content, unpacked. StepError if it cannot be read or has changed since planning."""
         return b"".join(self.parts())
 
     def parts(self) -> Iterator[bytes]:
-        """What `read` gives, part by part, for files that need not be held whole; that the file has changed
-        is only known, and raised, after the last part."""
+        """The content that `read` returns, part by part, for files too large for memory. A change of the file
+        is only detected, and raised, after the last part."""
         digest = hashlib.sha256()
         try:
             with self.path.open("rb") as raw:
@@ -85,7 +85,7 @@ class UserFile:
         """The lines as they are, without line ends. StepError names a line that is not UTF-8."""
         rows = self.read().removeprefix(_BYTE_ORDER_MARK).split(b"\n")
         if rows[-1] == b"":
-            rows.pop()  # what follows the last line end is no line
+            rows.pop()  # what follows the last line end is not a line
         lines = []
         for number, row in enumerate(rows, start=1):
             try:
@@ -114,7 +114,7 @@ def read_jsonl(path: Path) -> list[dict[str, Any]]:
     try:
         return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
     except FileNotFoundError:
-        raise StepError(f"{path.name} is missing from the outputs of the step before") from None
+        raise StepError(f"{path.name} is missing from the outputs of an earlier step") from None
 
 
 def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

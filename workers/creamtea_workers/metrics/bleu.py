@@ -37,7 +37,7 @@ class BleuMetric:
         except Exception as error:  # a tokenizer's missing package or model: whatever it raises
             remedy = _REMEDIES.get(spec.tokenize, "choose another tokenizer")
             raise StepUnavailable(
-                f"BLEU's tokenizer {spec.tokenize!r} cannot be had ({error}); {remedy}"
+                f"BLEU's tokenizer {spec.tokenize!r} is unavailable ({error}); {remedy}"
             ) from error
         fitting = _TOKENIZERS.get(languages.target, (spec.tokenize,))
         self.note = (

@@ -54,7 +54,7 @@ class CometMetric:
     def statistics(self, texts: Texts) -> Array:
         if not (self._python.is_file() and os.access(self._python, os.X_OK)):
             raise StepUnavailable(
-                f"COMET's environment is missing: {self._python} is no interpreter; run "
+                f"COMET's environment is missing: {self._python} is not a Python interpreter; run "
                 "`make install-comet`, or set CREAMTEA_COMET_PYTHON to the python of an environment with "
                 "unbabel-comet"
             )
@@ -162,7 +162,7 @@ def _read_messages(stream: IO[bytes], messages: queue.Queue[dict[str, Any] | Non
         try:
             message = json.loads(line)
         except ValueError:
-            continue  # no message of the script: an interpreter that is none, say; its exit code tells
+            continue  # not a message of the script, perhaps not even Python: the exit code tells
         if isinstance(message, dict):
             messages.put(message)
     messages.put(None)

@@ -1,11 +1,11 @@
-"""Scores segments with COMET. Runs alone in COMET's own environment: imports nothing of creamtea.
+"""Scores segments with COMET, in COMET's own environment: imports nothing from creamtea.
 
     python -I comet_script.py --model NAME_OR_PATH --input FILE --output FILE [--batch-size N] [--gpus N]
 
-Input: JSON lines {"src", "mt", "ref"}. Output: one JSON number a line, in the input's order. Standard
+Input: JSON lines {"src", "mt", "ref"}. Output: one JSON number per line, in the input's order. Standard
 output carries JSON lines to the caller: {"message"}, {"done", "total"} in batches, and at the end one of
-{"result": {...}}, {"unavailable": reason} (exit code 3) or {"failed": reason} (exit code 1); all that
-the libraries print goes to standard error. Ends at once when standard input closes: the caller is gone.
+{"result": {...}}, {"unavailable": reason} (exit code 3) or {"failed": reason} (exit code 1); all that the
+libraries print goes to standard error. Exits at once when standard input closes, as the caller is gone then.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 
 class Unavailable(Exception):
-    """The model or a part of this environment cannot be had."""
+    """The model, or a part of this environment, is unavailable."""
 
 
 def main() -> int:

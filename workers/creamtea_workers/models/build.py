@@ -54,18 +54,18 @@ def save_model(folder: Path, model: Transformer, config: ModelConfig) -> None:
 
 
 def load_initial(model: Transformer, folder: Path) -> bool:
-    """Put the weights that a train step left in `folder` into a fresh model, in which an NVS head may be new:
-    True where it is. StepError where names or shapes differ."""
-    found, own = load_file(folder / "model.safetensors"), model.state_dict()
+    """Load the weights of another train step from `folder` into a fresh model, in which an NVS head may be
+    new: True if it is. StepError where names or shapes differ."""
+    loaded, own = load_file(folder / "model.safetensors"), model.state_dict()
     head = {name for name in own if name.startswith("nvs.")}
-    new_head = bool(head) and head.isdisjoint(found)
+    new_head = bool(head) and head.isdisjoint(loaded)
     wanted = set(own) - head if new_head else set(own)
-    problems = [f"it has no {name}" for name in sorted(wanted - set(found))]
-    problems += [f"its {name} has no place here" for name in sorted(set(found) - wanted)]
+    problems = [f"it has no {name}" for name in sorted(wanted - set(loaded))]
+    problems += [f"its {name} has no place here" for name in sorted(set(loaded) - wanted)]
     problems += [
-        f"{name} is {shape_of(found[name])} there and {shape_of(own[name])} here"
-        for name in sorted(wanted & set(found))
-        if found[name].shape != own[name].shape
+        f"{name} is {shape_of(loaded[name])} there and {shape_of(own[name])} here"
+        for name in sorted(wanted & set(loaded))
+        if loaded[name].shape != own[name].shape
     ]
     if problems:
         more = f" (and {len(problems) - 3} more)" if len(problems) > 3 else ""
@@ -73,7 +73,7 @@ def load_initial(model: Transformer, folder: Path) -> bool:
             f"the model that this variant starts from does not fit: {'; '.join(problems[:3])}{more}; "
             "give both the same subwords and architecture, and this one `nvs` if the other has it"
         )
-    model.load_state_dict({**own, **found})
+    model.load_state_dict({**own, **loaded})
     return new_head
 
 

@@ -1,8 +1,8 @@
-"""A trained model made ready to translate: weights packed once for the kernels that run them.
+"""Prepares a trained model for translation: weights are packed once for the kernels that use them.
 
-On a CPU torch leaves fp32 products to MKL, which on processors other than Intel's runs at half the speed of
-oneDNN with packed weights, and at a third for a few rows of a large matrix; so the larger weights are
-packed for oneDNN. Results differ from the unprepared model's by rounding only (int8: see `int8`).
+On a CPU torch computes fp32 products by MKL, which on processors other than Intel's has half the speed of
+oneDNN with packed weights, and a third for a few rows of a large matrix. So the larger weights are packed for
+oneDNN. Results differ from the unprepared model's by rounding only (int8: see `int8`).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Layer = Callable[[Tensor], Tensor]  # (..., D) → (..., K)
 
 @torch.no_grad()
 def prepare(model: Transformer, precision: Precision) -> Transformer:
-    """Make a model on its device ready to translate; `model` itself is changed, and can no longer be trained
-    or saved. StepError where the device has no such precision."""
+    """Prepare a model on its device for translation; `model` itself is changed, and can no longer be trained
+    or saved. StepError if the device does not support the precision."""
     on_cpu = model.output_weight.device.type == "cpu"
     if precision == "fp16" and on_cpu:
         raise StepError(
@@ -54,8 +54,8 @@ def pack(
     linear: Callable[[Tensor, Tensor | None], Layer],
     projection: Callable[[Tensor, Tensor], Layer],
 ) -> Transformer:
-    """Put other layers in the place of the model's own. They are no modules: what `nn.Module` does for a call
-    takes as long as a small layer itself."""
+    """Replace the model's layers. The new ones are not modules: the overhead of calling an `nn.Module` is as
+    long as a small layer takes."""
     for parent in list(model.modules()):
         for name, child in list(parent.named_children()):
             if isinstance(child, nn.Linear):
@@ -128,8 +128,8 @@ def padded_rows(rows: int) -> int:
 
 
 class Fp32Projection:
-    """The output layer. One row, all that greedy search asks for at batch 1, meets the transposed weight,
-    which MKL reads as fast as memory gives it."""
+    """The output layer. A single row, as in greedy search at batch size 1, is multiplied by the transposed
+    weight, which MKL reads at the speed of the memory."""
 
     def __init__(self, weight: Tensor, bias: Tensor) -> None:
         self.linear = pack_if_large(weight, bias)
@@ -161,7 +161,7 @@ class Int8Projection:
 
 
 class PackedNvsHead:
-    """`NvsHead` without a gradient, so that nobody needs to know which position won."""
+    """`NvsHead` without a gradient, which need not keep which position won."""
 
     def __init__(self, linear: Layer, bias: Tensor) -> None:
         self.linear, self.bias = linear, bias
@@ -169,12 +169,12 @@ class PackedNvsHead:
     def __call__(self, memory: Memory) -> Tensor:
         """(B, V) logits, fp32."""
         batch, length, _ = memory.hidden.shape
-        some = max(1, CHUNK // (length * len(self.bias)))
+        rows = max(1, CHUNK // (length * len(self.bias)))
         padding = None if bool(memory.mask.all()) else ~memory.mask.unsqueeze(2)
         best = []
-        for first in range(0, batch, some):
-            votes = self.linear(memory.hidden[first : first + some])  # (b, S, V)
+        for first in range(0, batch, rows):
+            votes = self.linear(memory.hidden[first : first + rows])  # (b, S, V)
             if padding is not None:
-                votes.masked_fill_(padding[first : first + some], LOWEST)
+                votes.masked_fill_(padding[first : first + rows], LOWEST)
             best.append(votes.amax(1))
         return torch.cat(best).add_(self.bias)

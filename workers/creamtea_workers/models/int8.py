@@ -1,19 +1,18 @@
-"""Linear layers in int8 on a CPU: weights quantised once, activations as they come.
+"""Linear layers in int8 on a CPU: weights are quantised once, activations in every call.
 
-A weight has one scale an output row (its largest magnitude becomes L, see below), so that some rows of a
-quantised matrix are the quantised rows. An activation has one scale a vector, not one a tensor as torch's
-dynamic quantisation has it: what a sentence gets would then depend on its batch mates. All sums are exact:
+A weight has one scale per output row (its largest magnitude becomes L, see below), so that rows can be taken
+out of a quantised matrix. An activation has one scale per vector, not one per tensor as in torch's dynamic
+quantisation, where a sentence's output depends on its batch mates. All sums are exact:
 
     y = m · s_w ⊙ (q_w q_x) / 127 + b,   q_w = round(w / s_w),   s_w = max |w| / L,
                                          q_x = round(127 x / m),  m = max |x|
 
 The products are FBGEMM's (packed weights) and oneDNN's (rows picked for one sentence, not worth packing).
 Both shift q_x to u8, 1 … 255. With AVX-512 VNNI (Intel from Ice Lake and Cascade Lake on, AMD from Zen 4 on)
-they add products up in int32, and L is 127. The instruction that other x86 processors have for it
-(`vpmaddubsw`) adds two products in int16 and cuts the sum off at 32,767, which errs by up to a third of a
-layer's output: there L is 64, as 2 · 255 · 64 = 32,640 fits, and a layer errs by 1.6 % in place of 1 %.
-torch's `reduce_range` takes the bit from the activations instead, which does not help here: oneDNN adds 128
-to whatever it is given.
+they add products in int32, and L is 127. The instruction that other x86 processors have for this
+(`vpmaddubsw`) adds two products in int16 and saturates at 32,767, an error of up to a third of a layer's
+output: there L is 64, as 2 · 255 · 64 = 32,640 fits, and a layer's error is 1.6 % instead of 1 %. torch's
+`reduce_range` takes the bit from the activations instead, which does not help: oneDNN adds 128 to any input.
 """
 
 from __future__ import annotations
@@ -27,38 +26,38 @@ from torch import Tensor
 
 from creamtea.errors import StepError
 
-LARGEST = 127  # of an activation; and of a weight, where sums do not saturate
-LARGEST_SATURATING = 64  # of a weight, where they do
+MAX_INT8 = 127  # magnitude of an activation; and of a weight, where sums do not saturate
+MAX_SATURATING = 64  # magnitude of a weight, where they do
 PROBE = 64  # rows and columns
-SMALLEST = 1e-38  # in place of 0, of a row of zeros
+MIN_MAGNITUDE = 1e-38  # instead of 0, of a row of zeros
 ENGINE = "fbgemm"
 Packed: Any = torch.classes.quantized.LinearPackedParamsBase  # a class that only TorchScript knows
 
 
 def require_int8() -> None:
-    """StepError where torch has no int8 kernels for the processor."""
+    """StepError if torch has no int8 kernels for the processor."""
     if ENGINE not in torch.backends.quantized.supported_engines:
         raise StepError(
-            "precision int8 needs an x86 processor with AVX2 (torch has no FBGEMM here): give the system "
-            "another precision"
+            "precision int8 needs an x86 processor with AVX2, and torch has no FBGEMM on this machine: give "
+            "the system another precision"
         )
 
 
 @cache
 def largest_weight() -> int:
-    """L: 64 where one of the two products saturates on this processor, else 127. Found out by multiplying
-    the largest numbers, once a process."""
-    most = torch.full((PROBE, PROBE), LARGEST, dtype=torch.int8)
-    matrix = Int8Matrix(most, torch.full((PROBE,), 1 / LARGEST), torch.zeros(PROBE))
+    """L: 64 if one of the two products saturates on this processor, else 127; tested once per process by
+    multiplying the largest numbers."""
+    largest = torch.full((PROBE, PROBE), MAX_INT8, dtype=torch.int8)
+    matrix = Int8Matrix(largest, torch.full((PROBE,), 1 / MAX_INT8), torch.zeros(PROBE))
     ones = torch.ones(2, PROBE)
     exact = all(
         torch.allclose(product(ones), torch.tensor(float(PROBE))) for product in (matrix, Int8Linear(matrix))
     )
-    return LARGEST if exact else LARGEST_SATURATING
+    return MAX_INT8 if exact else MAX_SATURATING
 
 
 class Int8Matrix:
-    """A weight (K, D) in int8 with a scale a row, and a bias (K,) in fp32."""
+    """A weight (K, D) in int8 with one scale per row, and a bias (K,) in fp32."""
 
     def __init__(self, weight: Tensor, scale: Tensor, bias: Tensor) -> None:
         self.weight, self.scale, self.bias = weight, scale, bias  # (K, D) int8, (K,), (K,)
@@ -66,7 +65,7 @@ class Int8Matrix:
     @classmethod
     def of(cls, weight: Tensor, bias: Tensor | None) -> Int8Matrix:
         """Quantise a weight (K, D) in fp32."""
-        scale = (weight.abs().amax(1) / largest_weight()).clamp_(min=SMALLEST)
+        scale = (weight.abs().amax(1) / largest_weight()).clamp_(min=MIN_MAGNITUDE)
         quantised = (weight / scale.unsqueeze(1)).round_().to(torch.int8)
         return cls(quantised, scale, torch.zeros_like(scale) if bias is None else bias)
 
@@ -76,14 +75,14 @@ class Int8Matrix:
 
     def __call__(self, x: Tensor) -> Tensor:
         """x (n, D) → (n, K)"""
-        largest = torch.linalg.vector_norm(x, torch.inf, dim=-1, keepdim=True).clamp_(min=SMALLEST)
-        quantised = (x / largest).mul_(LARGEST).round_().to(torch.int8)
-        y = torch._int_mm(quantised, self.weight.t()) * (self.scale / LARGEST)
+        largest = torch.linalg.vector_norm(x, torch.inf, dim=-1, keepdim=True).clamp_(min=MIN_MAGNITUDE)
+        quantised = (x / largest).mul_(MAX_INT8).round_().to(torch.int8)
+        y = torch._int_mm(quantised, self.weight.t()) * (self.scale / MAX_INT8)
         return torch.addcmul(self.bias, y, largest)
 
 
 class Int8Linear:
-    """In place of `nn.Linear`: x (..., D) → (..., K)."""
+    """Replaces `nn.Linear`: x (..., D) → (..., K)."""
 
     def __init__(self, matrix: Int8Matrix) -> None:
         self.bias = matrix.bias
@@ -99,15 +98,15 @@ class Int8Linear:
 
 
 def _written_out(x: Tensor, packed: Packed, bias: Tensor) -> Tensor:
-    # TorchScript knows no constants of a module: 1e-38 is SMALLEST, 127 LARGEST, 128 FBGEMM's zero
+    # TorchScript does not see a module's constants: 1e-38 is MIN_MAGNITUDE, 127 MAX_INT8, 128 FBGEMM's zero
     largest = torch.linalg.vector_norm(x, float("inf"), [-1], True).clamp_(min=1e-38)
     y = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(x / largest, 1 / 127, 128, packed)
     return torch.addcmul(bias, y, largest)
 
 
 with warnings.catch_warnings():
-    # Scripted because calling this operator from Python takes as long as a product of 512 × 512: a step of
-    # int8 decoding is a fifth faster. TorchScript is deprecated, but there as long as the operator is.
+    # Scripted because calling this operator from Python takes as long as a product of 512 × 512: decoding
+    # in int8 is a fifth faster. TorchScript is deprecated, but will exist as long as the operator does.
     warnings.simplefilter("ignore", DeprecationWarning)
     _product = torch.jit.script(_written_out)
 
@@ -115,7 +114,7 @@ with warnings.catch_warnings():
 def pack(matrix: Int8Matrix) -> Any:
     zeros = torch.zeros(len(matrix.scale), dtype=torch.long)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch announces that quantised tensors will move elsewhere
+        warnings.simplefilter("ignore")  # torch warns that quantised tensors will move to another package
         quantised = torch._make_per_channel_quantized_tensor(matrix.weight, matrix.scale.double(), zeros, 0)
         before = torch.backends.quantized.engine
         torch.backends.quantized.engine = ENGINE

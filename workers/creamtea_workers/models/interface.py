@@ -1,4 +1,4 @@
-"""What training and search know of a model, and nothing more. Models never see the search.
+"""What training and search know about a model, and nothing more. Models know nothing about the search.
 
 Shapes: B sentences, S source and T target positions, N decoder rows (B × beam), D width, V vocabulary,
 K selected vocabulary. Ids: pad 0, unk 1, bos 2, eos 3. A source row is subwords + eos, then pads.
@@ -6,14 +6,15 @@ K selected vocabulary. Ids: pad 0, unk 1, bos 2, eos 3. A source row is subwords
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
+Projection = Callable[[Tensor], Tensor]  # hidden (..., D) → logits (..., V)
 
 
 @dataclass
@@ -44,8 +45,11 @@ class Tree(Protocol):
 
 
 class TranslationModel(Protocol):
+    """What search and analyses need."""
+
     vocabulary_size: int
-    may_pad: bool  # False: rounding, which padding changes, could change an output (int8)
+    projection: Projection | None  # the output layer in another form (`models.inference`); None: a product
+    may_pad: bool  # False: padding could change an output by rounding, so batches are of one length (int8)
 
     @property
     def output_weight(self) -> Tensor:
@@ -78,12 +82,30 @@ class TranslationModel(Protocol):
         """(B, V) maximum over source positions of the NVS head's logits; ValueError without a head."""
 
 
+class TrainableModel(TranslationModel, Protocol):
+    """What training and validation need as well; the members are those of `torch.nn.Module`."""
+
+    training: bool
+
+    def train(self, mode: bool = True) -> Any:
+        """With dropout, or without."""
+
+    def eval(self) -> Any:
+        """As `train(False)`."""
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """The weights to train."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """The weights by name."""
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> Any:
+        """Replace the weights by those of a `state_dict`."""
+
+
 def output_logits(model: TranslationModel, hidden: Tensor) -> Tensor:
-    """Full-vocabulary logits of hidden (..., D): (..., V), in fp32 for what follows; the product is in the
-    model's type, so that of bf16 they have its eight bits. A model may have its own way to make them
-    (`models.inference`)."""
-    projection = getattr(model, "projection", None)
-    if projection is not None:
-        logits: Tensor = projection(hidden)
-        return logits
+    """Full-vocabulary logits of hidden (..., D): (..., V). They are returned in fp32, but the product is in
+    the model's type: in bf16 a logit has eight significant bits."""
+    if model.projection is not None:
+        return model.projection(hidden)
     return torch.nn.functional.linear(hidden, model.output_weight, model.output_bias).float()

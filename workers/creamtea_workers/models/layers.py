@@ -18,9 +18,9 @@ from creamtea_workers.models.tree import TreeStep
 class Dropout(nn.Module):
     """Inverted dropout whose mask compares random bytes with a threshold.
 
-    Drawing a byte an element is ten times as fast on a CPU as `nn.Dropout`'s Bernoulli draws. The share
-    is therefore a multiple of 1/256, at most 255/256 (0.1 becomes 26/256); the scale uses the true share, so
-    that the expectation is exact.
+    One random byte per element is ten times as fast on a CPU as `nn.Dropout`'s Bernoulli draws. The share
+    is therefore rounded to a multiple of 1/256, at most 255/256 (0.1 becomes 26/256); the scale uses the
+    rounded share, so that the expectation is exact.
     """
 
     def __init__(self, share: float) -> None:

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from creamtea_workers.models.interface import BOS, PAD, Memory
 
-CHUNK = 2**22  # logits (sentences × positions × vocabulary) that exist at one time
+CHUNK = 2**22  # logits (sentences × positions × vocabulary) that exist at the same time
 # padding's vote: nearly the lowest of fp16; -inf would become NaN with a position in its lower bits
 LOWEST = -6e4
 
@@ -27,12 +27,12 @@ class NvsHead(nn.Module):
 
     def forward(self, memory: Memory) -> Tensor:
         """(B, V) logits, fp32 (fp64 of fp64), differentiable in the head's own parameters only."""
-        return MaxVote.apply(memory.hidden.detach(), memory.mask, self.weight, self.bias)
+        return MaxVote.apply(memory.hidden.detach(), memory.mask, self.weight, self.bias)  # type: ignore[no-untyped-call]
 
 
 class MaxVote(torch.autograd.Function):
-    """max over positions s of (W h_s + b): logits are made a few sentences at a time, and only the winning
-    position is kept, so that memory holds B × V and not B × S × V.
+    """max over positions s of (W h_s + b): logits are computed for a few sentences at a time, and only the
+    winning position is kept, so that the memory needed is B × V, not B × S × V.
 
     Backward: ∂/∂W_v = Σ_b g_bv · h_{b, winner(b, v)}, an embedding bag over the encoder's rows.
     """
@@ -46,9 +46,9 @@ class MaxVote(torch.autograd.Function):
         rows, matrix = hidden.to(dtype), weight.to(dtype)
         best = torch.empty(batch, weight.shape[0], dtype=precise, device=hidden.device)
         winner = torch.empty(batch, weight.shape[0], dtype=torch.int64, device=hidden.device)
-        some = max(1, CHUNK // (length * weight.shape[0]))
-        for first in range(0, batch, some):
-            part = slice(first, first + some)
+        chunk = max(1, CHUNK // (length * weight.shape[0]))
+        for first in range(0, batch, chunk):
+            part = slice(first, first + chunk)
             votes = F.linear(rows[part], matrix)  # (b, S, V)
             votes.masked_fill_(~mask[part, :, None], LOWEST)
             best[part], winner[part] = maximum_and_place(votes)
@@ -69,8 +69,8 @@ class MaxVote(torch.autograd.Function):
 def maximum_and_place(votes: Tensor) -> tuple[Tensor, Tensor]:
     """votes (b, S, V) → the maximum over S and a position that has it, (b, V) each.
 
-    bf16 takes half of an fp32 number; the position goes into the other half, and a plain maximum finds both:
-    four times as fast on a CPU as a maximum that keeps track of where it was.
+    bf16 fills half of an fp32 number; the position goes into the other half, and a plain maximum finds both:
+    four times as fast on a CPU as a maximum that also returns its position.
     """
     if votes.dtype != torch.bfloat16:
         top, place = votes.max(1)
@@ -85,7 +85,7 @@ def nvs_loss(
     logits: Tensor, target: Tensor, positive_weight: float, auto_weight: float | None = None
 ) -> Tensor:
     """Binary cross-entropy against the bag of target words, a mean over sentences (the paper's L_NVS,
-    whose minus sign the paper leaves out):
+    without whose minus sign it is printed there):
 
         L = -1/Z Σ_v [λ_p y_v log σ(z_v) + (1 - y_v) log(1 - σ(z_v))],   Z = V + (λ_p - 1) n_p
 

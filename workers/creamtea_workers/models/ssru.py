@@ -17,13 +17,13 @@ from creamtea_workers.models.tree import TreeStep
 
 
 class Ssru(nn.Module):
-    """Stands where a decoder layer has self-attention; a step costs the same at every position.
+    """Replaces the self-attention of a decoder layer; a step costs the same at every position.
 
         f[t] = σ(W_f x[t] + b_f)
         c[t] = f[t] ⊙ c[t-1] + (1 - f[t]) ⊙ W x[t],   c[-1] = 0
         h[t] = relu(c[t])
 
-    Only the recurrence goes position by position, and it is elementwise. Gates and cells are fp32 at
+    Only the recurrence runs position by position, and it is elementwise. Gates and cells are fp32 at
     least: in bf16 a gate above 0.996 would be 1, and the cell would never change again.
     """
 
@@ -34,10 +34,10 @@ class Ssru(nn.Module):
 
     def over_prefix(self, x: Tensor) -> Tensor:
         """x (B, T, D) → h (B, T, D)."""
-        return F.relu(Recurrence.apply(*self.gates(x))).to(x.dtype)
+        return F.relu(Recurrence.apply(*self.gates(x))).to(x.dtype)  # type: ignore[no-untyped-call]
 
     def step(self, x: Tensor, state: RecurrentState | TreeStep, layer: int) -> Tensor:
-        """One position: x (N, 1, D) → h (N, 1, D); the state's cell moves on."""
+        """One position: x (N, 1, D) → h (N, 1, D); updates the state's cell."""
         forget, candidate = self.gates(x)
         cell = torch.lerp(candidate, state.cell(layer), forget)
         state.set_cell(layer, cell)
@@ -50,8 +50,8 @@ class Ssru(nn.Module):
 
 
 class Recurrence(torch.autograd.Function):
-    """f, W x → c, all (B, T, D). One elementwise operation a position in either direction; autograd of the
-    plain loop would make and keep several.
+    """f, W x → c, all (B, T, D). One elementwise operation per position in either direction; autograd of
+    the plain loop would compute and keep several.
 
     Backward, with C[t] the whole gradient that arrives at c[t]:
 
@@ -71,9 +71,9 @@ class Recurrence(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
         forget, candidate, cells = ctx.saved_tensors
         whole = gradient.clone()
-        at, gates = whole.unbind(1), forget.unbind(1)
-        for t in range(len(at) - 2, -1, -1):
-            at[t].addcmul_(gates[t + 1], at[t + 1])
+        steps, gates = whole.unbind(1), forget.unbind(1)
+        for t in range(len(steps) - 2, -1, -1):
+            steps[t].addcmul_(gates[t + 1], steps[t + 1])
         change = candidate.neg()
         change[:, 1:] += cells[:, :-1]
         return change.mul_(whole), torch.addcmul(whole, whole, forget, value=-1)

@@ -1,4 +1,4 @@
-"""What a decoder remembers of N rows from step to step; `State` of `creamtea_workers.models.interface`.
+"""What a decoder keeps of N rows from step to step; `State` of `creamtea_workers.models.interface`.
 
 Shapes: N decoder rows, S source positions, T positions so far, H heads, D width, E = D / H.
 """
@@ -12,8 +12,8 @@ from torch import Tensor
 class DecoderState:
     """What all decoders need: the keys and values of the encoder's output in every layer.
 
-    `sentences` (N,) names the sentence of each row: as long as a reordering keeps it (beams move within
-    their sentence), these keys and values stay where they are.
+    `sentences` (N,) is the sentence of each row. A reordering that keeps it (beams move within their
+    sentence) does not copy these keys and values.
     """
 
     own_mask = None  # every row sees all of its positions
@@ -38,7 +38,7 @@ class DecoderState:
 
 
 class AttentionState(DecoderState):
-    """Of self-attention: key-value caches that grow by doubling, up to `max_length`."""
+    """For self-attention: key-value caches that grow by doubling, up to `max_length`."""
 
     def __init__(self, cross: Tensor, mask: Tensor | None, max_length: int) -> None:
         super().__init__(cross, mask)
@@ -71,7 +71,7 @@ class AttentionState(DecoderState):
 
 
 class RecurrentState(DecoderState):
-    """Of SSRUs: a cell a layer, however long the prefix is; in fp32 at least."""
+    """For SSRUs: one cell per layer, however long the prefix is; fp32 or wider."""
 
     def __init__(self, cross: Tensor, mask: Tensor | None) -> None:
         super().__init__(cross, mask)

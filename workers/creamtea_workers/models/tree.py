@@ -1,9 +1,9 @@
 """Decoder states in the nodes of search trees: see `creamtea_workers.models.interface.Tree`.
 
-A node keeps what its last token alone adds to the decoder's state: its keys and values in every layer, or
-the cell that an SSRU has after it. The state of a prefix is that of the nodes on its path, gathered when it
-is continued (of cells the parent's is enough). So nothing is copied when a search goes back, and the rows
-of a batch may stand at any depth of any sentence's tree.
+A node keeps only what its last token adds to the decoder's state: its keys and values in every layer, or the
+cell that an SSRU has after it. The state of a prefix is gathered from the nodes on its path when the prefix
+is continued (for cells, from the parent). So nothing is copied when a search goes back, and the rows of a
+batch may be at any depth of any sentence's tree.
 
 Shapes: B sentences, N new nodes, M places, L most tokens of a prefix, S source positions, T longest path
 of a batch, H heads, D width, E = D / H.
@@ -27,7 +27,7 @@ class DecoderTree:
         self, memory: Memory, max_length: int, cross: Sequence[Tensor], heads: int, recurrent: bool = False
     ) -> None:
         """`cross`: each layer's keys and values of the encoder's output (2, B, H, S, E); `recurrent`: the
-        layers keep cells (D, fp32 at least) of a token, not keys and values (2D)."""
+        layers keep a cell (D, fp32 or wider) per token, not keys and values (2D)."""
         sentences, _, width = memory.hidden.shape
         device = memory.hidden.device
         self.max_length, self.heads = max_length, heads
@@ -73,7 +73,7 @@ class DecoderTree:
 
     def _double(self) -> None:
         used = len(self.sentences)
-        self._free.extend(range(2 * used - 1, used - 1, -1))  # the lowest place is taken first
+        self._free.extend(range(2 * used - 1, used - 1, -1))  # the lowest place is used first
         self.tables = [_doubled(table) for table in self.tables]
         self.sentences, self.depths = _doubled(self.sentences), _doubled(self.depths)
         self.paths = _doubled(self.paths)
@@ -81,7 +81,7 @@ class DecoderTree:
 
 @dataclass(frozen=True)
 class TreeStep:
-    """What the decoder's layers meet in place of their usual state while N nodes are added."""
+    """What the decoder's layers use as their state while N nodes are added."""
 
     tree: DecoderTree
     nodes: list[int]
@@ -97,8 +97,8 @@ class TreeStep:
         """key, value (N, H, 1, E) of the new tokens → those of their whole paths (N, H, T, E)."""
         table, (rows, length) = self.tree.tables[layer], self.paths.shape
         table[self.places] = torch.stack([key, value], dim=1).flatten(1)
-        found = table.index_select(0, self.paths.flatten())
-        keys, values = found.view(rows, length, 2, self.tree.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+        entries = table.index_select(0, self.paths.flatten())
+        keys, values = entries.view(rows, length, 2, self.tree.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
         return keys, values
 
     def cell(self, layer: int) -> Tensor:

@@ -1,12 +1,12 @@
 """Output layer and loss in one autograd function, a few tokens at a time.
 
-Every objective says what the loss of given logits is and turns the logits, in place, into the gradient.
-Here the output layer is applied to a chunk of tokens, that is done, and the gradients of hidden states,
-weight and bias are summed up at once: never more than a chunk of N × V logits exists, and the backward
-pass is a multiplication by a number.
+Every objective computes the loss of given logits and replaces the logits by their gradient. Here the output
+layer is applied to a chunk of tokens, the objective is called, and the gradients of hidden states, weight and
+bias are added up at once: no more than a chunk of the N × V logits exists at any time, and the backward pass
+is a multiplication by a number.
 
-A chunk is as large as the matrix products want it (the weight and its gradient pass through memory once a
-chunk), and the loss goes over it in tiles as small as a CPU's cache wants them.
+A chunk has the size that suits matrix products (the weight and its gradient are read once per chunk), and the
+loss processes it in tiles that fit into a CPU's cache.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from torch import Tensor
 
 
 class Sizes(NamedTuple):
-    chunk: int  # logits that exist at one time
-    tile: int  # numbers that an elementwise pass goes over: a core's cache, or worth a kernel's launch
+    chunk: int  # logits that exist at the same time
+    tile: int  # numbers of one elementwise pass: what fits into a core's cache, or is worth a kernel launch
 
 
 SIZES = {"cpu": Sizes(2**23, 2**20), "cuda": Sizes(2**26, 2**26)}
@@ -34,11 +34,11 @@ class LogitLoss(Protocol):
 def linear_loss(loss: LogitLoss, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
     """Sum of the losses of hidden (N, D) under weight (V, D), bias (V,), targets (N,).
 
-    The matrix products run in autocast's type where it is on, all else in fp32 (fp64 of fp64)."""
+    The matrix products run in autocast's type if it is on, all else in fp32 (fp64 for fp64)."""
     device = hidden.device.type
     low = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
     with torch.autocast(device, enabled=False):  # which would round the objectives' own products
-        return LinearLoss.apply(loss, low, torch.is_grad_enabled(), hidden, weight, bias, targets)
+        return LinearLoss.apply(loss, low, torch.is_grad_enabled(), hidden, weight, bias, targets)  # type: ignore[no-untyped-call]
 
 
 class LinearLoss(torch.autograd.Function):
@@ -52,10 +52,10 @@ class LinearLoss(torch.autograd.Function):
         if differentiate:
             grad_hidden = torch.empty_like(rows)
             grad_weight = torch.zeros_like(weight, dtype=precise)
-        some = min(len(rows), max(16, sizes.chunk // len(weight)))
-        buffer = rows.new_empty(some, len(weight))
-        for first in range(0, len(rows), max(1, some)):
-            part = slice(first, first + some)
+        chunk = min(len(rows), max(16, sizes.chunk // len(weight)))
+        buffer = rows.new_empty(chunk, len(weight))
+        for first in range(0, len(rows), max(1, chunk)):
+            part = slice(first, first + chunk)
             product = buffer[: len(rows[part])]  # (n, V): logits without the bias, then their gradient
             torch.mm(rows[part], matrix.t(), out=product)
             differentiate_(loss, product, targets[part], offset, total, grad_bias, sizes.tile)
@@ -86,20 +86,20 @@ def differentiate_(
 ) -> None:
     """Turn product (n, V), the logits without the bias `offset`, into their gradient, a tile at a time; add
     the losses to `total` and the gradient of the bias to `grad_bias`."""
-    few = max(1, tile // len(offset))
-    for piece, gold in zip(product.split(few), targets.split(few), strict=True):
+    tokens = max(1, tile // len(offset))
+    for piece, gold in zip(product.split(tokens), targets.split(tokens), strict=True):
         value, gradient = loss.loss_and_gradient(piece.to(offset.dtype).add_(offset), gold)
         total += value
         grad_bias += gradient.sum(0)
-        piece.copy_(gradient)  # nothing to do where it was made in place
+        piece.copy_(gradient)  # no copy if it was computed in place
 
 
 def add_product_(total: Tensor, gradient: Tensor, rows: Tensor, tile: int) -> None:
-    """total (V, D) += gradientᵀ (n, V) · rows (n, D). A product in less than total's precision is added a
-    tile at a time: all of it would go through memory three times more."""
+    """total (V, D) += gradientᵀ (n, V) · rows (n, D). A product of lower precision than `total` is added a
+    tile at a time: as a whole it would pass through memory three more times."""
     if gradient.dtype == total.dtype:
         total.addmm_(gradient.t(), rows)
         return
     words = max(1, tile // rows.shape[1])
-    for some, part in zip(total.split(words), gradient.split(words, 1), strict=True):
-        some += part.t() @ rows
+    for block, part in zip(total.split(words), gradient.split(words, 1), strict=True):
+        block += part.t() @ rows

@@ -12,12 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-ROWS = 10000  # sentences that are counted at a time
+ROWS = 10000  # sentences counted at a time
 
 
 def unigram_frequencies(rows: Sequence[NDArray[np.int32]], vocabulary_size: int) -> Tensor:
     """Relative frequencies (V,), fp64, of the subwords in the targets (each subwords + eos, without bos or
-    padding). A subword that never occurs there has 0: smoothing then gives it nothing."""
+    padding). A subword that never occurs there has 0, and gets no mass from smoothing."""
     counts = np.zeros(vocabulary_size, dtype=np.int64)
     for first in range(0, len(rows), ROWS):
         counts += np.bincount(np.concatenate(rows[first : first + ROWS]), minlength=vocabulary_size)

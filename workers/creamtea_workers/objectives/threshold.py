@@ -21,9 +21,9 @@ from torch import Tensor
 
 BLOCK = 32  # entries, of which the largest stands for all
 MARGIN = 1e-4  # by which rounding may put the bound too high, and far more
-MOST_CANDIDATES = 0.25  # share of the entries above which gathering the candidates does not pay
+MAX_CANDIDATES = 0.25  # share of the entries above which gathering the candidates does not pay
 NEAR_SOFTMAX = 1.01  # α below which fp32 is not precise enough
-MOST_ITERATIONS = 60  # five to seven do; the limit is for rows that are not finite
+MAX_ITERATIONS = 60  # five to seven do; the limit is for rows that are not finite
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Candidates:
     @classmethod
     def above(cls, scores: Tensor, bound: Tensor) -> Candidates:
         row, word = (scores > bound).nonzero(as_tuple=True)
-        if len(row) > MOST_CANDIDATES * scores.numel():
+        if len(row) > MAX_CANDIDATES * scores.numel():
             return cls(scores, None, None, None)
         counts = torch.bincount(row, minlength=len(scores))
         slot = torch.arange(len(row), device=row.device) - (counts.cumsum(0) - counts)[row]
@@ -97,7 +97,7 @@ def newton(scores: Tensor, beta: float, bound: Tensor) -> Tensor:
     """
     tau = bound.clone()
     tolerance = 8 * torch.finfo(scores.dtype).eps
-    for _ in range(MOST_ITERATIONS):
+    for _ in range(MAX_ITERATIONS):
         rest = (scores - tau).clamp_(min=0.0)
         slope = power(rest, beta - 1)
         norm = rest.mul_(slope).sum(1, keepdim=True).pow_(1 / beta)
@@ -113,7 +113,7 @@ def bisection(scores: Tensor, beta: float) -> tuple[Tensor, Tensor]:
     above, by halving the logarithm of the largest probability, m = (-τ)^β, which lies between 1/K and 1."""
     low = torch.full_like(scores[:, :1], scores.shape[1]).log_().neg_()
     high = torch.zeros_like(low)
-    for _ in range(MOST_ITERATIONS):
+    for _ in range(MAX_ITERATIONS):
         middle = (low + high) / 2
         tau = -(middle / beta).exp()
         enough = (scores - tau).clamp_(min=0.0).pow_(beta).sum(1, keepdim=True) >= 1

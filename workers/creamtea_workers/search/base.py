@@ -1,4 +1,4 @@
-"""What decodes a batch, and what a search may leave beside its hypotheses."""
+"""What a search is to the rest: a batch of encoded sentences in, a hypothesis for each out."""
 
 from __future__ import annotations
 
@@ -17,9 +17,22 @@ Detokenize = Callable[[Sequence[int]], str]  # subwords of a hypothesis -> text
 
 
 @dataclass(frozen=True)
+class SearchInput:
+    """B encoded sentences, and all that is needed to find and to score their translations."""
+
+    model: TranslationModel
+    objective: Objective
+    memory: Memory  # of the B sentences
+    output: OutputLayer  # the vocabulary of each sentence
+    limits: Sequence[int]  # the maximum number of tokens of each hypothesis, </s> included
+    sources: Sequence[Sequence[int]] = ()  # subwords of each sentence, which seed its random draws
+    with_scores: bool = True  # False: greedy search may leave its scores at NaN, which is faster
+
+
+@dataclass(frozen=True)
 class Findings:
-    """What a search says of its hypotheses beyond what all searches have: files of JSON Lines by name, and
-    metrics, as its class in `creamtea.methods.searches` declares them."""
+    """What a search reports about its hypotheses beyond what every search does: files of JSON Lines by name,
+    and metrics, as its class in `creamtea.methods.searches` declares them."""
 
     files: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     metrics: Sequence[MetricRow] = ()
@@ -35,36 +48,18 @@ class SearchMethod(ABC):
 
     @property
     def min_selection(self) -> int:
-        """The fewest subwords that a sentence's selected vocabulary must leave it."""
+        """The minimum number of subwords in a sentence's selected vocabulary."""
         return 1
 
     @abstractmethod
-    def __call__(
-        self,
-        model: TranslationModel,
-        objective: Objective,
-        memory: Memory,
-        output: OutputLayer,
-        limits: Sequence[int],
-        with_scores: bool = True,
-        sources: Sequence[Sequence[int]] = (),
-    ) -> list[Hypothesis]:
-        """One hypothesis for each sentence of `memory`; `limits`: the most tokens of each, </s> included;
-        `sources`: the subwords of each, which only what draws at random needs: they seed it."""
+    def __call__(self, batch: SearchInput) -> list[Hypothesis]:
+        """One hypothesis per sentence."""
 
-    def rounds(
-        self,
-        model: TranslationModel,
-        objective: Objective,
-        memory: Memory,
-        output: OutputLayer,
-        limits: Sequence[int],
-        sources: Sequence[Sequence[int]] = (),
-    ) -> Iterator[Sequence[tuple[int, Hypothesis]]]:
-        """The hypotheses by sentence, as they are found: a search that may take an hour says often, with
-        nothing new, that it is at work."""
-        yield list(enumerate(self(model, objective, memory, output, limits, sources=sources)))
+    def rounds(self, batch: SearchInput) -> Iterator[Sequence[tuple[int, Hypothesis]]]:
+        """The hypotheses with their sentences' positions, as soon as they are found. Empty rounds let the
+        caller report progress and stop."""
+        yield list(enumerate(self(batch)))
 
     def findings(self, indices: Sequence[int], hypotheses: Sequence[Hypothesis]) -> Findings:
-        """Of all hypotheses of a test set; `indices` are the segments' numbers."""
+        """About all hypotheses of a test set; `indices` are the segments' numbers."""
         return Findings()

@@ -1,10 +1,10 @@
 """Batched beam search, one code path for every objective and for per-sentence vocabularies.
 
 The beam of a sentence holds its `width` best hypotheses. A finished one stays in the beam with its score
-frozen, and competes for its place until better ones push it out; the best finished hypothesis ever seen
-is remembered. A sentence stops as soon as none of its unfinished hypotheses can beat that one: as
-log-scores are ≤ 0, an unfinished hypothesis of score s ends at best with s (with length normalisation:
-with s / limit^a), so that stopping early never changes the result.
+frozen until better ones push it out; the best finished hypothesis so far is kept. A sentence stops as soon as
+none of its unfinished hypotheses can beat that one: as log-scores are ≤ 0, an unfinished hypothesis of score
+s ends at best with s (with length normalisation: with s / limit^a), so that stopping early never changes the
+result.
 
 Without normalisation the same holds for a single hypothesis: one whose score is not above that of the best
 finished one can neither win nor take the place of one that can, and is dropped; so is every finished one.
@@ -23,9 +23,8 @@ import torch
 from torch import Tensor
 
 from creamtea.methods.searches import Beam
-from creamtea_workers.models.interface import BOS, EOS, Memory, TranslationModel
-from creamtea_workers.objectives.base import Objective
-from creamtea_workers.search.base import Detokenize, SearchMethod
+from creamtea_workers.models.interface import BOS, EOS
+from creamtea_workers.search.base import Detokenize, SearchInput, SearchMethod
 from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.output import OutputLayer, end_positions
 from creamtea_workers.search.top import top_candidates
@@ -48,27 +47,18 @@ class BeamSearch(SearchMethod):
     def min_selection(self) -> int:
         return self.width
 
-    def __call__(
-        self,
-        model: TranslationModel,
-        objective: Objective,
-        memory: Memory,
-        output: OutputLayer,
-        limits: Sequence[int],
-        with_scores: bool = True,
-        sources: Sequence[Sequence[int]] = (),
-    ) -> list[Hypothesis]:
-        """One hypothesis a sentence of `memory`; `limits`: the most tokens of each, </s> included.
-        A beam always scores, whatever `with_scores` says."""
-        device = memory.hidden.device
+    def __call__(self, batch: SearchInput) -> list[Hypothesis]:
+        """One hypothesis per sentence. A beam always scores, whatever `with_scores` says."""
+        model, limits, output = batch.model, batch.limits, batch.output
+        device = batch.memory.hidden.device
         results: list[Hypothesis | None] = [None] * len(limits)
         beams = _Beams.start(self.width, self.length_normalization, limits, device)
         ends = end_positions(output, len(limits), device)
-        state = model.start(memory, max(limits))
+        state = model.start(batch.memory, max(limits))
         while True:
             hidden = model.step(beams.last.flatten(), state)  # (n·R, D)
             logits = output.logits(hidden.unflatten(0, (len(beams.last), -1)))  # (n, R, K)
-            rows = beams.extend(output.log_scores(objective, logits), output, ends)
+            rows = beams.extend(output.log_scores(batch.objective, logits), output, ends)
             done = beams.done()
             if bool(done.any()):
                 for sentence, hypothesis in beams.results(done):
@@ -163,11 +153,11 @@ class _Beams:
         """`rank` (n, R): the slots' ranks."""
         rank, slot = rank.masked_fill(~self.finished, -torch.inf).max(dim=1)  # (n,)
         better = rank > self.best_rank
-        at = slot.unsqueeze(1)
-        tokens = self.tokens.gather(1, at.unsqueeze(2).expand(-1, 1, self.length)).squeeze(1)
+        best = slot.unsqueeze(1)
+        tokens = self.tokens.gather(1, best.unsqueeze(2).expand(-1, 1, self.length)).squeeze(1)
         self.best_rank = torch.where(better, rank, self.best_rank)
-        self.best_score = torch.where(better, self.scores.gather(1, at).squeeze(1), self.best_score)
-        self.best_length = torch.where(better, self.lengths.gather(1, at).squeeze(1), self.best_length)
+        self.best_score = torch.where(better, self.scores.gather(1, best).squeeze(1), self.best_score)
+        self.best_length = torch.where(better, self.lengths.gather(1, best).squeeze(1), self.best_length)
         known = self.best_tokens[:, : self.length]
         known.copy_(torch.where(better.unsqueeze(1), tokens, known))
 

@@ -4,11 +4,12 @@ A prefix never ends better than it stands, as log-scores are ≤ 0: one that doe
 hypothesis so far (at first: above the given bound) is left out with all that begins with it. Of a prefix's
 continuations </s> comes first, then the best (Stahlberg and Byrne 2019, Algorithm 1).
 
-Every call of the decoder continues up to `Effort.nodes` prefixes of each sentence, those that the search
-would come to next. Once the best hypothesis is found the order in which the others are ruled out makes no
-difference, so that little of this is in vain; what is searched of a sentence never depends on the others.
+Every call of the decoder continues up to `SearchBudget.nodes` prefixes of each sentence, those that the
+search would reach next. Once the best hypothesis is found the order in which the others are ruled out makes
+no difference, so little of this work is wasted. What is searched for a sentence never depends on the others.
 
-Shapes: n sentences, N rows (prefixes that are continued), R most rows of a sentence, D width, K vocabulary.
+Shapes: n sentences, N rows (prefixes that are continued), R the largest number of rows of a sentence, D
+width, K vocabulary.
 """
 
 from __future__ import annotations
@@ -22,53 +23,47 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from creamtea_workers.models.interface import BOS, Memory, TranslationModel
+from creamtea_workers.models.interface import BOS
 from creamtea_workers.objectives.base import Objective
+from creamtea_workers.search.base import SearchInput
 from creamtea_workers.search.output import OutputLayer, end_positions
 
 
 @dataclass(frozen=True)
-class Effort:
-    """What the search for a sentence may cost. `seconds` are its share of the time of the rounds that it was
-    in. With `only_first` the search ends with the first hypothesis above the bound. `nodes`: prefixes that
-    one call of the decoder continues at most."""
+class SearchBudget:
+    """What the search for one sentence may cost."""
 
-    expansions: int
-    seconds: float = math.inf
-    only_first: bool = False
-    nodes: int = 16
+    expansions: int  # prefixes that the decoder continues
+    seconds: float = math.inf  # its share of the time of the rounds that it was in
+    only_first: bool = False  # stop at the first hypothesis above the bound
+    nodes: int = 16  # maximum number of prefixes that one call of the decoder continues
 
 
 @dataclass(frozen=True)
-class Ended:
-    """The search of one sentence, when it has ended."""
+class FinishedSearch:
+    """The result for one sentence."""
 
     sentence: int
-    tokens: list[int] | None  # of the best hypothesis above the bound, without </s>; None: none was found
-    score: float  # its; the bound where there is none
+    tokens: list[int] | None  # of the best hypothesis above the bound, without </s>; None: there is none
+    score: float  # of that hypothesis; the bound where there is none
     exhausted: bool  # nothing was left to search
     expansions: int  # prefixes that the decoder continued
 
 
 @torch.inference_mode()
 def depth_first(
-    model: TranslationModel,
-    objective: Objective,
-    memory: Memory,
-    output: OutputLayer,
-    limits: Sequence[int],
-    bounds: Sequence[float],
-    effort: Effort,
-) -> Iterator[list[Ended]]:
-    """Before every round: the sentences whose search has ended, often none. `limits`: the most tokens of
-    each, </s> included; `bounds`: the score that is to be exceeded, -inf where any will do."""
-    device = memory.hidden.device
-    tree = model.start_tree(memory, max(limits))
+    batch: SearchInput, bounds: Sequence[float], budget: SearchBudget
+) -> Iterator[list[FinishedSearch]]:
+    """Before every round: the sentences whose search has finished, often none. `bounds`: the score that each
+    sentence's hypothesis must exceed; -inf where any will do."""
+    model, output, limits = batch.model, batch.output, batch.limits
+    device = batch.memory.hidden.device
+    tree = model.start_tree(batch.memory, max(limits))
     searches = [_Search(*each) for each in zip(range(len(limits)), limits, bounds, strict=True)]
     ends = end_positions(output, len(limits), device)  # (n, 1)
     while True:
-        running = [not search.is_done(effort) for search in searches]
-        yield [search.ended() for search, runs in zip(searches, running, strict=True) if not runs]
+        running = [not search.is_done(budget) for search in searches]
+        yield [search.finished() for search, runs in zip(searches, running, strict=True) if not runs]
         if not any(running):
             return
         if not all(running):
@@ -76,11 +71,11 @@ def depth_first(
             output, ends = output.keep(kept), ends[kept]
             searches = [search for search, runs in zip(searches, running, strict=True) if runs]
         began = time.perf_counter()
-        batch = _Batch.of(searches, effort, device)
-        hidden, nodes = model.step_tree(batch.tokens, batch.parents, tree)
-        scores = batch.log_scores(objective, output, hidden)
-        batch.end(scores, ends)
-        batch.push(scores, output, nodes)
+        children = _Children.of(searches, budget, device)
+        hidden, nodes = model.step_tree(children.tokens, children.parents, tree)
+        scores = children.log_scores(batch.objective, output, hidden)
+        children.end(scores, ends)
+        children.push(scores, output, nodes)
         tree.free([node for search in searches for node in search.released()])
         share = (time.perf_counter() - began) / len(searches)
         for search in searches:
@@ -110,8 +105,8 @@ class _Prefix:
 
 @dataclass
 class _Search:
-    """The search of one sentence. In `stack` every prefix lies above those that it begins with; one that has
-    no continuation left to take is released when it comes to lie on top."""
+    """The search for one sentence. On `stack` every prefix lies above those that it begins with; one that has
+    no continuation left to take is released when it is on top."""
 
     sentence: int
     limit: int
@@ -120,7 +115,7 @@ class _Search:
     expansions: int = 0
     seconds: float = 0.0
     stack: list[_Prefix] = field(default_factory=list)
-    gone: list[int] = field(default_factory=list)  # nodes to free
+    to_free: list[int] = field(default_factory=list)  # nodes
 
     def __post_init__(self) -> None:
         """Before the empty prefix: bos is the one continuation."""
@@ -129,31 +124,31 @@ class _Search:
     def has_next(self, prefix: _Prefix) -> bool:
         return prefix.taken < len(prefix.tokens) and prefix.scores[prefix.taken] > self.best
 
-    def is_done(self, effort: Effort) -> bool:
+    def is_done(self, budget: SearchBudget) -> bool:
         while self.stack and not self.has_next(self.stack[-1]):
-            self.gone.append(self.stack.pop().node)
-        spent = self.expansions >= effort.expansions or self.seconds >= effort.seconds
-        return not self.stack or spent or (effort.only_first and self.tokens is not None)
+            self.to_free.append(self.stack.pop().node)
+        spent = self.expansions >= budget.expansions or self.seconds >= budget.seconds
+        return not self.stack or spent or (budget.only_first and self.tokens is not None)
 
-    def ended(self) -> Ended:
-        return Ended(self.sentence, self.tokens, self.best, not self.stack, self.expansions)
+    def finished(self) -> FinishedSearch:
+        return FinishedSearch(self.sentence, self.tokens, self.best, not self.stack, self.expansions)
 
-    def take(self, most: int) -> list[_Child]:
-        """The next continuations in the order of depth-first search."""
+    def take(self, count: int) -> list[_Child]:
+        """The next `count` continuations, or all that are left, in the order of depth-first search."""
         children: list[_Child] = []
         for prefix in reversed(self.stack):
-            while len(children) < most and self.has_next(prefix):
-                at = prefix.taken
-                children.append(_Child(self, prefix, prefix.tokens[at], prefix.scores[at]))
+            while len(children) < count and self.has_next(prefix):
+                next_ = prefix.taken
+                children.append(_Child(self, prefix, prefix.tokens[next_], prefix.scores[next_]))
                 prefix.taken += 1
-            if len(children) == most:
+            if len(children) == count:
                 break
         self.expansions += len(children)
         return children
 
     def released(self) -> list[int]:
-        gone, self.gone = self.gone, []
-        return gone
+        nodes, self.to_free = self.to_free, []
+        return nodes
 
 
 @dataclass(frozen=True)
@@ -170,7 +165,8 @@ class _Child:
         return self.prefix.length + 1
 
     def bound(self) -> float:
-        """What a continuation but </s> must gain to be of use; another token must have room, and </s>."""
+        """The lowest log-score with which a continuation other than </s> is of use: infinite where the limit
+        leaves no room for it and </s>."""
         has_room = self.length + 2 <= self.search.limit
         return self.search.best - self.score if has_room else math.inf
 
@@ -185,12 +181,12 @@ class _Child:
             continued = _Prefix(node, self.prefix, self.token, self.length, tokens, scores)
             self.search.stack.append(continued)
         else:
-            self.search.gone.append(node)
+            self.search.to_free.append(node)
 
 
 @dataclass(frozen=True)
-class _Batch:
-    """What one call of the decoder continues."""
+class _Children:
+    """What one call of the decoder continues, of n sentences."""
 
     children: list[_Child]
     tokens: Tensor  # (N,)
@@ -200,15 +196,15 @@ class _Batch:
     shape: tuple[int, int]  # n, R
 
     @classmethod
-    def of(cls, searches: Sequence[_Search], effort: Effort, device: torch.device) -> _Batch:
-        taken = [search.take(min(effort.nodes, effort.expansions - search.expansions)) for search in searches]
+    def of(cls, searches: Sequence[_Search], budget: SearchBudget, device: torch.device) -> _Children:
+        taken = [search.take(min(budget.nodes, budget.expansions - search.expansions)) for search in searches]
         rows = [
             (child.token, child.prefix.node, n, m)
             for n, children in enumerate(taken)
             for m, child in enumerate(children)
         ]
         tokens, parents, sentences, slots = torch.tensor(rows, device=device).unbind(1)
-        children = [child for some in taken for child in some]
+        children = [child for of_sentence in taken for child in of_sentence]
         return cls(children, tokens, parents, sentences, slots, (len(taken), max(map(len, taken))))
 
     def log_scores(self, objective: Objective, output: OutputLayer, hidden: Tensor) -> Tensor:

@@ -9,22 +9,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from creamtea.contract.step import MetricRow
 from creamtea.methods.searches import Exact
 from creamtea_workers.analysis.rows import NO_SEGMENTS, mean_row, share_row
-from creamtea_workers.models.interface import Memory, TranslationModel
-from creamtea_workers.objectives.base import Objective
-from creamtea_workers.search.base import Detokenize, Findings, SearchMethod
+from creamtea_workers.search.base import Detokenize, Findings, SearchInput, SearchMethod
 from creamtea_workers.search.beam import BeamSearch
-from creamtea_workers.search.depth_first import Effort, Ended, depth_first
+from creamtea_workers.search.depth_first import FinishedSearch, SearchBudget, depth_first
 from creamtea_workers.search.hypothesis import Hypothesis
-from creamtea_workers.search.output import OutputLayer
 
 OUTCOMES = ("proved", "improved", "limit")
-TOLERANCE = 1e-4  # a token: the same hypothesis is scored with other roundings by another search
+TOLERANCE = 1e-4  # per token: two searches round the score of the same hypothesis differently
 
 
 @dataclass(frozen=True)
@@ -43,61 +40,43 @@ class ExactHypothesis(Hypothesis):
 
 @dataclass(frozen=True)
 class ExactSearch(SearchMethod):
-    """With `depth` only hypotheses of at most that many subwords are sought beside the beam search's, and
-    `outcome` speaks of those."""
+    """With `depth` only hypotheses of at most that many subwords compete with the beam search's, and
+    `outcome` is about those."""
 
-    effort: Effort
+    budget: SearchBudget
     depth: int | None = None  # subwords, </s> not counted
     beam: int = 4
     max_length_ratio: float = 2.0
 
     @property
     def rows(self) -> int:
-        return max(self.beam, self.effort.nodes)
+        return max(self.beam, self.budget.nodes)
 
     @property
     def min_selection(self) -> int:
         return self.beam
 
-    def __call__(
-        self,
-        model: TranslationModel,
-        objective: Objective,
-        memory: Memory,
-        output: OutputLayer,
-        limits: Sequence[int],
-        with_scores: bool = True,
-        sources: Sequence[Sequence[int]] = (),
-    ) -> list[Hypothesis]:
-        """See `SearchMethod`. Exact search always scores, whatever `with_scores` says."""
-        rounds = self.rounds(model, objective, memory, output, limits)
-        found = {sentence: hypothesis for ended in rounds for sentence, hypothesis in ended}
-        return [found[n] for n in range(len(limits))]
+    def __call__(self, batch: SearchInput) -> list[Hypothesis]:
+        """One hypothesis per sentence. Exact search always scores, whatever `with_scores` says."""
+        hypotheses = dict(pair for finished in self.rounds(batch) for pair in finished)
+        return [hypotheses[n] for n in range(len(batch.limits))]
 
-    def rounds(
-        self,
-        model: TranslationModel,
-        objective: Objective,
-        memory: Memory,
-        output: OutputLayer,
-        limits: Sequence[int],
-        sources: Sequence[Sequence[int]] = (),
-    ) -> Iterator[list[tuple[int, ExactHypothesis]]]:
-        """What has been found for which sentence, after every call of the decoder: often nothing."""
-        beams = BeamSearch(self.beam)(model, objective, memory, output, limits)
+    def rounds(self, batch: SearchInput) -> Iterator[Sequence[tuple[int, ExactHypothesis]]]:
+        """The sentences whose search has finished, after every call of the decoder: often none."""
+        beams = BeamSearch(self.beam)(batch)
         bounds = [beam.score if beam.finished else -math.inf for beam in beams]
         if self.depth is not None:
-            limits = [min(limit, self.depth + 1) for limit in limits]
-        for ended in depth_first(model, objective, memory, output, limits, bounds, self.effort):
-            yield [(one.sentence, exact_hypothesis(beams[one.sentence], one)) for one in ended]
+            batch = replace(batch, limits=[min(limit, self.depth + 1) for limit in batch.limits])
+        for finished in depth_first(batch, bounds, self.budget):
+            yield [(search.sentence, exact_hypothesis(beams[search.sentence], search)) for search in finished]
 
     def findings(self, indices: Sequence[int], hypotheses: Sequence[Hypothesis]) -> Findings:
-        rows = [exact_row(index, found) for index, found in zip(indices, hypotheses, strict=True)]
+        rows = [exact_row(index, hypothesis) for index, hypothesis in zip(indices, hypotheses, strict=True)]
         return Findings({"exact.jsonl": rows}, exact_metrics(rows))
 
 
 def exact_row(index: int, hypothesis: Hypothesis) -> dict[str, Any]:
-    """A line of exact.jsonl; beam_score null: the beam search found no finished hypothesis."""
+    """A line of exact.jsonl; beam_score is null if the beam search found no finished hypothesis."""
     assert isinstance(hypothesis, ExactHypothesis)
     return {
         "index": index,
@@ -118,16 +97,16 @@ def exact_metrics(rows: Sequence[Mapping[str, Any]]) -> list[MetricRow]:
     ]
 
 
-def exact_hypothesis(beam: Hypothesis, ended: Ended) -> ExactHypothesis:
+def exact_hypothesis(beam: Hypothesis, search: FinishedSearch) -> ExactHypothesis:
     beam_score = beam.score if beam.finished else -math.inf
-    best = beam if ended.tokens is None else Hypothesis(ended.tokens, ended.score, finished=True)
+    best = beam if search.tokens is None else Hypothesis(search.tokens, search.score, finished=True)
     better = best is not beam and outscores(best, beam_score)
     return ExactHypothesis(
         tokens=best.tokens,
         score=best.score,
         finished=best.finished,
-        outcome="proved" if ended.exhausted else "improved" if better else "limit",
-        expansions=ended.expansions,
+        outcome="proved" if search.exhausted else "improved" if better else "limit",
+        expansions=search.expansions,
         beam_score=beam_score,
     )
 
@@ -144,4 +123,4 @@ def tolerance(subwords: int) -> float:
 
 def build(spec: Exact, detokenize: Detokenize | None) -> ExactSearch:
     seconds = math.inf if spec.max_seconds is None else spec.max_seconds
-    return ExactSearch(Effort(spec.max_states, seconds), spec.depth, spec.beam, spec.max_length_ratio)
+    return ExactSearch(SearchBudget(spec.max_states, seconds), spec.depth, spec.beam, spec.max_length_ratio)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 
 from creamtea.methods.searches import Greedy
-from creamtea_workers.models.interface import BOS, EOS, Memory, TranslationModel
-from creamtea_workers.objectives.base import Objective
-from creamtea_workers.search.base import Detokenize, SearchMethod
+from creamtea_workers.models.interface import BOS, EOS
+from creamtea_workers.search.base import Detokenize, SearchInput, SearchMethod
 from creamtea_workers.search.hypothesis import Hypothesis
-from creamtea_workers.search.output import OutputLayer
 
-# Complete rows leave the computation together, once a quarter of the rows is complete: every departure
-# copies the caches and the selected weights of those that stay.
+# Complete rows leave the computation together, once a quarter of the rows is complete: dropping any copies
+# the caches and the selected weights of those that stay.
 _DROP_BELOW = 0.75
 
 
@@ -30,31 +27,23 @@ class GreedySearch(SearchMethod):
 
     max_length_ratio: float = 2.0
 
-    def __call__(
-        self,
-        model: TranslationModel,
-        objective: Objective,
-        memory: Memory,
-        output: OutputLayer,
-        limits: Sequence[int],
-        with_scores: bool = True,
-        sources: Sequence[Sequence[int]] = (),
-    ) -> list[Hypothesis]:
-        """One hypothesis a sentence of `memory`; `limits`: the most tokens of each, </s> included."""
+    def __call__(self, batch: SearchInput) -> list[Hypothesis]:
+        """One hypothesis per sentence."""
+        limits, output = batch.limits, batch.output
         tokens: list[list[int]] = [[] for _ in limits]
-        totals = [0.0 if with_scores else math.nan] * len(limits)
+        totals = [0.0 if batch.with_scores else math.nan] * len(limits)
         rows = list(range(len(limits)))  # the sentence of each decoder row
         live = list(rows)  # the rows whose hypothesis is not complete
-        device = memory.hidden.device
-        state = model.start(memory, max(limits))
+        device = batch.memory.hidden.device
+        state = batch.model.start(batch.memory, max(limits))
         last = torch.full((len(limits),), BOS, device=device)
         while True:
-            logits = output.logits(model.step(last, state).unsqueeze(1))  # (n, 1, K)
+            logits = output.logits(batch.model.step(last, state).unsqueeze(1))  # (n, 1, K)
             positions = logits.argmax(-1)  # (n, 1); the first, thus lowest, of equal ones
             last = output.ids(positions).squeeze(1)
             chosen = last.tolist()
-            if with_scores:
-                scores = output.log_scores(objective, logits).gather(2, positions.unsqueeze(2))
+            if batch.with_scores:
+                scores = output.log_scores(batch.objective, logits).gather(2, positions.unsqueeze(2))
                 gains = scores.flatten().tolist()
                 for n in live:
                     totals[rows[n]] += gains[n]

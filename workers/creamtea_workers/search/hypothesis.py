@@ -1,4 +1,4 @@
-"""What a search returns, and how long it may become."""
+"""What a search returns, and how long it may be."""
 
 from __future__ import annotations
 
@@ -16,6 +16,6 @@ class Hypothesis:
 
 
 def length_limit(ratio: float, source_subwords: int) -> int:
-    """The most tokens (</s> included) that a hypothesis of a source with that many subwords (</s> not
-    counted) may have: ceil(ratio × source_subwords) + 10."""
+    """The maximum number of tokens (</s> included) of a hypothesis for a source with `source_subwords`
+    (</s> not counted): ceil(ratio × source_subwords) + 10."""
     return math.ceil(ratio * source_subwords) + 10

@@ -3,7 +3,7 @@
 Toolkits commonly take the union of a batch's selected vocabularies, so that an output depends on its
 batch mates. Here no token outside a sentence's own selection is ever scored for it.
 
-Shapes: B sentences, R rows a sentence (beam slots, or target positions), D width, V vocabulary, K the
+Shapes: B sentences, R rows per sentence (beam slots, or target positions), D width, V vocabulary, K the
 largest selection of the batch. Rows of a sentence with fewer than K ids are padded at the end: the
 padding has the logit `PADDED`, finite so that no objective meets an infinity (entmax sorts and sums its
 logits), and the log-score -inf. `PADDED` lies so low that every objective gives it exactly no mass: a
@@ -50,15 +50,14 @@ class OutputLayer(Protocol):
 
 
 def output_layer(model: TranslationModel, selection: Sequence[Tensor] | None) -> OutputLayer:
-    """`selection`: one sorted id tensor (EOS included) a sentence, None for the full vocabulary."""
+    """`selection`: one sorted id tensor (EOS included) per sentence, None for the full vocabulary."""
     if selection is None:
         return FullOutput(model)
     ids, real = _pad(selection, model.vocabulary_size)
     if ids.numel() > _GATHER_WEIGHTS_BELOW * model.vocabulary_size:
         return GatheredLogits(model, ids, real)
-    projection = getattr(model, "projection", None)
-    if isinstance(projection, Int8Projection):
-        return GatheredInt8(ids, real, [projection.matrix.rows(own) for own in selection])
+    if isinstance(model.projection, Int8Projection):
+        return GatheredInt8(ids, real, [model.projection.matrix.rows(own) for own in selection])
     return GatheredWeights.of(model, ids, real)
 
 
@@ -98,7 +97,7 @@ class FullOutput:
 
 
 class _Selected:
-    """What both ways of computing selected logits share: the ids of each sentence."""
+    """What all ways of computing selected logits share: the ids of each sentence."""
 
     def __init__(self, ids: Tensor, real: Tensor | None) -> None:
         self._ids = ids  # (B, K), sorted
@@ -115,11 +114,11 @@ class _Selected:
 
     def positions(self, ids: Tensor) -> tuple[Tensor, Tensor]:
         # the padding repeats the last id at the end: the leftmost match is the real one, if there is one
-        found = torch.searchsorted(self._ids, ids.contiguous()).clamp(max=self._ids.shape[1] - 1)
-        allowed = self._ids.gather(1, found) == ids
+        positions = torch.searchsorted(self._ids, ids.contiguous()).clamp(max=self._ids.shape[1] - 1)
+        allowed = self._ids.gather(1, positions) == ids
         if self._real is not None:
-            allowed &= self._real.gather(1, found)
-        return found, allowed
+            allowed &= self._real.gather(1, positions)
+        return positions, allowed
 
 
 class GatheredWeights(_Selected):
@@ -149,7 +148,7 @@ class GatheredWeights(_Selected):
 
 
 class GatheredInt8(_Selected):
-    """The same in int8: a product a sentence, which on a CPU costs no more than one for all."""
+    """The same in int8: one product per sentence, which on a CPU costs no more than one for all."""
 
     def __init__(self, ids: Tensor, real: Tensor | None, matrices: Sequence[Int8Matrix]) -> None:
         super().__init__(ids, real)
@@ -159,8 +158,8 @@ class GatheredInt8(_Selected):
         if self._real is None:
             return torch.stack([matrix(rows) for matrix, rows in zip(self._matrices, hidden, strict=True)])
         logits = hidden.new_full((*hidden.shape[:2], self._ids.shape[1]), PADDED)
-        for found, matrix, rows in zip(logits, self._matrices, hidden, strict=True):
-            found[:, : len(matrix.scale)] = matrix(rows)
+        for own, matrix, rows in zip(logits, self._matrices, hidden, strict=True):
+            own[:, : len(matrix.scale)] = matrix(rows)
         return logits
 
     def keep(self, sentences: Tensor) -> GatheredInt8:

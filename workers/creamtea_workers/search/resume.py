@@ -1,4 +1,4 @@
-"""What a decoding step has translated so far, for its next attempt to go on with."""
+"""The translations of a decoding step so far, with which its next attempt continues."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SAVE_EVERY = 60.0  # seconds
 
 
 @dataclass
-class Found:
+class SavedTranslations:
     translations: dict[int, Translation] = field(default_factory=dict)  # by position among the sources
     seconds: float = 0.0  # of all attempts
 
@@ -26,7 +26,7 @@ class Found:
         checkpoint.save(checkpoints, NAME, asdict(self))
 
     @classmethod
-    def load(cls, checkpoints: Checkpoints) -> Found:
+    def load(cls, checkpoints: Checkpoints) -> SavedTranslations:
         """What was saved last; nothing at first."""
         content = checkpoint.load(checkpoints, NAME)
         if content is None:

@@ -22,9 +22,9 @@ import torch
 from torch import Tensor
 
 from creamtea.methods.searches import Drawn, Sample
-from creamtea_workers.models.interface import BOS, EOS, Memory, TranslationModel
+from creamtea_workers.models.interface import BOS, EOS
 from creamtea_workers.objectives.base import Objective
-from creamtea_workers.search.base import Detokenize, SearchMethod
+from creamtea_workers.search.base import Detokenize, SearchInput, SearchMethod
 from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.output import OutputLayer
 from creamtea_workers.search.top import keep_top
@@ -41,29 +41,20 @@ class Sampler:
     temperature: float = 1.0
     seed: int = 1
 
-    def draw(
-        self,
-        model: TranslationModel,
-        objective: Objective,
-        memory: Memory,
-        output: OutputLayer,
-        limits: Sequence[int],
-        sources: Sequence[Sequence[int]],
-        count: int,
-    ) -> list[list[Hypothesis]]:
-        """`count` hypotheses for each sentence of `memory`; `limits`: the most tokens of each, </s>
-        included; `sources`: the sentences' subwords. A sample that reaches its limit is not finished."""
-        device = memory.hidden.device
-        samples = _Samples.start(self.seed, limits, sources, count, device)
-        state = model.start(memory, max(limits))
+    def draw(self, batch: SearchInput, count: int) -> list[list[Hypothesis]]:
+        """`count` hypotheses per sentence. A sample that reaches its limit is not finished."""
+        limits, output = batch.limits, batch.output
+        device = batch.memory.hidden.device
+        samples = _Samples.start(self.seed, limits, batch.sources, count, device)
+        state = batch.model.start(batch.memory, max(limits))
         state.reorder(torch.arange(len(limits), device=device).repeat_interleave(count))
         while True:
-            hidden = model.step(samples.last.flatten(), state).unflatten(0, (-1, samples.columns))
-            positions, gains = self._choose(objective, output, hidden, samples.uniforms())
-            most = samples.extend(output.ids(positions), gains)  # (n, R)
-            if most == 0:
+            hidden = batch.model.step(samples.last.flatten(), state).unflatten(0, (-1, samples.columns))
+            positions, gains = self._choose(batch.objective, output, hidden, samples.uniforms())
+            running = samples.extend(output.ids(positions), gains)  # (n, R)
+            if running == 0:
                 return samples.hypotheses()
-            if (kept := samples.compact(most)) is not None:
+            if (kept := samples.compact(running)) is not None:
                 sentences, rows = kept
                 output = output.keep(sentences)
                 state.reorder(rows.flatten())
@@ -74,14 +65,14 @@ class Sampler:
         """hidden (n, R, D), uniforms (n, R) -> positions of the drawn tokens and their log-scores (n, R)."""
         logits = output.logits(hidden)  # (n, R, K)
         sentences, columns, size = logits.shape
-        some = max(1, _CELLS // (sentences * size))
+        chunk = max(1, _CELLS // (sentences * size))
         drawn = []
-        for start in range(0, columns, some):
-            part = slice(start, start + some)
+        for start in range(0, columns, chunk):
+            part = slice(start, start + chunk)
             log_scores = output.log_scores(objective, logits[:, part])
             cumulative = self.weights(log_scores).cumsum(2, dtype=torch.float64)
             wanted = uniforms[:, part, None] * cumulative[:, :, -1:]
-            # the first position beyond: one without mass adds nothing and is never it
+            # the first position above; one without mass adds nothing, so it is never chosen
             positions = torch.searchsorted(cumulative, wanted, right=True).clamp_(max=size - 1)
             drawn.append((positions.squeeze(2), log_scores.gather(2, positions).squeeze(2)))
         return torch.cat([p for p, _ in drawn], dim=1), torch.cat([s for _, s in drawn], dim=1)
@@ -94,31 +85,21 @@ class Sampler:
 
 @dataclass(frozen=True)
 class SampleSearch(SearchMethod):
-    """One sample a sentence."""
+    """One sample per sentence."""
 
     sampler: Sampler
     max_length_ratio: float = 2.0
 
-    def __call__(
-        self,
-        model: TranslationModel,
-        objective: Objective,
-        memory: Memory,
-        output: OutputLayer,
-        limits: Sequence[int],
-        with_scores: bool = True,
-        sources: Sequence[Sequence[int]] = (),
-    ) -> list[Hypothesis]:
-        """See `SearchMethod`. Sampling always scores, whatever `with_scores` says."""
-        drawn = self.sampler.draw(model, objective, memory, output, limits, sources, count=1)
-        return [hypothesis for (hypothesis,) in drawn]
+    def __call__(self, batch: SearchInput) -> list[Hypothesis]:
+        """One hypothesis per sentence. Sampling always scores, whatever `with_scores` says."""
+        return [hypothesis for (hypothesis,) in self.sampler.draw(batch, count=1)]
 
 
 def draws(seed: int, source: Sequence[int], count: int, limit: int) -> Tensor:
     """The uniform numbers of a sentence (count, limit), fp64 multiples of 2⁻³² in [0, 1).
 
-    Straight from the bit generator, whose stream NumPy promises to keep. 32 bits, so that a product with
-    the total mass is always smaller than the total mass.
+    Taken from the bit generator itself, whose stream NumPy guarantees. 32 bits, so that a product with the
+    total mass is always smaller than the total mass.
     """
     bits = np.random.PCG64(np.random.SeedSequence([seed, len(source), *source])).random_raw(count * limit)
     return torch.from_numpy((bits >> 32).astype(np.float64) / 2.0**32).view(count, limit)
@@ -172,29 +153,30 @@ class _Samples:
         return self.last.shape[1]
 
     def uniforms(self) -> Tensor:
-        """(n, R), for the position at hand."""
+        """(n, R), for the current position."""
         return self.numbers[self.sentences, self.samples, self.step]
 
     def extend(self, tokens: Tensor, gains: Tensor) -> int:
         """Append tokens (n, R) with log-scores `gains`; returns the largest number of samples of a sentence
         that are not complete."""
-        at = (self.sentences, self.samples)
+        row = (self.sentences, self.samples)
         self.last = tokens.masked_fill(~self.running, EOS)
-        self.tokens[*at, self.step] = self.last
-        self.scores[at] += gains.masked_fill(~self.running, 0.0)
-        self.lengths[at] += self.running.long()
-        self.finished[at] |= self.running & (self.last == EOS)
+        self.tokens[*row, self.step] = self.last
+        self.scores[row] += gains.masked_fill(~self.running, 0.0)
+        self.lengths[row] += self.running.long()
+        self.finished[row] |= self.running & (self.last == EOS)
         self.step += 1
         self.running = self.running & (self.last != EOS) & (self.limits[self.sentences] > self.step)
         return int(self.running.sum(1).amax())
 
-    def compact(self, most: int) -> tuple[Tensor, Tensor] | None:
-        """Drop complete rows once that saves a quarter: the sentences kept (n',) among those at hand, and
-        the rows (n', most) that the new ones come from; None where nothing changes."""
+    def compact(self, rows_needed: int) -> tuple[Tensor, Tensor] | None:
+        """Drop complete rows once that saves a quarter: returns the sentences kept (n',) among the current
+        ones, and the rows (n', rows_needed) that the new rows come from; None where nothing changes."""
         kept = self.running.any(1).nonzero().squeeze(1)
-        if len(kept) * most > _DROP_BELOW * self.last.numel():
+        if len(kept) * rows_needed > _DROP_BELOW * self.last.numel():
             return None
-        columns = (~self.running[kept]).long().argsort(dim=1, stable=True)[:, :most]  # running ones first
+        # running ones first
+        columns = (~self.running[kept]).long().argsort(dim=1, stable=True)[:, :rows_needed]
         rows = kept.unsqueeze(1) * self.columns + columns
         self.sentences = self.sentences[kept]
         self.samples, self.running, self.last = (

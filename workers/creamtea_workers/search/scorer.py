@@ -52,6 +52,6 @@ def token_log_scores(objective: Objective, output: OutputLayer, hidden: Tensor, 
     return chosen.masked_fill(~allowed, -torch.inf)
 
 
-def _parts(length: int, cells_a_position: int) -> list[slice]:
-    size = max(1, _CELLS // cells_a_position)
+def _parts(length: int, cells_per_position: int) -> list[slice]:
+    size = max(1, _CELLS // cells_per_position)
     return [slice(start, start + size) for start in range(0, length, size)]

@@ -1,4 +1,4 @@
-"""The best of many candidates, in an order that is always the same."""
+"""The best of many candidates, in a well-defined order."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _SMALLEST_BLOCK = 32
 
 
 def top_candidates(ranks: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` best of ranks (n, C), C ≥ count: values and indices (n, count), best first, equal ones
-    by index (`topk` alone leaves the order of equal values open); which of those at -inf fill the rest is
-    open.
+    """The `count` best of ranks (n, C), C ≥ count: values and indices (n, count), best first, equal
+    ones by index (`topk` alone does not define the order of equal values). Which of those at -inf fill the
+    rest is undefined.
 
     Many candidates are cut into blocks of neighbours. The best ones all lie in the `count` blocks with the
     highest maxima, of equal ones the first: a candidate of any other block has `count` others before it,
-    the maxima of these. So one pass over all, and two searches in about √(C · count) values, are enough.
+    the maxima of those. So one pass over all, and two searches in about √(C · count) values, are enough.
     """
     size = ranks.shape[1]
     block = 1 << round(math.log2(size / count) / 2)  # near the root; a power of two is reduced faster

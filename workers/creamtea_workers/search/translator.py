@@ -14,7 +14,7 @@ from torch import Tensor
 from creamtea.errors import StepError
 from creamtea_workers.models.interface import EOS, PAD, Memory, TranslationModel
 from creamtea_workers.objectives.base import Objective
-from creamtea_workers.search.base import SearchMethod
+from creamtea_workers.search.base import SearchInput, SearchMethod
 from creamtea_workers.search.hypothesis import Hypothesis, length_limit
 from creamtea_workers.search.output import output_layer
 from creamtea_workers.search.scorer import score_hypotheses
@@ -24,8 +24,8 @@ Sources = Sequence[Sequence[int]]  # subwords of each sentence, without </s>
 Result = TypeVar("Result")
 
 
-class NarrowSelection(StepError):
-    """A sentence may use fewer subwords than the beam is wide."""
+class SelectionBelowBeam(StepError):
+    """A sentence's selected vocabulary is smaller than the beam."""
 
     def __init__(self, source: Sequence[int], size: int, beam: int) -> None:
         super().__init__(
@@ -37,11 +37,11 @@ class NarrowSelection(StepError):
 
 
 @contextmanager
-def segments_named(sources: Sources, indices: Sequence[int]) -> Iterator[None]:
-    """What is wrong with one of the sources says which segment that is; `indices`: their numbers."""
+def naming_segments(sources: Sources, indices: Sequence[int]) -> Iterator[None]:
+    """An error about one of the sources names its segment; `indices`: the segments' numbers."""
     try:
         yield
-    except NarrowSelection as error:
+    except SelectionBelowBeam as error:
         raise StepError(f"segment {indices[sources.index(error.source)]}: {error}") from error
 
 
@@ -54,7 +54,8 @@ class Translation:
 @dataclass(frozen=True)
 class Translator:
     """A system: model × selection × search. In fp32 and int8 an output does not depend on what else is in
-    the batch; in bf16 and fp16 another shape may be rounded otherwise, and near-equal words change places."""
+    the batch; in bf16 and fp16 a batch of another shape may be rounded differently, so that one of two nearly
+    equal words wins instead of the other."""
 
     model: TranslationModel
     objective: Objective
@@ -64,29 +65,24 @@ class Translator:
     @torch.inference_mode()
     def translate(self, sources: Sources, with_scores: bool = True) -> list[Translation]:
         """`with_scores` False saves greedy search the activation; the hypotheses are the same.
-        NarrowSelection, before anything is searched, where the beam is wider than a sentence's selection."""
+        SelectionBelowBeam, before anything is searched, where a sentence's selection is smaller than the
+        beam."""
         return self._in_parts(lambda part: self._translate(part, with_scores), sources)
 
     def _translate(self, sources: Sources, with_scores: bool) -> list[Translation]:
-        memory, selection = self._encode(sources)
-        sizes = self._sizes(sources, selection)
-        output = output_layer(self.model, selection)
-        limits = self._limits(sources)
-        hypotheses = self.search(self.model, self.objective, memory, output, limits, with_scores, sources)
-        return [Translation(*pair) for pair in zip(hypotheses, sizes, strict=True)]
+        batch, sizes = self._batch(sources, with_scores)
+        return [Translation(*pair) for pair in zip(self.search(batch), sizes, strict=True)]
 
     @torch.inference_mode()
     def translate_gradually(self, sources: Sources) -> Iterator[list[tuple[int, Translation]]]:
         """What `translate` returns, by position, as it is found: an exact search may take an hour. Empty
-        lists in between let the caller report and stop."""
+        lists in between let the caller report progress and stop."""
         if not self.model.may_pad:
             yield list(enumerate(self.translate(sources)))
             return
-        memory, selection = self._encode(sources)
-        sizes = self._sizes(sources, selection)
-        output, limits = output_layer(self.model, selection), self._limits(sources)
-        for found in self.search.rounds(self.model, self.objective, memory, output, limits, sources):
-            yield [(n, Translation(hypothesis, sizes[n])) for n, hypothesis in found]
+        batch, sizes = self._batch(sources)
+        for hypotheses in self.search.rounds(batch):
+            yield [(n, Translation(hypothesis, sizes[n])) for n, hypothesis in hypotheses]
 
     @torch.inference_mode()
     def score(self, sources: Sources, hypotheses: Sequence[Hypothesis]) -> list[float]:
@@ -100,34 +96,40 @@ class Translator:
         """How many ids each sentence may use; V where nothing is selected."""
         return self._in_parts(lambda part: self._sizes(part, self._encode(part)[1]), sources)
 
+    def _batch(self, sources: Sources, with_scores: bool = True) -> tuple[SearchInput, list[int]]:
+        """What the search is given, and how many ids each sentence may use."""
+        memory, selection = self._encode(sources)
+        sizes = self._sizes(sources, selection)
+        output = output_layer(self.model, selection)
+        limits = [length_limit(self.search.max_length_ratio, len(source)) for source in sources]
+        batch = SearchInput(self.model, self.objective, memory, output, limits, sources, with_scores)
+        return batch, sizes
+
     def _encode(self, sources: Sources) -> tuple[Memory, list[Tensor] | None]:
         memory = self.model.encode(source_batch(sources, self.model.output_weight.device))
         return memory, self.selector.select(sources, memory)
 
     def _in_parts(self, work: Callable[[Sources], list[Result]], sources: Sources) -> list[Result]:
-        """`work` on all sources at once, or, where the model must not meet padding, on those of each length.
-        The results come in the order of the sources."""
+        """`work` on all sources at once, or, if the model's batches may not be padded, on those of each
+        length. The results are in the order of the sources."""
         if self.model.may_pad:
             return work(sources)
         order = sorted(range(len(sources)), key=lambda n: len(sources[n]))
-        found: dict[int, Result] = {}
+        results: dict[int, Result] = {}
         for _, group in groupby(order, key=lambda n: len(sources[n])):
-            same = list(group)
-            found.update(zip(same, work([sources[n] for n in same]), strict=True))
-        return [found[n] for n in range(len(sources))]
-
-    def _limits(self, sources: Sources) -> list[int]:
-        return [length_limit(self.search.max_length_ratio, len(source)) for source in sources]
+            same_length = list(group)
+            results.update(zip(same_length, work([sources[n] for n in same_length]), strict=True))
+        return [results[n] for n in range(len(sources))]
 
     def _sizes(self, sources: Sources, selection: list[Tensor] | None) -> list[int]:
-        """How many ids each sentence may use. NarrowSelection where the beam is wider, but for an empty
-        line, which has nothing to select by."""
+        """How many ids each sentence may use. SelectionBelowBeam where the beam is wider, except for an
+        empty line, which has nothing to select by."""
         if selection is None:
             return [self.model.vocabulary_size] * len(sources)
         sizes = [len(ids) for ids in selection]
         for source, size in zip(sources, sizes, strict=True):
             if source and size < self.search.min_selection:
-                raise NarrowSelection(source, size, self.search.min_selection)
+                raise SelectionBelowBeam(source, size, self.search.min_selection)
         return sizes
 
 

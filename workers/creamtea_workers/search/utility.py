@@ -2,8 +2,8 @@
 
 The values are sacreBLEU's sentence scores (effective order for BLEU, as it advises; its tokeniser 13a,
 which does not split languages written without blanks: chrF is for those). Each text's n-grams are counted
-once. The k-th occurrence of an n-gram is a feature of its own, so that the matches of two texts, the sum
-of min(count, count) over n-grams, are the number of features that they share: a matrix product.
+once. The k-th occurrence of an n-gram is a separate feature, so that the matches of two texts, the sum of
+min(count, count) over n-grams, are the number of features that they share: a matrix product.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def pairwise_utilities(texts: Sequence[str], utility: Utility) -> Array:
         counts, matched = ngram_matches(symbols, WORD_ORDER)
     size, orders = counts.shape
     result = np.empty((size, size))
-    some = max(1, _CELLS // (size * 3 * orders))
-    for start in range(0, size, some):
-        part = slice(start, start + some)
+    chunk = max(1, _CELLS // (size * 3 * orders))
+    for start in range(0, size, chunk):
+        part = slice(start, start + chunk)
         own = np.broadcast_to(counts[part, None], (len(counts[part]), size, orders))
         others = np.broadcast_to(counts[None], own.shape)
         if utility == "chrf":
@@ -104,10 +104,10 @@ def _shared(grams: Ids, owner: Ids, size: int) -> Array:
     text = text[common]
     names, feature = np.unique(feature[common], return_inverse=True)
     total = np.zeros((size, size), dtype=np.float32)  # exact: numbers of occurrences
-    some = max(1, _CELLS // size)
-    for start in range(0, len(names), some):
-        here = (feature >= start) & (feature < start + some)
-        has = np.zeros((size, min(some, len(names) - start)), dtype=np.float32)
+    chunk = max(1, _CELLS // size)
+    for start in range(0, len(names), chunk):
+        here = (feature >= start) & (feature < start + chunk)
+        has = np.zeros((size, min(chunk, len(names) - start)), dtype=np.float32)
         has[text[here], feature[here] - start] = 1.0
         total += has @ has.T
     return total.astype(np.float64)

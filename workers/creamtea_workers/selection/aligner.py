@@ -8,9 +8,9 @@ A target of m subwords given a source of n, i and j counted from 1 (Dyer et al.,
     δ(j | i, m, n)    = (1 - p₀) · exp(λ h(i, j, m, n)) / Z_λ(i, m, n),    h(i, j, m, n) = -|i/m - j/n|
 
 As in fast_align: p₀ = 0.08 is fixed, λ starts at 4 and is optimised after every E-step, t starts uniform.
-Otherwise than there: λ is the exact maximum of the expected log-likelihood (which is concave in λ) instead
+Unlike there, λ is the exact maximum of the expected log-likelihood (which is concave in λ) instead
 of eight fixed gradient steps, so the log-likelihood never decreases; and t is the plain maximum-likelihood
-table, without the Dirichlet prior.
+estimate, without the Dirichlet prior.
 
 Pairs of the same shape (m, n) are handled together, as dense arrays (pairs, m, n) with one prior (m, n).
 """
@@ -30,9 +30,9 @@ Reals = NDArray[np.float64]
 
 NULL_PROBABILITY = 0.08  # p₀
 FIRST_TENSION = 4.0  # λ
-TENSIONS = (0.0, 50.0)  # where λ is looked for; 0 is no preference for the diagonal
-_CELLS = 1 << 20  # of (pairs, m, n), at most that many together, if there is more than one pair
-_BUFFER = 1 << 23  # cells that are sorted, or whose posteriors are held before they are counted
+TENSIONS = (0.0, 50.0)  # the range of λ; 0 is no preference for the diagonal
+_CELLS = 1 << 20  # maximum of pairs × m × n in a group of more than one pair
+_BUFFER = 1 << 23  # cells sorted at a time, or whose posteriors are kept before they are counted
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def train_aligner(
     iterations: int,
     progress: Callable[[int, float], None] | None = None,
 ) -> Aligner:
-    """EM over the pairs; a pair with an empty side says nothing and is passed over.
+    """EM over the pairs; pairs with an empty side are skipped.
 
     `progress(iteration, log_likelihood)` is called after each iteration, which count from 1. ValueError
     when no pair is left.
@@ -135,12 +135,12 @@ class _Cells:
 
 
 class _Index:
-    """Numbers keys by their order among all keys. It sorts part by part: looking tens of millions of
-    unsorted keys up in millions would take minutes, sorting them all at once gigabytes."""
+    """Numbers keys by their order among all keys. It sorts part by part: looking up tens of millions of
+    unsorted keys among millions would take minutes, and sorting all at once gigabytes."""
 
     def __init__(self) -> None:
         self._waiting: list[Ids] = []
-        self._size = 0  # of what waits
+        self._size = 0  # of `_waiting`
         self._parts: list[tuple[Ids, NDArray[np.int32]]] = []  # sorted keys, the places of a part's keys
 
     def add(self, keys: Ids) -> None:
@@ -150,7 +150,7 @@ class _Index:
             self._sort()
 
     def finish(self) -> tuple[Ids, NDArray[np.int32]]:
-        """All keys, sorted, each once; and the number of every key that was added, in that order."""
+        """The distinct keys, sorted; and the number of every added key, in the order of addition."""
         self._sort()
         keys = np.sort(np.concatenate([part for part, _ in self._parts]))
         keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])]  # np.unique hashes, ten times slower
@@ -174,8 +174,8 @@ def _batches(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]])
 
 
 def same_shape(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """The places of pairs of one shape, at most `_CELLS` cells together, shapes in order; pairs with an empty
-    side are left out."""
+    """The places of pairs of one shape, at most `_CELLS` cells at a time, shapes in order; pairs with an
+    empty side are omitted."""
     shapes: dict[tuple[int, int], list[int]] = defaultdict(list)
     for place, (source, target) in enumerate(zip(sources, targets, strict=True)):
         if source and target:
@@ -190,7 +190,7 @@ def same_shape(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]
 
 @dataclass
 class _Expected:
-    """What the E-step gives."""
+    """The result of the E-step."""
 
     counts: Reals  # of each entry of the table
     log_likelihood: float
@@ -234,7 +234,7 @@ def _expect(cells: _Cells, probability: Reals, tension: float) -> _Expected:
 
 
 def _posteriors(group: _Group, values: Reals, tension: float, expected: _Expected) -> None:
-    """Turn the cells' t(e|f) into posteriors, in place, and add up what the group says of λ."""
+    """Turn the cells' t(e|f) into posteriors, in place, and add the group's statistics for λ."""
     m, n = group.m, group.n
     aligned, null = group.split(values)  # (pairs, m, n), (pairs, m)
     aligned *= (1 - NULL_PROBABILITY) * diagonal_prior(m, n, tension)
@@ -265,7 +265,7 @@ def _best_tension(expected: _Expected, tension: float) -> float:
             curvature -= float(weights @ ((prior * feature**2).sum(axis=1) - mean**2))
         low, high = (tension, high) if gradient > 0 else (low, tension)
         if curvature >= 0:
-            break  # every source is one subword long: λ says nothing
+            break  # every source has one subword: λ has no effect
         step = tension - gradient / curvature
         before, tension = tension, step if low <= step <= high else (low + high) / 2
         if abs(tension - before) < 1e-6:

@@ -1,9 +1,9 @@
-"""What of a reference a selection reaches (NVS paper, section 2.3).
+"""Which subwords of a reference a selection contains (NVS paper, section 2.3).
 
 Recall is the share of the *unique* subwords of the reference that are in the sentence's selected set, EOS
 on neither side. Two scopes: the whole reference, and only its subwords that overlap the target spans of
-an idiom. In both the set is the one that decoding uses: selected from the whole source sentence. (The
-paper asks the lexicon in idiom scope for the idiom's source words only, which a lexicon can only lose by.)
+an idiom. In both the set is the one that decoding uses, selected from the whole source sentence. (In
+idiom scope the paper gives the lexicon the idiom's source words only, which can only lower its recall.)
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Reference:
 
     @classmethod
     def of(cls, subwords: SubwordModel, text: str, idioms: Iterable[Mapping[str, Any]]) -> Reference:
-        """`idioms`: {"name", "target": [from, to)} in characters of the text. Entries of one name are the
-        parts of one idiom; one whose spans cover no subword is left out."""
+        """`idioms`: {"name", "target": [from, to)} in characters of the text. Entries of the same name are
+        the parts of one idiom; an idiom whose spans cover no subword is omitted."""
         offsets = subwords.offsets(text)
         inside: dict[str, list[int]] = defaultdict(list)
         for idiom in idioms:
@@ -56,7 +56,7 @@ class Reference:
         return [self.sentence, self.idiom, *self.idioms.values()]
 
     def possible(self) -> Ids:
-        """(2 + idioms,): how many there are of each scope."""
+        """(2 + idioms,): the number of subwords in each scope."""
         return np.array([len(ids) for ids in self.scopes()])
 
 
@@ -66,7 +66,7 @@ def _unique(ids: Iterable[int]) -> Ids:
 
 @dataclass(frozen=True)
 class Material:
-    """A test set as recall sees it."""
+    """A test set, prepared for measuring recall."""
 
     subwords: SubwordModel
     sources: list[list[int]]

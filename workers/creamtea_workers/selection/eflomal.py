@@ -1,6 +1,6 @@
-"""eflomal (Östling and Tiedemann 2016, "Efficient Word Alignment with Markov Chain Monte Carlo"), where the
-user has installed it: its command-line tool, as a program of its own with files in between. eflomal is under
-the GPL and is compiled when it is installed, so creamtea neither depends on it nor loads it.
+"""eflomal (Östling and Tiedemann 2016, "Efficient Word Alignment with Markov Chain Monte Carlo"), if the user
+has installed it: its command-line tool runs as a separate program that reads and writes files. eflomal is
+under the GPL and is compiled on installation, so creamtea neither depends on it nor loads it.
 
 The lexicon counts its alignment links, as the NVS paper's does (Domhan et al. 2022, Appendix A: the top k
 most frequently aligned tokens): t(e | f) = links of f with e / links of f. The links are the forward ones,
@@ -25,8 +25,8 @@ from creamtea.errors import StepError, StepUnavailable
 from creamtea_workers.selection.aligner import TranslationTable
 
 PROGRAM = "eflomal-align"
-LONGEST = 1023  # subwords; eflomal passes longer sentences over
-_SECONDS = 1.0  # between two looks at the program
+MAX_LENGTH = 1023  # subwords; eflomal skips longer sentences
+_SECONDS = 1.0  # between two checks of the program
 
 Ids = Sequence[int]
 
@@ -38,13 +38,13 @@ def align_with_eflomal(
     threads: int,
     watch: Callable[[], None],
 ) -> TranslationTable:
-    """`watch` is called every second while eflomal runs; what it raises ends eflomal. StepUnavailable where
-    eflomal is not installed; StepError where it fails."""
+    """`watch` is called every second while eflomal runs; an exception from it stops eflomal. StepUnavailable
+    if eflomal is not installed; StepError if it fails."""
     program = find_program()
     pairs = [
         (source, target)
         for source, target in zip(sources, targets, strict=True)
-        if 0 < len(source) <= LONGEST and 0 < len(target) <= LONGEST
+        if 0 < len(source) <= MAX_LENGTH and 0 < len(target) <= MAX_LENGTH
     ]
     if not pairs:
         raise StepError("no pair to align: every one has an empty side")
@@ -64,14 +64,14 @@ def align_with_eflomal(
 def find_program() -> Path:
     """On the PATH, or beside this interpreter."""
     beside = Path(sys.executable).parent / PROGRAM
-    found = shutil.which(PROGRAM) or (str(beside) if os.access(beside, os.X_OK) else None)
-    if found is None:
+    path = shutil.which(PROGRAM) or (str(beside) if os.access(beside, os.X_OK) else None)
+    if path is None:
         raise StepUnavailable(
             f"alignment with eflomal: {PROGRAM} is not installed here; install it (`pip install eflomal`, "
             "which needs a C compiler; into an environment of its own, if you like, whose bin folder is then "
             "put on the PATH), or take `aligner: em`"
         )
-    return Path(found)
+    return Path(path)
 
 
 def _write(path: Path, sentences: Iterable[Ids]) -> None:
@@ -105,12 +105,13 @@ def _run(program: Path, folder: Path, threads: int, watch: Callable[[], None]) -
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
     if code != 0 or not (folder / "links").is_file():
-        said = " ".join(log.read_text(encoding="utf-8", errors="replace").split())[-400:]
-        raise StepError(f"{program} failed (code {code}): {said or 'it printed nothing'}")
+        printed = " ".join(log.read_text(encoding="utf-8", errors="replace").split())[-400:]
+        raise StepError(f"{program} failed (code {code}): {printed or 'it printed nothing'}")
 
 
 def _link_keys(path: Path, pairs: Sequence[tuple[Ids, Ids]], vocabulary_size: int) -> np.ndarray:
-    """source * vocabulary_size + target of every link; StepError where the links are not of these pairs."""
+    """source * vocabulary_size + target of every link; StepError if the links are not those of these
+    pairs."""
 
     def keys() -> Iterator[int]:
         with path.open(encoding="ascii") as file:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from creamtea_workers.corpora.subwords import EOS
 from creamtea_workers.selection.aligner import TranslationTable
 
-LEAST_PROBABILITY = 1e-9  # entries below carry no mass and are not stored
+MIN_PROBABILITY = 1e-9  # entries below carry no mass and are not stored
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Lexicon:
     @classmethod
     def build(cls, table: TranslationTable, max_k: int) -> Lexicon:
         """The `max_k` most probable targets of every source subword; NULL has no row."""
-        stored = (table.source < table.vocabulary_size) & (table.probability >= LEAST_PROBABILITY)
+        stored = (table.source < table.vocabulary_size) & (table.probability >= MIN_PROBABILITY)
         source, target, probability = table.source[stored], table.target[stored], table.probability[stored]
         order = np.lexsort((target, -probability, source))
         ends = np.cumsum(np.bincount(source, minlength=table.vocabulary_size))

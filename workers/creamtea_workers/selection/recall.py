@@ -1,8 +1,8 @@
 """Recall of a selection over a test set, as sufficient statistics of its segments.
 
-Three averages. `sentence` and `idiom` are micro-averages: all reference subwords that are reached over all
-that there are. `idiom_macro` is the mean over distinct idioms of the recall within each: where one idiom is
-a third of a test set, as "to pass on" is in IdiomTranslationDS, the micro-average is mostly about that one.
+There are three averages. `sentence` and `idiom` are micro-averages: selected over all reference subwords.
+`idiom_macro` is the mean over distinct idioms of the recall of each: if one idiom is a third of a test set,
+as "to pass on" is in IdiomTranslationDS, the micro-average is mostly about that idiom.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ NOTHING = {
 def statistics(
     references: Sequence[Reference], reached: Sequence[NDArray[np.int64]]
 ) -> dict[str, tuple[Array, ScoreFunction]]:
-    """By scope: the statistics (m, F) of the m segments with anything to reach, and the score of their sums.
-    m is 0 where there is nothing.
+    """By scope: the statistics (m, F) of the m segments with anything to select, and the score of their sums.
+    m is 0 if there are none.
 
     `reached`: of each segment the counts (2 + idioms,), as `Reference.possible` has them.
     """

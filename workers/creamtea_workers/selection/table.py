@@ -1,10 +1,10 @@
 """Translation tables in the format that fast_align writes with -p (Dyer et al. 2013).
 
 A line is `source TAB target TAB natural log of t(target | source)`, in any order; the source `<eps>` is
-NULL. The words are the study's subwords, as SentencePiece writes them. What the table cannot be is refused:
-another format, logarithms above 0, rows that add up to more than 1, a pair named twice, and pieces of other
-subwords, which show on both sides: pieces that the study does not know, and training text whose subwords
-the table does not have.
+NULL. The words are the study's subwords, as SentencePiece writes them. Refused are tables in
+another format, with logarithms above 0, with rows that add up to more than 1, with a pair named twice, and
+with other subwords. The last is checked on both sides: pieces that the study does not have, and subwords of
+the training text that the table does not have.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from creamtea_workers.corpora.text import UserFile
 from creamtea_workers.selection.aligner import TranslationTable
 
 NULL = b"<eps>"
-MOST_UNKNOWN = 0.05  # share of the lines that may have a piece that the study's subwords lack
-LEAST_COVERED = 0.99  # share of the training text's source subwords that must have a row
+MAX_UNKNOWN = 0.05  # share of the lines that may have a piece that is not a subword of the study
+MIN_COVERED = 0.99  # share of the training text's source subwords that must have a row
 _ROUNDING = 1e-3  # of sums of probabilities printed with six digits
 
 _FORMAT = "a line of fast_align's table (fast_align -p): source TAB target TAB natural log of the probability"
@@ -64,10 +64,10 @@ def read_table(file: UserFile, subwords: SubwordModel) -> ImportedTable:
     if entries.lines == 0:
         raise StepError(f"{file.name} is empty: {_FORMAT} was expected")
     skipped = entries.lines - len(entries.source)
-    if skipped > MOST_UNKNOWN * entries.lines:
+    if skipped > MAX_UNKNOWN * entries.lines:
         raise StepError(
-            f"{file.name}: {skipped:,} of {entries.lines:,} lines have pieces that are none of the study's "
-            f"{subwords.size:,} subwords ({entries.unknown} is the first), so the table is over other "
+            f"{file.name}: {skipped:,} of {entries.lines:,} lines have pieces that are not among the "
+            f"study's {subwords.size:,} subwords (first: {entries.unknown}), so the table is of other "
             f"subwords: {_SAME_SUBWORDS}"
         )
     source, target, probability = entries.numpy()
@@ -84,10 +84,10 @@ def coverage(table: TranslationTable, sources: Sequence[Sequence[int]], file: Us
     known[table.source] = True
     words = np.fromiter((id_ for source in sources for id_ in source), dtype=np.int64)
     share = float(known[words].mean()) if len(words) else 1.0
-    if share < LEAST_COVERED:
+    if share < MIN_COVERED:
         raise StepError(
             f"{file.name} has a row for only {100 * share:.1f} % of the source subwords of the training "
-            "text, so it is of other subwords, or of the other direction (the source comes first): "
+            "text, so it is of other subwords or of the other direction (the source comes first): "
             f"{_SAME_SUBWORDS}"
         )
     return share
@@ -128,7 +128,7 @@ def _fields(line: bytes, name: str, number: int) -> tuple[bytes, bytes, float]:
         source, target, text = line.split(b"\t")
         logarithm = float(text)
     except ValueError:
-        raise StepError(f"{name}, line {number:,}: {_shown(line)} is no {_FORMAT[2:]}") from None
+        raise StepError(f"{name}, line {number:,}: {_shown(line)} is not {_FORMAT}") from None
     if not logarithm <= _ROUNDING:  # NaN is not either
         raise StepError(
             f"{name}, line {number:,}: {text.decode(errors='replace').strip()} is not the logarithm of a "

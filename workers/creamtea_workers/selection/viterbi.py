@@ -32,14 +32,14 @@ def viterbi(
     and every word of a pair without a source, is NULL's.
     """
     table = _Table.of(aligner.table)
-    found: list[Ids] = [np.full(len(target), NULL) for target in targets]
+    alignments: list[Ids] = [np.full(len(target), NULL) for target in targets]
     for places in same_shape(sources, targets):
         source = np.array([sources[place] for place in places], dtype=np.int64)  # (pairs, n)
         target = np.array([targets[place] for place in places], dtype=np.int64)  # (pairs, m)
         best = _best(table, aligner.tension, source, target)
         for place, row in zip(places, best, strict=True):
-            found[place] = row
-    return found
+            alignments[place] = row
+    return alignments
 
 
 def _best(table: _Table, tension: float, source: Ids, target: Ids) -> Ids:
@@ -54,7 +54,7 @@ def _best(table: _Table, tension: float, source: Ids, target: Ids) -> Ids:
 
 @dataclass(frozen=True)
 class _Table:
-    """A translation table to look up in."""
+    """A translation table for look-ups."""
 
     keys: Ids  # source * size + target, sorted
     probability: NDArray[np.float64]
@@ -66,9 +66,9 @@ class _Table:
         return cls(keys, table.probability, table.vocabulary_size)
 
     def lookup(self, source: Ids, target: Ids) -> NDArray[np.float64]:
-        """t(target | source), 0 where the two never met; the shapes broadcast."""
+        """t(target | source), 0 where the two never occur together; the shapes broadcast."""
         keys = source * self.size + target
         wanted, numbers = np.unique(keys, return_inverse=True)  # sorted look-ups are many times faster
         places = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        found = np.where(self.keys[places] == wanted, self.probability[places], 0.0)
-        return found[numbers].reshape(keys.shape)
+        values = np.where(self.keys[places] == wanted, self.probability[places], 0.0)
+        return values[numbers].reshape(keys.shape)

@@ -16,9 +16,9 @@ from creamtea_workers.analysis.rows import NO_SEGMENTS
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import read_jsonl, write_jsonl
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search.resume import SAVE_EVERY, Found
+from creamtea_workers.search.resume import SAVE_EVERY, SavedTranslations
 from creamtea_workers.search.systems import TrainedModel, device_name, lexicon_file, step_device
-from creamtea_workers.search.translator import Translation, Translator, segments_named
+from creamtea_workers.search.translator import Translation, Translator, naming_segments
 
 # decoder rows × vocabulary of a batch: 256 MB of fp32 logits; a wide beam takes fewer sentences at a time
 _BATCH_CELLS = 1 << 26
@@ -71,17 +71,17 @@ def translate(
     sources: Sequence[Sequence[int]],
     indices: Sequence[int],
     context: StepContext[DecodeParams],
-) -> Found:
+) -> SavedTranslations:
     """Batches of sentences of similar length, the longest first, so that memory runs out at once if at all.
     `indices`: the segments' numbers, for people."""
     most = _BATCH_CELLS // (translator.search.rows * translator.model.vocabulary_size)
     size = max(1, min(context.params.batch_size, most))
-    found = Found.load(context.checkpoints)
+    found = SavedTranslations.load(context.checkpoints)
     left = sorted(set(range(len(sources))) - found.translations.keys(), key=lambda n: -len(sources[n]))
     context.progress(len(found.translations), len(sources), "sentences")
     before, began, saved = found.seconds, time.perf_counter(), time.monotonic()
     for batch in (left[start : start + size] for start in range(0, len(left), size)):
-        with segments_named(sources, indices):
+        with naming_segments(sources, indices):
             for some in translator.translate_gradually([sources[n] for n in batch]):
                 found.translations.update((batch[position], translation) for position, translation in some)
                 found.seconds = before + time.perf_counter() - began

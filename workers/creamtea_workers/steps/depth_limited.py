@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 import torch
@@ -18,8 +18,9 @@ from creamtea_workers.analysis.rows import share_row
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import read_jsonl
 from creamtea_workers.runtime import prepare_torch
+from creamtea_workers.search.base import SearchInput
 from creamtea_workers.search.beam import BeamSearch
-from creamtea_workers.search.depth_first import Effort, depth_first
+from creamtea_workers.search.depth_first import SearchBudget, depth_first
 from creamtea_workers.search.exact import tolerance
 from creamtea_workers.search.hypothesis import length_limit
 from creamtea_workers.search.output import output_layer
@@ -72,14 +73,14 @@ def run(context: StepContext[DepthLimitedParams]) -> StepResult:
     trained = TrainedModel.load(context.input("train"), "fp32", step_device(context.gpus))
     sources = [subwords.encode(segment["source"]) for segment in segments]
     lengths = sorted(set(context.params.lengths))
-    effort = Effort(context.params.max_states, only_first=True)
+    budget = SearchBudget(context.params.max_states, only_first=True)
     order = sorted(range(len(sources)), key=lambda n: -len(sources[n]))
     verdicts = load_verdicts(context)
     saved = time.monotonic()
     for start in range(len(verdicts), len(order), _BATCH):
         tick = partial(context.progress, start, len(order), "sentences")
         some = [sources[n] for n in order[start : start + _BATCH]]
-        verdicts += judge(trained, some, context.params.width, lengths, effort, tick)
+        verdicts += judge(trained, some, context.params.width, lengths, budget, tick)
         if time.monotonic() - saved > SAVE_EVERY:
             checkpoint.save(context.checkpoints, _SAVED, [asdict(verdict) for verdict in verdicts])
             saved = time.monotonic()
@@ -104,16 +105,17 @@ def judge(
     sources: Sequence[Sequence[int]],
     width: int,
     lengths: Sequence[int],
-    effort: Effort,
+    budget: SearchBudget,
     tick: Callable[[], None],
 ) -> list[Verdict]:
-    """`lengths` rise; `tick` is called again and again, and may raise."""
+    """`lengths` increase; `tick` is called often, and may raise."""
     model, objective = trained.model, trained.objective
     memory = model.encode(source_batch(sources, model.output_weight.device))
     output = output_layer(model, None)
     search = BeamSearch(width)
     limits = [length_limit(search.max_length_ratio, len(source)) for source in sources]
-    beams = search(model, objective, memory, output, limits)
+    batch = SearchInput(model, objective, memory, output, limits)
+    beams = search(batch)
     shortest: dict[int, int] = {}
     undecided: list[list[int]] = [[] for _ in sources]
     for length in lengths:
@@ -125,15 +127,14 @@ def judge(
             beams[n].score + tolerance(len(beams[n].tokens)) if beams[n].finished else -math.inf for n in left
         ]
         depths = [min(limits[n], length + 1) for n in left]
-        for ended in depth_first(
-            model, objective, memory.select(rows), output.keep(rows), depths, bounds, effort
-        ):
+        rest = replace(batch, memory=memory.select(rows), output=output.keep(rows), limits=depths)
+        for finished in depth_first(rest, bounds, budget):
             tick()
-            for one in ended:
-                if one.tokens is not None:
-                    shortest[left[one.sentence]] = length
-                elif not one.exhausted:
-                    undecided[left[one.sentence]].append(length)
+            for search_result in finished:
+                if search_result.tokens is not None:
+                    shortest[left[search_result.sentence]] = length
+                elif not search_result.exhausted:
+                    undecided[left[search_result.sentence]].append(length)
     return [Verdict(shortest.get(n), undecided[n]) for n in range(len(sources))]
 
 

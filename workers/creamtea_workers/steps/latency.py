@@ -30,7 +30,7 @@ from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import read_jsonl, write_jsonl
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.systems import TrainedModel, device_name, lexicon_file, step_device
-from creamtea_workers.search.translator import Translator, segments_named
+from creamtea_workers.search.translator import Translator, naming_segments
 
 PERCENTILES = (50, 90, 99)
 _SEED = 1  # of the order in which systems take turns
@@ -54,7 +54,7 @@ def run(context: StepContext[LatencyParams]) -> StepResult:
     systems = load_systems(context, device, subwords)
     sentences = [sources[n] for n in chosen]
     indices = [segments[n]["index"] for n in chosen]
-    with segments_named(sentences, indices):  # a beam that is too wide, before anything is timed
+    with naming_segments(sentences, indices):  # a beam that is too wide, before anything is timed
         sizes = [float(np.mean(system.selected_sizes(sentences))) for system in systems]
     warm_up(systems, sentences, protocol.warmup)
     with no_garbage_collection():

@@ -18,7 +18,7 @@ from creamtea_workers.models.build import save_model
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.systems import device_name, step_device
 from creamtea_workers.training.evaluate import BLEU_SENTENCES, Development
-from creamtea_workers.training.trainer import Outcome, Trainer
+from creamtea_workers.training.trainer import Trainer, TrainingResult
 
 
 def run(context: StepContext[TrainParams]) -> StepResult:
@@ -64,7 +64,7 @@ def development_set(corpus: Path, subwords: SubwordModel) -> Development:
     return Development(pairs, targets[:BLEU_SENTENCES], subwords)
 
 
-def metrics(outcome: Outcome, pairs: Pairs) -> list[MetricRow]:
+def metrics(outcome: TrainingResult, pairs: Pairs) -> list[MetricRow]:
     at = outcome.position
     bleu = {"sentences": BLEU_SENTENCES, "search": "greedy", "tokenize": "13a"}
     return [
@@ -77,11 +77,11 @@ def metrics(outcome: Outcome, pairs: Pairs) -> list[MetricRow]:
     ]
 
 
-def curves(outcome: Outcome) -> list[PointRow]:
+def curves(outcome: TrainingResult) -> list[PointRow]:
     return [PointRow(series, update, value) for series, update, value in outcome.position.points]
 
 
-def facts(outcome: Outcome, device: torch.device) -> dict[str, Any]:
+def facts(outcome: TrainingResult, device: torch.device) -> dict[str, Any]:
     at = outcome.position
     return {
         "device": device_name(device),

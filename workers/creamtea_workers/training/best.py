@@ -12,39 +12,39 @@ from creamtea_workers.training.checkpoint import Best, load, save
 
 State = dict[str, Tensor]
 _RANKS: dict[Keep, Callable[[Best], tuple[float, int]]] = {
-    "best": lambda one: (one.loss, one.update),
-    "last": lambda one: (0.0, -one.update),
+    "best": lambda model: (model.loss, model.update),
+    "last": lambda model: (0.0, -model.update),
 }
 
 
 def keep_best(
     checkpoints: Checkpoints,
     best: list[Best],
-    many: int,
+    count: int,
     candidate: tuple[float, int],
     model: State,
     keep: Keep = "best",
 ) -> list[Best]:
-    """The new list of at most `many`, best first, after a model with (loss, update). `keep`: the best have
-    the lowest losses ("best") or the highest updates ("last").
+    """The new list of at most `count` models, best first, after a candidate with (loss, update). `keep`: the
+    best have the lowest losses ("best") or the highest updates ("last").
 
-    There is one slot more than models: the new one goes where the list of the last checkpoint keeps
-    nothing, so that an attempt that resumes from that checkpoint finds all that it names.
+    There is one more slot than models: the candidate goes into a slot that the list of the last checkpoint
+    does not use, so that an attempt that resumes from that checkpoint finds all of its models.
     """
     loss, update = candidate
-    slot = min(set(range(many + 1)) - {one.slot for one in best})
+    slot = min(set(range(count + 1)) - {kept.slot for kept in best})
     new = Best(loss, update, slot)
     kept = sorted([*best, new], key=_RANKS[keep])
-    if new in kept[:many]:
+    if new in kept[:count]:
         save(checkpoints, slot_name(slot), model)
-    return kept[:many]
+    return kept[:count]
 
 
 def average_best(checkpoints: Checkpoints, best: list[Best]) -> State:
     """The mean of the models' parameters."""
     total: State = {}
-    for one in best:
-        for name, value in load(checkpoints, slot_name(one.slot)).items():
+    for kept in best:
+        for name, value in load(checkpoints, slot_name(kept.slot)).items():
             total[name] = total[name] + value if name in total else value
     return {name: value / len(best) for name, value in total.items()}
 

@@ -1,7 +1,7 @@
-"""What a training needs to go on exactly where it stopped, as plain tensors and JSON-like values.
+"""What a training needs to continue exactly where it stopped, as plain tensors and JSON-like values.
 
 Saves are atomic (`creamtea.contract.step.Checkpoints`); files are read with `weights_only`, so that a
-checkpoint can hold no code.
+checkpoint cannot contain code.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Position:
     update: int = 0
     epoch: int = 0
     position: int = 0  # batches of this epoch that are done
-    validated: int = 0  # update of the last validation
+    validated: int = 0  # the update of the last validation
     waited: int = 0  # validations since the best development loss
     best: list[Best] = field(default_factory=list)  # best first
     points: list[tuple[str, int, float]] = field(default_factory=list)  # learning curves
-    tokens: int = 0  # target tokens trained on, and the seconds that took, over all attempts
+    tokens: int = 0  # target tokens trained on, and the seconds spent on them, over all attempts
     seconds: float = 0.0
     loss_sum: float = 0.0  # since the last point of the training loss
     loss_tokens: int = 0
@@ -48,13 +48,13 @@ class Position:
 def save_position(
     checkpoints: Checkpoints, position: Position, model: dict[str, Any], optimiser: dict[str, Any]
 ) -> None:
-    """Chance is drawn from torch's global generators alone (dropout), so theirs is the whole random state."""
+    """Only torch's global generators are used (for dropout), so theirs is the whole random state."""
     content = {"position": asdict(position), "model": model, "optimiser": optimiser, "random": random_state()}
     save(checkpoints, MAIN, content)
 
 
 def load_position(checkpoints: Checkpoints) -> tuple[Position, dict[str, Any], dict[str, Any]] | None:
-    """(position, model's state, optimiser's state) and torch's generators set as they were; None at first."""
+    """(position, model's state, optimiser's state), after restoring torch's generators; None at first."""
     content = load(checkpoints, MAIN)
     if content is None:
         return None

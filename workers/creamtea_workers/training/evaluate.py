@@ -11,21 +11,20 @@ import torch
 from sacrebleu.metrics import BLEU
 
 from creamtea_workers.corpora.batches import Pairs, plan_in_order
-from creamtea_workers.models.interface import TranslationModel, output_logits
-from creamtea_workers.models.transformer import Transformer
+from creamtea_workers.models.interface import TrainableModel, TranslationModel, output_logits
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.greedy import GreedySearch
 from creamtea_workers.search.translator import Translator
 from creamtea_workers.selection.full import FullSelector
 
 BATCH_TOKENS = 4096
-ROWS = 256  # tokens whose logits exist at one time
+ROWS = 256  # tokens whose logits exist at the same time
 BLEU_SENTENCES = 500
 BLEU_BATCH = 64
 
 
 class Subwords(Protocol):
-    """What is asked of a `SubwordModel`."""
+    """What evaluation needs of a `SubwordModel`."""
 
     size: int
 
@@ -44,13 +43,13 @@ class Development:
 
 @dataclass(frozen=True)
 class Evaluation:
-    loss: float  # of the training objective, a token (EOS counts)
+    loss: float  # of the training objective, per token, EOS included
     perplexity: float  # exp of the mean -log score of the reference's tokens; infinite if one is impossible
     bleu: float  # greedy, 13a, at most BLEU_SENTENCES sentences
 
 
 def evaluate(
-    model: Transformer, objective: Objective, development: Development, device: torch.device
+    model: TrainableModel, objective: Objective, development: Development, device: torch.device
 ) -> Evaluation:
     was_training = model.training
     model.eval()
@@ -62,7 +61,7 @@ def evaluate(
 
 
 def reference_loss(
-    model: Transformer, objective: Objective, pairs: Pairs, device: torch.device
+    model: TranslationModel, objective: Objective, pairs: Pairs, device: torch.device
 ) -> tuple[float, float]:
     """Mean over the reference's tokens of (training loss, -log score)."""
     loss = torch.zeros((), dtype=torch.float64, device=device)
@@ -80,7 +79,7 @@ def reference_loss(
 
 
 def greedy_bleu(model: TranslationModel, objective: Objective, development: Development) -> float:
-    """Of the first sentences, those that there are references of."""
+    """Of the first sentences, which have references."""
     translator = Translator(model, objective, FullSelector(), GreedySearch())
     sources = [row[:-1].tolist() for row in development.pairs.sources[: len(development.references)]]
     order = sorted(range(len(sources)), key=lambda i: len(sources[i]))

@@ -10,12 +10,12 @@ from torch import Tensor
 
 
 class Lamb(torch.optim.Optimizer):
-    """Algorithm 2: a step of Adam, as long as the weights times the learning rate.
+    """Algorithm 2: a step of Adam, scaled to the length of the weights times the learning rate.
 
         r = m̂ / (√v̂ + ε),   u = r + λ w,   w ← w - η · ‖w‖ / ‖u‖ · u
 
-    m̂ and v̂ are Adam's bias-corrected moments, λ is `weight_decay`. The trust ratio ‖w‖ / ‖u‖ is of a whole
-    parameter tensor; it is 1 where either norm is 0, and everywhere in a group whose `adapt` is False.
+    m̂ and v̂ are Adam's bias-corrected moments, λ is `weight_decay`. The trust ratio ‖w‖ / ‖u‖ is that of a
+    whole parameter tensor; it is 1 where either norm is 0, and in groups whose `adapt` is False.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class Lamb(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Update every parameter that has a gradient; closures are not served."""
+        """Update every parameter that has a gradient; closures are not supported."""
         for group in self.param_groups:
             for weight in group["params"]:
                 if weight.grad is not None:
@@ -40,7 +40,7 @@ class Lamb(torch.optim.Optimizer):
                     weight.add_(update, alpha=-group["lr"])
 
     def _adam(self, weight: Tensor, gradient: Tensor, group: dict[str, Any]) -> Tensor:
-        """r, after the moments have taken the gradient in."""
+        """r, after the moments are updated by the gradient."""
         state = self.state[weight]
         if not state:
             state["step"] = 0
@@ -54,6 +54,6 @@ class Lamb(torch.optim.Optimizer):
 
 
 def trust_ratio(weight: Tensor, update: Tensor) -> Tensor:
-    """‖w‖ / ‖u‖ as a scalar tensor (a GPU need not be waited for), 1 where either is 0."""
+    """‖w‖ / ‖u‖ as a scalar tensor (no wait for a GPU), 1 where either is 0."""
     length, step = weight.norm(), update.norm()
     return torch.where((length > 0) & (step > 0), length / step, 1.0)

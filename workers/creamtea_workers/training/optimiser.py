@@ -12,12 +12,12 @@ from creamtea_workers.training.lamb import Lamb
 
 
 def make_optimiser(model: nn.Module, training: Training) -> torch.optim.Optimizer:
-    """The learning rate is set before every update.
+    """The caller sets the learning rate before every update.
 
-    Adam and AdamW, one fused kernel an update, have the decay rates of Vaswani et al. (2017, section 5.3);
-    LAMB has those of its paper. Decay and LAMB's trust ratio are of matrices (embeddings among them) and
-    not of biases and normalisation, as in the code of LAMB's authors: a bias that starts at zero would hardly
-    move if its steps were as long as it is.
+    Adam and AdamW, with one fused kernel per update, have the decay rates of Vaswani et al. (2017, section
+    5.3); LAMB has those of its paper. Weight decay and LAMB's trust ratio apply to matrices (embeddings
+    included), not to biases and normalisation, as in the code of LAMB's authors: a bias that starts at zero
+    would hardly move if its steps were as long as itself.
     """
     if training.optimizer == "adam":
         return torch.optim.Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)

@@ -29,12 +29,12 @@ from creamtea_workers.training.checkpoint import Position, load_position, save_p
 from creamtea_workers.training.evaluate import Development, Evaluation, evaluate
 from creamtea_workers.training.optimiser import learning_rate, make_optimiser
 
-REPORT_EVERY = 20  # updates between looks at the loss, a wait for a GPU each
+REPORT_EVERY = 20  # updates between readings of the loss, each of which waits for a GPU
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The averaged model and how it does on the development set."""
+class TrainingResult:
+    """The averaged model, and its evaluation on the development set."""
 
     model: Transformer
     evaluation: Evaluation
@@ -45,13 +45,13 @@ class Outcome:
 class Trainer:
     """One training of (params, pairs); resumes from what `checkpoints` holds.
 
-    An interrupted training
-    that resumes on a CPU with the same number of threads ends with the same weights, bit by bit.
+    A training that is interrupted and resumed on a CPU with the same number of threads ends with exactly the
+    same weights.
 
-    `initial`, the output folder of another train step, is what an adaptation starts from. That model, as of
-    update 0, is a candidate for the best one: without averaging, adapting never ends with a higher
-    development loss than it began with. Not so where an NVS head is new, which that loss knows nothing of,
-    nor where `training.keep` is "last".
+    `initial`, the output folder of another train step, is where an adaptation starts. That model, as of
+    update 0, is a candidate for the best one: without averaging, an adaptation never ends with a higher
+    development loss than it began with. This does not hold if an NVS head is new, which that loss ignores,
+    or if `training.keep` is "last".
     """
 
     def __init__(
@@ -77,40 +77,40 @@ class Trainer:
         self.judge_initial = same_parts and self.training.keep == "best"
         self.model.to(device)
         self.optimiser = make_optimiser(self.model, self.training)
-        self.at = Position()
+        self.state = Position()
         self.plan: list[NDArray[Any]] = []
-        self.planned = -1  # the epoch that `plan` is of
-        self.losses: list[Tensor] = []  # (2,) of each update since the last look: loss, translation losses
-        self.said = ""
-        self.clock = 0.0  # since when the seconds of training are not counted yet
+        self.plan_epoch = -1  # of `plan`
+        self.losses: list[Tensor] = []  # (2,) per update since the last flush: loss, translation losses
+        self.dev_summary = ""
+        self.clock = 0.0  # the time up to which the seconds of training are counted
         self.total = self.expected_updates()
 
-    def run(self) -> Outcome:
+    def run(self) -> TrainingResult:
         self.resume()
         self.clock = time.monotonic()
-        if self.judge_initial and not self.at.best:
+        if self.judge_initial and not self.state.best:
             self.validate()
-        while not self.stopped():
-            if self.at.position == len(self.plan_of(self.at.epoch)):
-                self.at.epoch, self.at.position = self.at.epoch + 1, 0
+        while not self.stop_reason():
+            if self.state.position == len(self.plan_of(self.state.epoch)):
+                self.state.epoch, self.state.position = self.state.epoch + 1, 0
                 if self.training.validate_every is None:
                     self.validate()
                 continue
             self.update(self.next_batches())
-            if self.training.validate_every and self.at.update % self.training.validate_every == 0:
+            if self.training.validate_every and self.state.update % self.training.validate_every == 0:
                 self.validate()
-            elif self.at.update % self.training.checkpoint_every == 0:
+            elif self.state.update % self.training.checkpoint_every == 0:
                 self.checkpoint()
-        if self.at.validated != self.at.update:
+        if self.state.validated != self.state.update:
             self.validate()
-        self.model.load_state_dict(average_best(self.checkpoints, self.at.best))
+        self.model.load_state_dict(average_best(self.checkpoints, self.state.best))
         evaluation = evaluate(self.model.eval(), self.objective, self.development, self.device)
-        return Outcome(self.model, evaluation, self.at, self.stopped())
+        return TrainingResult(self.model, evaluation, self.state, self.stop_reason())
 
     def resume(self) -> None:
         saved = load_position(self.checkpoints)
         if saved is not None:
-            self.at, model, optimiser = saved
+            self.state, model, optimiser = saved
             self.model.load_state_dict(model)
             self.optimiser.load_state_dict(optimiser)
 
@@ -122,43 +122,44 @@ class Trainer:
         return min(updates, epochs * math.ceil(len(self.plan_of(0)) / self.training.accumulate))
 
     def plan_of(self, epoch: int) -> list[NDArray[Any]]:
-        if self.planned != epoch:
+        if self.plan_epoch != epoch:
             self.plan = plan_epoch(self.pairs, self.training.batch_tokens, self.seed, epoch)
-            self.planned = epoch
+            self.plan_epoch = epoch
         return self.plan
 
-    def stopped(self) -> str:
-        """Why the training is over; empty while it goes on."""
-        if self.at.update >= self.training.max_updates:
+    def stop_reason(self) -> str:
+        """Why the training has ended; empty while it continues."""
+        if self.state.update >= self.training.max_updates:
             return "max_updates"
-        if self.training.max_epochs is not None and self.at.epoch >= self.training.max_epochs:
+        if self.training.max_epochs is not None and self.state.epoch >= self.training.max_epochs:
             return "max_epochs"
-        return "patience" if self.at.waited >= self.training.patience else ""
+        return "patience" if self.state.waited >= self.training.patience else ""
 
     def next_batches(self) -> list[Batch]:
-        """Of one update: `accumulate`, or what is left of the epoch."""
-        first = self.at.position
+        """The batches of one update: `accumulate`, or what is left of the epoch."""
+        first = self.state.position
         members = self.plan[first : first + self.training.accumulate]
-        return [self.pairs.batch(some).to(self.device) for some in members]
+        return [self.pairs.batch(rows).to(self.device) for rows in members]
 
     def update(self, batches: Sequence[Batch]) -> None:
         self.model.train()
-        self.at.update += 1
-        self.at.position += len(batches)
+        self.state.update += 1
+        self.state.position += len(batches)
         for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate(self.at.update, self.training, self.width)
+            group["lr"] = learning_rate(self.state.update, self.training, self.width)
         self.losses.append(self.accumulate(batches))
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.training.clip)
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         tokens = sum(batch.target_tokens for batch in batches)
-        self.at.tokens += tokens
-        self.at.loss_tokens += tokens
+        self.state.tokens += tokens
+        self.state.loss_tokens += tokens
         if len(self.losses) >= REPORT_EVERY:
-            self.look()
+            self.flush_losses()
 
     def accumulate(self, batches: Sequence[Batch]) -> Tensor:
-        """Gradients as of one batch that holds them all; (2,): its loss, and its translation losses' sum."""
+        """Gradients as of a single batch of all pairs; (2,): its loss, and the sum of its translation
+        losses."""
         tokens = sum(batch.target_tokens for batch in batches)
         sentences = sum(len(batch.source) for batch in batches)
         bf16 = self.training.autocast == "bf16"
@@ -174,8 +175,8 @@ class Trainer:
         return total
 
     def losses_of(self, batch: Batch, tokens: int, sentences: int) -> tuple[Tensor, Tensor]:
-        """A batch's part in the loss of an update of so many target tokens and sentences (mean translation
-        loss of a token + mean NVS loss of a sentence), and the sum of its translation losses."""
+        """A batch's part in the loss of an update of `tokens` and `sentences` (mean translation loss per
+        token plus mean NVS loss per sentence), and the sum of its translation losses."""
         memory = self.model.encode(batch.source)
         hidden, targets = batch.real(self.model.decode(memory, batch.target_in))
         translation = self.objective.loss(hidden, self.model.output_weight, self.model.output_bias, targets)
@@ -186,79 +187,79 @@ class Trainer:
             loss = loss + share * nvs_loss(self.model.nvs_logits(memory), batch.target, *weights)
         return loss, translation
 
-    def look(self) -> None:
-        """Read the losses since the last look. StepError at the first that is not finite."""
+    def flush_losses(self) -> None:
+        """Read the losses since the last flush. StepError at the first that is not finite."""
         if not self.losses:
             return
         rows = torch.stack(self.losses).cpu()
         self.losses.clear()
         bad = (~rows.isfinite().all(1)).nonzero()
         if len(bad):
-            update = self.at.update - len(rows) + 1 + int(bad[0])
+            update = self.state.update - len(rows) + 1 + int(bad[0])
             raise StepError(
                 f"the training loss is {rows[int(bad[0]), 0].item()} at update {update}: lower "
                 "training.learning_rate or training.clip, or lengthen training.warmup"
             )
-        self.at.loss_sum += rows[:, 1].double().sum().item()
-        self.tell()
+        self.state.loss_sum += rows[:, 1].double().sum().item()
+        self.report_progress()
 
-    def tell(self) -> None:
-        epoch = self.at.epoch + (self.at.position > 0)  # between two epochs: the one that has ended
-        self.progress(self.at.update, self.total, f"epoch {epoch}{self.said}")
+    def report_progress(self) -> None:
+        epoch = self.state.epoch + (self.state.position > 0)  # between two epochs: the finished one
+        self.progress(self.state.update, self.total, f"epoch {epoch}{self.dev_summary}")
 
     def count_seconds(self) -> None:
-        """Add the time since `clock` to the training's."""
+        """Add the time since `clock` to the training time."""
         now = time.monotonic()
-        self.at.seconds += now - self.clock
+        self.state.seconds += now - self.clock
         self.clock = now
 
     def validate(self) -> None:
-        self.look()
+        self.flush_losses()
         self.count_seconds()
         result = evaluate(self.model, self.objective, self.development, self.device)
         if not math.isfinite(result.loss):
             raise StepError(
-                f"the development loss is {result.loss} after update {self.at.update}: lower "
+                f"the development loss is {result.loss} after update {self.state.update}: lower "
                 "training.learning_rate or training.clip, or lengthen training.warmup"
             )
-        before = [y for name, _, y in self.at.points if name == "dev_loss"]
-        self.at.waited = 0 if result.loss < min(before, default=math.inf) else self.at.waited + 1
-        self.at.best = keep_best(
+        before = [y for name, _, y in self.state.points if name == "dev_loss"]
+        self.state.waited = 0 if result.loss < min(before, default=math.inf) else self.state.waited + 1
+        self.state.best = keep_best(
             self.checkpoints,
-            self.at.best,
+            self.state.best,
             self.training.average,
-            (result.loss, self.at.update),
+            (result.loss, self.state.update),
             self.model.state_dict(),
             self.training.keep,
         )
-        self.at.validated = self.at.update
+        self.state.validated = self.state.update
         self.record(result)
-        self.said = f", dev BLEU {result.bleu:.1f}"
-        self.tell()
+        self.dev_summary = f", dev BLEU {result.bleu:.1f}"
+        self.report_progress()
         self.clock = time.monotonic()
         self.checkpoint()
 
     def record(self, result: Evaluation) -> None:
-        trained = self.at.update > 0  # not yet where an adaptation starts
-        rate = learning_rate(self.at.update, self.training, self.width) if trained else math.nan
+        trained = self.state.update > 0  # False where an adaptation starts
+        rate = learning_rate(self.state.update, self.training, self.width) if trained else math.nan
         values = {
-            "train_loss": self.at.loss_sum / self.at.loss_tokens if trained else math.nan,
+            "train_loss": self.state.loss_sum / self.state.loss_tokens if trained else math.nan,
             "dev_loss": result.loss,
             "dev_perplexity": result.perplexity,
             "dev_bleu": result.bleu,
             "learning_rate": rate,
         }
-        self.at.loss_sum, self.at.loss_tokens = 0.0, 0
-        self.at.points += [(name, self.at.update, y) for name, y in values.items() if math.isfinite(y)]
+        self.state.loss_sum, self.state.loss_tokens = 0.0, 0
+        self.state.points += [(name, self.state.update, y) for name, y in values.items() if math.isfinite(y)]
 
     def checkpoint(self) -> None:
-        self.look()
+        self.flush_losses()
         self.count_seconds()
-        save_position(self.checkpoints, self.at, self.model.state_dict(), self.optimiser.state_dict())
+        save_position(self.checkpoints, self.state, self.model.state_dict(), self.optimiser.state_dict())
         self.clock = time.monotonic()
 
 
 def attention_kernels(device: torch.device) -> AbstractContextManager[None]:
-    """On a CPU plain matrix products: the backward pass of the fused kernel takes seven times as long (bf16,
-    sentences of 17 subwords)."""
+    """Plain matrix products on a CPU: there the backward pass of the fused kernel takes seven times as long
+    (bf16, sentences of 17 subwords)."""
     return sdpa_kernel(SDPBackend.MATH) if device.type == "cpu" else nullcontext()

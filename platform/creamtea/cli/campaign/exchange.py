@@ -78,14 +78,16 @@ class ImportOptions:
     source_language: Annotated[str | None, typer.Option(metavar="CODE", help="Of a file of ratings.")] = None
     target_language: Annotated[str | None, typer.Option(metavar="CODE", help="Of a file of ratings.")] = None
     sources: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="appraise: the source texts, a line a segment.")
+        Path | None, typer.Option(metavar="FILE", help="appraise: the source texts, a line per segment.")
     ] = None
     output_of: Annotated[
         list[str] | None,
-        typer.Option(metavar="SYSTEM=FILE", help="appraise: a system's texts, a line a segment. Repeatable."),
+        typer.Option(
+            metavar="SYSTEM=FILE", help="appraise: a system's texts, a line per segment. Repeatable."
+        ),
     ] = None
     documents: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="appraise: DOMAIN TAB DOCUMENT, a line a segment.")
+        Path | None, typer.Option(metavar="FILE", help="appraise: DOMAIN TAB DOCUMENT, a line per segment.")
     ] = None
     first_segment: Annotated[
         int, typer.Option(min=0, max=1, help="appraise: the number of a first segment.")

@@ -53,7 +53,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Guidance:
-    """What a tutorial item teaches, told after the answer; lists go by shown position."""
+    """What a tutorial item teaches, shown after the answer; lists are in the order of the shown outputs."""
 
     accepted: list[tuple[int, int] | None]  # lowest and highest step; None: any
     right: list[bool]  # whether the stored step is accepted

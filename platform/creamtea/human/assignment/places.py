@@ -43,7 +43,7 @@ class Past:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What lies behind and before a rater at one moment; items by id, in the order they are to come."""
+    """What a rater has done and what is to come; items by id, in the order they are to come."""
 
     past: list[Past]
     tutorial: list[int]
@@ -156,7 +156,7 @@ def _open_items(
     """The first items with a place that this rater never had; how many there are, and their controls.
 
     Items come by position, so that they are completed in that order and raters of the same items can be
-    compared early. With context, what is left of the rater's present document goes before.
+    compared early. With context, what is left of the rater's present document comes first.
     """
     taken = (
         select(Assignment.item_id, func.count().label("count"))

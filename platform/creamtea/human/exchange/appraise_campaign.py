@@ -21,7 +21,7 @@ Key = tuple[ItemKind, str, int, str, int]
 
 @dataclass(frozen=True)
 class AppraiseOptions:
-    """What the file does not say. Texts are files with one line a segment of the test set."""
+    """What the file does not say. Texts are files with one line per segment of the test set."""
 
     name: str
     protocol: str  # one that `reads_appraise`: the files do not tell them apart

@@ -3,10 +3,10 @@
 The layout is the one documented under "File organization and naming convention" in
 https://github.com/google-research/mt-metrics-eval (README.md); SRC-TGT is the language pair:
 
-    documents/SRC-TGT.docs                     a line a segment: DOMAIN TAB DOC; documents are contiguous
-    sources/SRC-TGT.txt                        a line a segment
-    references/SRC-TGT.NAME.txt                a line a segment
-    system-outputs/SRC-TGT/SYS.txt             a line a segment
+    documents/SRC-TGT.docs                     a line per segment: DOMAIN TAB DOC; documents are contiguous
+    sources/SRC-TGT.txt                        a line per segment
+    references/SRC-TGT.NAME.txt                a line per segment
+    system-outputs/SRC-TGT/SYS.txt             a line per segment
     human-scores/SRC-TGT.PROTOCOL.LEVEL.score  SYS SCORE (LEVEL domain: DOMAIN SYS SCORE), None where missing
     metric-scores/SRC-TGT/METRIC-NAME.LEVEL.score
 
@@ -118,7 +118,7 @@ def _line(text: str | None, what: str, segment: int) -> str:
     if "\n" in text or "\r" in text:
         raise InputError(
             f"segment {segment}, {what}: found a line end in {text[:60]!r}; allowed: a single line, as this "
-            "format has one line a segment; export as csv or jsonl"
+            "format has one line per segment; export as csv or jsonl"
         )
     if text.rstrip() == NO_TEXT:
         raise InputError(

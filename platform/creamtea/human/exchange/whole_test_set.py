@@ -37,7 +37,7 @@ class TestLine:
 
 
 @dataclass(frozen=True)
-class MetricScores:
+class TestSetMetric:
     """A metric's values of every system: `segments` by system and line, empty where it has none a segment."""
 
     name: str
@@ -50,7 +50,7 @@ class WholeTestSet:
     __test__ = False
 
     lines: tuple[TestLine, ...]
-    metrics: tuple[MetricScores, ...] = ()
+    metrics: tuple[TestSetMetric, ...] = ()
     left_out: tuple[str, ...] = ()  # metrics without a value of each system and segment
 
 
@@ -135,7 +135,7 @@ def _check_same(content: Content, lines: Sequence[TestLine]) -> None:
 
 def _metrics(
     session: Session, study_id: int, content: Content, indices: Sequence[int]
-) -> tuple[list[MetricScores], list[str]]:
+) -> tuple[list[TestSetMetric], list[str]]:
     nodes = study_nodes(session, study_id, "score")
     names = dict.fromkeys(
         str(node.labels["metric"]) for node in nodes if node.labels["test_set"] == content.test_set
@@ -173,7 +173,7 @@ def _metrics(
         if not has_segments and any(scores is not None for scores in segments):
             left_out.append(f"metric {name}, segments: not every system has them")
         metrics.append(
-            MetricScores(
+            TestSetMetric(
                 name, tuple(whole), tuple(scores for scores in segments if scores) if has_segments else ()
             )
         )

@@ -10,6 +10,7 @@ from creamtea.human.protocols.base import (
 )
 from creamtea.human.protocols.registry import (
     GROUP,
+    OWN,
     PlugInProtocol,
     ProtocolOrigin,
     all_protocols,
@@ -22,6 +23,7 @@ from creamtea.human.protocols.registry import (
 __all__ = [
     "GROUP",
     "MAX_SYSTEMS",
+    "OWN",
     "SELECTIONS",
     "PlugInProtocol",
     "PointsFormat",

@@ -12,26 +12,29 @@ from creamtea.contract.columns import Column
 from creamtea.human.results import Array, Integers, Ratings
 from creamtea.report.human.comparing import ITEMS
 from creamtea.report.human.material import (
-    MOST_TEXTS,
+    MAX_TEXTS,
     Judged,
     count,
     estimate,
     number,
+    output_name,
+    passages,
     plain,
     shown_texts,
     table,
 )
-from creamtea.report.model import AnalysisRow, Dispute, HumanTable
+from creamtea.report.model import Cell, Entry, Row, Table
 from creamtea.stats.agreement import intraclass, krippendorff_alpha
 from creamtea.stats.bootstrap import SAMPLES
 from creamtea.stats.raters import largest_spread, rater_agreement
 from creamtea.stats.wmt import wmt_ranking
 
 _TWO_DIGITS = 2
+RATINGS = Column("ratings", "ratings", 0)
 AGREEMENT = (
     Column("outputs", "outputs", 0, note="with ratings of two raters or more"),
     Column("raters", "raters", 0),
-    Column("ratings", "ratings", 0),
+    RATINGS,
     Column(
         "alpha",
         "Krippendorff's α",
@@ -50,25 +53,25 @@ AGREEMENT = (
 
 
 @dataclass(frozen=True)
-class Outputs:
-    """Scores by output and rater. Outputs that are the same text as another on their unit are left away: one
-    judgement is no two."""
+class ScoresByRater:
+    """Of each output. An output that is the same text as another on its unit is omitted: the text was judged
+    once."""
 
     scores: Array  # (outputs, raters), NaN where missing
     unit: Integers  # (outputs,)
     system: Integers
 
 
-def by_rater(ratings: Ratings, repeated: NDArray[np.bool_]) -> Outputs:
+def by_rater(ratings: Ratings, repeated: NDArray[np.bool_]) -> ScoresByRater:
     systems = len(ratings.campaign.systems)
     own = ~repeated[ratings.unit, ratings.system]
     cells, output = np.unique(ratings.unit[own] * systems + ratings.system[own], return_inverse=True)
     matrix = np.full((len(cells), len(ratings.raters)), np.nan)
     matrix[output, ratings.rater[own]] = ratings.value[own]
-    return Outputs(matrix, cells // systems, cells % systems)
+    return ScoresByRater(matrix, cells // systems, cells % systems)
 
 
-def agreement(judged: Judged, outputs: Outputs) -> list[HumanTable]:
+def agreement(judged: Judged, outputs: ScoresByRater) -> list[Table]:
     """Nothing where no output has two raters."""
     matrix, units = outputs.scores, outputs.unit
     if not ((~np.isnan(matrix)).sum(axis=1) > 1).any():
@@ -84,12 +87,12 @@ def agreement(judged: Judged, outputs: Outputs) -> list[HumanTable]:
         "icc_consistency": plain(icc.three_1, icc.reason),
         "icc_mean": plain(icc.two_k, icc.reason),
     }
-    about = "Of single outputs; texts that several systems share were judged once and count once."
-    together = table("agreement", "Agreement", about, "", AGREEMENT, [AnalysisRow("all raters", "", cells)])
+    about = "Of single outputs; a text that several systems share was judged once and counts once."
+    together = table("agreement", "Agreement", about, "raters", AGREEMENT, [Row("all raters", cells)])
     return [together, _severity(judged, matrix, units)]
 
 
-def _severity(judged: Judged, matrix: Array, units: Integers) -> HumanTable:
+def _severity(judged: Judged, matrix: Array, units: Integers) -> Table:
     columns = [
         Column("outputs", "outputs", 0, note="that somebody else rated too"),
         judged.points(
@@ -109,33 +112,32 @@ def _severity(judged: Judged, matrix: Array, units: Integers) -> HumanTable:
             "severity": estimate(found.severity),
             "correlation": number(found.correlation, low, high, found.correlation_reason),
         }
-        rows.append(AnalysisRow(judged.ratings.raters[found.rater], "", cells))
+        rows.append(Row(judged.ratings.raters[found.rater], cells))
     about = "Each rater against the others, on the outputs that they share."
     return table("raters", "Raters", about, "rater", columns, rows)
 
 
-def disputes(session: Session, judged: Judged, outputs: Outputs) -> tuple[Dispute, ...]:
+def disputes(session: Session, judged: Judged, outputs: ScoresByRater) -> tuple[Entry, ...]:
     """The outputs whose ratings lie furthest apart, with their texts. Of a pair's preferences the first: what
     one output gains the other loses."""
     rows = np.arange(len(outputs.unit))
     if judged.protocol.relative:
         rows = np.unique(outputs.unit, return_index=True)[1]
-    found = largest_spread(outputs.scores[rows], MOST_TEXTS)
-    chosen = rows[[one.output for one in found]]
+    spreads = largest_spread(outputs.scores[rows], MAX_TEXTS)
+    chosen = rows[[spread.output for spread in spreads]]
     cells = list(zip(outputs.unit[chosen].tolist(), outputs.system[chosen].tolist(), strict=True))
     texts = shown_texts(session, judged.ratings, cells)
+    columns = [judged.points(key, key) for key in ("lowest", "highest", "deviation")]
     return tuple(
-        Dispute(
-            segment=int(judged.ratings.segment_index[unit]),
-            system=judged.systems[at],
-            source=texts[unit, at][0],
-            output=texts[unit, at][1],
-            ratings=one.ratings,
-            lowest=one.lowest,
-            highest=one.highest,
-            deviation=one.deviation,
+        Entry(
+            output_name(judged, unit, system),
+            (
+                (RATINGS, count(spread.ratings)),
+                *((column, Cell("ok", value=getattr(spread, column.key))) for column in columns),
+            ),
+            passages(judged, *texts[unit, system]),
         )
-        for one, (unit, at) in zip(found, cells, strict=True)
+        for spread, (unit, system) in zip(spreads, cells, strict=True)
     )
 
 
@@ -153,7 +155,7 @@ WMT = (
 )
 
 
-def wmt_mode(judged: Judged) -> HumanTable:
+def wmt_mode(judged: Judged) -> Table:
     """z-scores, rank ranges and clusters by the rules of WMT's findings papers, repeats for z included."""
     ratings, repeats = judged.ratings, judged.ratings.repeats
     ranking = wmt_ranking(
@@ -177,10 +179,9 @@ def wmt_mode(judged: Judged) -> HumanTable:
             "rank_high": number(one.rank_high),
             "cluster": number(one.cluster),
         }
-        rows.append(AnalysisRow(judged.systems[one.position], "", cells))
+        rows.append(Row(judged.systems[one.position], cells))
     about = (
-        "By WMT's rules, to compare with its published tables and for nothing else: the Mann-Whitney test "
-        "does not know that ratings of one item are paired, and misses most true differences. Weights of "
-        "items do not count here."
+        "By WMT's rules, only to compare with its published tables: the Mann-Whitney test ignores that "
+        "ratings of one item are paired, and misses most true differences. Item weights are ignored here."
     )
     return table("wmt", "WMT mode", about, "system", columns, rows)

@@ -1,4 +1,4 @@
-"""Build what people say of the systems: of a study's campaigns, or of one campaign by its name.
+"""Build what raters say of the systems: of a study's campaigns, or of one campaign by its name.
 
 rows of the store -> `Ratings` (arrays) -> statistics -> tables of cells
 """
@@ -15,7 +15,8 @@ from creamtea.report.cells import Material, Measured
 from creamtea.report.human import agreeing, comparing, metrics
 from creamtea.report.human.comparing import Pair
 from creamtea.report.human.material import Judged, judged, only_random
-from creamtea.report.model import Disagreement, Dispute, HumanReport, HumanTable
+from creamtea.report.human.section import CampaignReport
+from creamtea.report.model import Document, Entry, Fact, Section, Table
 from creamtea.stats.crossed import FEW_RATERS
 from creamtea.store.database import Database
 from creamtea.store.queries import metrics_of, study_nodes
@@ -23,49 +24,59 @@ from creamtea.store.tables import Campaign, StudyRow
 from creamtea.study.spec import Study
 
 
-def build_human(database: Database, campaign: str) -> HumanReport:
+def build_human(database: Database, campaign: str) -> Document:
     """Everything about one campaign; against the metrics of its study, if it has one.
 
     InputError for a campaign that is not there or has not been launched.
     """
     with database.session() as session:
-        found = session.scalar(select(Campaign).where(Campaign.name == campaign))
-        if found is None or found.state == "draft":
+        row = session.scalar(select(Campaign).where(Campaign.name == campaign))
+        if row is None or row.state == "draft":
             known = sorted(session.scalars(select(Campaign.name).where(Campaign.state != "draft")))
-            why = "has not been launched" if found is not None else "is not there"
+            why = "has not been launched" if row is not None else "is not there"
             names = ", ".join(known) or "none yet"
             raise InputError(f"campaign {campaign!r} {why}; campaigns with ratings to report: {names}")
-        row = session.get(StudyRow, found.study_id) if found.study_id is not None else None
-        return human_report(session, found, _material(session, row), row.name if row else "", complete=True)
+        study = session.get(StudyRow, row.study_id) if row.study_id is not None else None
+        report = campaign_report(session, row, _material(session, study), complete=True)
+        return Document(
+            kind="campaign",
+            name=row.name,
+            number=row.id,
+            state=row.state,
+            about="",
+            facts=(Fact("study", study.name if study else "none: ratings made elsewhere"),),
+            test_sets=(row.test_set,),
+            sections=(Section("human", "Human evaluation", (report.section(),)),),
+        )
 
 
-def human_reports(
+def campaign_reports(
     session: Session, row: StudyRow, material: Material, complete: bool
-) -> tuple[HumanReport, ...]:
+) -> tuple[CampaignReport, ...]:
     """Of the campaigns on this study's outputs, oldest first: an equal study has the same outputs, whichever
     of its submissions they were made for. Without `complete`, summaries: what is fast for any size."""
-    found = session.scalars(
+    campaigns = session.scalars(
         select(Campaign)
         .join(StudyRow, StudyRow.id == Campaign.study_id)
         .where(StudyRow.name == row.name, StudyRow.config_hash == row.config_hash, Campaign.state != "draft")
         .order_by(Campaign.id)
     ).all()
-    return tuple(human_report(session, one, material, row.name, complete) for one in found)
+    return tuple(campaign_report(session, campaign, material, complete) for campaign in campaigns)
 
 
-def human_report(
-    session: Session, campaign: Campaign, material: Material | None, study: str, complete: bool
-) -> HumanReport:
+def campaign_report(
+    session: Session, campaign: Campaign, material: Material | None, complete: bool
+) -> CampaignReport:
     """One campaign's report; without a study's `material` there are no metrics."""
     ratings = load_ratings(session, campaign)
     of_all = judged(ratings, material.spec.baseline if material is not None else None)
     rated = len(ratings.value) > 0
     pairs = comparing.against_baseline(of_all, complete) if rated else []
     tables = _comparisons(of_all, pairs, complete) if rated else []
-    disagreements: tuple[Disagreement, ...] = ()
-    disputes: tuple[Dispute, ...] = ()
+    disagreements: tuple[Entry, ...] = ()
+    disputes: tuple[Entry, ...] = ()
     if complete and rated:
-        tables += [one for one in [comparing.clusters(of_all, pairs)] if one is not None]
+        tables += comparing.clusters(of_all, pairs)
         outputs = agreeing.by_rater(ratings, repeated_scores(session, ratings))
         tables += agreeing.agreement(of_all, outputs)
         disputes = agreeing.disputes(session, of_all, outputs)
@@ -76,29 +87,25 @@ def human_report(
             tables += metrics.metric_tables(of_all, scores)
             disagreements = metrics.disagreements(session, of_all, scores)
     facts = ratings.campaign
-    return HumanReport(
+    return CampaignReport(
         campaign=facts.name,
-        study=study,
         test_set=facts.test_set,
-        protocol=facts.protocol.name,
-        scale=facts.protocol.scale_range,
-        points=of_all.points("people", "people"),
+        protocol=facts.protocol,
+        points=of_all.points("people", "human score"),
         state=facts.state,
         progress=_progress(ratings),
         baseline=of_all.systems[of_all.baseline],
-        source_language=facts.source_language,
-        target_language=facts.target_language,
+        language_pair=(facts.source_language, facts.target_language),
         signature=_signature(of_all),
         notes=tuple(_notes(of_all)),
         tables=tuple(tables),
         disagreements=disagreements,
         disputes=disputes,
-        complete=complete,
     )
 
 
 def _material(session: Session, row: StudyRow | None) -> Material | None:
-    """None for ratings made elsewhere, and for a study whose spec this version cannot read any more: people's
+    """None for ratings made elsewhere, and for a study whose spec this version cannot read any more:
     ratings do not depend on it."""
     if row is None:
         return None
@@ -111,7 +118,7 @@ def _material(session: Session, row: StudyRow | None) -> Material | None:
     return Material(spec, [Measured(node, found.get(node.key, [])) for node in nodes])
 
 
-def _comparisons(of_all: Judged, pairs: list[Pair], complete: bool) -> list[HumanTable]:
+def _comparisons(of_all: Judged, pairs: list[Pair], complete: bool) -> list[Table]:
     name = of_all.systems[of_all.baseline]
     tables = [
         comparing.means(
@@ -197,7 +204,7 @@ def _notes(of_all: Judged) -> list[str]:
     if len(set(ratings.weight.tolist())) > 1:
         notes.append(
             "Items have weights: means, differences and their tests are weighted; the signed-rank test takes "
-            "no weights and is left away."
+            "no weights and is omitted."
         )
     if of_all.protocol.relative:
         notes.append(of_all.protocol.ratio_note)
@@ -205,8 +212,8 @@ def _notes(of_all: Judged) -> list[str]:
         notes.append("One rater: nothing is known of how others would judge, or of how far they would agree.")
     if 1 < len(ratings.raters) < FEW_RATERS:
         notes.append(
-            f"{len(ratings.raters)} raters: few to say how raters differ, so intervals with other raters in "
-            "mind are wide, and verdicts, which need them to agree, are often undecided."
+            f"{len(ratings.raters)} raters: few to say how raters differ, so intervals that stand for other "
+            "raters are wide, and verdicts, which need them to agree, are often undecided."
         )
     if not len(ratings.value):
         notes.append("No rating of the systems counts yet.")

@@ -1,4 +1,4 @@
-"""The columns of people's judgements in a test set's main table, from the tables of its campaigns."""
+"""The columns of human scores in a test set's main table, from the tables of its campaigns."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from creamtea.contract.columns import Column
-from creamtea.human.protocols import find_protocol
-from creamtea.report.model import SIGNIFICANT, AnalysisTable, Cell, Delta, HumanReport
+from creamtea.report.human.section import CampaignReport
+from creamtea.report.model import SIGNIFICANT, Cell, Delta, Table
 from creamtea.stats.verdict import Outcome
 
 DECIDED = (Outcome.BETTER.value, Outcome.WORSE.value)
@@ -27,44 +27,43 @@ class HumanColumns:
         return self.cells.get(system, absent)
 
 
-def human_columns(reports: Sequence[HumanReport], test_set: str) -> list[HumanColumns]:
+def human_columns(reports: Sequence[CampaignReport], test_set: str) -> list[HumanColumns]:
     """Of the campaigns on this test set that have ratings; with their names in the titles where there are
-    several. A column without a number is left away."""
-    of_test_set = [one for one in reports if one.test_set == test_set and one.tables]
-    return [_columns(one, named=len(of_test_set) > 1) for one in of_test_set]
+    several. A column without a number is omitted."""
+    of_test_set = [report for report in reports if report.test_set == test_set and report.tables]
+    return [_columns(report, named=len(of_test_set) > 1) for report in of_test_set]
 
 
-def _columns(report: HumanReport, named: bool) -> HumanColumns:
+def _columns(report: CampaignReport, named: bool) -> HumanColumns:
     means, comparisons = _by_system(report.table("means")), _by_system(report.table("comparisons"))
-    by = f"people ({report.campaign})" if named else "people"
+    of_campaign = f" ({report.campaign})" if named else ""
     note = (
-        f"campaign {report.campaign}, {report.state}: {report.progress}; {report.protocol}, {report.scale}; "
-        "p: paired t / signed-rank, after Holm"
+        f"campaign {report.campaign}, {report.state}: {report.progress}; {report.protocol.name}, "
+        f"{report.protocol.scale_range}; p: paired t / signed-rank, after Holm"
     )
     score = replace(
         report.points,
         key=f"human:{report.campaign}",
-        title=by,
+        title=f"human score{of_campaign}",
         better="higher",
         signature=f"{report.signature} ({note})",
     )
     percent = Column(
         f"human_percent:{report.campaign}",
-        f"{by} of {report.baseline}",
+        f"human score{of_campaign}, % of baseline",
         1,
         "higher",
-        unit="%",
-        note="interval by the delta method; a ratio on this scale depends on its zero point",
+        note=f"of {report.baseline}; interval by the delta method; depends on the scale's zero point",
     )
     verdict = Column(
-        f"human_verdict:{report.campaign}", f"verdict of {by}", 0, note=f"against {report.baseline}"
+        f"human_verdict:{report.campaign}", f"verdict{of_campaign}", 0, note=f"against {report.baseline}"
     )
     cells = {}
     for system, mean in means.items():
         compared = comparisons.get(system)
         cells[system] = {
             score.key: replace(mean["mean"], delta=_delta(compared) if compared else None, seeds=1),
-            percent.key: mean.get("percent", Cell("absent", find_protocol(report.protocol).ratio_note)),
+            percent.key: mean.get("percent", Cell("absent", report.protocol.ratio_note)),
             verdict.key: compared["verdict"] if compared else Cell("ok", words="baseline"),
         }
     known = any(cell[percent.key].value is not None for cell in cells.values())
@@ -72,7 +71,7 @@ def _columns(report: HumanReport, named: bool) -> HumanColumns:
     return HumanColumns(shown, cells, NOT_RATED.format(report.campaign))
 
 
-def _by_system(table: AnalysisTable | None) -> dict[str, dict[str, Cell]]:
+def _by_system(table: Table | None) -> dict[str, dict[str, Cell]]:
     return {row.name: row.cells for row in table.rows} if table is not None else {}
 
 

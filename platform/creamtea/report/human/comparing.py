@@ -12,7 +12,7 @@ from scipy import stats
 from creamtea.contract.columns import Column
 from creamtea.report.cells import corrected
 from creamtea.report.human.material import Judged, count, estimate, number, p_value, table
-from creamtea.report.model import AnalysisRow, Cell, HumanTable
+from creamtea.report.model import Cell, Row, Table
 from creamtea.stats.crossed import FEW_RATERS, CrossedComparison, crossed_comparisons
 from creamtea.stats.estimate import mean_estimate
 from creamtea.stats.paired import FLIPS, PairedComparison, compare_paired
@@ -23,8 +23,8 @@ from creamtea.stats.verdict import Outcome, Verdict, judge
 ITEMS = Column("items", "items", 0)
 
 
-def means(judged: Judged, key: str, title: str, about: str) -> HumanTable:
-    """One row a system: its mean in points, and in per cent of the baseline with both intervals."""
+def means(judged: Judged, key: str, title: str, about: str) -> Table:
+    """One row a system: its mean in points, and as a percentage of the baseline with both intervals."""
     ratings, name = judged.ratings, judged.systems[judged.baseline]
     columns = [
         ITEMS,
@@ -35,13 +35,12 @@ def means(judged: Judged, key: str, title: str, about: str) -> HumanTable:
             "mean over items of the means over raters, with its 95 % t interval over items",
             "higher",
         ),
-        Column("percent", f"of {name}", 1, "higher", unit="%", note="95 % interval by the delta method"),
+        Column("percent", f"% of {name}", 1, "higher", note="95 % interval by the delta method"),
         Column(
             "percent_paired_t",
-            "of it (paired t)",
+            f"% of {name}, paired t",
             1,
             "higher",
-            unit="%",
             note="the same ratio; 95 % interval: the paired-t interval of the difference over the baseline's "
             "mean, as in Domhan et al. 2022, which takes that mean as known",
         ),
@@ -59,7 +58,7 @@ def means(judged: Judged, key: str, title: str, about: str) -> HumanTable:
         }
         if not judged.protocol.relative:
             cells |= _percent(judged, at)
-        rows.append(AnalysisRow(system, "", cells))
+        rows.append(Row(system, cells))
     return table(key, title, about, "system", columns, rows)
 
 
@@ -138,7 +137,7 @@ def other_pairs(judged: Judged, flips: bool, known: Sequence[Pair]) -> list[Pair
     return [one for one in pairs if judged.baseline not in (one.baseline, one.system)]
 
 
-def pair_table(judged: Judged, pairs: Sequence[Pair], key: str, title: str, about: str) -> HumanTable:
+def pair_table(judged: Judged, pairs: Sequence[Pair], key: str, title: str, about: str) -> Table:
     columns = [
         ITEMS,
         judged.points("difference", "difference", "mean over the shared items, 95 % paired-t interval"),
@@ -167,7 +166,7 @@ def pair_table(judged: Judged, pairs: Sequence[Pair], key: str, title: str, abou
             cells |= _tallies(judged, one)
             cells["p_sign"] = p_value(sign_tests[number_of], "no item was won or lost")
         cells["verdict"] = verdict_cell(judged, one.verdict)
-        rows.append(AnalysisRow(judged.systems[one.system], f"against {judged.systems[one.baseline]}", cells))
+        rows.append(Row(judged.systems[one.system], cells, f"against {judged.systems[one.baseline]}"))
     return table(key, title, about, "system", columns, rows)
 
 
@@ -223,20 +222,20 @@ def _sign_test(judged: Judged, pair: Pair) -> float | None:
 # ---------------------------------------------------------------- items and raters
 
 
-def clusters(judged: Judged, pairs: Sequence[Pair]) -> HumanTable | None:
-    """The differences from the baseline with raters drawn too; None where no pair has several raters."""
+def clusters(judged: Judged, pairs: Sequence[Pair]) -> list[Table]:
+    """The differences from the baseline with raters drawn too; nothing where no pair has several raters."""
     rows = [
-        AnalysisRow(judged.systems[one.system], "", _cluster_cells(judged, one.crossed, one.crossed_p))
+        Row(judged.systems[one.system], _cluster_cells(judged, one.crossed, one.crossed_p))
         for one in pairs
         if one.crossed.raters > 1
     ]
     if not rows:
-        return None
+        return []
     columns = [
         ITEMS,
         Column("raters", "raters", 0),
         judged.points("difference", "difference", "95 % t interval over items and raters"),
-        Column("percent", f"of {judged.systems[judged.baseline]}", 1, unit="%"),
+        Column("percent", f"% of {judged.systems[judged.baseline]}", 1),
         Column("p_cluster", "p", 3),
     ]
     about = (
@@ -245,7 +244,7 @@ def clusters(judged: Judged, pairs: Sequence[Pair]) -> HumanTable | None:
         f"this to agree. Fewer than {FEW_RATERS} raters say little about how raters differ: the interval is "
         "then wide. p: after Holm's correction."
     )
-    return table("clusters", "With other raters in mind", about, "system", columns, rows)
+    return [table("clusters", "Generalised to other raters", about, "system", columns, rows)]
 
 
 def _cluster_cells(judged: Judged, found: CrossedComparison, p: float | None) -> dict[str, Cell]:

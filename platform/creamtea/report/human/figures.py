@@ -1,21 +1,37 @@
-"""Figures of people's judgements as Vega-Lite specifications, from the cells of their tables."""
+"""Figures of human scores, from the cells of their tables."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from creamtea.contract.columns import Column
 from creamtea.report import vega
-from creamtea.report.model import HumanReport
-from creamtea.report.vega import Spec
+from creamtea.report.model import Choice, Figure, Spec, Table
 
 
-def baseline_is_hundred(report: HumanReport) -> Spec | None:
+def figures(campaign: str, baseline: str, tables: Mapping[str, Table]) -> list[Figure | Choice]:
+    """Every figure that a campaign has data for; its tables by their keys."""
+    drawn: list[Figure | Choice] = []
+    means, ranking = tables.get("means"), tables.get("wmt")
+    # preferences have no ratio
+    if means is not None and any(column.key == "percent" for column in means.columns):
+        drawn.append(baseline_is_hundred(means, baseline, campaign))
+    if ranking is not None:
+        drawn.append(rank_ranges(ranking, campaign))
+    if means is not None and (scores := tables.get("people_and_metrics")) is not None:
+        metrics = [column for column in scores.columns if column.key != "people"]
+        compared = tuple(people_against_metric(scores, means, metric, campaign) for metric in metrics)
+        drawn.append(
+            Choice("metrics", "Human scores against a metric", ("Metric to compare",), compared, "no metrics")
+        )
+    return drawn
+
+
+def baseline_is_hundred(means: Table, baseline: str, campaign: str) -> Figure:
     """One row a system: its per cent of the baseline, the delta-method interval as a thick line and the
-    paired-t interval as a thin one. None for preferences, which have no ratio."""
-    means = report.table("means")
-    if means is None or not any(column.key == "percent" for column in means.columns):
-        return None
+    paired-t interval as a thin one."""
     rows, missing = [], []
     for row in means.rows:
         delta, paired = row.cells["percent"], row.cells["percent_paired_t"]
@@ -32,7 +48,7 @@ def baseline_is_hundred(report: HumanReport) -> Spec | None:
         )
         if delta.value is None:
             missing.append(f"{row.name} (not rated)")
-    title = f"% of {report.baseline}"
+    title = f"% of {baseline}"
     y = vega.named("system", [row.name for row in means.rows])
     tooltip = vega.tooltip(
         ("system", "system", ""),
@@ -47,10 +63,10 @@ def baseline_is_hundred(report: HumanReport) -> Spec | None:
         return {"x": vega.quantity(low, title, zero=False), "x2": {"field": high}, "y": y}
 
     grey, blue = {"value": vega.GREY}, {"value": vega.PALETTE[0]}
-    return vega.low(
+    drawn = vega.low(
         vega.figure(
-            f"People: {report.baseline} = 100 % ({report.campaign})",
-            missing,
+            "hundred",
+            f"Human scores: {baseline} = 100 % ({campaign})",
             rows,
             [
                 {
@@ -65,76 +81,67 @@ def baseline_is_hundred(report: HumanReport) -> Spec | None:
                     "mark": {"type": "rule", "strokeWidth": 2},
                     "encoding": {**between("paired_low", "paired_high"), "color": blue},
                 },
-                {
-                    "mark": {"type": "point", "filled": True, "size": 80, "opacity": 1},
-                    "encoding": {
+                vega.points(
+                    {
                         "x": vega.quantity("percent", title, zero=False),
                         "y": y,
                         "color": blue,
                         "tooltip": tooltip,
                     },
-                },
+                    size=80,
+                ),
             ],
+            missing,
         ),
         len(rows),
     )
+    return replace(drawn, about="Thick: delta method. Thin: paired t.")
 
 
-def people_against_metric(report: HumanReport, metric: str) -> Spec | None:
-    """One point a system: people's mean over the metric's mean, on the same outputs. None without scores;
-    KeyError for a metric that the table does not have."""
-    found, means = report.table("people_and_metrics"), report.table("means")
-    if found is None or means is None:
-        return None
-    column = {one.key: one for one in found.columns}[metric]
-    points = {one.key: one for one in found.columns}["people"]
+def people_against_metric(scores: Table, means: Table, metric: Column, campaign: str) -> Figure:
+    """One point a system: the mean human score over the metric's mean, on the same outputs."""
+    points = next(column for column in scores.columns if column.key == "people")
     intervals = {row.name: row.cells["mean"] for row in means.rows}
     rows, missing = [], []
-    for row in found.rows:
-        people, score, mean = row.cells["people"], row.cells[metric], intervals[row.name]
+    for row in scores.rows:
+        people, score, mean = row.cells["people"], row.cells[metric.key], intervals[row.name]
         rows.append(
             {
                 "system": row.name,
-                "people": _shown(people.value, points),
-                "low": _shown(mean.low, points),
-                "high": _shown(mean.high, points),
+                "people": vega.scaled(people.value, points),
+                "low": vega.scaled(mean.low, points),
+                "high": vega.scaled(mean.high, points),
                 "metric": score.value,
             }
         )
         if people.value is None or score.value is None:
             missing.append(f"{row.name} (not measured)")
-    y_title = f"people, {points.unit or 'points'}"
-    x = vega.quantity("metric", f"{column.title}, mean of segments", zero=False, padding=30)
+    y_title = f"human score, {points.unit or 'points'}"
+    x = vega.quantity("metric", f"{metric.title}, mean of segments", zero=False, padding=30)
     y = vega.quantity("people", y_title, zero=False)
-    colour = vega.colour_scale("system", [row.name for row in found.rows], legend=False)
+    colour = vega.colour_scale("system", [row.name for row in scores.rows], legend=False)
     tooltip = vega.tooltip(
         ("system", "system", ""),
-        ("people", "people", f".{points.digits}f"),
-        ("low", "95 % from", f".{points.digits}f"),
-        ("high", "95 % to", f".{points.digits}f"),
-        ("metric", column.title, f".{column.digits}f"),
+        *vega.with_interval("people", points),
+        ("metric", metric.title, vega.digits(metric)),
     )
     bounds = {"y": vega.quantity("low", y_title, zero=False), "y2": {"field": "high"}}
-    return vega.figure(
-        f"People against {column.title} ({report.campaign})",
-        missing,
+    drawn = vega.figure(
+        metric.key,
+        f"Human scores against {metric.title} ({campaign})",
         rows,
         [
             {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": {"x": x, **bounds, "color": colour}},
-            {
-                "mark": {"type": "point", "filled": True, "size": 90, "opacity": 1},
-                "encoding": {"x": x, "y": y, "color": colour, "tooltip": tooltip},
-            },
+            vega.points({"x": x, "y": y, "color": colour, "tooltip": tooltip}, size=90),
             *vega.labels({"x": x, "y": y, "text": {"field": "system"}, "color": colour}, rows),
         ],
+        missing,
     )
+    return replace(drawn, choice=(metric.title,))
 
 
-def rank_ranges(report: HumanReport) -> Spec | None:
-    """One bar a system over its possible ranks, the clusters by colour and shape. None without a ranking."""
-    ranking = report.table("wmt")
-    if ranking is None:
-        return None
+def rank_ranges(ranking: Table, campaign: str) -> Figure:
+    """One bar a system over its possible ranks, the clusters by colour and shape."""
     rows: list[dict[str, Any]] = [
         {
             "system": row.name,
@@ -162,35 +169,11 @@ def rank_ranges(report: HumanReport) -> Spec | None:
         ("high", "to rank", "d"),
         ("cluster", "cluster", ""),
     )
-    point = {"type": "point", "filled": True, "size": 80, "opacity": 1}
     bar: Spec = {
         "mark": {"type": "rule", "strokeWidth": 5},
         "encoding": {"x": x, "x2": {"field": "high"}, "y": y, "color": colour},
     }
-    ends: list[Spec] = [
-        {
-            "mark": point,
-            "encoding": {
-                "x": x | {"field": end},
-                "y": y,
-                "color": colour,
-                "shape": shape,
-                "tooltip": tooltip,
-            },
-        }
-        for end in ("low", "high")
-    ]
-    title = f"Rank ranges, WMT mode ({report.campaign})"
-    return vega.low(vega.figure(title, missing, rows, [bar, *ends]), len(ranking.rows))
-
-
-def figures(report: HumanReport) -> list[Spec]:
-    """Every figure that the report has data for."""
-    found = report.table("people_and_metrics")
-    metrics = [column.key for column in found.columns if column.key != "people"] if found else []
-    drawn = [baseline_is_hundred(report), *(people_against_metric(report, one) for one in metrics)]
-    return [one for one in (*drawn, rank_ranges(report)) if one is not None]
-
-
-def _shown(value: float | None, column: Column) -> float | None:
-    return None if value is None else value * column.scale
+    point = {"y": y, "color": colour, "shape": shape, "tooltip": tooltip}
+    ends = [vega.points({"x": x | {"field": end}, **point}, size=80) for end in ("low", "high")]
+    drawn = vega.figure("ranks", f"Rank ranges, WMT mode ({campaign})", rows, [bar, *ends], missing)
+    return vega.low(drawn, len(ranking.rows))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sqlalchemy import select
@@ -13,11 +13,11 @@ from creamtea.contract.columns import Column
 from creamtea.human.protocols import Protocol
 from creamtea.human.results import Array, Ratings
 from creamtea.report import text
-from creamtea.report.model import AnalysisRow, AnalysisTable, Cell, HumanTable
+from creamtea.report.model import Cell, Passage, Row, Table
 from creamtea.stats.estimate import MeanEstimate
 from creamtea.store.tables import Item
 
-MOST_TEXTS = 8  # in a list of outputs, of a metric or of raters
+MAX_TEXTS = 8  # in a list of outputs, of a metric or of raters
 
 
 @dataclass(frozen=True)
@@ -86,16 +86,30 @@ def shown_texts(
     return found
 
 
+def output_name(judged: Judged, unit: int, system: int) -> str:
+    """As "segment 12, beam", counted from 1."""
+    return f"segment {int(judged.ratings.segment_index[unit]) + 1}, {judged.systems[system]}"
+
+
+def passages(judged: Judged, source: str, output: str) -> tuple[Passage, ...]:
+    """A rated output below its source."""
+    campaign = judged.ratings.campaign
+    return (
+        Passage("source", source, campaign.source_language),
+        Passage("output", output, campaign.target_language),
+    )
+
+
 def table(
-    key: str, title: str, about: str, heading: str, columns: Sequence[Column], rows: Sequence[AnalysisRow]
-) -> HumanTable:
-    """Columns of which no row has a cell are left away."""
+    key: str, title: str, about: str, heading: str, columns: Sequence[Column], rows: Sequence[Row]
+) -> Table:
+    """Columns of which no row has a cell are omitted."""
     there = tuple(column for column in columns if any(column.key in row.cells for row in rows))
     full = (
-        AnalysisRow(row.name, row.setting, {c.key: row.cells.get(c.key, Cell("absent")) for c in there})
+        replace(row, cells={c.key: row.cells.get(c.key, Cell("absent", "not measured")) for c in there})
         for row in rows
     )
-    return HumanTable(key, title, about, AnalysisTable(heading, there, tuple(full)))
+    return Table(key, title, heading, there, tuple(full), about=about)
 
 
 def count(number: int) -> Cell:

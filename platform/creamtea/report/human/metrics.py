@@ -1,4 +1,4 @@
-"""People against metrics: on segments, on systems, and where they disagree most."""
+"""Human scores against metrics: on segments, on systems, and where they disagree most."""
 
 from __future__ import annotations
 
@@ -13,8 +13,17 @@ from sqlalchemy.orm import Session
 from creamtea.contract.columns import Column
 from creamtea.human.results import Array, Integers, Ratings
 from creamtea.report.cells import Material
-from creamtea.report.human.material import MOST_TEXTS, Judged, count, plain, shown_texts, table
-from creamtea.report.model import AnalysisRow, Disagreement, HumanTable
+from creamtea.report.human.material import (
+    MAX_TEXTS,
+    Judged,
+    count,
+    output_name,
+    passages,
+    plain,
+    shown_texts,
+    table,
+)
+from creamtea.report.model import Cell, Entry, Row, Table
 from creamtea.stats.human_metric import (
     Grouping,
     Kind,
@@ -61,26 +70,24 @@ COLUMNS = (
 class MetricScores:
     """A metric's scores of the rated outputs: (units, systems), NaN where it has none."""
 
-    key: str
-    title: str
-    digits: int
+    column: Column
     scores: Array
 
 
 def metric_scores(session: Session, ratings: Ratings, material: Material) -> list[MetricScores]:
     """The study's segment scores of what was rated: the outputs of each variant's first seed. A metric
-    without any is left away."""
-    campaign, found = ratings.campaign, []
+    without any is omitted."""
+    campaign, measured = ratings.campaign, []
     units, of_unit = np.unique(ratings.segment_index, return_inverse=True)
     for metric in material.spec.metrics:
-        key = metric.name()
+        column = metric.column()
         scores = np.full((len(units), len(campaign.systems)), np.nan)
         for at, system in enumerate(campaign.systems):
-            if (step := _score_step(material, system, campaign.test_set, key)) is not None:
+            if (step := _score_step(material, system, campaign.test_set, column.key)) is not None:
                 _fill(session, step, units, scores[:, at])
         if not np.isnan(scores).all():
-            found.append(MetricScores(key, metric.describe(), metric.digits, scores[of_unit]))
-    return found
+            measured.append(MetricScores(column, scores[of_unit]))
+    return measured
 
 
 def _score_step(material: Material, system: str, test_set: str, metric: str) -> str | None:
@@ -109,30 +116,30 @@ def _fill(session: Session, step: str, segments: Integers, column: Array) -> Non
     column[at[rated]] = value[rated]
 
 
-def metric_tables(judged: Judged, metrics: Sequence[MetricScores]) -> list[HumanTable]:
+def metric_tables(judged: Judged, metrics: Sequence[MetricScores]) -> list[Table]:
     """Nothing for ratings without a study, or a study without segment scores."""
     if not metrics:
         return []
     return [_by_system(judged, metrics), _agreement(judged, metrics)]
 
 
-def _by_system(judged: Judged, metrics: Sequence[MetricScores]) -> HumanTable:
-    """Means of people and metrics over the same outputs."""
+def _by_system(judged: Judged, metrics: Sequence[MetricScores]) -> Table:
+    """Means of human scores and metrics over the same outputs."""
     columns = [
-        judged.points("people", "people", better="higher"),
-        *(Column(one.key, one.title, one.digits, "higher") for one in metrics),
+        judged.points("people", "human score", better="higher"),
+        *(metric.column for metric in metrics),
     ]
     rows = []
     for at, system in enumerate(judged.systems):
         rated = ~np.isnan(judged.matrix[:, at])
-        own = [judged.matrix[:, at], *(one.scores[:, at] for one in metrics)]
+        own = [judged.matrix[:, at], *(metric.scores[:, at] for metric in metrics)]
         cells = {
             column.key: plain(_mean(values[rated], judged.weights[rated]), "no segment scores")
             for column, values in zip(columns, own, strict=True)
         }
-        rows.append(AnalysisRow(system, "", cells))
+        rows.append(Row(system, cells))
     about = "Means over the rated items: of a metric the mean of its segment scores, not its corpus score."
-    return table("people_and_metrics", "People and metrics", about, "system", columns, rows)
+    return table("people_and_metrics", "Human scores and metrics", about, "system", columns, rows)
 
 
 def _mean(values: Array, weights: Array) -> float | None:
@@ -141,61 +148,63 @@ def _mean(values: Array, weights: Array) -> float | None:
     return float((values[known] * weights[known]).sum()) / total if total > 0 else None
 
 
-def _agreement(judged: Judged, metrics: Sequence[MetricScores]) -> HumanTable:
+def _agreement(judged: Judged, metrics: Sequence[MetricScores]) -> Table:
     rows = []
-    for one in metrics:
-        found = {
-            name: segment_correlation(judged.matrix, one.scores, kind, grouping)
+    for metric in metrics:
+        matrices = judged.matrix, metric.scores
+        correlations = {
+            name: segment_correlation(*matrices, kind, grouping)
             for name, (kind, grouping) in _CORRELATIONS.items()
         }
-        shares = {
-            "tie_accuracy": tie_calibrated_accuracy(judged.matrix, one.scores),
-            "accuracy": pairwise_accuracy(judged.matrix, one.scores),
-            "soft_accuracy": soft_pairwise_accuracy(judged.matrix, one.scores),
+        accuracies = {
+            "tie_accuracy": tie_calibrated_accuracy(*matrices),
+            "accuracy": pairwise_accuracy(*matrices),
+            "soft_accuracy": soft_pairwise_accuracy(*matrices),
         }
-        cells = {"outputs": count(found["kendall"].cells)}
-        cells |= {name: plain(value.value, value.reason) for name, value in found.items()}
-        cells |= {name: plain(value.value, value.reason) for name, value in shares.items()}
-        rows.append(AnalysisRow(one.title, "", cells))
+        cells = {"outputs": count(correlations["kendall"].cells)}
+        cells |= {name: plain(value.value, value.reason) for name, value in correlations.items()}
+        cells |= {name: plain(value.value, value.reason) for name, value in accuracies.items()}
+        rows.append(Row(metric.column.title, cells))
     about = (
-        "How far each metric agrees with people on the rated items. With few systems the accuracies over "
+        "How far each metric agrees with raters on the rated items. With few systems the accuracies over "
         "pairs of systems take few values."
     )
-    return table("metrics", "Metrics against people", about, "metric", COLUMNS, rows)
+    return table("metrics", "Metrics against human scores", about, "metric", COLUMNS, rows)
 
 
 # ---------------------------------------------------------------- where they disagree
 
 
-def disagreements(
-    session: Session, judged: Judged, metrics: Sequence[MetricScores]
-) -> tuple[Disagreement, ...]:
+GAP = Column("gap", "gap", 1, note="standard score of the raters less that of the metric")
+
+
+def disagreements(session: Session, judged: Judged, metrics: Sequence[MetricScores]) -> tuple[Entry, ...]:
     """For each metric the outputs whose standard scores differ most, with their texts."""
-    found = []
-    for one in metrics:
-        both = ~np.isnan(judged.matrix) & ~np.isnan(one.scores)
+    largest = []
+    for metric in metrics:
+        both = ~np.isnan(judged.matrix) & ~np.isnan(metric.scores)
         if both.sum() < 2:
             continue
-        people, metric = _standard(judged.matrix, both), _standard(one.scores, both)
-        if people is None or metric is None:
+        rated, scores = _standard(judged.matrix, both), _standard(metric.scores, both)
+        if rated is None or scores is None:
             continue
-        gap = people - metric
+        gap = rated - scores
         cells = np.argwhere(both)
-        order = np.lexsort((cells[:, 1], cells[:, 0], -np.abs(gap[both])))[:MOST_TEXTS]
-        found += [(one, int(unit), int(at), float(gap[unit, at])) for unit, at in cells[order]]
-    texts = shown_texts(session, judged.ratings, [(unit, at) for _, unit, at, _ in found])
+        order = np.lexsort((cells[:, 1], cells[:, 0], -np.abs(gap[both])))[:MAX_TEXTS]
+        largest += [(metric, int(unit), int(at), float(gap[unit, at])) for unit, at in cells[order]]
+    texts = shown_texts(session, judged.ratings, [(unit, at) for _, unit, at, _ in largest])
+    people = judged.points("people", "human score")
     return tuple(
-        Disagreement(
-            segment=int(judged.ratings.segment_index[unit]),
-            system=judged.systems[at],
-            source=texts[unit, at][0],
-            output=texts[unit, at][1],
-            people=float(judged.matrix[unit, at]),
-            metric=one.title,
-            score=float(one.scores[unit, at]),
-            gap=gap,
+        Entry(
+            output_name(judged, unit, at),
+            (
+                (people, Cell("ok", value=float(judged.matrix[unit, at]))),
+                (metric.column, Cell("ok", value=float(metric.scores[unit, at]))),
+                (GAP, Cell("ok", value=gap, words=f"{gap:+.{GAP.digits}f}".replace("-", "−"))),
+            ),
+            passages(judged, *texts[unit, at]),
         )
-        for one, unit, at, gap in found
+        for metric, unit, at, gap in largest
     )
 
 

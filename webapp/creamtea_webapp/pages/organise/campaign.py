@@ -23,7 +23,7 @@ from creamtea_webapp.markup import moment, note, show
 from creamtea_webapp.pages.organise.shared import act, find, head, rater_link, show_table
 
 TEMPLATE = "organise/campaign.html"
-EVERY = 10  # seconds between two looks at the progress
+REFRESH = 10  # seconds, of the progress
 EXPORT = "organise-export"
 
 
@@ -70,9 +70,9 @@ def _launch(name: str, database: Database, actor: str) -> str:
 # ---------------------------------------------------------------- progress
 
 
-@st.fragment(run_every=EVERY)
+@st.fragment(run_every=REFRESH)
 def _progress(campaign: CampaignSummary) -> None:
-    """Looks again by itself, and asks for its right each time."""
+    """Refreshes itself, and checks the right each time."""
     session.require(rights.SEE_CAMPAIGN, campaign.id)
     database = session.database()
     with database.session() as reading:

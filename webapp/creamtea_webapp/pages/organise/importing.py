@@ -43,11 +43,11 @@ def page() -> None:
         left.text_input("Campaign name", key="import-name")
         right.selectbox(LABELS["format"], list(KINDS), format_func=KINDS.__getitem__, key="import-kind")
         st.file_uploader("File", ["csv", "jsonl", "zip", "tsv", "txt"], key="import-file")
-        a, b, c, d = st.columns(4)
-        a.selectbox(LABELS["protocol"], [IN_THE_FILE, *protocol_names()], key="import-protocol")
-        b.text_input("Test set", key="import-test-set", placeholder="the campaign's name")
-        c.text_input(LABELS["source-language"], key="import-source", placeholder="de")
-        d.text_input(LABELS["target-language"], key="import-target", placeholder="en")
+        columns = st.columns(4)
+        columns[0].selectbox(LABELS["protocol"], [IN_THE_FILE, *protocol_names()], key="import-protocol")
+        columns[1].text_input("Test set", key="import-test-set", placeholder="the campaign's name")
+        columns[2].text_input(LABELS["source-language"], key="import-source", placeholder="de")
+        columns[3].text_input(LABELS["target-language"], key="import-target", placeholder="en")
         with st.expander("Texts for Appraise scores"):
             _texts_of_appraise()
         st.form_submit_button(
@@ -79,7 +79,7 @@ def _import(database: Database, actor: str) -> str:
     source, target = (str(state[f"import-{side}"]).strip() for side in ("source", "target"))
     if bool(source) != bool(target):
         raise InputError("--source-language and --target-language go together: give both or neither")
-    said = None if state["import-protocol"] == IN_THE_FILE else str(state["import-protocol"])
+    protocol = None if state["import-protocol"] == IN_THE_FILE else str(state["import-protocol"])
     test_set = str(state["import-test-set"]).strip() or name
     texts = [state.get("import-sources"), state.get("import-outputs"), state.get("import-documents")]
     if any(texts) and (kind != exporting.APPRAISE or file.name.endswith(".zip")):
@@ -94,25 +94,25 @@ def _import(database: Database, actor: str) -> str:
             pair = (source, target) if source else None
             options = AppraiseOptions(
                 name,
-                said or "da",
+                protocol or "da",
                 test_set,
                 pair,
                 first_segment=int(state["import-first"]),
-                **_kept(Path(temporary) / "texts"),
+                **_saved_texts(Path(temporary) / "texts"),
             )
             done = exporting.import_appraise(database, options, path, actor)
         else:
-            facts = RatingsFacts(name, said, test_set, source or UNKNOWN, target or UNKNOWN)
+            facts = RatingsFacts(name, protocol, test_set, source or UNKNOWN, target or UNKNOWN)
             done = exporting.import_ratings(database, facts, path, kind, actor)
     return _in_words(done)
 
 
-def _kept(folder: Path) -> dict[str, Any]:
+def _saved_texts(folder: Path) -> dict[str, Any]:
     """The texts beside an Appraise file, as files in this new folder, by the fields of `AppraiseOptions`."""
     folder.mkdir()
     state = st.session_state
 
-    def kept(file: Any) -> Path | None:
+    def save(file: Any) -> Path | None:
         if file is None:
             return None
         path = folder / f"{len(list(folder.iterdir()))}-{Path(file.name).name}"
@@ -124,11 +124,11 @@ def _kept(folder: Path) -> dict[str, Any]:
         system = Path(file.name).stem
         if system in outputs:
             raise InputError(f"--output-of: two files for the system {system!r}")
-        outputs[system] = kept(file)
+        outputs[system] = save(file)
     return {
-        "sources": kept(state.get("import-sources")),
+        "sources": save(state.get("import-sources")),
         "outputs": outputs,
-        "documents": kept(state.get("import-documents")),
+        "documents": save(state.get("import-documents")),
     }
 
 

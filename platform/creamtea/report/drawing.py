@@ -1,4 +1,4 @@
-"""Figures as SVG inside a page: Vega-Lite drawn without a browser, and only shapes and text kept.
+"""Figures as SVG and PNG: Vega-Lite drawn without a browser; inside a page, only shapes and text are kept.
 
 vl-convert holds Vega itself and neither asks a network nor runs anything of the page's reader.
 """
@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from typing import Any
 
 import vl_convert
 
-from creamtea.report.vega import Spec
+from creamtea.report.model import Figure, Spec
+from creamtea.report.vega import vega_lite
 
 WIDTH = 520  # pixels; the page scales it down
+PNG_SCALE = 2.0
 VEGA_LITE = "6.1"
 _TAGS = {"svg", "g", "path", "line", "rect", "circle", "text", "tspan", "defs", "clipPath", "title"}
 _ATTRIBUTES = {
@@ -36,16 +39,34 @@ _ATTRIBUTES = {
 _NO_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
-def draw(spec: Spec, number: int) -> str:
-    """A figure of a report as an <svg> element; `number` keeps its ids apart from those of other figures."""
-    sized = {**_clean(spec), "width": WIDTH}
-    drawn = vl_convert.vegalite_to_svg(sized, vl_version=VEGA_LITE, allowed_base_urls=[])
+def svg(figure: Figure) -> str:
+    """A figure as a file of its own, with its title."""
+    return vl_convert.vegalite_to_svg(_sized(figure), vl_version=VEGA_LITE, allowed_base_urls=[])
+
+
+def png(figure: Figure) -> bytes:
+    """The same as pixels, twice as many as its size on a page."""
+    return vl_convert.vegalite_to_png(
+        _sized(figure), vl_version=VEGA_LITE, scale=PNG_SCALE, allowed_base_urls=[]
+    )
+
+
+def inline_svg(figure: Figure, number: int) -> str:
+    """An <svg> element for a page; `number` keeps its ids apart from those of other figures. What is not
+    drawn is told beside it."""
+    untitled = replace(figure, missing=())
+    drawn = vl_convert.vegalite_to_svg(
+        _sized(untitled) | {"background": "transparent"}, vl_version=VEGA_LITE, allowed_base_urls=[]
+    )
     root = ET.fromstring(drawn)  # noqa: S314 - it was made one line above, and has no document type
     _keep(root, f"figure{number}-")
-    label = str(sized["title"]["text"])
     root.set("role", "img")
-    root.set("aria-label", label)
+    root.set("aria-label", _clean(figure.title))
     return ET.tostring(root, encoding="unicode", method="html")
+
+
+def _sized(figure: Figure) -> Spec:
+    return {**_clean(vega_lite(figure)), "width": WIDTH}
 
 
 def _keep(element: ET.Element, prefix: str) -> None:

@@ -1,0 +1,67 @@
+"""The columns of a study's own tables; those of analyses are in `analyses`, of campaigns in `human/`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from creamtea.contract.columns import Column
+from creamtea.report.model import Fact, Facts
+
+
+def meanings(columns: Iterable[Column]) -> tuple[Facts, ...]:
+    """What columns are, by title: their signatures, or what is measured. Nothing where none says it."""
+    said = {column.title: column for column in columns if column.signature or column.note}
+    facts = tuple(
+        Fact(title, column.signature or column.note, code=bool(column.signature))
+        for title, column in said.items()
+    )
+    return (Facts("columns", "Columns", facts, folded=True),) if facts else ()
+
+
+_RECALL = "share of the unique reference subwords{} that the selected vocabulary holds; 100 for a full one"
+RECALL_IDIOM = Column(
+    "recall_idiom", "idiom recall", 1, "higher", 100.0, "%", note=_RECALL.format(" of the idioms")
+)
+RECALL_MACRO = Column(
+    "recall_macro",
+    "recall per idiom",
+    1,
+    "higher",
+    100.0,
+    "%",
+    note="mean over distinct idioms of the recall within each",
+)
+RECALL_SENTENCE = Column("recall_sentence", "recall", 1, "higher", 100.0, "%", note=_RECALL.format(""))
+SELECTED = Column("selected_size", "selected", 0, "lower", note="mean size of a sentence's vocabulary")
+P50 = Column("latency_p50", "p50", 1, "lower", 1.0, "ms", note="median latency of a sentence")
+LATENCY = (
+    P50,
+    *(
+        Column(
+            f"latency_p{percent}",
+            f"p{percent}",
+            1,
+            "lower",
+            1.0,
+            "ms",
+            note=f"latency that {percent} % of the sentences stay under",
+        )
+        for percent in (90, 99)
+    ),
+)
+TRAINING = (
+    Column("updates", "updates", 0),
+    Column("dev_loss", "dev loss", 3),
+    Column("dev_bleu", "dev BLEU", 1),
+    Column("seconds", "seconds", 0),
+    Column("tokens_per_second", "tokens/s", 0),
+    Column("parameters", "parameters", 0),
+    Column("left_out", "left out", 0, note="training pairs with too many subwords on a side"),
+)
+PAIRS = (
+    Column("train_read", "training pairs read", 0),
+    Column("train_kept", "training pairs kept", 0, note="with those that repetition adds"),
+    Column("train_added", "added by repetition", 0),
+    Column("dev_read", "development pairs read", 0),
+    Column("dev_kept", "development pairs kept", 0),
+)

@@ -1,0 +1,166 @@
+"""Files of a report for papers and spreadsheets: tables as CSV and LaTeX, figures as SVG, PNG and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from creamtea.errors import InputError
+from creamtea.report.latex import to_latex
+from creamtea.report.model import Cell, Document, Figure, Table
+
+
+class Format(StrEnum):
+    CSV = "csv"
+    LATEX = "latex"
+    SVG = "svg"
+    PNG = "png"
+
+
+LONGEST = 120  # characters of a file's name before its ending
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+@dataclass(frozen=True)
+class ExportFile:
+    name: str
+    mime: str
+    make: Callable[[], bytes]
+
+
+def files_of(block: Table | Figure, stem: str) -> dict[str, ExportFile]:
+    """What a block can be exported as, by format, in files named by this stem; nothing is made before it is
+    asked for."""
+    if isinstance(block, Table):
+        return {
+            "csv": ExportFile(f"{stem}.csv", "text/csv", lambda: table_csv(block).encode()),
+            "latex": ExportFile(f"{stem}.tex", "text/x-tex", lambda: to_latex(block).encode()),
+        }
+    if not block.rows:
+        return {}
+
+    def draw(kind: str) -> bytes:
+        from creamtea.report import drawing  # it takes a second to load
+
+        return drawing.png(block) if kind == "png" else drawing.svg(block).encode()
+
+    return {
+        "csv": ExportFile(f"{stem}.csv", "text/csv", lambda: figure_csv(block).encode()),
+        "svg": ExportFile(f"{stem}.svg", "image/svg+xml", lambda: draw("svg")),
+        "png": ExportFile(f"{stem}.png", "image/png", lambda: draw("png")),
+    }
+
+
+def export(report: Document, folder: Path, formats: Sequence[str] = tuple(Format)) -> list[Path]:
+    """Write every table and figure in these formats into a folder that is new or empty.
+
+    InputError for another folder, before anything is drawn.
+    """
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            what = "it is not empty" if folder.is_dir() else "it is a file"
+            raise InputError(f"--export {folder}: {what}; give a new folder or an empty one")
+        folder.mkdir(parents=True, exist_ok=True)
+        written = []
+        for name, file in _files(report, formats):
+            written.append(folder / name)
+            written[-1].write_bytes(file.make())
+    except OSError as error:
+        raise InputError(f"--export {folder}: {error.strerror or error}") from None
+    return written
+
+
+def _files(report: Document, formats: Sequence[str]) -> Iterator[tuple[str, ExportFile]]:
+    """Names differ even where a file system ignores case."""
+    used: set[str] = set()
+    for path, block in report.walk():
+        if not isinstance(block, Table | Figure):
+            continue
+        name = unused = file_stem(path)
+        number = 2
+        while unused.lower() in used:
+            unused, number = f"{name}-{number}", number + 1
+        used.add(unused.lower())
+        for kind, file in files_of(block, unused).items():
+            if kind in formats:
+                yield file.name, file
+
+
+def file_stem(path: str) -> str:
+    """A path of names that may hold anything, as the beginning of a file's name; what is repeated once."""
+    words = "-".join(dict.fromkeys(path.split("/")))
+    return re.sub(r"[^\w.+=,-]+", "-", words).strip(".-")[:LONGEST] or "report"
+
+
+# ---------------------------------------------------------------- CSV
+
+
+def table_csv(table: Table) -> str:
+    """A row for each row, at full precision: shares from 0 to 1, whatever the table's unit. A column of the
+    table has columns of its own for all that its cells hold: KEY, KEY_low, KEY_high, KEY_note …"""
+    values = [
+        {"name": row.name, "setting": row.setting, "description": row.description}
+        | {
+            f"{column.key}{suffix}": value
+            for column in table.columns
+            for suffix, value in _cell_values(row.cells[column.key]).items()
+        }
+        for row in table.rows
+    ]
+    # a field without a value in any row is omitted, but for the columns of the table themselves
+    kept = {"name", *(column.key for column in table.columns)}
+    kept |= {field for row in values for field, value in row.items() if value not in (None, "", False)}
+    fields = dict.fromkeys(field for row in values for field in row if field in kept)
+    order = ["", *(column.key for column in table.columns)]
+    return _csv(sorted(fields or kept, key=lambda field: order.index(_longest(field, order))), values)
+
+
+def _longest(field: str, keys: Sequence[str]) -> str:
+    """The column that a field belongs to."""
+    return max((key for key in keys if key in ("", field) or field.startswith(f"{key}_")), key=len)
+
+
+def _cell_values(cell: Cell) -> dict[str, Any]:
+    values: dict[str, Any] = {
+        "": cell.value,
+        "_low": cell.low,
+        "_high": cell.high,
+        "_deviation": cell.deviation,
+        "_seeds": cell.seeds or None,
+        "_words": cell.words,
+    }
+    for name, percent in cell.percents.items():
+        values |= {
+            f"_percent_of_{name}": percent.value,
+            f"_percent_of_{name}_low": percent.low,
+            f"_percent_of_{name}_high": percent.high,
+        }
+    if cell.delta is not None:
+        shown = ("value", "low", "high", "p_corrected", "p_randomization_corrected", "significant")
+        values |= {f"_delta_{field}": getattr(cell.delta, field) for field in shown}
+    return values | {"_state": cell.state if cell.state != "ok" else "", "_note": cell.note}
+
+
+def figure_csv(figure: Figure) -> str:
+    """The figure's data, in the units of its axes."""
+    fields = list(dict.fromkeys(field for row in figure.rows for field in row if field != "lift"))
+    return _csv(fields, figure.rows)
+
+
+def _csv(fields: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\r\n")
+    writer.writerow(map(_plain, fields))
+    writer.writerows([_plain(row.get(field)) for field in fields] for row in rows)
+    return out.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    """Text that a spreadsheet would take for a formula stays text."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value

@@ -1,0 +1,209 @@
+"""One document, several printers: each shows every block, and a column's numbers look alike everywhere."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from typing import Any
+
+import analysis_rows
+import pytest
+from blocks import figures, systems, tables
+from human_rows import add_campaign, add_segment_scores
+from rich.console import Console
+
+from creamtea.report import text
+from creamtea.report.build import build_report
+from creamtea.report.html import to_html
+from creamtea.report.human.build import build_human
+from creamtea.report.markdown import to_markdown
+from creamtea.report.model import Block, Choice, Document, Facts, Figure, Notes, Section, Table, Texts
+from creamtea.report.terminal import render
+from creamtea.report.values import to_values
+from creamtea.store.database import Database
+
+Fill = Callable[..., int]
+FAILED = {"state": "failed", "error_kind": "deterministic", "error": "the loss is NaN at update 12"}
+UPSTREAM = {"state": "failed", "error_kind": "upstream", "error": "did not run, because train/… failed"}
+
+
+@pytest.fixture
+def full(filled: Database, fill: Fill, spec: dict[str, Any]) -> Document:
+    """With everything that a report can have: analyses, a parameter, a campaign, failures."""
+    spec["analyses"] = analysis_rows.analyses("test")
+    spec["systems"]["softmax-lexicon2"] = {"variant": "softmax", "selection": {"kind": "lexicon", "k": 2}}
+    changes: dict[str, Any] = {"train/scones/2": FAILED, "decode/scones-greedy/2": UPSTREAM}
+    changes |= {
+        f"{kind}/softmax-lexicon2": {"metrics": []} for kind in ("recall", "compare", "score", "decode")
+    }
+    study = fill(filled, spec=spec, changes=changes, state="failed")
+    add_campaign(filled, study, items=30)
+    add_segment_scores(filled, study, items=30)
+    return build_report(filled, "teatime")
+
+
+class _Words(HTMLParser):
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.words: list[str] = []
+        self.feed(page)
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.words += [value for name, value in attrs if name == "aria-label" and value]
+
+
+def in_terminal(report: Document) -> str:
+    console = Console(width=2000, force_terminal=False, color_system=None)
+    with console.capture() as capture:
+        render(report, console)
+    return capture.get()
+
+
+def in_markdown(report: Document) -> str:
+    return re.sub(r"\\([\\`*_|<>\[\]#])", r"\1", to_markdown(report))
+
+
+def in_html(report: Document) -> str:
+    return "\n".join(_Words(to_html(report)).words)
+
+
+def in_json(report: Document) -> str:
+    """The words of the values; numbers are compared elsewhere."""
+    return "\n".join(_strings(json.loads(json.dumps(to_values(report)))))
+
+
+def _strings(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [word for item in value.values() for word in _strings(item)]
+    if isinstance(value, list):
+        return [word for item in value for word in _strings(item)]
+    return [value] if isinstance(value, str) else []
+
+
+def words_of(block: Block) -> list[str]:
+    """What a printer has to say of a block, wherever its lines break."""
+    match block:
+        case Section():
+            return [block.title, block.about, *block.facts]
+        case Table():
+            names = [word for row in block.rows for word in (row.name, row.setting, row.description)]
+            return [block.title, block.about, block.heading, *names, *_notes(block)]
+        case Figure():
+            return list(block.choice) if block.choice else [block.title, *block.missing, block.about]
+        case Choice():
+            return [block.title] if block.figures else [block.title, block.absent]
+        case Texts():
+            passages = [one.text for entry in block.entries for one in entry.passages]
+            return [block.title, block.about, *(entry.name for entry in block.entries), *passages]
+        case Notes():
+            return list(block.paragraphs)
+        case Facts():
+            return [fact.label for fact in block.facts] + [
+                fact.value for fact in block.facts if isinstance(fact.value, str)
+            ]
+
+
+def _notes(table: Table) -> list[str]:
+    cells = [text.shown(row.cells[column.key], column) for row in table.rows for column in table.columns]
+    return [note for cell in cells for note in (cell.note, cell.change_note)]
+
+
+def squeezed(words: str) -> str:
+    """Without white space, and without the capital that begins a title."""
+    return "".join(words.split()).lower()
+
+
+@pytest.mark.parametrize("shown", [in_terminal, in_markdown, in_html, in_json])
+def test_every_printer_shows_every_block(shown: Callable[[Document], str], full: Document) -> None:
+    types = {type(block) for _, block in full.walk()}
+    assert types == {Section, Table, Figure, Choice, Texts, Notes, Facts}
+    page = squeezed(shown(full))
+    for path, block in full.walk():
+        for words in words_of(block):
+            assert squeezed(words) in page, (path, words)
+
+
+@pytest.mark.parametrize("shown", [in_terminal, in_markdown, in_html])
+def test_every_printer_shows_every_number_as_its_column_says(
+    shown: Callable[[Document], str], full: Document
+) -> None:
+    page = shown(full)
+    seen = 0
+    for table in tables(full):
+        for row in table.rows:
+            for column in table.columns:
+                cell = text.shown(row.cells[column.key], column)
+                for word in (cell.value, *cell.details, *cell.change):
+                    assert word in page, (table.key, row.name, column.key)
+                    seen += 1
+    assert seen > 500
+
+
+def test_digits_are_one_fact_of_a_column(full: Document) -> None:
+    """A metric, and whatever is measured under one title, has as many digits in every table."""
+    digits: dict[str, set[tuple[int, float]]] = {}
+    for table in tables(full):
+        for column in table.columns:
+            digits.setdefault(column.title, set()).add((column.digits, column.scale))
+    assert {title: found for title, found in digits.items() if len(found) > 1} == {}
+    assert digits["COMET"] == {(4, 1.0)}
+    # and in what points of figures show
+    for path, figure in figures(full).items():
+        if "quality/comet" in path or "metrics/comet" in path:
+            formats = {
+                field["title"]: field.get("format")
+                for layer in figure.spec["layer"]
+                for field in layer["encoding"].get("tooltip", [])
+            }
+            assert formats["COMET"] == ",.4f", path
+
+
+def test_paths_are_unique_and_find_their_blocks(full: Document) -> None:
+    paths = [path for path, _ in full.walk()]
+    assert len(paths) == len(set(paths))
+    assert full.table("systems/test/systems") is systems(full)
+    assert full.table("means").title == "Systems"
+    with pytest.raises(KeyError):
+        full.table("no-such-table")
+
+
+def test_a_campaigns_own_report_is_such_a_document(filled: Database, full: Document) -> None:
+    alone = build_human(filled, "tasting")
+    assert alone.section("human/tasting") == full.section("human/tasting")
+    for shown in (in_terminal, in_markdown, in_html, in_json):
+        page = squeezed(shown(alone))
+        for path, block in alone.walk():
+            assert all(squeezed(words) in page for words in words_of(block)), (shown, path)
+
+
+def test_nothing_of_another_test_set_is_left(filled: Database, fill: Fill, spec: dict[str, Any]) -> None:
+    spec["test_sets"]["other"] = spec["test_sets"]["test"] | {"seed": 9}
+    fill(filled, spec=spec)
+    report = build_report(filled, "teatime")
+    only = report.only("other")
+    assert [block.test_set for _, block in only.walk() if isinstance(block, Section) and block.test_set] == [
+        "other",
+        "other",
+    ]
+    assert only.test_sets == ("other",)
+    kept = report.only("other", keep=lambda section: section.key == "figures")
+    assert kept.section("figures") == report.section("figures")
+
+
+@pytest.mark.parametrize("changes", [{"": {"state": "pending"}}, {"": {"metrics": []}}, {"": FAILED}])
+def test_a_study_without_numbers_is_shown_by_all(
+    changes: dict[str, Any], filled: Database, fill: Fill, spec: dict[str, Any]
+) -> None:
+    spec["analyses"] = analysis_rows.analyses("test")
+    fill(filled, spec=spec, changes=changes, state="queued")
+    report = build_report(filled, "teatime")
+    for shown in (in_terminal, in_markdown, in_html, in_json):
+        page = squeezed(shown(report))
+        for path, block in report.walk():
+            if not isinstance(block, Table | Texts):  # their long messages are shortened
+                assert all(squeezed(words) in page for words in words_of(block)), (shown, path)

@@ -1,0 +1,147 @@
+"""Files of a report: CSV that reads back, LaTeX that escapes, figures that are drawn; bad folders."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from blocks import figures, systems, tables
+from human_rows import add_campaign
+
+from creamtea.contract.columns import Column
+from creamtea.errors import InputError
+from creamtea.report.build import build_report
+from creamtea.report.export import Format, export, figure_csv, files_of, table_csv
+from creamtea.report.latex import to_latex
+from creamtea.report.model import Cell, Delta, Document, Figure, Row, Table
+from creamtea.store.database import Database
+
+Fill = Callable[..., int]
+HOSTILE = 'a & b_c 100% $x$ #1 {\\input{/etc/passwd}} ~^ <i> "q" [x] *'
+BLEU = Column("bleu", "BLEU", 1, "higher")
+
+
+@pytest.fixture
+def report(filled: Database, fill: Fill) -> Document:
+    fill(filled)
+    return build_report(filled, "teatime")
+
+
+def read(words: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(words, newline="")))
+
+
+def table(name: str = "a", **cell: Any) -> Table:
+    row = Row(name, {"bleu": Cell("ok", value=30.5, **cell)})
+    return Table("t", "", "system", (BLEU,), (row,))
+
+
+def test_csv_has_every_number_at_full_precision(report: Document) -> None:
+    found = systems(report)
+    rows = read(table_csv(found))
+    assert [row["name"] for row in rows] == [row.name for row in found.rows]
+    for row, made in zip(found.rows, rows, strict=True):
+        for column in found.columns:
+            cell = row.cells[column.key]
+            assert made[column.key] == ("" if cell.value is None else repr(cell.value))
+            if cell.low is not None:
+                assert float(made[f"{column.key}_low"]) == cell.low
+    assert float(rows[2]["bleu_delta_value"]) == 2.0
+    assert rows[2]["bleu_delta_significant"] == "True"
+    assert rows[3]["latency_p50_note"] == "the study does not time this system"
+    # what belongs to a column stands beside it
+    header = list(rows[0])
+    own = [place for place, name in enumerate(header) if re.match("bleu(_|$)", name)]
+    assert own == list(range(own[0], own[0] + len(own)))
+
+
+def test_text_is_no_formula_of_a_spreadsheet() -> None:
+    (row,) = read(table_csv(table("=HYPERLINK(1)", note="-2+3")))
+    assert (row["name"], row["bleu_note"]) == ("'=HYPERLINK(1)", "'-2+3")
+    assert row["bleu"] == "30.5"
+
+
+def test_latex_is_booktabs_with_texts_escaped() -> None:
+    delta = Delta("ok", value=-1.0, low=-2.0, high=0.0, p_corrected=0.0001, significant=True)
+    made = to_latex(table(HOSTILE, low=29.0, high=32.0, deviation=0.5, delta=delta, note="100 % _sure_"))
+    for rule in (r"\toprule", r"\midrule", r"\bottomrule", r"\begin{tabular}{lr}"):
+        assert rule in made
+    assert r"a \& b\_c 100\% \$x\$ \#1 \{\textbackslash{}input\{/etc/passwd\}\}" in made
+    assert r"\textasciitilde{}\textasciicircum{} \textless{}i\textgreater{}" in made
+    lines = [line for line in made.splitlines() if line.endswith(r"\\")]
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in lines} == {1}
+    for shown in ("30.5 (1)", r"$\pm$ 0.5", "{[}29.0, 32.0{]}", "$-$1.0{*}", r"p\textless{}0.001"):
+        assert shown in made
+    assert r"\footnotesize (1) 100 \% \_sure\_" in made
+
+
+def test_every_table_of_a_report_is_latex_with_even_rows(report: Document) -> None:
+    for found in tables(report):
+        body = [line for line in to_latex(found).splitlines() if line.endswith(r"\\")]
+        assert len(body) > len(found.rows)
+        assert {len(re.findall(r"(?<!\\)&", line)) for line in body} == {len(found.columns)}
+
+
+def test_a_figure_has_its_data_and_its_drawings(report: Document) -> None:
+    figure = figures(report)["figures/test/quality/bleu"]
+    made = {kind: file.make() for kind, file in files_of(figure, "quality/bleu").items()}
+    rows = read(made["csv"].decode())
+    assert [row["system"] for row in rows] == [row["system"] for row in figure.rows]
+    assert float(rows[0]["quality"]) == 30.5
+    assert "lift" not in rows[0]  # where a label stands
+    assert made["png"].startswith(b"\x89PNG")
+    words = [element.text for element in ET.fromstring(made["svg"]).iter() if element.text]
+    assert "BLEU against latency (test)" in words
+    assert "softmax-lexicon" in words
+
+
+def test_names_in_a_drawing_stay_text(report: Document) -> None:
+    figure = figures(report)["figures/test/quality/bleu"]
+    hostile = "</text><script>1</script>&\x08"
+    rows = tuple(row | {"system": hostile} for row in figure.rows)
+    drawn = files_of(Figure("x", hostile, figure.spec, rows), "x")["svg"].make()
+    tags = {element.tag.rpartition("}")[2] for element in ET.fromstring(drawn).iter()}
+    assert "script" not in tags
+    assert figure_csv(Figure("x", "", {}, rows)).count(hostile) == len(rows)
+
+
+def test_nothing_is_drawn_of_a_figure_without_data() -> None:
+    assert files_of(Figure("x", "x", {}, ()), "x") == {}
+
+
+def test_a_folder_gets_every_table_and_figure(report: Document, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "paper"
+    written = export(report, folder, [Format.CSV, Format.LATEX])
+    assert sorted(folder.iterdir()) == sorted(written)
+    drawn = [figure for figure in figures(report).values() if figure.rows]
+    assert len(written) == 2 * len(tables(report)) + len(drawn)
+    assert read((folder / "systems-test.csv").read_text())[0]["name"] == "softmax-greedy"
+    with pytest.raises(InputError, match=r"--export .*paper: it is not empty; give a new folder"):
+        export(report, folder)
+
+
+def test_folders_that_cannot_be_written_are_one_message(report: Document, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match=r"--export .*file: it is a file"):
+        export(report, tmp_path / "file")
+    with pytest.raises(InputError, match=r"--export .*inside: Not a directory"):
+        export(report, tmp_path / "file" / "inside")
+
+
+def test_file_names_are_safe_and_differ(filled: Database, fill: Fill, tmp_path: Path) -> None:
+    study = fill(filled)
+    for name in ("../../etc", "a b", "A-B", "é" * 100 + "/x", "é" * 100 + "/y"):
+        add_campaign(filled, study, items=3, name=name)
+    report = build_report(filled, "teatime", complete=False)
+    folder = tmp_path / "out"
+    written = export(report, folder, [Format.CSV])
+    assert all(path.parent == folder for path in written)
+    assert len({path.name.lower() for path in written}) == len(written)
+    drawn = [figure for figure in figures(report).values() if figure.rows]
+    assert len(written) == len(tables(report)) + len(drawn)

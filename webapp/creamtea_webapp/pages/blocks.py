@@ -1,0 +1,173 @@
+"""The blocks of a report on a page: one function for each type, and how blocks stand beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from itertools import groupby
+from typing import Any, assert_never
+
+import streamlit as st
+
+from creamtea.report import text
+from creamtea.report.model import (
+    Block,
+    Choice,
+    Fact,
+    Facts,
+    Figure,
+    Notes,
+    Section,
+    Table,
+    Texts,
+)
+from creamtea.report.vega import vega_lite
+from creamtea_webapp import session
+from creamtea_webapp.comparison import show_table
+from creamtea_webapp.markup import note, show
+from creamtea_webapp.pages.downloads import download_buttons
+
+TEMPLATE = "report.html"
+FIGURES_A_ROW = 3
+CHOICES_A_ROW = 2
+FEW_COLUMNS = 4  # of a table that stands beside its figure
+
+Placed = tuple[Block, str]  # with its path: the key of its widgets
+
+
+def show_section(section: Section, place: str) -> None:
+    """A section of the report itself."""
+    show_block(section, f"{place}/{section.key}", level=2)
+
+
+def show_block(block: Block, path: str, level: int) -> None:
+    match block:
+        case Section():
+            _section(block, path, level)
+        case Table():
+            _table(block, path)
+        case Figure():
+            show(TEMPLATE, "title", title=block.title)
+            _figure(block, path)
+        case Choice():
+            _choice(block, path)
+        case Texts():
+            with _titled(block.title, block.folded):
+                entries = [(text.entry_name(entry), entry.passages) for entry in block.entries]
+                show(TEMPLATE, "texts", about=block.about, entries=entries)
+        case Notes():
+            show(TEMPLATE, "notes", paragraphs=block.paragraphs)
+        case Facts():
+            show(TEMPLATE, "facts", block=block, facts=shown_facts(block.facts))
+        case _:
+            assert_never(block)
+
+
+def shown_facts(facts: Sequence[Fact]) -> list[tuple[Fact, str]]:
+    return [(fact, text.fact(fact)) for fact in facts]
+
+
+def _titled(title: str, folded: bool) -> AbstractContextManager[Any]:
+    """Where a block goes: below its title, or into an expander of this title."""
+    if folded:
+        return st.expander(title)
+    if title:
+        show(TEMPLATE, "title", title=title)
+    return nullcontext()
+
+
+# ---------------------------------------------------------------- sections
+
+
+def _section(section: Section, path: str, level: int) -> None:
+    if section.folded:
+        with st.expander(section.title):
+            _blocks(section.blocks, path, level + 1)
+        return
+    if section.title and level == 2:
+        st.subheader(section.title, anchor=False)
+    elif section.title:
+        show(TEMPLATE, "section", section=section, level=level)
+    _blocks(section.blocks, path, level + 1)
+
+
+def _blocks(blocks: Sequence[Block], path: str, level: int) -> None:
+    """Neighbouring figures stand beside each other, and a lonely one beside its table, if that is narrow."""
+    placed = _flat(blocks, path)
+    if [type(block) for block, _ in placed[:2]] == [Figure, Table] and _is_narrow(placed[1][0]):
+        _side_by_side(placed[:2], 2, level)
+        placed = placed[2:]
+    for drawn, group in groupby(placed, lambda one: isinstance(one[0], Figure | Choice)):
+        neighbours = list(group)
+        if drawn:
+            plain = all(isinstance(block, Figure) for block, _ in neighbours)
+            most = FIGURES_A_ROW if plain else CHOICES_A_ROW
+            _side_by_side(neighbours, max(2, min(most, len(neighbours))), level)
+        else:
+            for block, place in neighbours:
+                show_block(block, place, level)
+
+
+def _flat(blocks: Sequence[Block], path: str) -> list[Placed]:
+    """The blocks of untitled sections in place of the sections."""
+    placed: list[Placed] = []
+    for block in blocks:
+        own = f"{path}/{block.key}"
+        if isinstance(block, Section) and not block.title:
+            placed += _flat(block.blocks, own)
+        else:
+            placed.append((block, own))
+    return placed
+
+
+def _is_narrow(block: Block) -> bool:
+    return isinstance(block, Table) and len(block.columns) <= FEW_COLUMNS
+
+
+def _side_by_side(placed: Sequence[Placed], width: int, level: int) -> None:
+    for start in range(0, len(placed), width):
+        columns = st.columns(width)
+        for (block, path), column in zip(placed[start : start + width], columns, strict=False):
+            with column:
+                show_block(block, path, level)
+
+
+# ---------------------------------------------------------------- tables and figures
+
+
+def _table(table: Table, path: str) -> None:
+    untitled = f"Table: {len(table.rows)} rows" if table.folded else ""
+    with _titled(table.title or untitled, table.folded):
+        if table.about:
+            note(table.about)
+        show_table(table, path)
+        download_buttons(table, path)
+
+
+def _figure(figure: Figure, path: str) -> None:
+    """Without its title, which is above; what is not drawn stands below, in full."""
+    if not figure.rows:
+        note("Nothing to draw yet.")
+    else:
+        st.vega_lite_chart(vega_lite(figure, title=False), width="stretch", key=f"{path}/chart")
+    for words in (text.missing(figure), figure.about):
+        if words:
+            note(text.sentence(words.rstrip(".")))
+    download_buttons(figure, path)
+
+
+@st.fragment
+def _choice(choice: Choice, path: str) -> None:
+    """A fragment: choosing another figure draws it alone."""
+    session.require_reader()
+    show(TEMPLATE, "heading", title=choice.title)
+    figures = choice.figures
+    if not figures:
+        note(text.sentence(choice.absent))
+        return
+    with st.container(horizontal=True):
+        for position, name in enumerate(choice.names):
+            options = list(dict.fromkeys(figure.choice[position] for figure in figures))
+            chosen = options[0] if len(options) == 1 else st.selectbox(name, options, key=f"{path}/{name}")
+            figures = tuple(figure for figure in figures if figure.choice[position] == chosen)
+    _figure(figures[0], f"{path}/{figures[0].key}")
