@@ -1,0 +1,77 @@
+"""A database of version 0.1.0: it is upgraded, and its report has the same numbers.
+
+`database-0.1.0.sql.xz` is what version 0.1.0 left of tests/e2e/methods.yaml and of two campaigns on its outputs;
+`report-0.1.0.json.xz` holds the numbers of its report: [section, row, column, value, low, high].
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from creamtea.report.build import build_report
+from creamtea.report.model import Cell, Document, Table
+from creamtea.store.database import open_database
+from creamtea.store.schema import upgrade
+
+HERE = Path(__file__).parent
+Numbers = list[Any]
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory: pytest.TempPathFactory) -> Document:
+    path = tmp_path_factory.mktemp("upgraded") / "creamtea.db"
+    with sqlite3.connect(path) as connection:
+        connection.executescript(lzma.open(HERE / "database-0.1.0.sql.xz", "rt", encoding="utf-8").read())
+    url = f"sqlite:///{path}"
+    upgrade(url)
+    return build_report(open_database(url), "methods")
+
+
+def numbers_of(document: Document) -> Iterator[tuple[str, str, str, Numbers]]:
+    """Path, row, column and [value, low, high] of every cell and difference."""
+    for path, block in document.walk():
+        if not isinstance(block, Table):
+            continue
+        for row in block.rows:
+            name = ", ".join(filter(None, [row.name, row.setting]))
+            for key, cell in row.cells.items():
+                yield from ((path, name, column, values) for column, values in values_of(key, cell))
+
+
+def values_of(key: str, cell: Cell) -> Iterator[tuple[str, Numbers]]:
+    if cell.value is not None:
+        yield key, [cell.value, cell.low, cell.high]
+    if cell.delta is not None and cell.delta.value is not None:
+        yield f"{key} delta", [cell.delta.value, cell.delta.low, cell.delta.high]
+
+
+def test_the_report_has_the_numbers_of_0_1_0(document: Document) -> None:
+    expected = json.loads(lzma.open(HERE / "report-0.1.0.json.xz", "rt", encoding="utf-8").read())
+    found: dict[tuple[str, str], list[tuple[str, Numbers]]] = {}
+    for path, row, column, values in numbers_of(document):
+        found.setdefault((row, column), []).append((path, values))
+    missing = [
+        (section, row, column, values)
+        for section, row, column, *values in expected
+        if not any(
+            section.split("/")[0] in path.split("/") and same(values, own)
+            for path, own in found.get((row, column), [])
+        )
+    ]
+    assert len(expected) > 700
+    assert missing == []
+
+
+def same(expected: Numbers, found: Numbers) -> bool:
+    """To the last digits: SciPy's Wilson intervals round differently from the formula of 0.1.0."""
+    return all(
+        (a is None) == (b is None) and (a is None or b == pytest.approx(a, rel=1e-12, abs=1e-12))
+        for a, b in zip(expected, found, strict=True)
+    )
