@@ -50,14 +50,7 @@ def baseline_is_hundred(means: Table, baseline: str, campaign: str) -> Figure:
             missing.append(f"{row.name} (not rated)")
     title = f"% of {baseline}"
     y = vega.named("system", [row.name for row in means.rows])
-    tooltip = vega.tooltip(
-        ("system", "system", ""),
-        ("percent", title, ".1f"),
-        ("low", "delta method, from", ".1f"),
-        ("high", "to", ".1f"),
-        ("paired_low", "paired t, from", ".1f"),
-        ("paired_high", "to", ".1f"),
-    )
+    tooltip = _percent_tooltip(title)
 
     def between(low: str, high: str) -> Spec:
         return {"x": vega.quantity(low, title, zero=False), "x2": {"field": high}, "y": y}
@@ -96,6 +89,17 @@ def baseline_is_hundred(means: Table, baseline: str, campaign: str) -> Figure:
         len(rows),
     )
     return replace(drawn, about="Thick: delta method. Thin: paired t.")
+
+
+def _percent_tooltip(title: str) -> list[Spec]:
+    return vega.tooltip(
+        ("system", "system", ""),
+        ("percent", title, ".1f"),
+        ("low", "delta method, from", ".1f"),
+        ("high", "to", ".1f"),
+        ("paired_low", "paired t, from", ".1f"),
+        ("paired_high", "to", ".1f"),
+    )
 
 
 def people_against_metric(scores: Table, means: Table, metric: Column, campaign: str) -> Figure:
