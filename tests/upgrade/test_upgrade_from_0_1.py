@@ -24,11 +24,15 @@ HERE = Path(__file__).parent
 Numbers = list[Any]
 
 
+def text_of(name: str) -> str:
+    return lzma.decompress((HERE / name).read_bytes()).decode()
+
+
 @pytest.fixture(scope="module")
 def document(tmp_path_factory: pytest.TempPathFactory) -> Document:
     path = tmp_path_factory.mktemp("upgraded") / "creamtea.db"
     with sqlite3.connect(path) as connection:
-        connection.executescript(lzma.open(HERE / "database-0.1.0.sql.xz", "rt", encoding="utf-8").read())
+        connection.executescript(text_of("database-0.1.0.sql.xz"))
     url = f"sqlite:///{path}"
     upgrade(url)
     return build_report(open_database(url), "methods")
@@ -53,7 +57,7 @@ def values_of(key: str, cell: Cell) -> Iterator[tuple[str, Numbers]]:
 
 
 def test_the_report_has_the_numbers_of_0_1_0(document: Document) -> None:
-    expected = json.loads(lzma.open(HERE / "report-0.1.0.json.xz", "rt", encoding="utf-8").read())
+    expected = json.loads(text_of("report-0.1.0.json.xz"))
     found: dict[tuple[str, str], list[tuple[str, Numbers]]] = {}
     for path, row, column, values in numbers_of(document):
         found.setdefault((row, column), []).append((path, values))
