@@ -1,7 +1,7 @@
 """A database of version 0.1.0: it is upgraded, and its report has the same numbers.
 
-`database-0.1.0.sql.xz` is what version 0.1.0 left of tests/e2e/methods.yaml and of two campaigns on its outputs;
-`report-0.1.0.json.xz` holds the numbers of its report: [section, row, column, value, low, high].
+`database-0.1.0.sql.xz` is what version 0.1.0 left of tests/e2e/methods.yaml and of two campaigns on its
+outputs; `report-0.1.0.json.xz` holds the numbers of its report: [section, row, column, value, low, high].
 """
 
 from __future__ import annotations
