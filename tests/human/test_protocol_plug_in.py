@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from creamtea.report.human.words import about
 from ready_campaigns import add_rater, launched_campaign
 from sqlalchemy import select
 
@@ -151,15 +150,14 @@ def test_a_rater_is_told_when_the_plug_in_is_missing(
 
 def test_the_report_counts_scores_derived_from_the_payloads(rated: Database) -> None:
     report = build_human(rated, "spans")
-    assert report.protocol == NAME
     table = report.table("means")
-    assert table is not None
     # five segments, of which one is short in plain's outputs and two are in beam's
     assert [row.cells["ratings"].value for row in table.rows] == [5, 5]
     assert [row.cells["mean"].value for row in table.rows] == pytest.approx(
         [(4 * 74 + 100) / 5, (3 * 74 + 200) / 5]
     )
-    assert about(report)[0] == "error spans with fluency, 0.0 to 100.0 in steps of 0.1"
+    about = report.section("human/spans").facts[0]
+    assert about == "error spans with fluency, 0.0 to 100.0 in steps of 0.1"
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])

@@ -12,6 +12,7 @@ from blocks import entries, notes, systems, tables
 from human_rows import DRAW, ITEMS, MEANS, SYSTEMS, add_campaign, add_segment_scores
 from rated_campaigns import drawn_steps, rated_campaign, side_by_side
 from scipy import stats
+from sqlalchemy import select, update
 
 from creamtea.errors import InputError
 from creamtea.report import text
@@ -372,6 +373,22 @@ def test_few_and_equal_ratings_are_told_not_hidden(
             for key, cell in row.cells.items():
                 assert cell.value is not None or cell.note or cell.words, (one.key, row.name, key)
                 assert all(v is None or np.isfinite(v) for v in (cell.value, cell.low, cell.high))
+
+
+def test_a_campaign_whose_plug_in_is_gone_is_left_out_with_a_note(tasted: Database, fill: Fill) -> None:
+    with tasted.transaction() as session:
+        study = session.scalars(select(StudyRow)).one()
+    add_campaign(tasted, study.id, name="spans")
+    with tasted.transaction() as session:
+        session.execute(update(Campaign).where(Campaign.name == "spans").values(protocol="error-spans"))
+    report = build_report(tasted, study.name)
+    (note,) = notes(report, "human/left_out")
+    assert note.startswith("Campaign spans is left out: ")
+    assert "error-spans" in note
+    assert report.section("human/tasting").blocks
+    assert "Campaign spans is left out" in to_html(report)
+    with pytest.raises(InputError, match="error-spans"):
+        build_human(tasted, "spans")
 
 
 def test_unknown_and_unlaunched_campaigns_are_refused(filled: Database) -> None:

@@ -21,6 +21,7 @@ from creamtea.report.curves import Curve, learning_curves, recall_curves
 from creamtea.report.figures import SystemsOn, learning_choice, quality_choice, recall_choice
 from creamtea.report.human.build import campaign_reports
 from creamtea.report.human.columns import human_columns
+from creamtea.report.human.section import CampaignReport
 from creamtea.report.model import Block, Document, Entry, Fact, Facts, Notes, Passage, Section, Texts
 from creamtea.report.parameters import sweeps
 from creamtea.report.sweep_figures import sweep_choice
@@ -47,7 +48,7 @@ def _build(session: Session, row: StudyRow, complete: bool) -> Document:
     nodes = study_nodes(session, row.id)
     metrics = metrics_of(session, [node.key for node in nodes])
     material = Material(spec, [Measured(node, metrics.get(node.key, [])) for node in nodes])
-    campaigns = campaign_reports(session, row, material, complete)
+    campaigns, left_out = campaign_reports(session, row, material, complete)
     systems = [
         SystemsOn(name, systems_table(material, name, human_columns(campaigns, name)))
         for name in spec.test_sets
@@ -66,7 +67,7 @@ def _build(session: Session, row: StudyRow, complete: bool) -> Document:
                 learning_choice(learning_curves(session, nodes), _runs(material)),
             ),
         ),
-        Section("human", "Human evaluation", tuple(campaign.section() for campaign in campaigns)),
+        _human_section(campaigns, left_out),
         analyses_section(analyses),
         _provenance_section(row, material, systems),
     ]
@@ -142,6 +143,12 @@ def _figure_sections(
         blocks += [parameters] if parameters else []
         sections.append(Section(on.test_set, "", tuple(blocks), test_set=on.test_set))
     return sections
+
+
+def _human_section(campaigns: Sequence[CampaignReport], left_out: Sequence[str]) -> Section:
+    blocks: list[Block] = [campaign.section() for campaign in campaigns]
+    blocks += [Notes("left_out", tuple(left_out))] if left_out else []
+    return Section("human", "Human evaluation", tuple(blocks))
 
 
 # ---------------------------------------------------------------- how to read it

@@ -10,6 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
+from creamtea.human.protocols import find_protocol
 from creamtea.human.results import Ratings, load_ratings, repeated_scores
 from creamtea.report.cells import Material, Measured
 from creamtea.report.human import agreeing, comparing, metrics
@@ -52,16 +53,27 @@ def build_human(database: Database, campaign: str) -> Document:
 
 def campaign_reports(
     session: Session, row: StudyRow, material: Material, complete: bool
-) -> tuple[CampaignReport, ...]:
+) -> tuple[list[CampaignReport], list[str]]:
     """Of the campaigns on this study's outputs, oldest first: an equal study has the same outputs, whichever
-    of its submissions they were made for. Without `complete`, summaries: what is fast for any size."""
+    of its submissions they were made for. Without `complete`, summaries: what is fast for any size.
+
+    A campaign whose protocol is unavailable here is left out; the second list says so of each.
+    """
     campaigns = session.scalars(
         select(Campaign)
         .join(StudyRow, StudyRow.id == Campaign.study_id)
         .where(StudyRow.name == row.name, StudyRow.config_hash == row.config_hash, Campaign.state != "draft")
         .order_by(Campaign.id)
     ).all()
-    return tuple(campaign_report(session, campaign, material, complete) for campaign in campaigns)
+    reports, left_out = [], []
+    for campaign in campaigns:
+        try:
+            find_protocol(campaign.protocol)
+        except InputError as error:
+            left_out.append(f"Campaign {campaign.name} is left out: {error}.")
+        else:
+            reports.append(campaign_report(session, campaign, material, complete))
+    return reports, left_out
 
 
 def campaign_report(
