@@ -61,7 +61,7 @@ def test_from_the_draft_to_the_end(creamtea: Any, database: Database) -> None:
     status = creamtea("campaign", "status", "first").stdout
     assert status.startswith("campaign first: launched, contrastive-da, study jam, test\n")
     assert "unchanged since\n" in status
-    assert "  rated          4 items, 1 of 8 ratings, 0 complete\n" in status
+    assert re.search(r"  rated +4 items, 1 of 8 ratings, 0 complete\n", status)
     assert "  anna: 1 rated, 0 skipped, last 2" in status
     closed = creamtea("campaign", "close", "first", "--reason", "enough")
     assert closed.stdout == "campaign first is closed\n"

@@ -23,7 +23,16 @@ from creamtea.human.assignment import RatingRefused
 from creamtea.human.exchange.exporting import export_campaign, import_export, import_ratings
 from creamtea.human.exchange.plain import RatingsFacts
 from creamtea.human.preview import preview
-from creamtea.human.protocols import find_protocol, origin_of, plug_in_protocols, protocol_names, registry
+from creamtea.human.protocols import (
+    OWN,
+    find_protocol,
+    origin_of,
+    plug_in_protocols,
+    protocol_names,
+    protocol_title,
+    registry,
+    usable_protocols,
+)
 from creamtea.human.settings import CampaignSettings
 from creamtea.report.human.build import build_human
 from creamtea.store.database import Database
@@ -221,7 +230,8 @@ def test_a_broken_plug_in_is_named(
     importlib.invalidate_caches()
     with pytest.raises(InputError, match=reason):
         find_protocol(NAME)
-    assert find_protocol("da").name == "da"  # the others are not touched
+    assert [protocol.name for protocol in usable_protocols()] == list(OWN)  # the others are not touched
+    assert protocol_title(NAME) == NAME
     (listed,) = plug_in_protocols()
     assert (listed.name, listed.origin.distribution, listed.problem != "") == (NAME, "other", True)
 

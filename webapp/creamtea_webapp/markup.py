@@ -17,6 +17,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from creamtea import languages
+from creamtea.human.protocols import protocol_title
+from creamtea.store.item_kinds import ItemKind
 
 HERE = Path(__file__).parent
 
@@ -72,6 +74,8 @@ def _environment() -> Environment:
         "counted": counted,
         "number": lambda value: f"{value:,}",
         "pair": lambda pair: languages.pair(*pair),
+        "protocol": protocol_title,
+        "item_kind": lambda kind: ItemKind(kind).title,
     }
     return environment
 

@@ -13,6 +13,11 @@ class ItemKind(StrEnum):
     TUTORIAL = "tutorial"
 
     @property
+    def title(self) -> str:
+        """For pages, after a number of items or above them."""
+        return _TITLES.get(self, self.value)
+
+    @property
     def rates_systems(self) -> bool:
         """Whether ratings of such items count in the statistics of systems."""
         return self in (ItemKind.RATED, ItemKind.RANDOM)
@@ -23,5 +28,11 @@ class ItemKind(StrEnum):
         return self in (ItemKind.REPEAT, ItemKind.BAD_REFERENCE)
 
 
+_TITLES = {
+    ItemKind.RANDOM: "drawn at random",
+    ItemKind.REPEAT: "repeats",
+    ItemKind.BAD_REFERENCE: "bad references",
+    ItemKind.TUTORIAL: "practice items",
+}
 SYSTEM_KINDS = tuple(kind for kind in ItemKind if kind.rates_systems)
 CONTROL_KINDS = tuple(kind for kind in ItemKind if kind.is_control)

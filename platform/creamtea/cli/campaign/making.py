@@ -15,6 +15,7 @@ from creamtea.human import campaigns
 from creamtea.human.protocols import SELECTIONS, protocol_names
 from creamtea.human.settings import CampaignSettings, settings_of
 from creamtea.human.tutorial import read_tutorial
+from creamtea.store.item_kinds import ItemKind
 
 EXAMPLES = (
     "Examples: `creamtea campaign create first --study demo --test-set test --systems a,b,c,d --items 100 "
@@ -145,7 +146,7 @@ def create(name: str, options: CampaignOptions) -> None:
     if options.json_output:
         typer.echo(as_json(asdict(made)))
         return
-    kinds = ", ".join(f"{count} {kind}" for kind, count in made.kinds.items())
+    kinds = ", ".join(f"{count} {ItemKind(kind).title}" for kind, count in made.kinds.items())
     shown = f"{plural(made.items, 'item')} × {len(made.systems)} systems"
     typer.echo(f"campaign {name}: {shown} ({kinds}), a draft")
     typer.echo(f"next: creamtea campaign preview {name}, then creamtea campaign launch {name}")

@@ -10,6 +10,7 @@ import typer
 from creamtea.cli.campaign.shared import ACTOR, Name, as_json, plural
 from creamtea.cli.workplace import AsJson, opened_database
 from creamtea.human import audit, campaigns, launching, progress, raters
+from creamtea.store.item_kinds import ItemKind
 
 if TYPE_CHECKING:
     from creamtea.human.preview import Preview
@@ -40,7 +41,7 @@ def preview(name: Name, json_output: AsJson = False) -> None:
 
 
 def _in_words(plan: Preview) -> list[str]:
-    kinds = ", ".join(f"{count} {kind}" for kind, count in plan.kinds.items())
+    kinds = ", ".join(f"{count} {ItemKind(kind).title}" for kind, count in plan.kinds.items())
     lines = [
         f"campaign {plan.campaign} ({plan.protocol}, {plan.state})",
         f"items       {kinds}",
@@ -125,8 +126,8 @@ def status(name: Name, json_output: AsJson = False) -> None:
         typer.echo(f"registered at its launch as {registered['digest'][:16]}, {state}")
     for kind in kinds:
         typer.echo(
-            f"  {kind.kind:<14} {plural(kind.items, 'item')}, {kind.submitted:,} of {kind.wanted:,} ratings, "
-            f"{kind.complete:,} complete"
+            f"  {ItemKind(kind.kind).title:<15} {plural(kind.items, 'item')}, {kind.submitted:,} of "
+            f"{kind.wanted:,} ratings, {kind.complete:,} complete"
         )
     for person in people:
         typer.echo(f"  {rater_line(person)}")

@@ -12,7 +12,7 @@ from creamtea.errors import InputError
 from creamtea.human.exchange.appraise import AppraiseFile, Rated, occurrences
 from creamtea.human.exchange.content import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
 from creamtea.human.exchange.files import read_text
-from creamtea.human.protocols import all_protocols, find_protocol
+from creamtea.human.protocols import find_protocol, usable_protocols
 from creamtea.store.item_kinds import ItemKind
 
 # kind, document, segment, system, and the number of the opinion (0: the first of a rater)
@@ -79,7 +79,7 @@ def appraise_campaign(file: AppraiseFile, options: AppraiseOptions, now: datetim
 
 
 def appraise_protocols() -> list[str]:
-    return [protocol.name for protocol in all_protocols() if protocol.reads_appraise]
+    return [protocol.name for protocol in usable_protocols() if protocol.reads_appraise]
 
 
 def _of_pair(file: AppraiseFile, pair: tuple[str, str] | None) -> tuple[Rated, ...]:

@@ -13,11 +13,12 @@ from creamtea.human.protocols.registry import (
     OWN,
     PlugInProtocol,
     ProtocolOrigin,
-    all_protocols,
     find_protocol,
     origin_of,
     plug_in_protocols,
     protocol_names,
+    protocol_title,
+    usable_protocols,
 )
 
 __all__ = [
@@ -31,9 +32,10 @@ __all__ = [
     "ProtocolOrigin",
     "ScoredAnswer",
     "Selection",
-    "all_protocols",
     "find_protocol",
     "origin_of",
     "plug_in_protocols",
     "protocol_names",
+    "protocol_title",
+    "usable_protocols",
 ]

@@ -52,8 +52,18 @@ def find_protocol(name: str) -> Protocol:
     return _load(_entry_point(name))
 
 
-def all_protocols() -> list[Protocol]:
-    return [find_protocol(name) for name in protocol_names()]
+def usable_protocols() -> list[Protocol]:
+    """All but those of plug-ins that cannot be loaded, of which `plug_in_protocols` says why."""
+    broken = {plug_in.name for plug_in in plug_in_protocols() if plug_in.problem} - set(OWN)
+    return [find_protocol(name) for name in protocol_names() if name not in broken]
+
+
+def protocol_title(name: str) -> str:
+    """The protocol's title, or its name where it is unavailable."""
+    try:
+        return find_protocol(name).title
+    except InputError:
+        return name
 
 
 def origin_of(name: str) -> ProtocolOrigin:

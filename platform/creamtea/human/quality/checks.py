@@ -140,7 +140,9 @@ def equal_scores(own: Measures, comparison: Comparison) -> Check:
     usual = comparison.usual(lambda other: other.equal / other.several if other.several else None)
     threshold = max(EQUAL_SHARE, (usual or 0.0) + ABOVE_OTHERS)
     title, bound = "equal scores", f"more than {_percent(threshold)} of the items"
-    reason = f"half of the items, and {ABOVE_OTHERS * 100:.0f} points of a hundred above the others"
+    reason = (
+        f"half of the items, or {ABOVE_OTHERS * 100:.0f} percentage points above the others if that is more"
+    )
     if (few := _few(own.several, MIN_ITEMS, "items with different outputs", "no such items")) is not None:
         return _unknown("equal-scores", title, few, bound, reason, threshold)
     share = own.equal / own.several
@@ -204,7 +206,7 @@ def agreement(own: Measures, comparison: Comparison) -> Check:
 def severity(own: Measures, comparison: Comparison) -> Check:
     """How far the rater's mean lies from the others' on the same outputs."""
     threshold = SEVERE * comparison.points_range
-    title, bound = "severity", f"more than {threshold:g} points from the others"
+    title, bound = "severity", f"more than {_points(threshold)} from the others"
     reason = (
         "a fifth of the scale; severity cancels where systems are compared side by side, "
         "but so much of it means that the scale was understood in another way"
@@ -215,6 +217,10 @@ def severity(own: Measures, comparison: Comparison) -> Check:
     value = own.severity
     shown = f"{value:+.2f} points ({'milder' if value > 0 else 'stricter'} than the others)"
     return _judged("severity", title, value, threshold, abs(value) > threshold, shown, bound, reason)
+
+
+def _points(number: float) -> str:
+    return f"{number:g} point{'s' * (number != 1)}"
 
 
 def _percent(share: float) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import streamlit as st
 
 from creamtea.human.campaigns import USUAL_PROTOCOL
-from creamtea.human.protocols import Protocol, all_protocols
+from creamtea.human.protocols import Protocol, usable_protocols
 from creamtea_webapp.markup import counted
 from creamtea_webapp.pages.organise.shared import LABELS
 
@@ -91,7 +91,7 @@ def key(name: str, of: str = "") -> str:
 
 def _systems_and_protocol(start: Start, study: str, spec: dict[str, Any]) -> Protocol:
     """Name, systems, protocol; the protocol."""
-    protocols = {protocol.name: protocol for protocol in all_protocols()}
+    protocols = {protocol.name: protocol for protocol in usable_protocols()}
     mine = start if start.study == study else Start(name=start.name)
     left, right = st.columns(2)
     left.text_input("Name", start.name, disabled=bool(start.name), key=key("name"))

@@ -16,7 +16,7 @@ from creamtea.human.exchange import exporting
 from creamtea.human.exchange.appraise_campaign import AppraiseOptions
 from creamtea.human.exchange.plain import RatingsFacts
 from creamtea.human.exchange.storing import Imported
-from creamtea.human.protocols import protocol_names
+from creamtea.human.protocols import protocol_title, usable_protocols
 from creamtea.store.database import Database
 from creamtea_webapp import session
 from creamtea_webapp.markup import counted, note, show
@@ -44,7 +44,12 @@ def page() -> None:
         right.selectbox(LABELS["format"], list(KINDS), format_func=KINDS.__getitem__, key="import-kind")
         st.file_uploader("File", ["csv", "jsonl", "zip", "tsv", "txt"], key="import-file")
         columns = st.columns(4)
-        columns[0].selectbox(LABELS["protocol"], [IN_THE_FILE, *protocol_names()], key="import-protocol")
+        columns[0].selectbox(
+            LABELS["protocol"],
+            [IN_THE_FILE, *(protocol.name for protocol in usable_protocols())],
+            format_func=protocol_title,
+            key="import-protocol",
+        )
         columns[1].text_input("Test set", key="import-test-set", placeholder="the campaign's name")
         columns[2].text_input(LABELS["source-language"], key="import-source", placeholder="de")
         columns[3].text_input(LABELS["target-language"], key="import-target", placeholder="en")
