@@ -21,7 +21,7 @@ def launched_campaign(
 ) -> campaigns.CampaignSummary:
     """Create a campaign (options as for `create_campaign`) of at most `limit` segments, and launch it."""
     settings = settings.model_copy(update={"items": limit}) if limit is not None else settings
-    campaigns.create_campaign(database, name, settings=settings, **options)
+    campaigns.create_campaign(database, name, campaigns.CampaignRequest(settings=settings, **options))
     launching.launch(database, name)
     return campaigns.summary(database, name)
 

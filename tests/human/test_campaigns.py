@@ -42,7 +42,7 @@ def give_references(database: Database) -> None:
 
 
 def test_items_are_the_differing_segments_of_the_first_seed(study_database: Database) -> None:
-    summary = campaigns.create_campaign(study_database, "c", **GOOD)
+    summary = campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD))
     items = items_of(study_database)
     assert (summary.items, summary.wanted, summary.ratings, summary.state) == (4, 4, 0, "draft")
     assert [item.position for item in items] == [0, 1, 2, 3]
@@ -55,7 +55,9 @@ def test_items_are_the_differing_segments_of_the_first_seed(study_database: Data
 
 
 def test_items_have_their_own_text_and_the_order_of_systems_asked_for(study_database: Database) -> None:
-    campaigns.create_campaign(study_database, "c", **{**GOOD, "systems": ["entmax", "plain"]})
+    campaigns.create_campaign(
+        study_database, "c", campaigns.CampaignRequest(**{**GOOD, "systems": ["entmax", "plain"]})
+    )
     by_segment = {item.segment_index: item for item in items_of(study_database)}
     assert by_segment[4].source == "source 4"
     assert by_segment[4].outputs == ["vier", "eins"]
@@ -63,7 +65,7 @@ def test_items_have_their_own_text_and_the_order_of_systems_asked_for(study_data
 
 def test_the_seed_decides_items_and_their_order(study_database: Database) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 3)):
-        campaigns.create_campaign(study_database, name, seed=seed, **GOOD)
+        campaigns.create_campaign(study_database, name, campaigns.CampaignRequest(seed=seed, **GOOD))
     orders: dict[int, list[int]] = {}
     for item in items_of(study_database):
         orders.setdefault(item.campaign_id, []).append(item.segment_index)
@@ -75,7 +77,9 @@ def test_the_seed_decides_items_and_their_order(study_database: Database) -> Non
 
 def test_settings_are_stored_complete(study_database: Database) -> None:
     campaigns.create_campaign(
-        study_database, "c", **{**GOOD, "settings": plain(items=3)}, instructions="*Hi*"
+        study_database,
+        "c",
+        campaigns.CampaignRequest(**{**GOOD, "settings": plain(items=3)}, instructions="*Hi*"),
     )
     row = row_of(study_database)
     assert row.instructions == "*Hi*"
@@ -101,7 +105,9 @@ def test_controls_and_tutorial_items_are_stored_with_their_originals(study_datab
         }
     )
     settings = CampaignSettings(bad_references=1, repeats=1, tutorial=[tutorial], context=1)
-    summary = campaigns.create_campaign(study_database, "c", **{**GOOD, "settings": settings})
+    summary = campaigns.create_campaign(
+        study_database, "c", campaigns.CampaignRequest(**{**GOOD, "settings": settings})
+    )
     assert summary.kinds == {"bad-reference": 1, "rated": 4, "repeat": 1, "tutorial": 1}
     assert (summary.items, summary.wanted) == (6, 6)
     first, *others = items_of(study_database)
@@ -128,7 +134,9 @@ def test_controls_and_tutorial_items_are_stored_with_their_originals(study_datab
 def test_documents_bound_the_context(study_database: Database) -> None:
     documents = ["x", "x", "x", "y", "y"]
     campaigns.create_campaign(
-        study_database, "c", **{**GOOD, "settings": plain(context=2)}, documents=documents
+        study_database,
+        "c",
+        campaigns.CampaignRequest(**{**GOOD, "settings": plain(context=2)}, documents=documents),
     )
     found = {item.segment_index: (item.document, item.context) for item in items_of(study_database)}
     assert found == {
@@ -140,17 +148,26 @@ def test_documents_bound_the_context(study_database: Database) -> None:
     with pytest.raises(
         InputError, match="names 2 documents, and 'test' has 5 segments: one line per segment"
     ):
-        campaigns.create_campaign(study_database, "d", **GOOD, documents=["x", "y"])
+        campaigns.create_campaign(
+            study_database, "d", campaigns.CampaignRequest(**GOOD, documents=["x", "y"])
+        )
     settings = plain(select="stratified", strata=["document"])
     with pytest.raises(InputError, match="--strata document needs the documents"):
-        campaigns.create_campaign(study_database, "d", **{**GOOD, "settings": settings})
+        campaigns.create_campaign(
+            study_database, "d", campaigns.CampaignRequest(**{**GOOD, "settings": settings})
+        )
 
 
 @pytest.mark.parametrize(
     ("protocol", "items"), [("contrastive-da", 4), ("da", 1 + 3 + 4 + 3 + 4), ("preference", 5 + 6 + 5 + 6)]
 )
 def test_every_protocol_makes_its_items(study_database: Database, protocol: str, items: int) -> None:
-    assert campaigns.create_campaign(study_database, "c", **GOOD, protocol=protocol).items == items
+    assert (
+        campaigns.create_campaign(
+            study_database, "c", campaigns.CampaignRequest(**GOOD, protocol=protocol)
+        ).items
+        == items
+    )
     assert {len(item.systems) == len(item.outputs) for item in items_of(study_database)} == {True}
 
 
@@ -177,7 +194,7 @@ def test_disagreement_reads_the_stored_values(study_database: Database) -> None:
     score(study_database, "bleu", {"plain": [0, 0, 0, 0, 0], "beam": [1, 1, 1, 1, 50]})
     settings = plain(select="disagreement", metrics=["bleu"], items=2, random_share=0.5)
     request = {**GOOD, "systems": ["plain", "beam"], "settings": settings}
-    campaigns.create_campaign(study_database, "c", **request)
+    campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**request))
     kinds = {item.kind: item for item in items_of(study_database)}
     assert set(kinds) == {"rated", "random"}
     assert 4 in {item.segment_index for item in kinds.values()}
@@ -199,7 +216,9 @@ def test_a_metric_without_segment_values_is_named(
     settings = plain(select="disagreement", metrics=[metric], items=2)
     with pytest.raises(InputError, match=message):
         campaigns.create_campaign(
-            study_database, "c", **{**GOOD, "systems": ["plain", "beam"], "settings": settings}
+            study_database,
+            "c",
+            campaigns.CampaignRequest(**{**GOOD, "systems": ["plain", "beam"], "settings": settings}),
         )
     assert items_of(study_database) == []
 
@@ -236,7 +255,7 @@ def test_a_metric_without_segment_values_is_named(
 )
 def test_a_wrong_request_is_one_message(study_database: Database, change: dict, message: str) -> None:
     with pytest.raises(InputError) as caught:
-        campaigns.create_campaign(study_database, "c", **{**GOOD, **change})
+        campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**{**GOOD, **change}))
     assert str(caught.value) == message
     assert items_of(study_database) == []
 
@@ -244,20 +263,22 @@ def test_a_wrong_request_is_one_message(study_database: Database, change: dict, 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\0b"])
 def test_a_name_is_printable(study_database: Database, name: str) -> None:
     with pytest.raises(InputError, match="Enter a campaign name"):
-        campaigns.create_campaign(study_database, name, **GOOD)
+        campaigns.create_campaign(study_database, name, campaigns.CampaignRequest(**GOOD))
 
 
 def test_a_name_is_used_once(study_database: Database) -> None:
-    campaigns.create_campaign(study_database, "c", **GOOD)
+    campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD))
     with pytest.raises(InputError, match="campaign 'c' exists already"):
-        campaigns.create_campaign(study_database, "c", **GOOD)
+        campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD))
 
 
 def test_a_draft_is_made_anew_and_keeps_its_raters(study_database: Database) -> None:
-    campaigns.create_campaign(study_database, "c", **GOOD)
+    campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD))
     anna = add_rater(study_database, "c", "anna")
     changed = {**GOOD, "systems": ["beam", "plain"], "settings": plain(items=2, baseline="plain")}
-    summary = campaigns.create_campaign(study_database, "c", replace=True, **changed)
+    summary = campaigns.create_campaign(
+        study_database, "c", campaigns.CampaignRequest(**changed), replace=True
+    )
     assert (summary.items, summary.systems, summary.raters) == (2, ["beam", "plain"], 1)
     assert len(items_of(study_database)) == 2
     assert raters.find(study_database, "c", "anna") == anna
@@ -267,13 +288,13 @@ def test_a_draft_is_made_anew_and_keeps_its_raters(study_database: Database) -> 
 
 @pytest.mark.parametrize("state", ["launched", "closed"])
 def test_a_launched_campaign_is_not_made_anew(study_database: Database, state: str) -> None:
-    campaigns.create_campaign(study_database, "c", **GOOD)
+    campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD))
     launching.launch(study_database, "c")
     if state == "closed":
         launching.close(study_database, "c")
     before = [item.id for item in items_of(study_database)]
     with pytest.raises(InputError, match=f"'c' is {state}, and what was registered at its launch stays"):
-        campaigns.create_campaign(study_database, "c", replace=True, **GOOD)
+        campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD), replace=True)
     assert [item.id for item in items_of(study_database)] == before
 
 
@@ -281,7 +302,7 @@ def test_outputs_that_are_not_there_yet_are_named(study_database: Database) -> N
     with study_database.transaction() as session:
         session.get_one(StepRow, "jam/beam/7").state = "running"
     with pytest.raises(InputError, match="system 'beam' has no outputs on 'test' yet"):
-        campaigns.create_campaign(study_database, "c", **GOOD)
+        campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD))
     with study_database.session() as session:
         assert session.scalars(select(Campaign)).all() == []
 

@@ -23,13 +23,15 @@ def draft(study_database: Database) -> Database:
     campaigns.create_campaign(
         study_database,
         "c",
-        study="jam",
-        test_set="test",
-        systems=["beam", "plain"],
-        settings=PLAIN.model_copy(update={"delta": 0.3}),
-        ratings_per_item=2,
-        seed=11,
-        instructions="Read *both*.",
+        campaigns.CampaignRequest(
+            study="jam",
+            test_set="test",
+            systems=["beam", "plain"],
+            settings=PLAIN.model_copy(update={"delta": 0.3}),
+            ratings_per_item=2,
+            seed=11,
+            instructions="Read *both*.",
+        ),
     )
     return study_database
 
@@ -137,8 +139,8 @@ def test_the_same_request_has_the_same_items_digest(draft: Database) -> None:
         "systems": ["beam", "plain"],
         "settings": PLAIN,
     }
-    again = campaigns.create_campaign(draft, "again", seed=11, **request)
-    other = campaigns.create_campaign(draft, "other", seed=12, **request)
+    again = campaigns.create_campaign(draft, "again", campaigns.CampaignRequest(seed=11, **request))
+    other = campaigns.create_campaign(draft, "other", campaigns.CampaignRequest(seed=12, **request))
     with draft.session() as session:
         assert launching.items_digest(session, again.id) == before
         assert launching.items_digest(session, other.id) != before

@@ -30,7 +30,9 @@ def test_items_and_hours(study_database: Database) -> None:
         }
     )
     settings = PLAIN.model_copy(update={"repeats": 2, "tutorial": [tutorial], "minutes_per_item": 3.0})
-    campaigns.create_campaign(study_database, "c", ratings_per_item=2, settings=settings, **GOOD)
+    campaigns.create_campaign(
+        study_database, "c", campaigns.CampaignRequest(ratings_per_item=2, settings=settings, **GOOD)
+    )
     found = preview(study_database, "c")
     assert found.kinds == {"rated": 4, "repeat": 2, "tutorial": 1}
     assert (found.ratings, found.raters, found.comparisons) == (12, 2, 2)
@@ -72,7 +74,9 @@ def test_units_are_those_of_the_thinnest_comparison(
 ) -> None:
     # plain and scones share segment 0; beam is the baseline of plain and scones: they share segment 3
     settings = PLAIN.model_copy(update={"pairs": pairs, "baseline": "beam"})
-    campaigns.create_campaign(study_database, "c", settings=settings, protocol=protocol, **GOOD)
+    campaigns.create_campaign(
+        study_database, "c", campaigns.CampaignRequest(settings=settings, protocol=protocol, **GOOD)
+    )
     assert preview(study_database, "c").units == units
 
 
@@ -117,14 +121,16 @@ def test_the_deviation_comes_from_an_earlier_campaign(study_database: Database) 
     earlier = launched_campaign(study_database, "earlier", **GOOD)
     steps = np.random.default_rng(1).integers(0, 26, (earlier.items, 3))
     rate(study_database, earlier.id, steps)
-    campaigns.create_campaign(study_database, "c", settings=PLAIN, **GOOD)
+    campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(settings=PLAIN, **GOOD))
     found = preview(study_database, "c")
     points = 0.2 * steps  # beam, plain (the baseline), scones
     variances = [np.var(points[:, system] - points[:, 1], ddof=1) for system in (0, 2)]
     assert found.deviation_from == "earlier"
     assert found.deviation == pytest.approx(math.sqrt(np.mean(variances)))
     assert find_protocol("contrastive-da").scale.highest - find_protocol("contrastive-da").scale.lowest == 5
-    campaigns.create_campaign(study_database, "other", settings=PLAIN, protocol="da", **GOOD)
+    campaigns.create_campaign(
+        study_database, "other", campaigns.CampaignRequest(settings=PLAIN, protocol="da", **GOOD)
+    )
     assert preview(study_database, "other").deviation_from == ""
 
 
@@ -134,13 +140,15 @@ def test_few_ratings_or_none_that_differ_do_not_count(study_database: Database) 
     lengthen(study_database, 21)
     same = launched_campaign(study_database, "same", **GOOD)
     rate(study_database, same.id, np.full((same.items, 3), 7))
-    campaigns.create_campaign(study_database, "c", settings=PLAIN, **GOOD)
+    campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(settings=PLAIN, **GOOD))
     assert preview(study_database, "c").deviation_from == ""
 
 
 def test_a_campaign_of_one_system_compares_nothing(study_database: Database) -> None:
     """Ratings made elsewhere may be of one system."""
-    campaigns.create_campaign(study_database, "c", settings=PLAIN, protocol="da", **GOOD)
+    campaigns.create_campaign(
+        study_database, "c", campaigns.CampaignRequest(settings=PLAIN, protocol="da", **GOOD)
+    )
     with study_database.transaction() as session:
         row = campaigns.find_campaign(session, "c")
         row.systems = ["plain"]

@@ -83,12 +83,14 @@ def test_a_protocol_is_there_with_its_plug_in_and_gone_without(plug_in: None) ->
 def test_without_the_plug_in_the_way_to_get_it_is_said(study_database: Database) -> None:
     assert NAME not in protocol_names()
     with pytest.raises(InputError, match=r"no protocol 'error-spans'.*creamtea\.protocols"):
-        campaigns.create_campaign(study_database, "spans", **OPTIONS)
+        campaigns.create_campaign(study_database, "spans", campaigns.CampaignRequest(**OPTIONS))
 
 
 def test_a_draft_a_preview_and_a_registered_origin(study_database: Database, plug_in: None) -> None:
     made = campaigns.create_campaign(
-        study_database, "spans", settings=CampaignSettings(bad_references=0, repeats=0), **OPTIONS
+        study_database,
+        "spans",
+        campaigns.CampaignRequest(settings=CampaignSettings(bad_references=0, repeats=0), **OPTIONS),
     )
     assert made.protocol == NAME
     assert preview(study_database, "spans").delta == 2.0

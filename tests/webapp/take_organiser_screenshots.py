@@ -43,7 +43,7 @@ def main(folder: str) -> None:
         database = open_database(url)
         fill_study(database, lines(60))
         rated(database)
-        campaigns.create_campaign(database, "taste-2", ratings_per_item=2, **WHAT)
+        campaigns.create_campaign(database, "taste-2", campaigns.CampaignRequest(ratings_per_item=2, **WHAT))
         with served({**os.environ, "CREAMTEA_DATABASE_URL": url}) as site, sync_playwright() as playwright:
             expect.set_options(timeout=60_000)
             browser = launch_browser(playwright)

@@ -186,9 +186,18 @@ def test_the_form_makes_every_kind_of_campaign(
 def test_a_draft_is_made_anew_with_what_it_had(filled: Database, visit: Visit) -> None:
     settings = CampaignSettings(items=8, bad_references=3, consent="I agree.", delta=0.4)
     made = campaigns.create_campaign(
-        filled, "first", study="quagga", test_set="narwhal", systems=["tapir-nvs", "tapir-greedy"],
-        settings=settings, ratings_per_item=3, seed=9, instructions="Read.",
-    )  # fmt: skip
+        filled,
+        "first",
+        campaigns.CampaignRequest(
+            study="quagga",
+            test_set="narwhal",
+            systems=["tapir-nvs", "tapir-greedy"],
+            settings=settings,
+            ratings_per_item=3,
+            seed=9,
+            instructions="Read.",
+        ),
+    )
     app = visit(campaigns="new", from_=made.id)
     app.number_input(key="campaign-items").set_value(9)
     press(app, "make")
@@ -208,9 +217,12 @@ def test_a_draft_keeps_metrics_whose_stored_names_are_not_their_kinds(filled: Da
     fill_study(filled, HOSTILE + lines(36), SPEC | {"name": "quince", "metrics": metrics})
     settings = CampaignSettings(select="disagreement", items=8, metrics=["chrf++"])
     made = campaigns.create_campaign(
-        filled, "first", study="quince", test_set="narwhal", systems=["tapir-nvs", "tapir-greedy"],
-        settings=settings,
-    )  # fmt: skip
+        filled,
+        "first",
+        campaigns.CampaignRequest(
+            study="quince", test_set="narwhal", systems=["tapir-nvs", "tapir-greedy"], settings=settings
+        ),
+    )
     app = visit(campaigns="new", from_=made.id)
     field = app.multiselect(key="campaign-metrics")
     assert (field.options, field.value) == (["bleu", "chrf++"], ["chrf++"])

@@ -82,7 +82,7 @@ def prepared(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) ->
     what = {"study": "quagga", "test_set": "narwhal", "systems": ["tapir-greedy", "tapir-nvs"]}
     launched_campaign(database, "first", **what)
     raters.add(database, "first", "test", pseudonym="anna", name="Anna Example")
-    campaigns.create_campaign(database, "second", **what)
+    campaigns.create_campaign(database, "second", campaigns.CampaignRequest(**what))
     yield database
     database.close()
 

@@ -7,7 +7,7 @@ nothing that was rated.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import delete, func, select
@@ -51,48 +51,56 @@ class CampaignSummary:
     wanted: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class CampaignRequest:
+    """What a campaign is to be made of; everything is drawn from `seed`.
+
+    A variant with several training seeds takes part with its first one.
+    """
+
+    study: str
+    test_set: str
+    systems: Sequence[str]
+    protocol: str = USUAL_PROTOCOL
+    settings: CampaignSettings = field(default_factory=CampaignSettings)
+    ratings_per_item: int = 1
+    seed: int = 1
+    instructions: str = ""  # Markdown
+    documents: Sequence[str] | None = None  # of each segment
+
+
 def create_campaign(
     database: Database,
     name: str,
+    request: CampaignRequest,
     *,
-    study: str,
-    test_set: str,
-    systems: Sequence[str],
-    protocol: str = USUAL_PROTOCOL,
-    settings: CampaignSettings | None = None,
-    ratings_per_item: int = 1,
-    seed: int = 1,
-    instructions: str = "",
-    documents: Sequence[str] | None = None,
     replace: bool = False,
     actor: str = audit.COMMAND_LINE,
 ) -> CampaignSummary:
     """Make a draft: choose items and controls from a study's outputs. Nobody rates before it is launched.
 
-    Everything is drawn from `seed`. A variant with several training seeds takes part with its first one.
-    `instructions` are Markdown; `documents` names the document of each segment; `replace` makes a draft of
-    this name anew and keeps its raters. Raises InputError where the study, the test set, a system or its
-    outputs are missing, where settings do not fit, and for a name that is taken.
+    `replace` makes a draft of this name anew and keeps its raters. Raises InputError where the study, the
+    test set, a system or its outputs are missing, where settings do not fit, and for a name that is taken.
     """
-    way = find_protocol(protocol)
-    _check_request(name, way, systems, ratings_per_item, seed)
+    protocol = find_protocol(request.protocol)
+    _check_request(name, protocol, request)
     with database.transaction() as session:
         row = _free_name(session, name, replace)
-        study_row = find_study(session, study)
-        check_names(session, study_row, test_set, systems)
-        complete = (settings or CampaignSettings()).complete(way, systems, study_row.spec.get("baseline"))
-        complete, items = _draw(session, study_row, test_set, systems, way, complete, seed, documents)
+        study = find_study(session, request.study)
+        check_names(session, study, request.test_set, request.systems)
+        settings = request.settings.complete(protocol, request.systems, study.spec.get("baseline"))
+        settings, items = _draw(session, study, request, protocol, settings)
         fields: dict[str, Any] = {
-            "study_id": study_row.id,
-            "test_set": test_set,
-            "protocol": protocol,
-            "systems": list(systems),
-            "source_language": study_row.spec["languages"]["source"],
-            "target_language": study_row.spec["languages"]["target"],
-            "ratings_per_item": ratings_per_item,
-            "seed": seed,
-            "instructions": instructions,
-            "settings": complete.model_dump(mode="json"),
+            "study_id": study.id,
+            "test_set": request.test_set,
+            "protocol": request.protocol,
+            "systems": list(request.systems),
+            "source_language": study.spec["languages"]["source"],
+            "target_language": study.spec["languages"]["target"],
+            "ratings_per_item": request.ratings_per_item,
+            "seed": request.seed,
+            "instructions": request.instructions,
+            "settings": settings.model_dump(mode="json"),
         }
         again = row is not None
         if row is None:
@@ -100,8 +108,8 @@ def create_campaign(
             session.add(row)
         else:
             session.execute(delete(Item).where(Item.campaign_id == row.id))
-            for field, value in fields.items():
-                setattr(row, field, value)
+            for column, value in fields.items():
+                setattr(row, column, value)
         session.flush()
         _store_items(session, row.id, items)
         detail = {"items": len(items), "made_anew": again}
@@ -109,11 +117,10 @@ def create_campaign(
     return summary(database, name)
 
 
-def _check_request(
-    name: str, protocol: Protocol, systems: Sequence[str], ratings_per_item: int, seed: int
-) -> None:
+def _check_request(name: str, protocol: Protocol, request: CampaignRequest) -> None:
     if not name.strip() or not name.isprintable():
         raise InputError(f"Enter a campaign name of printable characters, not {name!r}")
+    systems = request.systems
     if not protocol.min_systems <= len(systems) <= protocol.max_systems:
         raise InputError(
             f"a campaign of {protocol.name} compares {protocol.min_systems} to {protocol.max_systems} "
@@ -121,10 +128,10 @@ def _check_request(
         )
     if len(set(systems)) != len(systems):
         raise InputError("a system is named twice in --systems: name each once")
-    if ratings_per_item < 1:
-        raise InputError(f"--ratings must be at least 1, not {ratings_per_item}")
-    if not 0 <= seed < 2**63:
-        raise InputError(f"--seed must be a whole number from 0, below 2^63, not {seed}")
+    if request.ratings_per_item < 1:
+        raise InputError(f"--ratings must be at least 1, not {request.ratings_per_item}")
+    if not 0 <= request.seed < 2**63:
+        raise InputError(f"--seed must be a whole number from 0, below 2^63, not {request.seed}")
 
 
 def _free_name(session: Session, name: str, replace: bool) -> Campaign | None:
@@ -147,17 +154,15 @@ def _free_name(session: Session, name: str, replace: bool) -> Campaign | None:
 def _draw(
     session: Session,
     study: StudyRow,
-    test_set: str,
-    systems: Sequence[str],
+    request: CampaignRequest,
     protocol: Protocol,
     settings: CampaignSettings,
-    seed: int,
-    documents: Sequence[str] | None,
 ) -> tuple[CampaignSettings, list[dict[str, Any]]]:
-    """The settings with what was drawn from what, and the fields of all items in their order."""
-    if "document" in settings.strata and settings.select == "stratified" and documents is None:
+    """The complete settings with what was drawn from what, and the fields of all items in their order."""
+    test_set, systems, seed = request.test_set, request.systems, request.seed
+    if "document" in settings.strata and settings.select == "stratified" and request.documents is None:
         raise InputError("--strata document needs the documents: --documents FILE, one line per segment")
-    lines = read_lines(session, study, test_set, systems, documents, settings.context)
+    lines = read_lines(session, study, test_set, systems, request.documents, settings.context)
     metrics = []
     if settings.select == "disagreement":
         metrics = [read_metric(session, study, test_set, systems, metric) for metric in settings.metrics]

@@ -130,17 +130,19 @@ def create(name: str, options: CampaignOptions) -> None:
         made = campaigns.create_campaign(
             database,
             name,
-            study=options.study,
-            test_set=options.test_set,
-            systems=names("--systems", options.systems),
-            protocol=options.protocol,
-            settings=options.settings(),
-            ratings_per_item=options.ratings,
-            seed=options.seed,
-            instructions=""
-            if options.instructions is None
-            else read_text("--instructions", options.instructions),
-            documents=None if options.documents is None else _documents(options.documents),
+            campaigns.CampaignRequest(
+                study=options.study,
+                test_set=options.test_set,
+                systems=names("--systems", options.systems),
+                protocol=options.protocol,
+                settings=options.settings(),
+                ratings_per_item=options.ratings,
+                seed=options.seed,
+                instructions=""
+                if options.instructions is None
+                else read_text("--instructions", options.instructions),
+                documents=None if options.documents is None else _documents(options.documents),
+            ),
             replace=options.replace,
         )
     if options.json_output:

@@ -23,7 +23,7 @@ from creamtea_webapp.pages.organise.form import Start, draw, form_values, index_
 from creamtea_webapp.pages.organise.shared import TEMPLATE, act, show_notice
 
 MADE = "campaign-made"
-OF_CAMPAIGN = ("name", "test_set", "systems", "protocol", "ratings_per_item", "seed", "instructions")
+OF_REQUEST = ("test_set", "systems", "protocol", "ratings_per_item", "seed", "instructions")
 
 
 def page() -> None:
@@ -76,20 +76,24 @@ def _start() -> Start:
 
 def _make(start: Start, database: Database, actor: str) -> str:
     values = form_values(st.session_state)
-    campaign = {name: values.pop(name) for name in OF_CAMPAIGN}
-    campaign["name"] = start.name or campaign["name"].strip()
+    typed = values.pop("name").strip()
+    name = start.name or typed
+    request = {field: values.pop(field) for field in OF_REQUEST}
     documents, tutorial = values.pop("documents"), values.pop("tutorial")
     values["tutorial"] = start.settings.get("tutorial", []) if tutorial is None else _tutorial(tutorial)
-    for name in ("delta", "minutes_per_item"):
-        values[name] = values[name] or None  # 0 is as good as empty: the usual one
+    for field in ("delta", "minutes_per_item"):
+        values[field] = values[field] or None  # 0 is as good as empty: the usual one
     made = campaigns.create_campaign(
         database,
-        study=st.session_state[key("study")],
-        settings=settings_of(values),
-        documents=None if documents is None else _lines(documents.getvalue()),
+        name,
+        campaigns.CampaignRequest(
+            study=st.session_state[key("study")],
+            settings=settings_of(values),
+            documents=None if documents is None else _lines(documents.getvalue()),
+            **request,
+        ),
         replace=bool(start.name),
         actor=actor,
-        **campaign,
     )
     st.session_state[MADE] = made.id
     return f"The draft has {counted(made.items, 'item')}."
