@@ -75,7 +75,7 @@ def _environment() -> Environment:
         "number": lambda value: f"{value:,}",
         "pair": lambda pair: languages.pair(*pair),
         "protocol": protocol_title,
-        "item_kind": lambda kind: ItemKind(kind).title,
+        "item_kind": lambda kind: ItemKind(kind).label,
     }
     return environment
 

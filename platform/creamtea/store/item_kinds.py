@@ -13,9 +13,9 @@ class ItemKind(StrEnum):
     TUTORIAL = "tutorial"
 
     @property
-    def title(self) -> str:
+    def label(self) -> str:
         """For pages, after a number of items or above them."""
-        return _TITLES.get(self, self.value)
+        return _LABELS.get(self, self.value)
 
     @property
     def rates_systems(self) -> bool:
@@ -28,7 +28,7 @@ class ItemKind(StrEnum):
         return self in (ItemKind.REPEAT, ItemKind.BAD_REFERENCE)
 
 
-_TITLES = {
+_LABELS = {
     ItemKind.RANDOM: "drawn at random",
     ItemKind.REPEAT: "repeats",
     ItemKind.BAD_REFERENCE: "bad references",

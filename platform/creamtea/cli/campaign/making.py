@@ -148,7 +148,7 @@ def create(name: str, options: CampaignOptions) -> None:
     if options.json_output:
         typer.echo(as_json(asdict(made)))
         return
-    kinds = ", ".join(f"{count} {ItemKind(kind).title}" for kind, count in made.kinds.items())
+    kinds = ", ".join(f"{count} {ItemKind(kind).label}" for kind, count in made.kinds.items())
     shown = f"{plural(made.items, 'item')} × {len(made.systems)} systems"
     typer.echo(f"campaign {name}: {shown} ({kinds}), a draft")
     typer.echo(f"next: creamtea campaign preview {name}, then creamtea campaign launch {name}")

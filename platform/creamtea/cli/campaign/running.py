@@ -41,7 +41,7 @@ def preview(name: Name, json_output: AsJson = False) -> None:
 
 
 def _in_words(plan: Preview) -> list[str]:
-    kinds = ", ".join(f"{count} {ItemKind(kind).title}" for kind, count in plan.kinds.items())
+    kinds = ", ".join(f"{count} {ItemKind(kind).label}" for kind, count in plan.kinds.items())
     lines = [
         f"campaign {plan.campaign} ({plan.protocol}, {plan.state})",
         f"items       {kinds}",
@@ -126,7 +126,7 @@ def status(name: Name, json_output: AsJson = False) -> None:
         typer.echo(f"registered at its launch as {registered['digest'][:16]}, {state}")
     for kind in kinds:
         typer.echo(
-            f"  {ItemKind(kind.kind).title:<15} {plural(kind.items, 'item')}, {kind.submitted:,} of "
+            f"  {ItemKind(kind.kind).label:<15} {plural(kind.items, 'item')}, {kind.submitted:,} of "
             f"{kind.wanted:,} ratings, {kind.complete:,} complete"
         )
     for person in people:

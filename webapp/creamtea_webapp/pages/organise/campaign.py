@@ -85,7 +85,7 @@ def _progress(campaign: CampaignSummary) -> None:
     show(TEMPLATE, "progress", done=done, wanted=wanted, now=now)
     rows = [
         [
-            ItemKind(kind.kind).title,
+            ItemKind(kind.kind).label,
             f"{kind.items:,}",
             f"{kind.submitted:,}",
             f"{kind.wanted:,}",
