@@ -12,9 +12,9 @@ from scipy.stats import chisquare
 
 from creamtea_workers.corpora.counted import (
     SMOOTHING,
-    Counts,
+    Ibm3Counts,
+    Ibm3Translator,
     Jumps,
-    Translator,
     count,
     diagonal,
     known,
@@ -36,19 +36,19 @@ PAIRS = [
 
 
 @pytest.fixture
-def counts() -> Counts:
+def counts() -> Ibm3Counts:
     sources, targets, origins = zip(*PAIRS, strict=True)
     return count(sources, targets, origins, SIZE, max_fertility=3)
 
 
-def test_fertilities_are_counted_with_the_zeros(counts: Counts) -> None:
+def test_fertilities_are_counted_with_the_zeros(counts: Ibm3Counts) -> None:
     assert counts.fertility[A].tolist() == [0, 2, 1, 0]
     assert counts.fertility[B].tolist() == [0, 3, 0, 0]
     assert counts.fertility[C].tolist() == [1, 0, 0, 0]
     assert counts.fertility.sum() == 7  # the pair without a target says nothing
 
 
-def test_translations_are_counted_and_null_apart(counts: Counts) -> None:
+def test_translations_are_counted_and_null_apart(counts: Ibm3Counts) -> None:
     entries = dict(zip(zip(counts.sources, counts.targets, strict=True), counts.links, strict=True))
     assert entries == {(A, X): 3, (A, Z): 1, (B, Y): 3}
     assert np.flatnonzero(counts.null).tolist() == [O]
@@ -97,9 +97,9 @@ def test_a_target_longer_than_any_counted_has_a_weight_at_every_position(m: int)
         assert weights == pytest.approx(expected.tolist())
 
 
-def test_counts_are_stored_and_read(counts: Counts, tmp_path: Path) -> None:
+def test_counts_are_stored_and_read(counts: Ibm3Counts, tmp_path: Path) -> None:
     counts.save(tmp_path / "ibm3.npz")
-    again = Counts.load(tmp_path / "ibm3.npz")
+    again = Ibm3Counts.load(tmp_path / "ibm3.npz")
     assert again.vocabulary_size == SIZE
     for name in ("fertility", "sources", "targets", "links", "null", "jumps"):
         assert (getattr(again, name) == getattr(counts, name)).all()
@@ -114,7 +114,7 @@ def test_an_alignment_without_a_link_is_refused() -> None:
 
 
 @pytest.mark.parametrize("gamma", [0.3, 1.0, 2.0])
-def test_samples_follow_the_counted_tables(counts: Counts, gamma: float) -> None:
+def test_samples_follow_the_counted_tables(counts: Ibm3Counts, gamma: float) -> None:
     """Of the one-word source A: φ is never 0, and t of each of its words is independent."""
     model, rng = Ibm3(tables(counts), gamma), random.Random(7)
     samples = [model.sample([A], rng) for _ in range(6000)]
@@ -139,7 +139,7 @@ def test_positions_follow_the_counted_jumps() -> None:
     assert chisquare([first[1], first[2]], [5000 * p, 5000 * (1 - p)]).pvalue > 0.001
 
 
-def test_a_subword_that_was_never_counted_is_copied(counts: Counts) -> None:
+def test_a_subword_that_was_never_counted_is_copied(counts: Ibm3Counts) -> None:
     assert Ibm3(tables(counts), 0).sample([O, A], random.Random(1)) == [(O, 1), (X, 2)]
 
 
@@ -160,11 +160,11 @@ class Letters:
         return "".join(" " if i == BLANK else chr(i + ord("a") - 4) for i in ids).strip()
 
 
-def translator(counts: Counts, gamma: float) -> Translator:
-    return Translator(counts, Letters(), gamma)  # type: ignore[arg-type]
+def translator(counts: Ibm3Counts, gamma: float) -> Ibm3Translator:
+    return Ibm3Translator(counts, Letters(), gamma)  # type: ignore[arg-type]
 
 
-def test_a_stream_gives_the_same_texts_and_another_one_others(counts: Counts) -> None:
+def test_a_stream_gives_the_same_texts_and_another_one_others(counts: Ibm3Counts) -> None:
     texts = ["ab", "a", "abab"] * 10
     one, again, other = (
         translator(counts, 1.0).translate_all(texts, stream) for stream in ("1 train", "1 train", "2 train")
@@ -172,12 +172,12 @@ def test_a_stream_gives_the_same_texts_and_another_one_others(counts: Counts) ->
     assert one == again != other
 
 
-def test_temperature_zero_needs_no_stream(counts: Counts) -> None:
+def test_temperature_zero_needs_no_stream(counts: Ibm3Counts) -> None:
     one, other = (translator(counts, 0.0).translate_all(["ab", "aab"], stream) for stream in ("1", "2"))
     assert one == other
 
 
-def test_what_has_no_translation_is_none(counts: Counts) -> None:
+def test_what_has_no_translation_is_none(counts: Ibm3Counts) -> None:
     only_blanks = count([[A]], [[BLANK]], [[0]], SIZE, 3)
     assert translator(only_blanks, 1.0).translate("a", random.Random(1)) is None
     assert translator(counts, 1.0).translate("c", random.Random(1)) is None  # φ is always 0

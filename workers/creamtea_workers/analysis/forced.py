@@ -11,13 +11,12 @@ from torch import Tensor
 
 from creamtea.contract.step import StepContext
 from creamtea.stats.bootstrap import Array
-from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.corpora.text import read_jsonl
+from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.models.interface import BOS, EOS, PAD, TranslationModel
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.output import output_layer
-from creamtea_workers.search.systems import TrainedModel, step_device
+from creamtea_workers.search.systems import TrainedModel
 from creamtea_workers.search.translator import source_batch
 
 _POSITIONS = 1 << 12  # of a batch, padding counted: B × T
@@ -40,14 +39,14 @@ class References:
     def load(cls, context: StepContext[Any]) -> References:
         """Of a step with the inputs test_set, subwords and train."""
         prepare_torch(context.cpus)
-        segments = read_jsonl(context.input("test_set") / "segments.jsonl")
-        subwords = SubwordModel.load(context.input("subwords") / "subwords.model")
-        trained = TrainedModel.load(context.input("train"), "fp32", step_device(context.gpus))
+        test_set = EncodedTestSet.of_step(context)
+        trained = TrainedModel.of_step(context)
+        encode = test_set.subwords.encode
         return cls(
             trained.model,
             trained.objective,
-            [subwords.encode(segment["source"]) for segment in segments],
-            [[*subwords.encode(segment["reference"]), EOS] for segment in segments],
+            test_set.sources,
+            [[*encode(segment["reference"]), EOS] for segment in test_set.segments],
         )
 
     def measure(self, statistic: Statistic, context: StepContext[Any]) -> list[Array]:

@@ -51,7 +51,7 @@ def diagonal(i: int, length: int, m: int) -> int:
 
 
 @dataclass(frozen=True)
-class Counts:
+class Ibm3Counts:
     """What was counted. Sparse tables are parallel arrays, sorted by source, then target."""
 
     vocabulary_size: int
@@ -67,7 +67,7 @@ class Counts:
         np.savez_compressed(path, vocabulary_size=np.array(self.vocabulary_size), **arrays)
 
     @classmethod
-    def load(cls, path: Path) -> Counts:
+    def load(cls, path: Path) -> Ibm3Counts:
         with np.load(path, allow_pickle=False) as arrays:
             return cls(int(arrays["vocabulary_size"]), *(arrays[name] for name in _ARRAYS))
 
@@ -96,9 +96,9 @@ def count(
     alignments: Sequence[Sequence[int] | Ids],
     vocabulary_size: int,
     max_fertility: int,
-) -> Counts:
+) -> Ibm3Counts:
     """The counts of pairs whose target subword k comes from the source position alignments[…][k], from 0, or
-    from NULL, -1. Pairs with an empty side are passed over. ValueError where no subword is aligned."""
+    from NULL, -1. Pairs with an empty side are skipped. ValueError where no subword is aligned."""
     fertility = np.zeros((vocabulary_size, max_fertility + 1), dtype=np.int64)
     links, null, jumps = Counter[int](), np.zeros(vocabulary_size, dtype=np.int64), Counter[tuple[int, int]]()
     for source, target, alignment in zip(sources, targets, alignments, strict=True):
@@ -117,7 +117,7 @@ def count(
     if not links:
         raise ValueError("no target subword is aligned to a source subword")
     keys = np.array(sorted(links), dtype=np.int64)
-    return Counts(
+    return Ibm3Counts(
         vocabulary_size,
         fertility,
         keys // vocabulary_size,
@@ -157,7 +157,7 @@ class Jumps:
         return [SMOOTHING] * before + inside + [SMOOTHING] * (m - before - len(inside))
 
 
-def tables(counts: Counts) -> Tables[int, int]:
+def tables(counts: Ibm3Counts) -> Tables[int, int]:
     """IBM-3's parameters; a subword that no counted source held is copied."""
     fertility: dict[int, dict[int, float]] = {}
     lexical: dict[int, dict[int, float]] = {}
@@ -176,10 +176,10 @@ def tables(counts: Counts) -> Tables[int, int]:
 # ---------------------------------------------------------------- text
 
 
-class Translator:
+class Ibm3Translator:
     """Samples translations of text in the subwords in which the tables were counted."""
 
-    def __init__(self, counts: Counts, subwords: SubwordModel, gamma: float) -> None:
+    def __init__(self, counts: Ibm3Counts, subwords: SubwordModel, gamma: float) -> None:
         self._model, self._subwords = Ibm3(tables(counts), gamma), subwords
 
     def translate(self, text: str, rng: random.Random) -> str | None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 from creamtea.contract.step import StepContext
 from creamtea.errors import StepError
 from creamtea.methods.corpora import Ibm3Corpus
 from creamtea.methods.test_sets import Ibm3TestSet
 from creamtea.steps.texts import CorpusParams, TestSetParams
-from creamtea_workers.corpora.counted import Counts, Translator
+from creamtea_workers.corpora.counted import Ibm3Counts, Ibm3Translator
 from creamtea_workers.corpora.files import Files, FilteredCorpus, Pair
 from creamtea_workers.corpora.segments import Prepared, Segment
 from creamtea_workers.corpora.subwords import SubwordModel
@@ -19,7 +19,7 @@ from creamtea_workers.corpora.text import normalise, read_lines
 def prepare_corpus(spec: Ibm3Corpus, context: StepContext[CorpusParams]) -> FilteredCorpus:
     """The sources of the base corpus, which was filtered when it was made, with sampled targets. Pairs
     without a translation are left out, of the development set too."""
-    translator = load_translator(context.input("ibm3"), context.input("subwords"), spec.gamma)
+    translator = load_translator(context, spec.gamma)
     splits: dict[str, list[Pair]] = {}
     read: dict[str, int] = {}
 
@@ -46,7 +46,7 @@ def prepare_test_set(spec: Ibm3TestSet, context: StepContext[TestSetParams]) -> 
     assert isinstance(corpus, Ibm3Corpus)  # its check has seen to it
     lines = Files.of(context).text(spec.source, "source", spec.tokenized)
     sources = [normalise(line) for line in lines[: spec.limit]]
-    translator = load_translator(context.input("ibm3"), context.input("subwords"), corpus.gamma)
+    translator = load_translator(context, corpus.gamma)
     references = translator.translate_all(
         sources, f"{spec.seed} test", lambda done, total: context.progress(done, total, "sampling")
     )
@@ -56,6 +56,7 @@ def prepare_test_set(spec: Ibm3TestSet, context: StepContext[TestSetParams]) -> 
     return Prepared(segments, {"no_translation": len(sources) - len(segments)})
 
 
-def load_translator(tables: Path, subwords: Path, gamma: float) -> Translator:
-    """From the output folders of the steps that counted the tables and trained the subwords."""
-    return Translator(Counts.load(tables / "ibm3.npz"), SubwordModel.load(subwords / "subwords.model"), gamma)
+def load_translator(context: StepContext[Any], gamma: float) -> Ibm3Translator:
+    """From a step's inputs ibm3 and subwords."""
+    counts = Ibm3Counts.load(context.input("ibm3") / "ibm3.npz")
+    return Ibm3Translator(counts, SubwordModel.of_step(context), gamma)

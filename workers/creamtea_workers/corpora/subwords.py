@@ -12,10 +12,11 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sentencepiece
 
+from creamtea.contract.step import StepContext
 from creamtea.errors import StepError
 from creamtea.methods.texts import Subwords
 from creamtea_workers.corpora.text import normalise, read_lines
@@ -86,6 +87,11 @@ class SubwordModel:
     @classmethod
     def load(cls, path: Path) -> SubwordModel:
         return cls(sentencepiece.SentencePieceProcessor(model_proto=path.read_bytes()))
+
+    @classmethod
+    def of_step(cls, context: StepContext[Any]) -> SubwordModel:
+        """From a step's input subwords."""
+        return cls.load(context.input("subwords") / "subwords.model")
 
     def encode(self, text: str) -> list[int]:
         ids: list[int] = self._processor.encode(normalise(text))

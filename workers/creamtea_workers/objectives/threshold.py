@@ -15,6 +15,7 @@ theirs and sums up to 1. Up to α = 50, -τ ≥ V^(1 - α) is in fp64's range.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,31 +27,38 @@ NEAR_SOFTMAX = 1.01  # α below which fp32 is not precise enough
 MAX_ITERATIONS = 60  # five to seven do; the limit is for rows that are not finite
 
 
+class Places(NamedTuple):
+    """Where m candidates stand: (m,) each."""
+
+    row: Tensor
+    slot: Tensor  # in a row of the gathered scores
+    word: Tensor  # in the vocabulary
+
+
 @dataclass(frozen=True)
 class Candidates:
     """The m entries of scores (n, V) above a bound (n, 1)."""
 
     scores: Tensor  # (n, K), K the most of a row; rows with fewer are filled with -1. Or (n, V), all
-    row: Tensor | None  # (m,) of each candidate; None: `scores` are all entries in their places
-    slot: Tensor | None  # (m,) its place in a row of `scores`
-    word: Tensor | None  # (m,) its place in the vocabulary
+    places: Places | None = None  # None: `scores` are all entries in their places
 
     @classmethod
     def above(cls, scores: Tensor, bound: Tensor) -> Candidates:
         row, word = (scores > bound).nonzero(as_tuple=True)
         if len(row) > MAX_CANDIDATES * scores.numel():
-            return cls(scores, None, None, None)
+            return cls(scores)
         counts = torch.bincount(row, minlength=len(scores))
         slot = torch.arange(len(row), device=row.device) - (counts.cumsum(0) - counts)[row]
         gathered = scores.new_full((len(scores), int(counts.max())), -1.0)
         gathered[row, slot] = scores[row, word]
-        return cls(gathered, row, slot, word)
+        return cls(gathered, Places(row, slot, word))
 
     def put_(self, values: Tensor, into: Tensor, other: float) -> Tensor:
         """values (n, K) in the vocabulary's places of `into` (n, V), and `other` everywhere else."""
-        if self.row is None:
+        if self.places is None:
             return values.to(into.dtype)
-        into.fill_(other)[self.row, self.word] = values[self.row, self.slot].to(into.dtype)
+        row, slot, word = self.places
+        into.fill_(other)[row, word] = values[row, slot].to(into.dtype)
         return into
 
 

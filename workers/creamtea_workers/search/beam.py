@@ -93,7 +93,7 @@ class _Beams:
 
     @classmethod
     def start(cls, width: int, normalization: float, limits: Sequence[int], device: torch.device) -> _Beams:
-        """One slot a sentence, with the empty hypothesis."""
+        """One slot per sentence, with the empty hypothesis."""
         n = len(limits)
         nothing = torch.full((n,), -torch.inf, device=device)
         return cls(

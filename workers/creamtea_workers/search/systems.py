@@ -41,6 +41,11 @@ class TrainedModel:
         model, objective, config = load_model(folder, device)
         return cls(prepare(model, precision), objective, precision, config.nvs is not None)
 
+    @classmethod
+    def of_step(cls, context: StepContext[Any], precision: Precision = "fp32") -> TrainedModel:
+        """From a step's input train, on the step's device."""
+        return cls.load(context.input("train"), precision, step_device(context.gpus))
+
     def require(self, selection: type[Selection]) -> None:
         """StepError when the model lacks what the selection needs."""
         if selection.needs_head and not self.has_nvs_head:

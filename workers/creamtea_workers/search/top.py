@@ -31,8 +31,8 @@ def top_candidates(ranks: Tensor, count: int) -> tuple[Tensor, Tensor]:
     indices = torch.cat(
         [(chosen.unsqueeze(2) * block + inside).flatten(1), rest.expand(len(ranks), -1)], dim=1
     )
-    values, at = _top(ranks.gather(1, indices), count)
-    return values, indices.gather(1, at)
+    values, positions = _top(ranks.gather(1, indices), count)
+    return values, indices.gather(1, positions)
 
 
 def _top(ranks: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -26,6 +26,6 @@ class Selector(Protocol):
     def select(self, sources: Sequence[Sequence[int]], memory: Memory) -> list[Tensor] | None:
         """`sources`: the subwords of B sentences, without </s>; `memory`: their encoding.
 
-        One tensor of sorted unique ids a sentence, </s> always among them, on the memory's device; None
+        One tensor of sorted unique ids per sentence, </s> always among them, on the memory's device; None
         for the full vocabulary. What a sentence gets depends on that sentence only.
         """

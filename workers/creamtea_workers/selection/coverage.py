@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from creamtea.contract.step import StepContext
+from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.corpora.text import read_jsonl
 
 Ids = NDArray[np.int64]
 Logits = NDArray[np.float32]
@@ -75,13 +75,12 @@ class Material:
     @classmethod
     def load(cls, context: StepContext[Any]) -> Material:
         """From a step's inputs test_set and subwords."""
-        segments = read_jsonl(context.input("test_set") / "segments.jsonl")
-        subwords = SubwordModel.load(context.input("subwords") / "subwords.model")
-        return cls(
-            subwords,
-            [subwords.encode(segment["source"]) for segment in segments],
-            [Reference.of(subwords, segment["reference"], segment["idioms"]) for segment in segments],
-        )
+        test_set = EncodedTestSet.of_step(context)
+        references = [
+            Reference.of(test_set.subwords, segment["reference"], segment["idioms"])
+            for segment in test_set.segments
+        ]
+        return cls(test_set.subwords, test_set.sources, references)
 
     def __len__(self) -> int:
         return len(self.sources)

@@ -17,7 +17,7 @@ from creamtea.contract.step import StepContext
 from creamtea.methods.selections import NvsSelection
 from creamtea.steps.systems import RecallParams
 from creamtea_workers.models.interface import EOS, Memory, TranslationModel
-from creamtea_workers.search.systems import TrainedModel, step_device
+from creamtea_workers.search.systems import TrainedModel
 from creamtea_workers.search.translator import source_batch
 from creamtea_workers.selection.base import SelectionResources
 from creamtea_workers.selection.coverage import Counts, Material, Reference
@@ -108,7 +108,7 @@ def count(
     spec: NvsSelection, context: StepContext[RecallParams], settings: Sequence[float], material: Material
 ) -> list[Counts]:
     """Of each segment, at each threshold."""
-    trained = TrainedModel.load(context.input("train"), "fp32", step_device(context.gpus))
+    trained = TrainedModel.of_step(context)
     trained.require(NvsSelection)
     words = WordVotes(trained.model, word_starts(material.subwords)) if spec.context == "word" else None
     logits = nvs_logits(
@@ -141,12 +141,12 @@ def nvs_logits(
     for start in range(0, len(order), size):
         progress(start)
         batch = order[start : start + size]
-        some = [sources[n] for n in batch]
+        in_batch = [sources[n] for n in batch]
         with torch.inference_mode():
             if words is None:
-                votes = model.nvs_logits(model.encode(source_batch(some, model.output_weight.device)))
+                votes = model.nvs_logits(model.encode(source_batch(in_batch, model.output_weight.device)))
             else:
-                votes = words(some)
+                votes = words(in_batch)
         logits: Logits = votes.float().cpu().numpy()  # (B, V)
         logits[:, EOS] = np.inf
         yield from zip(batch, logits, strict=True)

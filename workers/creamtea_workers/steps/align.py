@@ -39,7 +39,7 @@ def with_em(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
         size,
         spec.iterations,
         lambda iteration, value: context.progress(
-            iteration, spec.iterations, f"log-likelihood {value:.3f} a target subword"
+            iteration, spec.iterations, f"log-likelihood {value:.3f} per target subword"
         ),
     )
     points = [
@@ -59,7 +59,7 @@ def with_table(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
     assert spec.table is not None  # creamtea.study.checks has seen to it
     context.progress(0, 1, f"reading {spec.table}")
     file = UserFile.find(spec.table, context.locations, context.params.digests or {})
-    subwords = load_subwords(context)
+    subwords = SubwordModel.of_step(context)
     imported = read_table(file, subwords)
     sources = subwords.encode_lines(read_lines(context.input("corpus") / "train.src"))
     metrics = [
@@ -80,11 +80,8 @@ ALIGNERS: dict[str, Callable[[StepContext[AlignParams], Alignment], Aligned]] = 
 def encoded_training_text(context: StepContext[AlignParams]) -> tuple[list[list[int]], list[list[int]], int]:
     """Sources, targets, and the number of subwords."""
     context.progress(0, 1, "encoding")
-    subwords, corpus = load_subwords(context), context.input("corpus")
-    sides = (subwords.encode_lines(read_lines(corpus / name)) for name in ("train.src", "train.tgt"))
-    sources, targets = sides
+    subwords, corpus = SubwordModel.of_step(context), context.input("corpus")
+    sources, targets = (
+        subwords.encode_lines(read_lines(corpus / f"train.{side}")) for side in ("src", "tgt")
+    )
     return sources, targets, subwords.size
-
-
-def load_subwords(context: StepContext[AlignParams]) -> SubwordModel:
-    return SubwordModel.load(context.input("subwords") / "subwords.model")

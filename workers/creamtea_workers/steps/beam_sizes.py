@@ -8,8 +8,8 @@ from creamtea_workers.analysis.outputs import output_rows
 
 
 def run(context: StepContext[OutputParams]) -> StepResult:
-    """Parameters {"widths", "metric": a BLEU, "languages"}; inputs test_set and decode, one a width in this
-    order (and subwords, train, which the decoding has used).
+    """Parameters {"widths", "metric": a BLEU, "languages"}; inputs test_set and decode, one per width in
+    this order (and subwords, train, which the decoding has used).
 
     Metrics, subject the width ("4"): `bleu`, `length_ratio`, `empty`, each with a 95 % interval
     (`creamtea_workers.analysis.outputs` defines them). Points `bleu`, `length_ratio`, `empty`: x the width.
@@ -19,8 +19,8 @@ def run(context: StepContext[OutputParams]) -> StepResult:
     points: list[PointRow] = []
     for n, (width, decode) in enumerate(zip(widths, decodes, strict=True)):
         context.progress(n, len(widths), f"beam {width}")
-        found = output_rows(context.params, context.input("test_set"), decode, subject=str(width))
-        rows += found
-        points += [PointRow(row.name, width, row.value) for row in found if row.value is not None]
+        own = output_rows(context.params, context.input("test_set"), decode, subject=str(width))
+        rows += own
+        points += [PointRow(row.name, width, row.value) for row in own if row.value is not None]
     context.progress(len(widths), len(widths), "beams")
     return StepResult(rows, points)

@@ -14,8 +14,8 @@ from creamtea_workers.analysis.rows import NO_SEGMENTS, ratio_row
 from creamtea_workers.objectives.scones import SconesObjective
 
 OF_SCONES = (
-    "of the largest σ, which SCONES trains as the probability of one binary question: another quantity than "
-    "the largest probability of a distribution"
+    "of the largest σ, which SCONES trains as the probability of one binary question: a different quantity "
+    "from the largest probability of a distribution"
 )
 
 
@@ -23,7 +23,7 @@ def run(context: StepContext[CalibrationParams]) -> StepResult:
     """Teacher-forced on the references, every position of every sentence, </s> included, counted alike.
     Parameters {"bins"}; inputs test_set, subwords, train.
 
-    A position's confidence is its largest probability, clamped to [0, 1] (for SCONES its largest σ, another
+    A position's confidence is its largest probability, clamped to [0, 1] (for SCONES its largest σ, a different
     quantity: the rows' note says so); it is right if that subword, of equal ones the lowest, is the
     reference's. With M bins of equal width, [m/M, (m+1)/M) and the last one closed, ECE = Σ |B_m|/N
     |acc(B_m) - conf(B_m)|.
@@ -39,9 +39,9 @@ def run(context: StepContext[CalibrationParams]) -> StepResult:
         return StepResult(
             [MetricRow(name, None, note=NO_SEGMENTS) for name in ("ece", "accuracy", "confidence")]
         )
-    found = references.measure(confidence_and_accuracy, context)
+    measured = references.measure(confidence_and_accuracy, context)
     bins = context.params.bins
-    statistics = np.stack([bin_sums(one, bins) for one in found])  # (segments, 3 · bins)
+    statistics = np.stack([bin_sums(sentence, bins) for sentence in measured])  # (segments, 3 · bins)
     return StepResult(metrics(statistics, bins, note), points(statistics.sum(axis=0)))
 
 
@@ -52,14 +52,13 @@ def confidence_and_accuracy(log_scores: Tensor, targets: Tensor) -> Tensor:
     return torch.cat([confidence, (chosen == targets[:, None]).double()], dim=1)
 
 
-def bin_sums(found: Array, bins: int) -> Array:
+def bin_sums(measured: Array, bins: int) -> Array:
     """(T, 2) confidences and whether they are right -> (3 · bins,): counts, sums of right ones, sums of
     confidences."""
-    at = np.minimum((found[:, 0] * bins).astype(np.int64), bins - 1)
-    weights = (None, found[:, 1], found[:, 0])
-    return np.concatenate([np.bincount(at, weights=one, minlength=bins) for one in weights]).astype(
-        np.float64
-    )
+    bin_of = np.minimum((measured[:, 0] * bins).astype(np.int64), bins - 1)
+    weights = (None, measured[:, 1], measured[:, 0])
+    sums = [np.bincount(bin_of, weights=weight, minlength=bins) for weight in weights]
+    return np.concatenate(sums).astype(np.float64)
 
 
 def expected_calibration_error(sums: Array) -> Array:

@@ -13,8 +13,9 @@ from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea.steps.systems import DecodeParams
 from creamtea_workers.analysis.rows import NO_SEGMENTS
+from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.corpora.text import read_jsonl, write_jsonl
+from creamtea_workers.corpora.text import write_jsonl
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.resume import SAVE_EVERY, SavedTranslations
 from creamtea_workers.search.systems import TrainedModel, device_name, lexicon_file, step_device
@@ -25,43 +26,39 @@ _BATCH_CELLS = 1 << 26
 
 
 def run(context: StepContext[DecodeParams]) -> StepResult:
-    """One hypothesis a segment, in the segments' order. An empty source line is translated like any other:
-    the model sees only </s>. The batch size changes no output in fp32; in bf16 a kernel may round otherwise
-    for another shape, which can decide between near-equal tokens. What is found is saved every
-    `SAVE_EVERY` seconds: an attempt goes on where the last one was stopped.
+    """One hypothesis per segment, in the segments' order. An empty source line is translated like any other:
+    the model sees only </s>. The batch size changes no output in fp32; in bf16 a kernel may round differently
+    for another shape, which can decide between near-equal tokens. Translations are saved
+    every `SAVE_EVERY` seconds: an attempt continues where the last one stopped.
 
-    Metrics: `selected_size` (mean a sentence; V without selection), `empty` (share of outputs without
+    Metrics: `selected_size` (mean per sentence; V without selection), `empty` (share of outputs without
     text), `truncated` (share cut at the length limit; its detail has the counts), `sentences_per_second`
     (search with selection; loading, subwords and files not counted).
 
     A search may leave more files and metrics (`SearchMethod.findings`).
     """
     prepare_torch(context.cpus)
-    device = step_device(context.gpus)
-    segments = read_jsonl(context.input("test_set") / "segments.jsonl")
-    subwords = SubwordModel.load(context.input("subwords") / "subwords.model")
-    trained = TrainedModel.load(context.input("train"), context.params.precision, device)
     params = context.params
+    test_set = EncodedTestSet.of_step(context)
+    subwords, indices = test_set.subwords, test_set.indices
+    trained = TrainedModel.of_step(context, params.precision)
     translator = trained.translator(params.selection, params.search, lexicon_file(context), subwords)
-    sources = [subwords.encode(segment["source"]) for segment in segments]
 
-    found = translate(translator, sources, [segment["index"] for segment in segments], context)
-    translations = found.in_order()
+    saved = translate(translator, test_set.sources, indices, context)
+    translations = saved.in_order()
     rows = [
-        hypothesis_row(segment["index"], translation, subwords)
-        for segment, translation in zip(segments, translations, strict=True)
+        hypothesis_row(index, translation, subwords)
+        for index, translation in zip(indices, translations, strict=True)
     ]
     write_jsonl(context.output / "hypotheses.jsonl", rows)
-    findings = translator.search.findings(
-        [row["index"] for row in rows], [translation.hypothesis for translation in translations]
-    )
+    findings = translator.search.findings(indices, [translation.hypothesis for translation in translations])
     for name, lines in findings.files.items():
         write_jsonl(context.output / name, lines)
-    result = [*metrics(rows, translations, found.seconds), *findings.metrics]
+    result = [*metrics(rows, translations, saved.seconds), *findings.metrics]
     facts = {
-        "device": device_name(device),
+        "device": device_name(step_device(context.gpus)),
         "threads": torch.get_num_threads(),
-        "decoding_seconds": round(found.seconds, 2),
+        "decoding_seconds": round(saved.seconds, 2),
     }
     return StepResult(metrics=result, facts=facts)
 
@@ -76,20 +73,20 @@ def translate(
     `indices`: the segments' numbers, for people."""
     most = _BATCH_CELLS // (translator.search.rows * translator.model.vocabulary_size)
     size = max(1, min(context.params.batch_size, most))
-    found = SavedTranslations.load(context.checkpoints)
-    left = sorted(set(range(len(sources))) - found.translations.keys(), key=lambda n: -len(sources[n]))
-    context.progress(len(found.translations), len(sources), "sentences")
-    before, began, saved = found.seconds, time.perf_counter(), time.monotonic()
+    saved = SavedTranslations.load(context.checkpoints)
+    left = sorted(set(range(len(sources))) - saved.translations.keys(), key=lambda n: -len(sources[n]))
+    context.progress(len(saved.translations), len(sources), "sentences")
+    before, began, last_save = saved.seconds, time.perf_counter(), time.monotonic()
     for batch in (left[start : start + size] for start in range(0, len(left), size)):
         with naming_segments(sources, indices):
-            for some in translator.translate_gradually([sources[n] for n in batch]):
-                found.translations.update((batch[position], translation) for position, translation in some)
-                found.seconds = before + time.perf_counter() - began
-                context.progress(len(found.translations), len(sources), "sentences")
-                if time.monotonic() - saved > SAVE_EVERY:
-                    found.save(context.checkpoints)
-                    saved = time.monotonic()
-    return found
+            for finished in translator.translate_gradually([sources[n] for n in batch]):
+                saved.translations.update((batch[n], translation) for n, translation in finished)
+                saved.seconds = before + time.perf_counter() - began
+                context.progress(len(saved.translations), len(sources), "sentences")
+                if time.monotonic() - last_save > SAVE_EVERY:
+                    saved.save(context.checkpoints)
+                    last_save = time.monotonic()
+    return saved
 
 
 def hypothesis_row(index: int, translation: Translation, subwords: SubwordModel) -> dict[str, Any]:

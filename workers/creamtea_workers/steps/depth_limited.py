@@ -15,8 +15,7 @@ from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea.methods.analyses.depth_limited import DepthLimitedParams
 from creamtea_workers.analysis.rows import share_row
-from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.corpora.text import read_jsonl
+from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.base import SearchInput
 from creamtea_workers.search.beam import BeamSearch
@@ -25,7 +24,7 @@ from creamtea_workers.search.exact import tolerance
 from creamtea_workers.search.hypothesis import length_limit
 from creamtea_workers.search.output import output_layer
 from creamtea_workers.search.resume import SAVE_EVERY
-from creamtea_workers.search.systems import TrainedModel, step_device
+from creamtea_workers.search.systems import TrainedModel
 from creamtea_workers.search.translator import source_batch
 from creamtea_workers.training import checkpoint
 
@@ -53,10 +52,10 @@ def run(context: StepContext[DepthLimitedParams]) -> StepResult:
 
     For each length ℓ a depth-first search looks for a hypothesis of at most ℓ subwords (</s> not counted)
     that scores higher than the beam's of that width, by more than rounding explains, in at most `max_states`
-    expansions a sentence and length. What outscores it at one ℓ does so at every larger one. An output that
+    expansions per sentence and length. What outscores it at one ℓ does so at every larger one. An output that
     the beam search cut at its length limit has no score: any finished hypothesis outscores it.
 
-    An attempt goes on after the last batch that was saved; batches are saved every `SAVE_EVERY` seconds.
+    An attempt continues after the last batch that was saved; batches are saved every `SAVE_EVERY` seconds.
 
     Metrics, subject ℓ ("2"), shares of all sentences with Wilson intervals:
 
@@ -66,12 +65,10 @@ def run(context: StepContext[DepthLimitedParams]) -> StepResult:
     Points `shorter_better`: x = ℓ.
     """
     prepare_torch(context.cpus)
-    segments = read_jsonl(context.input("test_set") / "segments.jsonl")
-    if not segments:
+    sources = EncodedTestSet.of_step(context).sources
+    if not sources:
         raise StepError("the test set has no segments: there is nothing to search")
-    subwords = SubwordModel.load(context.input("subwords") / "subwords.model")
-    trained = TrainedModel.load(context.input("train"), "fp32", step_device(context.gpus))
-    sources = [subwords.encode(segment["source"]) for segment in segments]
+    trained = TrainedModel.of_step(context)
     lengths = sorted(set(context.params.lengths))
     budget = SearchBudget(context.params.max_states, only_first=True)
     order = sorted(range(len(sources)), key=lambda n: -len(sources[n]))
@@ -79,8 +76,8 @@ def run(context: StepContext[DepthLimitedParams]) -> StepResult:
     saved = time.monotonic()
     for start in range(len(verdicts), len(order), _BATCH):
         tick = partial(context.progress, start, len(order), "sentences")
-        some = [sources[n] for n in order[start : start + _BATCH]]
-        verdicts += judge(trained, some, context.params.width, lengths, budget, tick)
+        batch = [sources[n] for n in order[start : start + _BATCH]]
+        verdicts += judge(trained, batch, context.params.width, lengths, budget, tick)
         if time.monotonic() - saved > SAVE_EVERY:
             checkpoint.save(context.checkpoints, _SAVED, [asdict(verdict) for verdict in verdicts])
             saved = time.monotonic()

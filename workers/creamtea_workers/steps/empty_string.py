@@ -15,14 +15,14 @@ from creamtea.methods.analyses.empty_string import EmptyStringParams
 from creamtea.methods.searches import Greedy
 from creamtea.methods.selections import FullVocabulary
 from creamtea_workers.analysis.rows import NO_SEGMENTS, mean_row, share_row
-from creamtea_workers.corpora.subwords import SubwordModel
+from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.corpora.text import read_jsonl, write_jsonl
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.hypothesis import Hypothesis
-from creamtea_workers.search.systems import TrainedModel, step_device
+from creamtea_workers.search.systems import TrainedModel
 
 _BATCH = 64  # sentences
-_MOST_BARS = 40
+_MAX_BARS = 40
 _NAMES = ("empty_preferred", "empty_impossible", "log_prob_gap", "log_prob_output", "log_prob_empty")
 
 
@@ -47,16 +47,15 @@ def run(context: StepContext[EmptyStringParams]) -> StepResult:
     an infinite gap are in no bar. The file `empty_string.jsonl` has {index, output, empty} (null: -inf).
     """
     prepare_torch(context.cpus)
-    segments = read_jsonl(context.input("test_set") / "segments.jsonl")
+    test_set = EncodedTestSet.of_step(context)
     hypotheses = read_jsonl(context.input("decode") / "hypotheses.jsonl")
-    if [row["index"] for row in segments] != [row["index"] for row in hypotheses]:
+    indices = test_set.indices
+    if indices != [row["index"] for row in hypotheses]:
         raise StepError(
-            f"{len(hypotheses)} hypotheses do not line up with the test set's {len(segments)} segments"
+            f"{len(hypotheses)} hypotheses do not line up with the test set's {len(indices)} segments"
         )
-    subwords = SubwordModel.load(context.input("subwords") / "subwords.model")
-    trained = TrainedModel.load(context.input("train"), context.params.precision, step_device(context.gpus))
-    sources = [subwords.encode(segment["source"]) for segment in segments]
-    empty = empty_scores(trained, sources, context)
+    trained = TrainedModel.of_step(context, context.params.precision)
+    empty = empty_scores(trained, test_set.sources, context)
     rows = [
         {"index": row["index"], "output": row["score"], "empty": score if score > -math.inf else None}
         for row, score in zip(hypotheses, empty, strict=True)
@@ -75,14 +74,14 @@ def empty_scores(
     translator = trained.translator(FullVocabulary(), Greedy())  # texts are scored, nothing is searched
     nothing = Hypothesis([], 0.0, finished=True)
     order = sorted(range(len(sources)), key=lambda n: -len(sources[n]))
-    found: dict[int, float] = {}
+    by_position: dict[int, float] = {}
     for start in range(0, len(order), _BATCH):
         context.progress(start, len(order), "sentences")
         batch = order[start : start + _BATCH]
         scores = translator.score([sources[n] for n in batch], [nothing] * len(batch))
-        found.update(zip(batch, scores, strict=True))
+        by_position.update(zip(batch, scores, strict=True))
     context.progress(len(order), len(order), "sentences")
-    return [found[n] for n in range(len(sources))]
+    return [by_position[n] for n in range(len(sources))]
 
 
 def metrics(outputs: Sequence[float], empty: Sequence[float], lengths: Sequence[int]) -> list[MetricRow]:
@@ -128,10 +127,10 @@ def histogram(outputs: Sequence[float], empty: Sequence[float]) -> list[PointRow
 
 
 def bar_width(spread: float) -> float:
-    """The smallest of 0.5, 1, 2, 5, 10, 20, 50, … that needs at most `_MOST_BARS` bars; bars begin at its
+    """The smallest of 0.5, 1, 2, 5, 10, 20, 50, … that needs at most `_MAX_BARS` bars; bars begin at its
     multiples, so that those of several systems can be compared."""
     width, step = 0.5, 0
-    while spread / width > _MOST_BARS - 1:
+    while spread / width > _MAX_BARS - 1:
         width *= (2, 2, 2.5)[step % 3]
         step += 1
     return width

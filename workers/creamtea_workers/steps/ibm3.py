@@ -1,4 +1,4 @@
-"""Step `ibm3`: IBM-3's tables, counted in an alignment of a corpus' subwords."""
+"""Step `ibm3`: IBM-3's tables, counted in an alignment of a corpus's subwords."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def run(context: StepContext[Ibm3Params]) -> StepResult:
     """The built-in aligner gives the most probable alignment of every pair; its counts are the tables."""
     iterations = context.params.iterations
     corpus = context.input("corpus")
-    subwords = SubwordModel.load(context.input("subwords") / "subwords.model")
+    subwords = SubwordModel.of_step(context)
     context.progress(0, iterations + 1, "encoding")
     sources, targets = (
         [known(ids) for ids in subwords.encode_lines(read_lines(corpus / f"train.{side}"))]
@@ -29,7 +29,7 @@ def run(context: StepContext[Ibm3Params]) -> StepResult:
             subwords.size,
             iterations,
             lambda iteration, value: context.progress(
-                iteration, iterations + 1, f"log-likelihood {value:.3f} a target subword"
+                iteration, iterations + 1, f"log-likelihood {value:.3f} per target subword"
             ),
         )
         alignments = viterbi(aligner, sources, targets)

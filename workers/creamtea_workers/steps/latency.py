@@ -1,6 +1,6 @@
 """Step `latency`: how long one sentence takes, one at a time, system beside system.
 
-The protocol: batch size 1; every system translates every chosen sentence once a repetition, the order of
+The protocol: batch size 1; every system translates every chosen sentence once per repetition, the order of
 the systems drawn anew for each sentence, all in one process, so that whatever drifts on the machine hits
 all alike; warm-up excluded; a fixed number of threads; the garbage collector off while the clock runs.
 What is timed: from the source's subword ids to the output's subword ids as a list, that is encoding,
@@ -26,8 +26,9 @@ from creamtea.errors import StepError
 from creamtea.stats.bootstrap import SEED, Array
 from creamtea.stats.percentiles import RESAMPLES, median_interval, repetition_percentiles
 from creamtea.steps.systems import LatencyParams, TimedSystem
+from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.corpora.text import read_jsonl, write_jsonl
+from creamtea_workers.corpora.text import write_jsonl
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.systems import TrainedModel, device_name, lexicon_file, step_device
 from creamtea_workers.search.translator import Translator, naming_segments
@@ -37,23 +38,23 @@ _SEED = 1  # of the order in which systems take turns
 
 
 def run(context: StepContext[LatencyParams]) -> StepResult:
-    """Metrics `latency_p50`, `latency_p90`, `latency_p99` in milliseconds, one of each a system; the subject
-    is its position. `creamtea.stats.percentiles` defines value and interval. `percent_of` in the detail
-    has, for each system by its position, the median over repetitions of the ratio to that system in the same
-    repetition, in per cent, with the 95 % bootstrap interval over repetitions: {"value", "low", "high"}.
+    """Metrics `latency_p50`, `latency_p90`, `latency_p99` in milliseconds, one of each per system; the
+    subject is its position. `creamtea.stats.percentiles` defines value and interval. `percent_of` in the
+    detail has, for each system by its position, the median over repetitions of the ratio to that system in
+    the same repetition, in per cent, with the 95 % bootstrap interval over repetitions: {"value", "low",
+    "high"}.
     """
     protocol = context.params.latency
     prepare_torch(protocol.threads)
     device = step_device(context.gpus)
-    segments = read_jsonl(context.input("test_set") / "segments.jsonl")
-    if not segments:
+    test_set = EncodedTestSet.of_step(context)
+    sources = test_set.sources
+    if not sources:
         raise StepError("latency: the test set has no segments; name another one under latency.test_set")
-    subwords = SubwordModel.load(context.input("subwords") / "subwords.model")
-    sources = [subwords.encode(segment["source"]) for segment in segments]
     chosen = spread_by_length([len(source) for source in sources], protocol.sentences)
-    systems = load_systems(context, device, subwords)
+    systems = load_systems(context, device, test_set.subwords)
     sentences = [sources[n] for n in chosen]
-    indices = [segments[n]["index"] for n in chosen]
+    indices = [test_set.segments[n]["index"] for n in chosen]
     with naming_segments(sentences, indices):  # a beam that is too wide, before anything is timed
         sizes = [float(np.mean(system.selected_sizes(sentences))) for system in systems]
     warm_up(systems, sentences, protocol.warmup)

@@ -13,7 +13,7 @@ from creamtea.methods.analyses.nvs_context import NvsContextParams
 from creamtea.methods.selections import NvsSelection
 from creamtea.stats.proportion import wilson_interval
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search.systems import TrainedModel, step_device
+from creamtea_workers.search.systems import TrainedModel
 from creamtea_workers.selection.coverage import Material
 from creamtea_workers.selection.nvs import WordVotes, nvs_counts, nvs_logits
 from creamtea_workers.selection.words import word_starts
@@ -66,7 +66,7 @@ def count(
     context: StepContext[NvsContextParams], material: Material, thresholds: Sequence[float]
 ) -> NDArray[np.int64]:
     """(contexts, segments, thresholds, 2): selected ids, and those of the idioms."""
-    trained = TrainedModel.load(context.input("train"), "fp32", step_device(context.gpus))
+    trained = TrainedModel.of_step(context)
     trained.require(NvsSelection)
     alone = WordVotes(trained.model, word_starts(material.subwords))
     n = len(material)
@@ -77,8 +77,8 @@ def count(
             context.progress(before + done, len(CONTEXTS) * n, "sentences")
 
         for position, row in nvs_logits(trained.model, material.sources, words, progress):
-            found = nvs_counts(row, material.references[position], thresholds)
-            counts[place, position] = found[:, [0, 2]]
+            of_segment = nvs_counts(row, material.references[position], thresholds)
+            counts[place, position] = of_segment[:, [0, 2]]
     return counts
 
 

@@ -29,7 +29,7 @@ def run(context: StepContext[RecallParams]) -> StepResult:
 
     Metrics at the system's own setting: `recall` (micro-average; subjects `sentence`, `idiom`),
     `recall_macro` (subject `idiom`: mean over distinct idioms; `creamtea_workers.selection.recall`) and
-    `selected_size` (mean a sentence), each with a 95 % bootstrap interval over segments; points
+    `selected_size` (mean per sentence), each with a 95 % bootstrap interval over segments; points
     `recall_sentence` and `recall_idiom` against the mean size for every setting of the sweep.
     """
     prepare_torch(context.cpus)
@@ -60,12 +60,13 @@ def metrics(own: SweepPoint, counts: Sequence[Counts], material: Material) -> li
             rows.append(MetricRow(name, None, subject=subject, note=NOTHING[scope]))
             continue
         interval = bootstrap_interval(values, score)
-        told: dict[str, object] = {"average": "micro", "unique_subwords": int(values[:, 1].sum())}
+        about = detail(own, len(values))
         if scope == "idiom_macro":
-            told = {"average": "macro"}
+            about["average"] = "macro"
+        else:
+            about |= {"average": "micro", "unique_subwords": int(values[:, 1].sum())}
         if subject == "idiom":
-            told["idioms"] = len(distinct_idioms(material.references))
-        about = detail(own, len(values)) | told
+            about["idioms"] = len(distinct_idioms(material.references))
         rows.append(
             MetricRow(name, interval.value, interval.low, interval.high, subject=subject, detail=about)
         )

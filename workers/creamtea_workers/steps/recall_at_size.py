@@ -16,7 +16,7 @@ from creamtea.methods.selections import NvsSelection
 from creamtea.stats.bootstrap import Array, ScoreFunction, bootstrap_interval, paired_bootstrap
 from creamtea_workers.models.interface import EOS, TranslationModel
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search.systems import TrainedModel, step_device
+from creamtea_workers.search.systems import TrainedModel
 from creamtea_workers.selection.alignment import lexicon_counts
 from creamtea_workers.selection.coverage import Material
 from creamtea_workers.selection.largest import Largest
@@ -35,7 +35,7 @@ class Matched:
     """A lexicon's k and the NVS threshold that selects as much."""
 
     k: int
-    lexicon_size: float  # mean a sentence, </s> counted
+    lexicon_size: float  # mean per sentence, </s> counted
     nvs_size: float
     logit: float  # the threshold; -inf selects everything
     lexicon: Reached
@@ -64,14 +64,14 @@ def run(context: StepContext[RecallAtSizeParams]) -> StepResult:
     material = Material.load(context)
     if not len(material):
         return StepResult([row for k in ks for row in nothing(k, "the test set has no segments")])
-    trained = TrainedModel.load(context.input("train"), "fp32", step_device(context.gpus))
+    trained = TrainedModel.of_step(context)
     trained.require(NvsSelection)
     lexicon = Lexicon.load(context.input("align") / "lexicon.npz")
     matched = match(trained.model, lexicon, material, ks, context)
     result = StepResult()
-    for one in matched:
-        result.metrics.extend(sizes(one))
-        compare(one, material, result)
+    for pair in matched:
+        result.metrics.extend(sizes(pair))
+        compare(pair, material, result)
     return result
 
 
@@ -107,20 +107,20 @@ def match(
         logits[EOS] = -np.inf  # selected beside the threshold
         pool.add(logits)
     descending = pool.descending()
-    found = []
+    matches = []
     for place, (k, total) in enumerate(zip(ks, totals, strict=True)):
         least, selected = threshold_for(descending, total - n)
-        found.append(
+        matches.append(
             Matched(
                 k,
                 lexicon_size=total / n,
                 nvs_size=(selected + n) / n,
                 logit=least,
                 lexicon=[of_segment[place, 1:] for of_segment in counts],
-                nvs=[np.array([int((some > least).sum()) for some in scopes]) for scopes in wanted],
+                nvs=[np.array([int((logits > least).sum()) for logits in scopes]) for scopes in wanted],
             )
         )
-    return found
+    return matches
 
 
 def threshold_for(descending: Logits, budget: int) -> tuple[float, int]:
@@ -133,34 +133,34 @@ def threshold_for(descending: Logits, budget: int) -> tuple[float, int]:
 # ---------------------------------------------------------------- the rows
 
 
-def sizes(one: Matched) -> list[MetricRow]:
-    subject = f"k={one.k}"
-    detail = {"logit": one.logit if math.isfinite(one.logit) else None}
+def sizes(pair: Matched) -> list[MetricRow]:
+    subject = f"k={pair.k}"
+    detail = {"logit": pair.logit if math.isfinite(pair.logit) else None}
     return [
-        MetricRow("selected_size_lexicon", one.lexicon_size, subject=subject),
-        MetricRow("selected_size_nvs", one.nvs_size, subject=subject),
-        MetricRow("threshold", one.threshold, subject=subject, detail=detail),
+        MetricRow("selected_size_lexicon", pair.lexicon_size, subject=subject),
+        MetricRow("selected_size_nvs", pair.nvs_size, subject=subject),
+        MetricRow("threshold", pair.threshold, subject=subject, detail=detail),
     ]
 
 
-def compare(one: Matched, material: Material, result: StepResult) -> None:
+def compare(pair: Matched, material: Material, result: StepResult) -> None:
     """Add the metrics and points of every scope."""
-    lexicon, nvs = (statistics(material.references, reached) for reached in (one.lexicon, one.nvs))
+    lexicon, nvs = (statistics(material.references, reached) for reached in (pair.lexicon, pair.nvs))
     for scope in SCOPES:
-        subject = f"k={one.k}/{scope}"
+        subject = f"k={pair.k}/{scope}"
         (values, score), (other, _) = lexicon[scope], nvs[scope]
         if not len(values):
             result.metrics.extend(
                 MetricRow(name, None, subject=subject, note=NOTHING[scope]) for name in RECALLS
             )
             continue
-        detail: dict[str, object] = {"segments": len(values), "lexicon": f"k={one.k}", "nvs": one.threshold}
+        detail: dict[str, object] = {"segments": len(values), "lexicon": f"k={pair.k}", "nvs": pair.threshold}
         if scope != "sentence":
             detail["idioms"] = len(distinct_idioms(material.references))
         result.metrics.extend(recalls(values, other, score, subject, detail))
-        for name, size, sums in (("lexicon", one.lexicon_size, values), ("nvs", one.nvs_size, other)):
+        for name, size, sums in (("lexicon", pair.lexicon_size, values), ("nvs", pair.nvs_size, other)):
             recall = float(score(sums.sum(axis=0)))
-            result.points.append(PointRow(f"recall_{name}_{scope}", size, recall, f"k={one.k}"))
+            result.points.append(PointRow(f"recall_{name}_{scope}", size, recall, f"k={pair.k}"))
 
 
 def recalls(
@@ -174,5 +174,5 @@ def recalls(
         MetricRow(name, interval.value, interval.low, interval.high, subject, detail=detail)
         for name, interval in zip(RECALLS, own, strict=False)
     ]
-    told = {**detail, "p_two_sided": paired.p_two_sided}
-    return [*rows, MetricRow(RECALLS[-1], paired.delta, paired.low, paired.high, subject, detail=told)]
+    difference = {**detail, "p_two_sided": paired.p_two_sided}
+    return [*rows, MetricRow(RECALLS[-1], paired.delta, paired.low, paired.high, subject, detail=difference)]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.stats.bootstrap import SAMPLES, SEED, bootstrap_interval
 from creamtea.steps.systems import ScoreParams
+from creamtea_workers.corpora.text import write_jsonl
 from creamtea_workers.metrics import build_metric
 from creamtea_workers.metrics.base import Array
 from creamtea_workers.metrics.texts import read_texts
@@ -18,7 +16,7 @@ def run(context: StepContext[ScoreParams]) -> StepResult:
 
     BLEU also gives `length_ratio`: hypothesis over reference tokens of the whole test set, as BLEU's
     tokenizer counts them, end of sentence on neither side.
-    Raises StepUnavailable when the metric's tokenizer, environment or model cannot be had.
+    Raises StepUnavailable when the metric's tokenizer, environment or model is unavailable.
     """
     spec = context.params.metric
     metric = build_metric(spec, context.params.languages, context)
@@ -27,8 +25,10 @@ def run(context: StepContext[ScoreParams]) -> StepResult:
     statistics = metric.statistics(texts)
     context.progress(1, 2, f"{metric.name}: bootstrap")
     interval = bootstrap_interval(statistics, metric.score)
-    write_segment_scores(
-        context.output / "segment_scores.jsonl", texts.indices, metric.segment_scores(statistics)
+    scores = zip(texts.indices, metric.segment_scores(statistics), strict=True)
+    write_jsonl(
+        context.output / "segment_scores.jsonl",
+        ({"index": index, "value": float(value)} for index, value in scores),
     )
 
     detail = {
@@ -58,9 +58,3 @@ def length_ratio(statistics: Array, signature: str) -> MetricRow:
     if reference == 0:
         return MetricRow("length_ratio", None, note="every reference is empty", detail=detail)
     return MetricRow("length_ratio", hypothesis / reference, detail=detail)
-
-
-def write_segment_scores(path: Path, indices: list[int], scores: Array) -> None:
-    rows = zip(indices, scores, strict=True)
-    lines = (json.dumps({"index": index, "value": float(value)}) + "\n" for index, value in rows)
-    path.write_text("".join(lines), encoding="utf-8")

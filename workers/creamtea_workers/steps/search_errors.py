@@ -14,12 +14,12 @@ from creamtea.methods.analyses.beam_sizes import OutputParams
 from creamtea.methods.searches import Beam
 from creamtea_workers.analysis.outputs import output_rows
 from creamtea_workers.analysis.rows import mean_row, share_row
-from creamtea_workers.corpora.subwords import SubwordModel
+from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.corpora.text import read_jsonl
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.exact import exact_metrics, tolerance
 from creamtea_workers.search.hypothesis import length_limit
-from creamtea_workers.search.systems import TrainedModel, step_device
+from creamtea_workers.search.systems import TrainedModel
 from creamtea_workers.steps.empty_string import empty_scores, finite_gaps
 
 _NOTHING_PROVED = "no sentence's best translation is proved: raise max_states"
@@ -27,7 +27,7 @@ _RATIO = Beam(kind="beam").max_length_ratio  # the plan's beams have the default
 
 
 @dataclass(frozen=True)
-class Outputs:
+class SearchedOutputs:
     """Of one decoding, in the segments' order; the score is -inf where no finished hypothesis was found."""
 
     scores: list[float]
@@ -36,7 +36,7 @@ class Outputs:
 
 def run(context: StepContext[OutputParams]) -> StepResult:
     """Parameters {"widths", "metric": a BLEU, "languages"}; inputs test_set, subwords, train; decode: one
-    beam search a width, in this order; exact: the exact search.
+    beam search per width, in this order; exact: the exact search.
 
     Metrics, shares with Wilson intervals and the others with bootstrap intervals over segments:
 
@@ -47,7 +47,7 @@ def run(context: StepContext[OutputParams]) -> StepResult:
     - `search_errors_at_least`, by width: of all sentences, the share for which the exact search has found a
       better translation, be it proved the best or not: a lower bound where some are unproved.
     - `proved`, `improved`, `limit`: the exact search's outcomes; `unproved` = `improved` + `limit` (Table 7).
-    - `expansions`: mean a sentence.
+    - `expansions`: mean per sentence.
     - `bleu`, `length_ratio`, `empty`, by width and for the subject "exact", which has the best translation
       found where it is not proved (`creamtea_workers.analysis.outputs`).
     - `log_prob_best`, `log_prob_empty`, `log_prob_gap` (Figure 6): mean log-probability of the best
@@ -60,10 +60,8 @@ def run(context: StepContext[OutputParams]) -> StepResult:
     """
     prepare_torch(context.cpus)
     test_set, folder, widths = context.input("test_set"), context.input("exact"), context.params.widths
-    segments = read_jsonl(test_set / "segments.jsonl")
-    subwords = SubwordModel.load(context.input("subwords") / "subwords.model")
-    sources = [subwords.encode(segment["source"]) for segment in segments]
-    if not segments:
+    sources = EncodedTestSet.of_step(context).sources
+    if not sources:
         raise StepError("the test set has no segments: there is nothing to search")
     exact, searched = read_outputs(folder, sources), read_jsonl(folder / "exact.jsonl")
     proved = [row["outcome"] == "proved" for row in searched]
@@ -77,13 +75,13 @@ def run(context: StepContext[OutputParams]) -> StepResult:
         errors = search_errors(read_outputs(decode, sources), exact)
         rows += error_rows(str(width), errors, proved)
         rows += output_rows(context.params, test_set, decode, str(width))
-    trained = TrainedModel.load(context.input("train"), "fp32", step_device(context.gpus))
+    trained = TrainedModel.of_step(context)
     empty = empty_scores(trained, sources, context)
     rows += probability_rows(exact.scores, empty, proved.count(False))
     return StepResult(rows, points(rows, widths))
 
 
-def read_outputs(decode: Path, sources: Sequence[Sequence[int]]) -> Outputs:
+def read_outputs(decode: Path, sources: Sequence[Sequence[int]]) -> SearchedOutputs:
     rows = read_jsonl(decode / "hypotheses.jsonl")
     if len(rows) != len(sources):
         raise StepError(f"{len(rows)} hypotheses do not line up with the test set's {len(sources)} segments")
@@ -91,10 +89,10 @@ def read_outputs(decode: Path, sources: Sequence[Sequence[int]]) -> Outputs:
         row["length"] >= length_limit(_RATIO, len(source)) for row, source in zip(rows, sources, strict=True)
     ]
     scores = [-math.inf if is_cut else row["score"] for is_cut, row in zip(cut, rows, strict=True)]
-    return Outputs(scores, [row["length"] for row in rows])
+    return SearchedOutputs(scores, [row["length"] for row in rows])
 
 
-def search_errors(beam: Outputs, exact: Outputs) -> list[bool]:
+def search_errors(beam: SearchedOutputs, exact: SearchedOutputs) -> list[bool]:
     """Whether the exact search has found a better translation, sentence by sentence."""
     return [
         best > score + tolerance(max(lengths))

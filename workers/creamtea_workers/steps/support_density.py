@@ -34,7 +34,7 @@ def run(context: StepContext[SupportDensityParams]) -> StepResult:
     if not references.targets:
         names = ("density", "support_size", "support_size_median")
         return StepResult([MetricRow(name, None, note=NO_SEGMENTS) for name in names])
-    sizes = [found[:, 0] for found in references.measure(support_sizes, context)]
+    sizes = [sentence[:, 0] for sentence in references.measure(support_sizes, context)]
     vocabulary = references.model.vocabulary_size
     return StepResult(metrics(sizes, vocabulary), histogram(np.concatenate(sizes), vocabulary))
 
@@ -46,7 +46,7 @@ def support_sizes(log_scores: Tensor, targets: Tensor) -> Tensor:
 
 def metrics(sizes: Sequence[Array], vocabulary: int) -> list[MetricRow]:
     """`sizes`: of each sentence the support's at each position (T,)."""
-    sums = np.array([[one.sum(), len(one)] for one in sizes], dtype=np.float64)
+    sums = np.array([[own.sum(), len(own)] for own in sizes], dtype=np.float64)
     positions = int(sums[:, 1].sum())
     about = {"positions": positions, "vocabulary": vocabulary}
     median = pooled_median(sizes)

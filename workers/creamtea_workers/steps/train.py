@@ -1,4 +1,4 @@
-"""Step `train`: train a variant with one seed, from chance or from another variant's model."""
+"""Step `train`: train a variant with one seed, from random weights or from another variant's model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run(context: StepContext[TrainParams]) -> StepResult:
     prepare_torch(context.cpus)
     device = step_device(context.gpus)
     corpus = context.input("corpus")
-    subwords = SubwordModel.load(context.input("subwords") / "subwords.model")
+    subwords = SubwordModel.of_step(context)
     pairs = training_pairs(corpus, subwords, context.params.training)
     development = development_set(corpus, subwords)
     initial = context.inputs("initial")
@@ -65,13 +65,13 @@ def development_set(corpus: Path, subwords: SubwordModel) -> Development:
 
 
 def metrics(outcome: TrainingResult, pairs: Pairs) -> list[MetricRow]:
-    at = outcome.position
+    position = outcome.position
     bleu = {"sentences": BLEU_SENTENCES, "search": "greedy", "tokenize": "13a"}
     return [
         MetricRow("dev_loss", outcome.evaluation.loss),
         MetricRow("dev_bleu", outcome.evaluation.bleu, detail=bleu),
-        MetricRow("updates", at.update),
-        MetricRow("tokens_per_second", at.tokens / max(at.seconds, 1e-9)),
+        MetricRow("updates", position.update),
+        MetricRow("tokens_per_second", position.tokens / max(position.seconds, 1e-9)),
         MetricRow("parameters", sum(weight.numel() for weight in outcome.model.parameters())),
         MetricRow("left_out", pairs.left_out),
     ]
@@ -82,11 +82,11 @@ def curves(outcome: TrainingResult) -> list[PointRow]:
 
 
 def facts(outcome: TrainingResult, device: torch.device) -> dict[str, Any]:
-    at = outcome.position
+    position = outcome.position
     return {
         "device": device_name(device),
         "threads": torch.get_num_threads(),
         "stopped": outcome.stopped,
-        "averaged_updates": sorted(best.update for best in at.best),
-        "training_seconds": round(at.seconds, 1),
+        "averaged_updates": sorted(best.update for best in position.best),
+        "training_seconds": round(position.seconds, 1),
     }
