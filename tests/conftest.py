@@ -20,7 +20,7 @@ from creamtea.store.schema import upgrade
 from creamtea.store.tables import Base
 
 os.environ.update(RAY_ENVIRONMENT)
-# Small models are slower on several threads, the more so beside other tests; torch and numpy read this at import.
+# Small models are slower on several threads, and much slower beside other tests. torch reads this at import.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 _numbers = itertools.count(1)

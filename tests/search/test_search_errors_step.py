@@ -16,7 +16,7 @@ from creamtea.methods.analyses.search_errors import SearchErrors
 from creamtea.steps.systems import DECODE
 from creamtea_workers.search.hypothesis import length_limit
 from creamtea_workers.steps import search_errors
-from creamtea_workers.steps.search_errors import Outputs
+from creamtea_workers.steps.search_errors import SearchedOutputs
 
 SOURCES = ["the cat sat on the mat", "a dog", "she took the cake in the park", "cats ran"]
 BLEU = {"metric": {"kind": "bleu"}, "languages": {"source": "de", "target": "en"}}
@@ -72,8 +72,8 @@ def row(result: StepResult, name: str, subject: str = "") -> MetricRow:
 
 
 def test_errors_are_what_rounding_does_not_explain() -> None:
-    exact = Outputs([-1.0, -1.0, -1.0, -math.inf, -2.0], [9, 9, 0, 30, 4])
-    beam = Outputs([-1.0009, -1.0011, -1.0002, -math.inf, -math.inf], [9, 9, 0, 30, 30])
+    exact = SearchedOutputs([-1.0, -1.0, -1.0, -math.inf, -2.0], [9, 9, 0, 30, 4])
+    beam = SearchedOutputs([-1.0009, -1.0011, -1.0002, -math.inf, -math.inf], [9, 9, 0, 30, 30])
     assert search_errors.search_errors(beam, exact) == [False, True, True, False, True]
 
 

@@ -23,8 +23,8 @@ def run(context: StepContext[CalibrationParams]) -> StepResult:
     """Teacher-forced on the references, every position of every sentence, </s> included, counted alike.
     Parameters {"bins"}; inputs test_set, subwords, train.
 
-    A position's confidence is its largest probability, clamped to [0, 1] (for SCONES its largest σ, a different
-    quantity: the rows' note says so); it is right if that subword, of equal ones the lowest, is the
+    A position's confidence is its largest probability, clamped to [0, 1] (for SCONES its largest σ, a
+    different quantity: the rows' note says so); it is right if that subword, of equal ones the lowest, is the
     reference's. With M bins of equal width, [m/M, (m+1)/M) and the last one closed, ECE = Σ |B_m|/N
     |acc(B_m) - conf(B_m)|.
 
