@@ -1,8 +1,8 @@
 """Latency of translation at batch 1: full, lexicon and NVS vocabularies, fp32 and int8, beside CTranslate2.
 
 The weights are random, the same ones in both programs, and every hypothesis has the same forced length, so
-that all do the same work. NVS pays for its head (random, with the threshold that selects --nvs subwords a
-sentence); the lexicon's 200 candidates a source subword are random. Systems take turns sentence by sentence
+that all do the same work. NVS pays for its head (random, with the threshold that selects --nvs subwords per
+sentence); the lexicon's 200 candidates per source subword are random. Systems take turns sentence by sentence
 within one process; a ratio is that of a percentile over the sentences to CTranslate2's (full vocabulary,
 same search and precision) in the same repetition, its median over repetitions. CTranslate2 has no SSRU: for
 the shape "deep" it has self-attention in its place.
@@ -103,7 +103,7 @@ def random_sentences(vocabulary: int) -> list[list[int]]:
 
 @torch.inference_mode()
 def threshold_for(model: Transformer, sentences: Sequence[list[int]], size: int) -> float:
-    """The probability above which the head has `size` subwords a sentence, on average."""
+    """The probability above which the head has `size` subwords per sentence, on average."""
     logits = [model.nvs_logits(model.encode(source_batch([s], torch.device("cpu"))))[0] for s in sentences]
     value = torch.cat(logits).topk(size * len(sentences)).values[-1]
     return float(torch.sigmoid(value.double()))
@@ -190,7 +190,7 @@ def row(
         for n, other in enumerate(entrants)
         if other.program == "CTranslate2" and (other.search, other.precision) == (own.search, own.precision)
     )
-    found: dict[str, Any] = {
+    measured: dict[str, Any] = {
         "shape": shape,
         "program": own.program,
         "search": own.search,
@@ -203,27 +203,27 @@ def row(
     }
     for percent in PERCENTILES:
         times, theirs = (repetition_percentiles(seconds[n], percent) for n in (position, base))
-        found[f"p{percent}_ms"] = 1000 * float(np.median(times))
-        found[f"p{percent}_ratio"] = float(np.median(times / theirs))
-    return found
+        measured[f"p{percent}_ms"] = 1000 * float(np.median(times))
+        measured[f"p{percent}_ratio"] = float(np.median(times / theirs))
+    return measured
 
 
 def table(rows: Sequence[dict[str, Any]], title: str) -> Table:
-    found = Table(title=title, title_justify="left")
+    shown = Table(title=title, title_justify="left")
     for name in ("search", "program", "vocabulary"):
-        found.add_column(name, no_wrap=True)
+        shown.add_column(name, no_wrap=True)
     for name in ("size", *(f"p{percent} ms" for percent in PERCENTILES), "÷ p50", "÷ p90", "÷ p99"):
-        found.add_column(name, justify="right")
-    for one in sorted(rows, key=lambda one: (one["search"], one["precision"])):
-        found.add_row(
-            f"{one['search']} {one['precision']}",
-            one["program"],
-            one["vocabulary"],
-            f"{one['selected_size']:.0f}",
-            *(f"{one[f'p{percent}_ms']:.1f}" for percent in PERCENTILES),
-            *(f"{one[f'p{percent}_ratio']:.2f}" for percent in PERCENTILES),
+        shown.add_column(name, justify="right")
+    for row in sorted(rows, key=lambda row: (row["search"], row["precision"])):
+        shown.add_row(
+            f"{row['search']} {row['precision']}",
+            row["program"],
+            row["vocabulary"],
+            f"{row['selected_size']:.0f}",
+            *(f"{row[f'p{percent}_ms']:.1f}" for percent in PERCENTILES),
+            *(f"{row[f'p{percent}_ratio']:.2f}" for percent in PERCENTILES),
         )
-    return found
+    return shown
 
 
 def main() -> None:
@@ -249,7 +249,7 @@ def main() -> None:
         "repetitions": options.repetitions,
     }
     if options.json:
-        rows = [one for found in results.values() for one in found]
+        rows = [row for of_shape in results.values() for row in of_shape]
         print(json.dumps({**machine, "rows": rows}, indent=2))
         return
     console = Console(width=100)

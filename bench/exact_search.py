@@ -1,4 +1,4 @@
-"""Speed of exact search: how many prefixes a second its decoder continues (the papers' explored states).
+"""Speed of exact search: how many prefixes per second its decoder continues (the papers' explored states).
 
 Two shapes: that of the Multi30k study (3+3 layers, width 128, V 4,000) and a base Transformer (6+6 layers,
 width 512, V 32,000). Without --model the weights are random (SCONES) and every search runs to its
@@ -71,8 +71,8 @@ class Row:
 
 
 def random_subject(shape: str, sentences: int) -> Subject:
-    """SCONES with random weights: about `LIKELY` words a step have a score near 0, and </s> has -10, so that
-    no sentence is ever done."""
+    """SCONES with random weights: about `LIKELY` words per step have a score near 0, and </s> has -10, so
+    that no sentence is ever done."""
     vocabulary, architecture = SHAPES[shape]
     torch.manual_seed(1)
     config = ModelConfig.model_validate(
@@ -107,15 +107,15 @@ def measure(subject: Subject, sentences: int, nodes: int, expansions: int) -> Ro
     search = ExactSearch(SearchBudget(expansions, nodes=nodes))
     translator = Translator(subject.model, subject.objective, FullSelector(), search)
     translator.translate([subject.sources[0][:2]])  # warm
-    found: list[Hypothesis] = []
+    hypotheses: list[Hypothesis] = []
     seconds = 0.0
     for start in range(0, len(subject.sources), sentences):
         rounds = translator.translate_gradually(subject.sources[start : start + sentences])
         next(rounds)  # before the first call of the decoder
         began = time.perf_counter()
-        found += [translation.hypothesis for some in rounds for _, translation in some]
+        hypotheses += [translation.hypothesis for finished in rounds for _, translation in finished]
         seconds += time.perf_counter() - began
-    exact = [each for each in found if isinstance(each, ExactHypothesis)]
+    exact = [each for each in hypotheses if isinstance(each, ExactHypothesis)]
     total = sum(each.expansions for each in exact)
     outcomes = [each.outcome for each in exact]
     return Row(
@@ -131,11 +131,11 @@ def measure(subject: Subject, sentences: int, nodes: int, expansions: int) -> Ro
 
 
 def table(rows: Sequence[Row]) -> Table:
-    found = Table(title=rows[0].subject, title_justify="left")
+    shown = Table(title=rows[0].subject, title_justify="left")
     for name in ("sentences", "nodes", "expansions", "seconds", "per second", "proved %", "improved %"):
-        found.add_column(name, justify="right")
+        shown.add_column(name, justify="right")
     for row in rows:
-        found.add_row(
+        shown.add_row(
             str(row.sentences),
             str(row.nodes),
             f"{row.expansions:,}",
@@ -144,21 +144,19 @@ def table(rows: Sequence[Row]) -> Table:
             f"{100 * row.proved:.1f}",
             f"{100 * row.improved:.1f}",
         )
-    return found
+    return shown
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--shape", choices=[*SHAPES, "all"], default="all", help="of random weights")
-    parser.add_argument(
-        "--model", type=Path, help="folder with model.safetensors, in place of random weights"
-    )
+    parser.add_argument("--model", type=Path, help="folder with model.safetensors, instead of random weights")
     parser.add_argument("--source", type=Path, help="lines to translate with --model")
     parser.add_argument("--subwords", type=Path, help="subword model of --model")
     parser.add_argument("--lines", type=int, default=64, help="how many of --source's lines")
     parser.add_argument("--sentences", type=int, nargs="+", default=[1, 16, 64], help="side by side")
     parser.add_argument("--nodes", type=int, nargs="+", default=[1, 16])
-    parser.add_argument("--expansions", type=int, default=2000, help="limit a sentence")
+    parser.add_argument("--expansions", type=int, default=2000, help="limit per sentence")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="one JSON object instead of tables")
     options = parser.parse_args()

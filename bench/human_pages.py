@@ -38,14 +38,14 @@ from creamtea.store.schema import upgrade
 from creamtea.store.tables import Campaign, Rater
 
 SYSTEMS = 4
-RATERS_AN_ITEM = 2
+RATERS_PER_ITEM = 2
 RATERS = 20
 
 
 def fill(database: Database, hypotheses: int, ratings: int) -> tuple[int, int]:
     """The study, with a campaign of four systems side by side; the ids of the campaign and of a rater."""
     study = fill_study(database)
-    items = ratings // (SYSTEMS * RATERS_AN_ITEM)
+    items = ratings // (SYSTEMS * RATERS_PER_ITEM)
     with database.transaction() as session:
         run = lambda statement, **values: session.execute(text(statement), values)  # noqa: E731
         decodes = session.scalar(text("SELECT count(*) FROM step WHERE kind = 'decode'")) or 1
@@ -69,7 +69,7 @@ def fill(database: Database, hypotheses: int, ratings: int) -> tuple[int, int]:
                 systems=list(STUDY_SYSTEMS),
                 source_language="en",
                 target_language="de",
-                ratings_per_item=RATERS_AN_ITEM,
+                ratings_per_item=RATERS_PER_ITEM,
                 seed=1,
                 instructions="",
                 settings={"baseline": STUDY_SYSTEMS[0], "delta": 0.1},
@@ -100,7 +100,7 @@ def fill(database: Database, hypotheses: int, ratings: int) -> tuple[int, int]:
             "now(), now(), '', '', 9000 FROM item, generate_series(0, :k - 1) AS slot, rater "
             "WHERE item.campaign_id = :campaign AND rater.campaign_id = :campaign AND item.position < :items "
             "AND rater.pseudonym = 'rater ' || (item.position + slot) % :raters",
-            k=RATERS_AN_ITEM,
+            k=RATERS_PER_ITEM,
             campaign=campaign.id,
             items=items,
             raters=RATERS,

@@ -25,13 +25,13 @@ from sqlalchemy import text
 from creamtea.human import assignment
 from creamtea.store.database import Database, open_database
 
-HYPOTHESES_A_STEP = 50_000
+HYPOTHESES_PER_STEP = 50_000
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--items", type=int, default=10_000)
-    parser.add_argument("--k", type=int, default=3, help="ratings an item")
+    parser.add_argument("--k", type=int, default=3, help="ratings per item")
     parser.add_argument("--raters", type=int, default=40)
     parser.add_argument("--hypotheses", type=int, default=1_000_000)
     parser.add_argument("--repeat", type=int, default=50, help="items rated for the times")
@@ -91,7 +91,7 @@ def fill_hypotheses(database: Database, count: int) -> None:
                 " created_at) SELECT 'step' || n, 'decode', 1, '{}', 'succeeded', '{}', '{}', 1, 1, :now "
                 "FROM generate_series(0, (:count - 1) / :size) AS n"
             ),
-            {"count": count, "size": HYPOTHESES_A_STEP, "now": datetime.now(UTC)},
+            {"count": count, "size": HYPOTHESES_PER_STEP, "now": datetime.now(UTC)},
         )
         session.execute(
             text(
@@ -99,7 +99,7 @@ def fill_hypotheses(database: Database, count: int) -> None:
                 "SELECT 'step' || n / :size, n % :size, 'the output of this segment is number ' || n, -1, 8,"
                 " 100 FROM generate_series(0, :count - 1) AS n"
             ),
-            {"count": count, "size": HYPOTHESES_A_STEP},
+            {"count": count, "size": HYPOTHESES_PER_STEP},
         )
     with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(text("ANALYZE"))

@@ -6,8 +6,8 @@ Each rater is a process that asks for an item, thinks (`--think` seconds on aver
 as long) and submits, until nothing is left. On the way each of them is killed some times, right before or
 right after a commit or at any moment, and comes back as a new process; in between it loses connections in
 the middle of transactions and submits again, also what was stored already, with other scores. Every process
-keeps a journal of what it was told. In the end the database has to agree: every item has exactly k raters,
-no rater has an item twice, whatever was acknowledged is stored as it was, nothing is stored twice.
+keeps a journal of the answers that it got. In the end the database has to agree: every item has exactly k
+raters, no rater has an item twice, whatever was acknowledged is stored as it was, nothing is stored twice.
 
 Without --database it runs on a new SQLite file and on a new PostgreSQL server of its own (with fsync). The
 times are those that a process waited for `next_item` and `submit`, undisturbed calls only.
@@ -67,7 +67,7 @@ class Outcome:
     items_without_k_raters: int = 0
     raters_twice_on_an_item: int = 0
     lost_answers: int = 0  # acknowledged and not stored as acknowledged
-    doubled_answers: int = 0  # more than one revision, or not one score a system
+    doubled_answers: int = 0  # more than one revision, or not one score per system
     unknown_answers: int = 0  # stored, but never sent like this
     seconds: float = 0.0
     milliseconds: dict[str, dict[str, float]] = field(default_factory=dict)
@@ -87,7 +87,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--raters", type=int, default=50)
     parser.add_argument("--items", type=int, default=100)
-    parser.add_argument("--k", type=int, default=5, help="ratings an item")
+    parser.add_argument("--k", type=int, default=5, help="ratings per item")
     parser.add_argument("--think", type=float, default=Trouble.think, help="seconds")
     parser.add_argument("--database", metavar="URL", help="a fresh database; default: SQLite and PostgreSQL")
     parser.add_argument("--json", action="store_true")
@@ -107,7 +107,7 @@ def main() -> None:
             if arguments.json:
                 print(json.dumps({"database": name, "right": outcome.right, **asdict(outcome)}))
             else:
-                _tell(name, arguments.k, outcome)
+                _print_outcome(name, arguments.k, outcome)
     raise SystemExit(1 if wrong else 0)
 
 
@@ -125,7 +125,7 @@ def _databases(url: str | None, folder: Path) -> Iterator[tuple[str, str]]:
         server.cleanup()
 
 
-def _tell(name: str, k: int, outcome: Outcome) -> None:
+def _print_outcome(name: str, k: int, outcome: Outcome) -> None:
     print(
         f"{name}: {outcome.items} items, {outcome.acknowledged} acknowledged answers, {outcome.kills} kills, "
         f"{outcome.lost_connections} lost connections, {outcome.seconds:.0f} s\n"
@@ -262,19 +262,21 @@ def compare(database: Database, journal: list[dict[str, Any]], k: int) -> Outcom
     for assignment_id, revision, system, step in rows:
         stored.setdefault(assignment_id, {})[revision, system] = step
     whole = {(1, system) for system in range(SYSTEMS)}
-    sent = {(one["assignment"], tuple(one["steps"])) for one in journal if one["what"] == "sent"}
+    sent = {(entry["assignment"], tuple(entry["steps"])) for entry in journal if entry["what"] == "sent"}
     acknowledged = {
-        one["assignment"]: {(1, int(system)): step for system, step in one["steps"].items()}
-        for one in journal
-        if one["what"] == "saved"
+        entry["assignment"]: {(1, int(system)): step for system, step in entry["steps"].items()}
+        for entry in journal
+        if entry["what"] == "saved"
     }
     raters_of = Counter(item_id for item_id, _ in pairs)
-    times = {call: [one["ms"] for one in journal if one["what"] == call] for call in ("next_item", "submit")}
+    times = {
+        call: [entry["ms"] for entry in journal if entry["what"] == call] for call in ("next_item", "submit")
+    }
     return Outcome(
         items=len(items),
         acknowledged=len(acknowledged),
         kills=0,
-        lost_connections=sum(one["what"] == "lost" for one in journal),
+        lost_connections=sum(entry["what"] == "lost" for entry in journal),
         items_without_k_raters=sum(raters_of[item_id] != k for item_id in items),
         raters_twice_on_an_item=len(pairs) - len(set(map(tuple, pairs))),
         lost_answers=sum(stored.get(key) != steps for key, steps in acknowledged.items()),

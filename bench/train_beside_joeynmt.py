@@ -1,4 +1,4 @@
-"""Training speed beside JoeyNMT 2.3: target tokens (padding not counted) a second, in turns on one machine.
+"""Training speed beside JoeyNMT 2.3: target tokens (padding not counted) per second, in turns on one machine.
 
     python bench/train_beside_joeynmt.py --source train.en --target train.de --joeynmt PYTHON
 
@@ -7,9 +7,9 @@ environment of its own: `pip install joeynmt==2.3.0 sentencepiece==0.2.0 importl
 sentencepieces lack what it calls, and it names the last one nowhere). Both train the shape of Multi30k on
 the same subwords and batch size: 3 + 3 pre-norm layers, width 128, feed-forward 512, tied embeddings, 4,000
 subwords, softmax with label smoothing 0.1, Adam. JoeyNMT trains by its own command in fp32 (its mixed
-precision needs a GPU) and tells its speed in its log; creamtea trains in bf16 autocast, its default, and in
-fp32. The programs take turns, so that a busy machine slows all of them; the table gives medians and the
-ratio to JoeyNMT.
+precision needs a GPU) and logs its speed; creamtea trains in bf16 autocast, its default, and in
+fp32. The programs take turns, so that a busy machine slows all of them; the table gives medians and the ratio
+to JoeyNMT.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SPECIALS = 4  # pad, unk, bos, eos: JoeyNMT has its own
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--source", type=Path, required=True, help="source text, one sentence a line")
+    parser.add_argument("--source", type=Path, required=True, help="source text, one sentence per line")
     parser.add_argument("--target", type=Path, required=True, help="target text, line by line")
     parser.add_argument("--joeynmt", required=True, help="a Python interpreter with JoeyNMT 2.3")
     parser.add_argument("--threads", type=int, default=2)
@@ -157,13 +157,13 @@ def environment(threads: int) -> dict[str, str]:
 
 
 def joeynmt(folder: Path, arguments: argparse.Namespace) -> float:
-    """The median of the speeds that JoeyNMT's log tells, the first of which is its warm-up."""
+    """The median of the speeds in JoeyNMT's log, the first of which is its warm-up."""
     command = [arguments.joeynmt, "-m", "joeynmt", "train", str(folder / "joeynmt.yaml"), "--skip-test"]
     done = subprocess.run(command, env=environment(arguments.threads), capture_output=True, text=True)
-    told = [float(speed) for speed in SPEED.findall(done.stdout + done.stderr)][1:]
-    if not told:
-        sys.exit(f"JoeyNMT told no speed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return statistics.median(told)
+    speeds = [float(speed) for speed in SPEED.findall(done.stdout + done.stderr)][1:]
+    if not speeds:
+        sys.exit(f"JoeyNMT's log has no speed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return statistics.median(speeds)
 
 
 def creamtea(arguments: argparse.Namespace, autocast: str) -> float:

@@ -1,4 +1,4 @@
-"""Training speed on a CPU: target tokens (padding not counted) a second, by objective and threads.
+"""Training speed on a CPU: target tokens (padding not counted) per second, by objective and threads.
 
     python bench/train_speed.py [--source FILE --target FILE] [--threads 1 2] [--updates 40] [--json]
 
@@ -50,7 +50,7 @@ WARM_UP = 10  # updates before the clock starts
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--source", type=Path, help="source text, one sentence a line")
+    parser.add_argument("--source", type=Path, help="source text, one sentence per line")
     parser.add_argument("--target", type=Path, help="target text, line by line")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--updates", type=int, default=40)

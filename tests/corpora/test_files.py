@@ -204,7 +204,7 @@ def test_a_limit_takes_the_first_lines(folder: Folder) -> None:
 
 
 def test_a_test_set_without_lines_is_refused(folder: Folder) -> None:
-    with pytest.raises(StepError, match=r"test\.en has no line"):
+    with pytest.raises(StepError, match=r"test\.en is empty"):
         read_test_set(make_test_set(folder, "", ""), folder.files)
 
 
@@ -242,9 +242,9 @@ def idiom_error(folder: Folder, lines: str) -> str:
         ('[{"name": "i", "source": [0, 2]}]\n[]\n', "idioms.jsonl, line 1: [0]['target'] Field required"),
         (
             '[{"name": "i", "source": [0, 3], "target": [0, 1]}]\n[]\n',
-            "idioms.jsonl, line 1: source [0, 3] is no span of text in a line of 2 characters",
+            "idioms.jsonl, line 1: source [0, 3] is not a span of text in a line of 2 characters",
         ),
-        ('[{"name": "i", "source": [1, 1], "target": [0, 1]}]\n[]\n', "source [1, 1] is no span of text"),
+        ('[{"name": "i", "source": [1, 1], "target": [0, 1]}]\n[]\n', "source [1, 1] is not a span of text"),
     ],
 )
 def test_annotation_that_does_not_fit_is_named(folder: Folder, lines: str, message: str) -> None:

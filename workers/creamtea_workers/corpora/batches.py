@@ -24,7 +24,7 @@ Ids = Sequence[int]
 class Batch:
     source: Tensor  # (B, S) subwords + eos, padded
     target: Tensor  # (B, T) subwords + eos, padded: what the decoder is to emit
-    positions: Tensor  # (N,) where `target` flattened is no padding
+    positions: Tensor  # (N,) where the flattened `target` is not padding
 
     @classmethod
     def of(cls, sources: Sequence[NDArray[np.int32]], targets: Sequence[NDArray[np.int32]]) -> Batch:

@@ -67,7 +67,7 @@ def read_test_set(test_set: FilesTestSet, files: Files) -> list[Segment]:
     """
     raw = files.raw_pairs(test_set)
     if not raw:
-        raise StepError(f"{test_set.source} has no line: a test set needs one at least")
+        raise StepError(f"{test_set.source} is empty: a test set needs at least one line")
     notes = [""] * len(raw)
     if test_set.idioms is not None:
         notes = files.lines(test_set.idioms)
@@ -103,5 +103,5 @@ def _span_in(line: str, span: list[int], place: str) -> list[int]:
     """The span in the normalised line; StepError unless it holds some text."""
     start, end = span
     if not start < end <= len(line) or not line[start:end].strip():
-        raise StepError(f"{place} {span} is no span of text in a line of {len(line)} characters")
+        raise StepError(f"{place} {span} is not a span of text in a line of {len(line)} characters")
     return list(move_span(line, (start, end)))

@@ -1,4 +1,4 @@
-"""Metrics of translations against references: one file a method, named by the classes of
+"""Metrics of translations against references: one file per method, named by the classes of
 `creamtea.methods.metrics`."""
 
 from __future__ import annotations

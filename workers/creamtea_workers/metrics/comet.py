@@ -49,7 +49,7 @@ class CometMetric:
         self._progress = progress
         self._cpus = cpus
         self._gpus = 1 if gpus > 0 else 0
-        self.facts: Mapping[str, Any] = {}  # what the script told: versions, device, the model's revision
+        self.facts: Mapping[str, Any] = {}  # what the script reported: versions, device, the model's revision
 
     def statistics(self, texts: Texts) -> Array:
         if not (self._python.is_file() and os.access(self._python, os.X_OK)):

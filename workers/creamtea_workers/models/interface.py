@@ -72,7 +72,7 @@ class TranslationModel(Protocol):
         """tokens (N,), the last of each row (bos at first); returns hidden (N, D), advances the state."""
 
     def start_tree(self, memory: Memory, max_length: int) -> Tree:
-        """A tree of the B empty prefixes, for at most `max_length` tokens a prefix (bos counted)."""
+        """A tree of the B empty prefixes, for at most `max_length` tokens per prefix (bos counted)."""
 
     def step_tree(self, tokens: Tensor, parents: Tensor, tree: Tree) -> tuple[Tensor, list[int]]:
         """Continue each of the nodes `parents` (N,), which may be of different sentences and depths and may

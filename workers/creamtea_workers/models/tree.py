@@ -37,7 +37,7 @@ class DecoderTree:
         if recurrent:
             dtype = torch.promote_types(dtype, torch.float32)
         row = memory.hidden.new_zeros(sentences, width if recurrent else 2 * width, dtype=dtype)
-        self.tables = [row.clone() for _ in cross]  # (M, 2D or D) a layer; an empty prefix has zeros
+        self.tables = [row.clone() for _ in cross]  # (M, 2D or D) per layer; an empty prefix has zeros
         self.sentences = torch.arange(sentences, device=device)  # (M,)
         self.depths = torch.zeros(sentences, dtype=torch.long, device=device)  # (M,) tokens
         self.paths = torch.zeros(sentences, max_length, dtype=torch.long, device=device)  # (M, L)

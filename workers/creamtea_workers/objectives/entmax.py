@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from creamtea.methods.objectives import Entmax
-from creamtea_workers.objectives.linear import linear_loss
+from creamtea_workers.objectives.linear import LinearObjective
 from creamtea_workers.objectives.smoothing import LabelSmoothing
 from creamtea_workers.objectives.threshold import precise, support
 
 
 @dataclass(frozen=True)
-class EntmaxObjective:
+class EntmaxObjective(LinearObjective):
     """L_ε(z; y) = Ω*(z) + Ω(q) - z·q with q = (1 - ε) e_y + ε r and Ω(p) = (Σ p^α - 1) / (α (α - 1)).
 
     That is L + ε (z_y - r·z) + C (Peters and Martins 2021, Proposition 1 and Appendix A); C = Ω(q) - Ω(e_y)
@@ -23,9 +23,6 @@ class EntmaxObjective:
 
     alpha: float  # 1.000001 … 50 (`threshold`); 2 is sparsemax
     smoothing: LabelSmoothing
-
-    def loss(self, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
-        return linear_loss(self, hidden, weight, bias, targets)
 
     def loss_and_gradient(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         gold, logits = targets[:, None], precise(logits, self.alpha)
@@ -54,9 +51,6 @@ class EntmaxObjective:
         candidates, rest, _ = support(rows, self.alpha)
         scores = rest.clamp_(max=1.0).log_().div_(self.alpha - 1)
         return candidates.put_(scores, rows, -math.inf).reshape(logits.shape).float()
-
-    def initial_bias(self, vocabulary_size: int) -> float:
-        return 0.0
 
 
 def build(spec: Entmax, unigram: Tensor | None) -> EntmaxObjective:

@@ -11,7 +11,8 @@ loss processes it in tiles that fit into a CPU's cache.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,25 +26,30 @@ class Sizes(NamedTuple):
 SIZES = {"cpu": Sizes(2**23, 2**20), "cuda": Sizes(2**26, 2**26)}
 
 
-class LogitLoss(Protocol):
+class LinearObjective(ABC):
+    """What creamtea's objectives (`creamtea_workers.objectives.base.Objective`) share."""
+
+    def loss(self, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
+        """Sum of the losses of hidden (N, D) under weight (V, D), bias (V,), targets (N,).
+
+        The matrix products run in autocast's type if it is on, all else in fp32 (fp64 for fp64)."""
+        device = hidden.device.type
+        low = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
+        with torch.autocast(device, enabled=False):  # which would round the objectives' own products
+            return LinearLoss.apply(self, low, torch.is_grad_enabled(), hidden, weight, bias, targets)  # type: ignore[no-untyped-call]
+
+    @abstractmethod
     def loss_and_gradient(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """logits (n, V) in fp32 or fp64, which may be overwritten; targets (n,).
         The sum of the token losses, a scalar, and its gradient (n, V)."""
 
-
-def linear_loss(loss: LogitLoss, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
-    """Sum of the losses of hidden (N, D) under weight (V, D), bias (V,), targets (N,).
-
-    The matrix products run in autocast's type if it is on, all else in fp32 (fp64 for fp64)."""
-    device = hidden.device.type
-    low = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
-    with torch.autocast(device, enabled=False):  # which would round the objectives' own products
-        return LinearLoss.apply(loss, low, torch.is_grad_enabled(), hidden, weight, bias, targets)  # type: ignore[no-untyped-call]
+    def initial_bias(self, vocabulary_size: int) -> float:
+        return 0.0
 
 
 class LinearLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, loss, low, differentiate, hidden, weight, bias, targets):  # type: ignore[no-untyped-def]
+    def forward(ctx, objective, low, differentiate, hidden, weight, bias, targets):  # type: ignore[no-untyped-def]
         sizes = SIZES[hidden.device.type]
         precise = torch.promote_types(weight.dtype, torch.float32)
         matrix, rows, offset = weight.to(low), hidden.to(low), bias.to(precise)
@@ -58,7 +64,7 @@ class LinearLoss(torch.autograd.Function):
             part = slice(first, first + chunk)
             product = buffer[: len(rows[part])]  # (n, V): logits without the bias, then their gradient
             torch.mm(rows[part], matrix.t(), out=product)
-            differentiate_(loss, product, targets[part], offset, total, grad_bias, sizes.tile)
+            differentiate_(objective, product, targets[part], offset, total, grad_bias, sizes.tile)
             if differentiate:
                 torch.mm(product, matrix, out=grad_hidden[part])
                 add_product_(grad_weight, product, rows[part], sizes.tile)
@@ -76,7 +82,7 @@ class LinearLoss(torch.autograd.Function):
 
 
 def differentiate_(
-    loss: LogitLoss,
+    objective: LinearObjective,
     product: Tensor,
     targets: Tensor,
     offset: Tensor,
@@ -88,7 +94,7 @@ def differentiate_(
     the losses to `total` and the gradient of the bias to `grad_bias`."""
     tokens = max(1, tile // len(offset))
     for piece, gold in zip(product.split(tokens), targets.split(tokens), strict=True):
-        value, gradient = loss.loss_and_gradient(piece.to(offset.dtype).add_(offset), gold)
+        value, gradient = objective.loss_and_gradient(piece.to(offset.dtype).add_(offset), gold)
         total += value
         grad_bias += gradient.sum(0)
         piece.copy_(gradient)  # no copy if it was computed in place

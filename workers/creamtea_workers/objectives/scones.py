@@ -9,11 +9,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from creamtea.methods.objectives import Scones
-from creamtea_workers.objectives.linear import linear_loss
+from creamtea_workers.objectives.linear import LinearObjective
 
 
 @dataclass(frozen=True)
-class SconesObjective:
+class SconesObjective(LinearObjective):
     """Eqs. 6-8: L = -log σ(z_y) - α Σ_{w ≠ y} log(1 - σ(z_w)).
 
     With 1 - σ(z) = σ(-z) this is softplus(-z_y) + α (Σ_w softplus(z_w) - softplus(z_y)), exact for every
@@ -26,9 +26,6 @@ class SconesObjective:
 
     alpha: float = 0.5
     label_smoothing: float = 0.0
-
-    def loss(self, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
-        return linear_loss(self, hidden, weight, bias, targets)
 
     def loss_and_gradient(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         gold = targets[:, None]

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from creamtea.methods.objectives import Softmax
-from creamtea_workers.objectives.linear import linear_loss
+from creamtea_workers.objectives.linear import LinearObjective
 from creamtea_workers.objectives.smoothing import LabelSmoothing
 
 
 @dataclass(frozen=True)
-class SoftmaxObjective:
+class SoftmaxObjective(LinearObjective):
     """L = -Σ_w q_w log softmax(z)_w + Σ_w q_w log q_w, with q = (1 - ε) e_y + ε r.
 
     That is the cross-entropy of the papers and of `F.cross_entropy`, and the constant Ω(q) of the
@@ -22,9 +22,6 @@ class SoftmaxObjective:
     """
 
     smoothing: LabelSmoothing
-
-    def loss(self, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
-        return linear_loss(self, hidden, weight, bias, targets)
 
     def loss_and_gradient(self, logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         gold = targets[:, None]
@@ -36,9 +33,6 @@ class SoftmaxObjective:
 
     def log_scores(self, logits: Tensor) -> Tensor:
         return torch.log_softmax(logits.float(), -1)
-
-    def initial_bias(self, vocabulary_size: int) -> float:
-        return 0.0
 
 
 def build(spec: Softmax, unigram: Tensor | None) -> SoftmaxObjective:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -76,7 +77,7 @@ class _Beams:
     """The beams of n running sentences after `length` steps: R slots each, best first. R follows from what
     the fullest beam holds."""
 
-    width: int  # the most slots
+    width: int  # maximum number of slots
     normalization: float
     length: int  # tokens of the unfinished hypotheses
     sentences: Tensor  # (n,) which sentence of the batch
@@ -181,22 +182,10 @@ class _Beams:
         return pairs
 
     def keep(self, kept: Tensor) -> _Beams:
-        return _Beams(
-            width=self.width,
-            normalization=self.normalization,
-            length=self.length,
-            sentences=self.sentences[kept],
-            limits=self.limits[kept],
-            last=self.last[kept],
-            tokens=self.tokens[kept],
-            scores=self.scores[kept],
-            lengths=self.lengths[kept],
-            finished=self.finished[kept],
-            best_rank=self.best_rank[kept],
-            best_score=self.best_score[kept],
-            best_tokens=self.best_tokens[kept],
-            best_length=self.best_length[kept],
-        )
+        """The beams of these sentences (positions in the batch) only."""
+        tensors = {name: value[kept] for name, value in vars(self).items() if isinstance(value, Tensor)}
+        rest: dict[str, Any] = vars(self) | tensors
+        return _Beams(**rest)
 
     def narrow(self, rows: Tensor) -> Tensor:
         """Drop slots that are empty in every sentence, in steps of a quarter of the slots, since decoders

@@ -30,7 +30,7 @@ Reals = NDArray[np.float64]
 
 NULL_PROBABILITY = 0.08  # p₀
 FIRST_TENSION = 4.0  # λ
-TENSIONS = (0.0, 50.0)  # the range of λ; 0 is no preference for the diagonal
+TENSIONS = (0.0, 50.0)  # the range of λ; 0: no preference for the diagonal
 _CELLS = 1 << 20  # maximum of pairs × m × n in a group of more than one pair
 _BUFFER = 1 << 23  # cells sorted at a time, or whose posteriors are kept before they are counted
 

@@ -21,7 +21,6 @@ from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.corpora.subwords import SubwordModel
 
 Ids = NDArray[np.int64]
-Logits = NDArray[np.float32]
 # (settings, 3 + idioms): how many ids are selected, how many of those are in the reference, in any of its
 # idioms, and in each of its idioms, in the order of `Reference.idioms`
 Counts = NDArray[np.int64]
