@@ -25,12 +25,11 @@ from creamtea.human.exchange.plain import RatingsFacts
 from creamtea.human.preview import preview
 from creamtea.human.protocols import (
     OWN,
+    added_protocols,
     find_protocol,
     origin_of,
-    plug_in_protocols,
     protocol_names,
     protocol_title,
-    registry,
     usable_protocols,
 )
 from creamtea.human.settings import CampaignSettings
@@ -50,7 +49,6 @@ def plug_in(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.syspath_prepend(str(PLUG_IN))
     importlib.invalidate_caches()
     yield
-    registry._load.cache_clear()
     sys.modules.pop("error_spans", None)
 
 
@@ -219,9 +217,9 @@ def add_distribution(folder: Path, distribution: str, value: str, name: str = NA
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
-        ("nowhere_at_all:Spans", r"of other 3 cannot be loaded \(ModuleNotFoundError"),
+        ("nowhere_at_all:Spans", r"of other 3 cannot be used \(ModuleNotFoundError"),
         ("creamtea.human.protocols.da:Da", "is not the protocol 'error-spans'"),
-        ("creamtea.human.scale:Scale", "cannot be loaded"),
+        ("creamtea.human.scale:Scale", "cannot be used"),
     ],
 )
 def test_a_broken_plug_in_is_named(
@@ -234,8 +232,8 @@ def test_a_broken_plug_in_is_named(
         find_protocol(NAME)
     assert [protocol.name for protocol in usable_protocols()] == list(OWN)  # the others are not touched
     assert protocol_title(NAME) == NAME
-    (listed,) = plug_in_protocols()
-    assert (listed.name, listed.origin.distribution, listed.problem != "") == (NAME, "other", True)
+    (broken,) = added_protocols().broken
+    assert (broken.kind, broken.plugin.distribution) == (NAME, "other")
 
 
 def test_a_plug_in_cannot_replace_a_protocol_of_creamtea(
@@ -246,7 +244,7 @@ def test_a_plug_in_cannot_replace_a_protocol_of_creamtea(
     importlib.invalidate_caches()
     assert protocol_names().count("da") == 1
     assert origin_of("da").distribution == "creamtea"
-    assert "creamtea has a protocol of this name" in plug_in_protocols()[0].problem
+    assert "creamtea itself has this kind" in added_protocols().broken[0].reason
 
 
 def test_two_plug_ins_with_one_name_are_both_named(

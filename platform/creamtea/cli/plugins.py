@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
 from creamtea.cli import workplace as shared
+from creamtea.plugins import Additions, Plugin
 
 
 def register(app: typer.Typer) -> None:
@@ -36,47 +39,26 @@ def plugins(
 
 
 def _rows(everything: bool) -> list[dict[str, str]]:
+    from creamtea.human.protocols import OWN, added_protocols
     from creamtea.methods.plugins import FAMILIES
 
+    groups: list[tuple[str, Mapping[str, Any], Additions[Any]]] = [
+        *((family.noun, family.built_in, family.added) for family in FAMILIES),
+        ("rating protocol", OWN, added_protocols()),
+    ]
     rows = []
-    for family in FAMILIES:
-        for kind, method in family.kinds.items():
-            plugin = family.plugins.get(kind)
-            if plugin is not None:
-                words = (plugin.distribution, plugin.version, "ready", method.title)
-                rows.append(_row(family.noun, kind, *words))
-            elif everything:
-                rows.append(_row(family.noun, kind, "creamtea", "", "built in", method.title))
-        for entry in family.broken:
-            plugin = entry.plugin
-            words = (plugin.distribution, plugin.version, "broken", entry.reason)
-            rows.append(_row(family.noun, entry.kind, *words))
-    return rows + _protocol_rows(everything)
-
-
-def _protocol_rows(everything: bool) -> list[dict[str, str]]:
-    from creamtea.human.protocols import OWN, find_protocol, plug_in_protocols
-
-    noun = "rating protocol"
-    rows = []
-    if everything:
-        rows += [_row(noun, name, "creamtea", "", "built in", own.title) for name, own in OWN.items()]
-    for listed in plug_in_protocols():
-        state = "broken" if listed.problem else "ready"
-        about = listed.problem or find_protocol(listed.name).title
-        rows.append(_row(noun, listed.name, listed.origin.distribution, listed.origin.version, state, about))
+    for noun, built_in, added in groups:
+        if everything:
+            own = Plugin("creamtea", "")
+            rows += [_row(noun, kind, own, "built in", method.title) for kind, method in built_in.items()]
+        for kind, method in added.kinds.items():
+            rows.append(_row(noun, kind, added.plugins[kind], "ready", method.title))
+        rows += [_row(noun, broken.kind, broken.plugin, "broken", broken.reason) for broken in added.broken]
     return rows
 
 
-def _row(family: str, kind: str, distribution: str, version: str, state: str, about: str) -> dict[str, str]:
-    return {
-        "family": family,
-        "kind": kind,
-        "distribution": distribution,
-        "version": version,
-        "state": state,
-        "about": about,
-    }
+def _row(family: str, kind: str, plugin: Plugin, state: str, about: str) -> dict[str, str]:
+    return {"family": family, "kind": kind, **asdict(plugin), "state": state, "about": about}
 
 
 def _show(rows: list[dict[str, Any]]) -> None:

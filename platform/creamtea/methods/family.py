@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, cast
 
@@ -17,22 +16,7 @@ from pydantic_core import CoreSchema, core_schema
 from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import Block, RawStudy
 from creamtea.document.values import Strict
-
-
-@dataclass(frozen=True)
-class Plugin:
-    """The distribution that a kind comes from."""
-
-    distribution: str
-    version: str
-    entry_point: str  # "creamtea.objectives: margin"
-
-
-@dataclass(frozen=True)
-class BrokenPlugin:
-    plugin: Plugin
-    kind: str  # the name of its entry point
-    reason: str
+from creamtea.plugins import Additions, additions
 
 
 class Method(Strict):
@@ -83,8 +67,8 @@ M = TypeVar("M", bound=Method)
 class Family(Generic[M]):
     """The kinds of a family: the classes of a module or package here, and those of plug-ins.
 
-    A plug-in's entry point in `group` is named after the kind and leads to the class. One that cannot be
-    loaded, or that takes a kind that exists, is in `broken`, and its kind is unknown.
+    A plug-in's entry point in `group` is named after the kind and leads to the class. The kind of one that
+    is broken is unknown.
     """
 
     noun: str  # "objective"
@@ -92,8 +76,6 @@ class Family(Generic[M]):
     package: str  # "creamtea.methods.objectives"
     functions: tuple[str, ...]  # what the workers' module of each kind holds
     default: str = ""  # the kind of a block that does not name one
-    broken: list[BrokenPlugin] = field(default_factory=list)
-    plugins: dict[str, Plugin] = field(default_factory=dict)  # by kind
 
     def __post_init__(self) -> None:
         self.base.family = self
@@ -106,12 +88,13 @@ class Family(Generic[M]):
     @cached_property
     def kinds(self) -> dict[str, type[M]]:
         """By kind; those of plug-ins last."""
-        found = {kind_name(method): method for method in self._built_in()}
-        for entry in sorted(entry_points(group=self.group), key=lambda entry: entry.name):
-            self._add(found, entry)
-        return found
+        return {**self.built_in, **self.added.kinds}
 
-    def _built_in(self) -> Iterator[type[M]]:
+    @cached_property
+    def built_in(self) -> dict[str, type[M]]:
+        return {kind_name(method): method for method in self._classes()}
+
+    def _classes(self) -> Iterator[type[M]]:
         module = importlib.import_module(self.package)
         names = sorted(info.name for info in pkgutil.iter_modules(getattr(module, "__path__", ())))
         for member in [module, *(importlib.import_module(f"{self.package}.{name}") for name in names)]:
@@ -120,22 +103,18 @@ class Family(Generic[M]):
                 if is_method and value.__module__ == member.__name__ and "kind" in value.model_fields:
                     yield value
 
-    def _add(self, kinds: dict[str, type[M]], entry: EntryPoint) -> None:
-        plugin = plugin_of(entry)
-        try:
-            method = entry.load()
-            if not (isinstance(method, type) and issubclass(method, self.base)):
-                raise TypeError(f"it is not a subclass of {self.base.__module__}.{self.base.__name__}")
-            if kind_name(method) != entry.name:
-                raise ValueError(f"its kind is {kind_name(method)!r}, not the entry point's name")
-            if entry.name in kinds:
-                raise ValueError(f"there is another {self.noun} of this kind")
-        except Exception as error:  # whatever a plug-in's import raises must not stop creamtea
-            reason = f"{type(error).__name__}: {error}"
-            self.broken.append(BrokenPlugin(plugin, entry.name, reason))
-            return
-        kinds[entry.name] = method
-        self.plugins[entry.name] = plugin
+    @cached_property
+    def added(self) -> Additions[type[M]]:
+        """By plug-ins."""
+        return additions(self.group, self.built_in, self._checked)
+
+    def _checked(self, kind: str, method: Any) -> type[M]:
+        """The class that an entry point leads to. Raises an error if it is not a method of the kind."""
+        if not (isinstance(method, type) and issubclass(method, self.base)):
+            raise TypeError(f"it is not a subclass of {self.base.__module__}.{self.base.__name__}")
+        if kind_name(method) != kind:
+            raise ValueError(f"its kind is {kind_name(method)!r}, not the entry point's name")
+        return method
 
     @cached_property
     def _adapter(self) -> TypeAdapter[Any]:
@@ -157,11 +136,9 @@ class Family(Generic[M]):
 
     def hint(self, kind: object) -> str:
         """What to add to the mistake that there is no such kind."""
-        for entry in self.broken:
-            if entry.kind == kind:
-                plugin = entry.plugin
-                name = f"{plugin.distribution} {plugin.version}"
-                return f"; the plug-in {name} has this {self.noun}, and cannot be loaded: {entry.reason}"
+        for broken in self.added.broken:
+            if broken.kind == kind:
+                return f"; the plug-in {broken.plugin} has this {self.noun}, and is broken: {broken.reason}"
         return "; `creamtea plugins` lists the kinds that installed plug-ins add"
 
     def step_kinds(self, kind: str) -> set[str]:
@@ -184,12 +161,6 @@ def kind_name(method: type[Method]) -> str:
     """The kind that a class stands for."""
     (kind,) = method.model_fields["kind"].annotation.__args__  # type: ignore[union-attr]
     return str(kind)
-
-
-def plugin_of(entry: EntryPoint) -> Plugin:
-    distribution = entry.dist
-    name, version = (distribution.name, distribution.version) if distribution else ("unknown", "")
-    return Plugin(name, version, f"{entry.group}: {entry.name}")
 
 
 def implementation(method: Method) -> ModuleType:

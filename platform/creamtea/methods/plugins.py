@@ -1,9 +1,9 @@
-"""Plug-ins: packages that add methods to creamtea by entry points."""
+"""The families of methods, and the plug-ins that a step takes methods from."""
 
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from creamtea.contract.kind import StepKind, StepParams, methods_in
@@ -11,7 +11,7 @@ from creamtea.errors import StepError
 from creamtea.methods.analysis import ANALYSES
 from creamtea.methods.architectures import ARCHITECTURES
 from creamtea.methods.corpora import CORPORA
-from creamtea.methods.family import BrokenPlugin, Family, Plugin
+from creamtea.methods.family import Family
 from creamtea.methods.metrics import METRICS
 from creamtea.methods.objectives import OBJECTIVES
 from creamtea.methods.searches import SEARCHES
@@ -30,24 +30,14 @@ FAMILIES: tuple[Family[Any], ...] = (
 )
 
 
-def installed() -> Iterator[tuple[Family[Any], str, Plugin]]:
-    """The kinds that plug-ins add: family, kind, plug-in."""
-    for family in FAMILIES:
-        for kind in family.kinds:
-            if kind in family.plugins:
-                yield family, kind, family.plugins[kind]
-
-
-def broken() -> list[BrokenPlugin]:
-    """The entry points that cannot be loaded."""
-    return [plugin for family in FAMILIES if family.kinds is not None for plugin in family.broken]
-
-
 def plugins_of(kind: StepKind[Any], params: StepParams) -> dict[str, str]:
     """The distributions, with their versions, that a step of this kind takes methods from."""
-    found = [method.family.plugins.get(method.kind) for method in methods_in(params)]
-    found += [family.plugins[name] for family, name, _ in installed() if kind.name in family.step_kinds(name)]
-    return {plugin.distribution: plugin.version for plugin in found if plugin is not None}
+    plugins = [method.family.added.plugins.get(method.kind) for method in methods_in(params)]
+    for family in FAMILIES:
+        for name, plugin in family.added.plugins.items():
+            if kind.name in family.step_kinds(name):
+                plugins.append(plugin)
+    return {plugin.distribution: plugin.version for plugin in plugins if plugin is not None}
 
 
 def require(plugins: Mapping[str, str]) -> None:

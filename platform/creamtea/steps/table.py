@@ -58,7 +58,7 @@ def _methods(kind: StepKind[Any]) -> Iterator[tuple[str, type[Method]]]:
     bases = [field.annotation for field in kind.params.model_fields.values()]
     for family in FAMILIES:
         if family.base in bases:
-            yield from ((name, of) for name, of in family.kinds.items() if name not in family.plugins)
+            yield from family.built_in.items()
 
 
 def _type(annotation: Any) -> str:

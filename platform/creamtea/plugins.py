@@ -1,0 +1,71 @@
+"""Plug-ins: installed distributions that add methods and rating protocols by entry points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """The distribution that a kind comes from."""
+
+    distribution: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.distribution} {self.version}".rstrip()
+
+
+@dataclass(frozen=True)
+class BrokenPlugin:
+    kind: str  # the name of its entry point
+    plugin: Plugin
+    reason: str
+
+
+@dataclass(frozen=True)
+class Additions(Generic[T]):
+    """What plug-ins add to a group of entry points, by kind."""
+
+    kinds: dict[str, T]
+    plugins: dict[str, Plugin]
+    broken: list[BrokenPlugin]
+
+
+def additions(group: str, built_in: Collection[str], checked: Callable[[str, Any], T]) -> Additions[T]:
+    """The kinds that entry points of `group` add beside the built-in ones; an entry point is named after its
+    kind.
+
+    `checked` gives what is kept of a kind and what its entry point leads to, or raises an error that says
+    what is wrong with it. A kind that is built in or that several plug-ins have is broken, too.
+    """
+    points = sorted(entry_points(group=group), key=lambda point: point.name)
+    added: Additions[T] = Additions({}, {}, [])
+    for point in points:
+        plugin = plugin_of(point)
+        try:
+            _check_name(point, points, built_in)
+            added.kinds[point.name] = checked(point.name, point.load())
+            added.plugins[point.name] = plugin
+        except Exception as error:  # whatever a plug-in's import raises must not stop creamtea
+            added.broken.append(BrokenPlugin(point.name, plugin, f"{type(error).__name__}: {error}"))
+    return added
+
+
+def plugin_of(point: EntryPoint) -> Plugin:
+    if point.dist is None:  # one that was not read from the environment
+        return Plugin(point.value, "")
+    return Plugin(point.dist.name, point.dist.version)
+
+
+def _check_name(point: EntryPoint, points: list[EntryPoint], built_in: Collection[str]) -> None:
+    if point.name in built_in:
+        raise ValueError("creamtea itself has this kind, which is used")
+    owners = [plugin_of(other).distribution for other in points if other.name == point.name]
+    if len(owners) > 1:
+        raise ValueError(f"it comes from {' and '.join(owners)}: uninstall all but one")
