@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from creamtea.cli.workplace import AsJson
 from creamtea.settings import Settings
 from creamtea.store import schema
 from creamtea.store.engines import describe, parse_url
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Url = Annotated[
     str | None,
     typer.Option("--database", metavar="URL", help="A database other than CREAMTEA_DATABASE_URL's."),
@@ -28,7 +28,7 @@ def register(app: typer.Typer) -> None:
 def upgrade(
     revision: Annotated[str, typer.Argument(help="Revision to reach.")] = "head",
     database: Url = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Bring the database to the newest schema, or up to REVISION. Rows are kept.
 
@@ -49,7 +49,7 @@ def downgrade(
         str, typer.Argument(help="Revision to go back to: its name, -1 for one back, base for none.")
     ],
     database: Url = None,
-    as_json: Json = False,
+    as_json: AsJson = False,
 ) -> None:
     """Undo the migrations after REVISION; the tables and columns that they added are dropped."""
     url = _address(database)
@@ -59,7 +59,7 @@ def downgrade(
 
 
 @commands.command(epilog="Example: `creamtea db current --json`")
-def current(database: Url = None, as_json: Json = False) -> None:
+def current(database: Url = None, as_json: AsJson = False) -> None:
     """Show which schema revision the database has, and which one this creamtea needs."""
     url = _address(database)
     revision, needed = schema.current(url), schema.head()
@@ -70,7 +70,7 @@ def current(database: Url = None, as_json: Json = False) -> None:
 
 
 @commands.command(epilog="Example: `creamtea db check && creamtea run studies/demo.yaml`")
-def check(database: Url = None, as_json: Json = False) -> None:
+def check(database: Url = None, as_json: AsJson = False) -> None:
     """Succeed if the database can be used as it is; otherwise say what to do, with exit code 2."""
     url = _address(database)
     revision = schema.current(url)

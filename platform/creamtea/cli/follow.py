@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from sqlalchemy import select
-
 from creamtea.engine.events import (
     EngineEvent,
     StepFailed,
@@ -22,7 +20,7 @@ from creamtea.engine.submission import Submission
 from creamtea.errors import CreamteaError
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.tables import StepRow, StudyStep
+from creamtea.store.queries import Node, study_nodes
 
 POLL_SECONDS = 1.0
 MISSING_SECONDS = 30.0  # without any controller, after which waiting is given up
@@ -36,21 +34,24 @@ def follow(
     CreamteaError when no controller is left that could continue it; `log` is where to look then.
     """
     study_id = submission.study_id
-    nodes = {key: node for node, key in reversed(submission.nodes.items())}
     # what finished between the submission and the first poll is reported as well
-    seen = {key: "succeeded" if key in submission.reused_keys else "pending" for key in nodes}
+    seen = dict.fromkeys(submission.nodes.values(), "pending") | dict.fromkeys(
+        submission.reused_keys, "succeeded"
+    )
     alive_at = time.monotonic()
     while True:
         over = has_ended(database, study_id)  # before the rows, so that the last change is reported
-        for key, row in _rows(database, study_id).items():
-            if row.state != seen[key]:
-                event = _event(row, nodes[key], seen[key])
-                seen[key] = row.state
+        with database.session() as session:
+            nodes = study_nodes(session, study_id)
+        for key, node in {node.key: node for node in reversed(nodes)}.items():  # a shared step's first place
+            if node.state != seen[key]:
+                event = _event(node, seen[key])
+                seen[key] = node.state
                 if event is not None:
                     yield event
-            if row.state == "running":
+            if node.state == "running":
                 progress = store.read_progress(key)
-                if progress is not None and progress.get("fence") == row.fence:
+                if progress is not None and progress.get("fence") == node.fence:
                     yield StepProgressed(key, progress["done"], progress["total"], progress["message"])
         if over:
             return
@@ -64,23 +65,17 @@ def follow(
         time.sleep(POLL_SECONDS)
 
 
-def _rows(database: Database, study_id: int) -> dict[str, StepRow]:
-    with database.session() as session:
-        mine = select(StudyStep.step_key).where(StudyStep.study_id == study_id)
-        return {row.key: row for row in session.scalars(select(StepRow).where(StepRow.key.in_(mine)))}
-
-
-def _event(row: StepRow, node: str, before: str) -> EngineEvent | None:
-    error = row.error or ""
-    match row.state:
+def _event(node: Node, before: str) -> EngineEvent | None:
+    error = node.error or ""
+    match node.state:
         case "running":
-            return StepStarted(row.key, node, row.kind, row.attempts)
+            return StepStarted(node.key, node.name, node.kind, node.attempts)
         case "succeeded":
-            return StepSucceeded(row.key, node, float((row.facts or {}).get("seconds", 0.0)))
+            return StepSucceeded(node.key, node.name, float(node.facts.get("seconds", 0.0)))
         case "failed":
-            return StepFailed(row.key, node, row.error_kind or "", error)
-        case "ready" if before == "running" and row.error_kind is not None:
-            return StepRetried(row.key, node, row.attempts, error)
+            return StepFailed(node.key, node.name, node.error_kind or "", error)
+        case "ready" if before == "running" and node.error_kind is not None:
+            return StepRetried(node.key, node.name, node.attempts, error)
         case "ready" | "cancelled" if before == "running":
-            return StepStopped(row.key, node)
+            return StepStopped(node.key, node.name)
     return None

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import typer
-from sqlalchemy import select
 
 from creamtea.store.database import Database
-from creamtea.store.tables import StepRow, StudyRow, StudyStep
+from creamtea.store.queries import study_nodes
+from creamtea.store.tables import StudyRow
 
 REMEDIES = {
     "deterministic": "a retry would fail again: fix what the message names, then run the study again",
@@ -46,24 +46,19 @@ class StudyOutcome:
 def outcome_of(database: Database, study_id: int) -> StudyOutcome:
     with database.session() as session:
         study = session.get_one(StudyRow, study_id)
-        places = session.execute(
-            select(StudyStep.node, StepRow)
-            .join(StepRow, StepRow.key == StudyStep.step_key)
-            .where(StudyStep.study_id == study_id)
-            .order_by(StudyStep.position)
-        ).all()
-    steps = {step.key: (node, step) for node, step in reversed(places)}  # a shared step's first place
+        nodes = study_nodes(session, study_id)
+    steps = {node.key: node for node in reversed(nodes)}  # a shared step's first place
     by_kind: dict[str, list[StepProblem]] = {"upstream": [], "unavailable": [], "failed": []}
-    for node, step in reversed(steps.values()):
-        if step.state == "failed":
-            kind = step.error_kind or "deterministic"
-            problem = StepProblem(node, kind, step.error or "", step.attempts)
+    for node in reversed(steps.values()):
+        if node.state == "failed":
+            kind = node.error_kind or "deterministic"
+            problem = StepProblem(node.name, kind, node.error or "", node.attempts)
             by_kind.get(kind, by_kind["failed"]).append(problem)
     return StudyOutcome(
         study=study.name,
         study_id=study.id,
         state=study.state,
-        steps=dict(Counter(step.state for _, step in steps.values())),
+        steps=dict(Counter(node.state for node in steps.values())),
         failed=by_kind["failed"],
         unavailable=by_kind["unavailable"],
         left_out=by_kind["upstream"],

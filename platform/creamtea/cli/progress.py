@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from rich.console import Console
 from rich.markup import escape
@@ -23,9 +22,7 @@ from creamtea.engine.events import (
     StepSucceeded,
 )
 
-
-class Display(Protocol):
-    def __call__(self, event: EngineEvent) -> None: ...
+Display = Callable[[EngineEvent], None]
 
 
 class StepCounts:

@@ -13,7 +13,6 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Column, Table
 from rich.text import Text
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.cli import workplace as shared
@@ -21,8 +20,7 @@ from creamtea.report.terminal import make_console
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.queries import find_study, list_studies
-from creamtea.store.tables import StepRow, StudyStep
+from creamtea.store.queries import Node, find_study, list_studies, study_nodes
 
 REFRESH = 1.0  # seconds
 STYLES = {"running": "bold cyan", "succeeded": "green", "failed": "bold red", "cancelled": "yellow"}
@@ -90,41 +88,34 @@ def _controller(database: Database) -> str | None:
 def _study(session: Session, now: datetime, name: str) -> dict[str, Any]:
     store = ArtefactStore(Settings.load().artefacts)
     study = find_study(session, name)
-    places = session.execute(
-        select(StudyStep.node, StepRow)
-        .join(StepRow, StepRow.key == StudyStep.step_key)
-        .where(StudyStep.study_id == study.id)
-        .order_by(StudyStep.position)
-    ).all()
-    steps = [_step(node, row, now, store) for node, row in places]
     return {
         "id": study.id,
         "study": study.name,
         "state": study.state,
         "created_at": study.created_at.isoformat(),
         "finished_at": study.finished_at and study.finished_at.isoformat(),
-        "steps": steps,
+        "steps": [_step(node, now, store) for node in study_nodes(session, study.id)],
     }
 
 
-def _step(node: str, row: StepRow, now: datetime, store: ArtefactStore) -> dict[str, Any]:
+def _step(node: Node, now: datetime, store: ArtefactStore) -> dict[str, Any]:
     seconds = None
-    if row.started_at is not None and row.state in ("running", "succeeded", "failed", "cancelled"):
-        seconds = round(((row.finished_at or now) - row.started_at).total_seconds(), 1)
-    progress = store.read_progress(row.key) if row.state == "running" else None
-    if progress is not None and progress.get("fence") != row.fence:
+    if node.started_at is not None and node.state in ("running", "succeeded", "failed", "cancelled"):
+        seconds = round(((node.finished_at or now) - node.started_at).total_seconds(), 1)
+    progress = store.read_progress(node.key) if node.state == "running" else None
+    if progress is not None and progress.get("fence") != node.fence:
         progress = None  # an earlier attempt's
     return {
-        "node": node,
-        "key": row.key,
-        "kind": row.kind,
-        "state": row.state,
-        "attempts": row.attempts,
+        "node": node.name,
+        "key": node.key,
+        "kind": node.kind,
+        "state": node.state,
+        "attempts": node.attempts,
         "progress": progress and {name: progress[name] for name in ("done", "total", "message")},
         "seconds": seconds,
-        "where": (row.facts or {}).get("node"),
-        "error_kind": row.error_kind,
-        "error": row.error,
+        "where": node.facts.get("node"),
+        "error_kind": node.error_kind,
+        "error": node.error,
     }
 
 

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from creamtea.cli import workplace as shared
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
 from creamtea.study.loader import load_study
@@ -31,14 +32,11 @@ def register(app: typer.Typer) -> None:
 
 
 def validate(
-    study: Annotated[Path, typer.Argument(metavar="STUDY.yaml", help="The study to check.")],
-    data: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the study's files.")] = Path(),
-    override: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Replace a value of the study. Repeatable."),
-    ] = None,
+    study: shared.StudyFile,
+    data: shared.Data = Path(),
+    override: shared.Overrides = None,
     no_files: Annotated[bool, typer.Option("--no-files", help="Do not check the study's files.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: shared.AsJson = False,
 ) -> None:
     """Check a study and its files, and show what it would run.
 

@@ -147,11 +147,10 @@ class Ibm3Corpus(Corpus):
 
 def needs_corpus(path: KeyPath, name: Any, study: RawStudy, corpus: type[Corpus]) -> Iterator[Mistake]:
     """A mistake if `name` is not a corpus of that kind."""
-    kinds = {method: kind for kind, method in CORPORA.kinds.items()}
-    fitting = [other for other, block in study.blocks("corpora") if kind_of(block) == kinds[corpus]]
+    fitting = [other for other, block in study.blocks("corpora") if CORPORA.kind_of(block) is corpus]
     if not isinstance(name, str) or name in fitting:
         return
-    actual = CORPORA.kinds.get(kind_of(study.named("corpora", name)))
+    actual = CORPORA.kind_of(study.named("corpora", name))
     found = f"{shown(name)}, {actual.noun}" if actual else shown(name)
     yield Mistake(path, found, one_of(fitting, name, corpus.noun))
 

@@ -150,11 +150,15 @@ class Family(Generic[M]):
     def _completed(self, block: Any) -> Any:
         return self.base.completed(block) if isinstance(block, dict) else block
 
+    def kind_of(self, block: Any) -> type[M] | None:
+        """The class of a raw block's kind; None for a malformed block or an unknown kind."""
+        kind = block.get("kind", self.default) if isinstance(block, dict) else None
+        return self.kinds.get(kind) if isinstance(kind, str) else None
+
     def check(self, path: KeyPath, block: Any, study: RawStudy) -> Iterator[Mistake]:
         """What the kind of a raw block finds wrong with it."""
-        kind = block.get("kind", self.default) if isinstance(block, dict) else None
-        if isinstance(kind, str) and kind in self.kinds:
-            yield from self.kinds[kind].check(path, block, study)
+        if (method := self.kind_of(block)) is not None:
+            yield from method.check(path, block, study)
 
 
 def kind_name(method: type[Method]) -> str:

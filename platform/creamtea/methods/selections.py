@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Literal
 
@@ -70,10 +69,15 @@ class LexiconSelection(Selection):
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
-        selection, alignment = parsed(cls, block), parsed(Alignment, study.data.get("alignment", {}))
-        max_k = alignment.max_k if alignment else sys.maxsize
-        if selection and selection.k > max_k:
-            yield Mistake((*path, "k"), str(selection.k), f"at most alignment.max_k = {max_k}")
+        if selection := parsed(cls, block):
+            yield from check_k((*path, "k"), selection.k, study)
+
+
+def check_k(path: KeyPath, k: int, study: RawStudy) -> Iterator[Mistake]:
+    """A mistake if the lexicon does not hold k candidates."""
+    alignment = parsed(Alignment, study.data.get("alignment", {}))
+    if alignment and k > alignment.max_k:
+        yield Mistake(path, str(k), f"at most alignment.max_k = {alignment.max_k}")
 
 
 class NvsSelection(Selection):

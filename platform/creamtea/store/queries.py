@@ -26,7 +26,7 @@ from creamtea.store.tables import (
     StudyStep,
 )
 
-KEYS_A_QUERY = 500  # SQLite binds a limited number of values
+KEYS_PER_QUERY = 500  # SQLite binds a limited number of values
 
 
 # ---------------------------------------------------------------- studies
@@ -37,8 +37,6 @@ class StudySummary:
     id: int
     name: str
     state: str
-    config_hash: str
-    code_version: str
     created_at: datetime
     finished_at: datetime | None
     steps: dict[str, int]  # steps by state; a step that several nodes share counts once
@@ -56,12 +54,9 @@ class StudySummary:
 ENDED = ("succeeded", "failed", "cancelled")
 
 
-def list_studies(session: Session, name: str | None = None, limit: int = 200) -> list[StudySummary]:
+def list_studies(session: Session, limit: int = 200) -> list[StudySummary]:
     """Submissions, newest first."""
-    query = select(StudyRow).order_by(StudyRow.id.desc()).limit(limit)
-    if name is not None:
-        query = query.where(StudyRow.name == name)
-    studies = session.scalars(query).all()
+    studies = session.scalars(select(StudyRow).order_by(StudyRow.id.desc()).limit(limit)).all()
     counts: dict[int, dict[str, int]] = defaultdict(dict)
     steps = (
         select(StudyStep.study_id, StepRow.state, func.count(StepRow.key.distinct()))
@@ -71,20 +66,10 @@ def list_studies(session: Session, name: str | None = None, limit: int = 200) ->
     )
     for study_id, state, count in session.execute(steps):
         counts[study_id][state] = count
-    return [_summary(study, counts[study.id]) for study in studies]
-
-
-def _summary(study: StudyRow, steps: dict[str, int]) -> StudySummary:
-    return StudySummary(
-        id=study.id,
-        name=study.name,
-        state=study.state,
-        config_hash=study.config_hash,
-        code_version=study.code_version,
-        created_at=study.created_at,
-        finished_at=study.finished_at,
-        steps=steps,
-    )
+    return [
+        StudySummary(row.id, row.name, row.state, row.created_at, row.finished_at, counts[row.id])
+        for row in studies
+    ]
 
 
 def find_study(session: Session, study: str | int) -> StudyRow:
@@ -94,9 +79,9 @@ def find_study(session: Session, study: str | int) -> StudyRow:
     """
     query = select(StudyRow).order_by(StudyRow.id.desc()).limit(1)
     by_number = isinstance(study, int)
-    found = session.scalar(query.where(StudyRow.id == study if by_number else StudyRow.name == study))
-    if found is not None:
-        return found
+    row = session.scalar(query.where(StudyRow.id == study if by_number else StudyRow.name == study))
+    if row is not None:
+        return row
     names = session.scalars(
         select(StudyRow.name).group_by(StudyRow.name).order_by(func.max(StudyRow.id).desc()).limit(11)
     ).all()
@@ -121,6 +106,7 @@ class Node:
     state: str
     params: dict[str, Any]
     attempts: int
+    fence: int
     error_kind: str | None
     error: str | None
     facts: dict[str, Any]
@@ -147,6 +133,7 @@ def study_nodes(session: Session, study_id: int, kind: str | None = None) -> lis
             state=step.state,
             params=step.params,
             attempts=step.attempts,
+            fence=step.fence,
             error_kind=step.error_kind,
             error=step.error,
             facts=step.facts or {},
@@ -170,14 +157,14 @@ class MetricValue:
 
 def metrics_of(session: Session, keys: Collection[str]) -> dict[str, list[MetricValue]]:
     """The metrics of steps by step key; a step without metrics is absent."""
-    found: dict[str, list[MetricValue]] = defaultdict(list)
-    for some in _batches(keys):
-        query = select(Metric).where(Metric.step_key.in_(some)).order_by(Metric.name, Metric.subject)
+    metrics: dict[str, list[MetricValue]] = defaultdict(list)
+    for batch in _batches(keys):
+        query = select(Metric).where(Metric.step_key.in_(batch)).order_by(Metric.name, Metric.subject)
         for row in session.scalars(query):
-            found[row.step_key].append(
+            metrics[row.step_key].append(
                 MetricValue(row.name, row.subject, row.value, row.low, row.high, row.note, row.detail)
             )
-    return dict(found)
+    return dict(metrics)
 
 
 @dataclass(frozen=True)
@@ -189,17 +176,17 @@ class CurvePoint:
 
 def points_of(session: Session, keys: Collection[str]) -> dict[str, dict[str, list[CurvePoint]]]:
     """The points of steps: step key → series → points in their order."""
-    found: dict[str, dict[str, list[CurvePoint]]] = defaultdict(lambda: defaultdict(list))
-    for some in _batches(keys):
-        query = select(Point).where(Point.step_key.in_(some)).order_by(Point.series, Point.position)
+    points: dict[str, dict[str, list[CurvePoint]]] = defaultdict(lambda: defaultdict(list))
+    for batch in _batches(keys):
+        query = select(Point).where(Point.step_key.in_(batch)).order_by(Point.series, Point.position)
         for row in session.scalars(query):
-            found[row.step_key][row.series].append(CurvePoint(row.x, row.y, row.label))
-    return {key: dict(series) for key, series in found.items()}
+            points[row.step_key][row.series].append(CurvePoint(row.x, row.y, row.label))
+    return {key: dict(series) for key, series in points.items()}
 
 
 def _batches(keys: Collection[str]) -> list[list[str]]:
     unique = sorted(set(keys))
-    return [unique[start : start + KEYS_A_QUERY] for start in range(0, len(unique), KEYS_A_QUERY)]
+    return [unique[start : start + KEYS_PER_QUERY] for start in range(0, len(unique), KEYS_PER_QUERY)]
 
 
 # ---------------------------------------------------------------- hypotheses side by side
@@ -261,7 +248,6 @@ class PageQuery:
 class Page:
     rows: list[SideBySide]
     total: int  # segments that the filter lets through
-    offset: int
 
 
 def side_by_side(session: Session, query: PageQuery) -> Page:
@@ -304,7 +290,7 @@ def side_by_side(session: Session, query: PageQuery) -> Page:
         )
         for segment in (segments[index] for index in indices)
     ]
-    return Page(rows, total, query.offset)
+    return Page(rows, total)
 
 
 def _ordered(matching: Select[int], order: ByDifference | None) -> Select[int]:
@@ -334,14 +320,10 @@ def _matching(test_set: str, decodes: Sequence[str], chosen: SegmentFilter) -> S
     if chosen.empty:
         query = query.where(_any(output.text == "" for output in outputs))
     if chosen.idioms:
-        query = query.where(_has_idioms())
+        query = query.where(cast(Segment.idioms, String) != "[]")
     return query
 
 
 def _any(conditions: Iterable[ColumnElement[bool]]) -> ColumnElement[bool]:
     """False for no conditions."""
     return or_(false(), *conditions)
-
-
-def _has_idioms() -> ColumnElement[bool]:
-    return cast(Segment.idioms, String) != "[]"

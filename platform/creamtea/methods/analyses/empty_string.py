@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from creamtea.contract.columns import Column
 from creamtea.contract.kind import StepKind, StepParams
 from creamtea.document.mistakes import KeyPath, Mistake
-from creamtea.document.raw import Block, RawStudy, kind_of
+from creamtea.document.raw import Block, RawStudy
 from creamtea.document.values import Name, Positive
 from creamtea.methods.analysis import MODEL_INPUTS, Analysis
 from creamtea.methods.displays import GAP, Measure, PointPlot, TableLayout, deviation_of, share
@@ -116,11 +116,11 @@ class EmptyString(Analysis):
 
 def has_full_vocabulary(system: Block) -> bool:
     """Whether a raw system selects nothing; what is malformed counts as the default."""
-    selection: Any = SELECTIONS.kinds.get(kind_of(system.get("selection")))
+    selection = SELECTIONS.kind_of(system.get("selection"))
     return selection is None or not selection.selects
 
 
 def searches(system: Block) -> bool:
     """Whether a raw system searches for a high score; what is malformed counts as the default."""
-    search: Any = SEARCHES.kinds.get(kind_of(system.get("search")))
+    search = SEARCHES.kind_of(system.get("search"))
     return search is None or search.maximises

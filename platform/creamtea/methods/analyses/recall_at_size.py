@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
@@ -16,7 +15,7 @@ from creamtea.document.values import Positive
 from creamtea.methods.analysis import MODEL_INPUTS, OfVariants
 from creamtea.methods.displays import CellPlot, Measure, RowSetting, TableLayout, share
 from creamtea.methods.planning import Inputs, Key, Labels, Planner
-from creamtea.methods.texts import Alignment
+from creamtea.methods.selections import check_k
 
 RECALL = "share of the unique reference subwords that are selected"
 SCOPES = (
@@ -102,10 +101,6 @@ class RecallAtSize(OfVariants):
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
         yield from super().check(path, block, study)
-        spec, alignment = parsed(cls, block), parsed(Alignment, study.data.get("alignment", {}))
-        max_k = alignment.max_k if alignment else sys.maxsize
-        if spec is None:
-            return
-        for index, k in enumerate(spec.k):
-            if k > max_k:
-                yield Mistake((*path, "k", index), str(k), f"at most alignment.max_k = {max_k}")
+        spec: RecallAtSize | None = parsed(cls, block)
+        for index, k in enumerate([] if spec is None else spec.k):
+            yield from check_k((*path, "k", index), k, study)

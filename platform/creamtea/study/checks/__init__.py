@@ -1,6 +1,6 @@
 """What must hold between the parts of a study, beyond the shape of each part.
 
-Methods check themselves (`creamtea.methods.family.Method.check`); here are the checks of what is no method.
+Methods check themselves (`creamtea.methods.family.Method.check`); the checks here are of what is not one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from creamtea.methods.analysis import ANALYSES
 from creamtea.methods.corpora import CORPORA
 from creamtea.methods.test_sets import TEST_SETS
 from creamtea.study.checks.measuring import check_latency, check_metrics, check_resources
-from creamtea.study.checks.systems import check_baseline, check_systems
+from creamtea.study.checks.systems import check_systems
 from creamtea.study.checks.texts import check_alignment
 from creamtea.study.checks.variants import check_variants
 
@@ -33,7 +33,7 @@ def check(study: RawStudy) -> list[Mistake]:
         *check_variants(study),
         *check_systems(study),
         *check_alignment(study),
-        *check_baseline(study),
+        *study.unknown_key((), study.data, "baseline", "systems"),
         *check_metrics(study),
         *check_latency(study),
         *check_resources(study),

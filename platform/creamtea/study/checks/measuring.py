@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from creamtea.document.mistakes import KeyPath, Mistake, one_of
-from creamtea.document.raw import Block, RawStudy, kind_of, parsed
+from creamtea.document.raw import Block, RawStudy, parsed
 from creamtea.methods.metrics import METRICS, Metric
 from creamtea.methods.selections import SELECTIONS
 from creamtea.steps.catalogue import STEP_KINDS
@@ -57,7 +57,7 @@ def _several_vocabularies(names: list[Any], study: RawStudy) -> Iterator[tuple[s
             continue
         root = _root(variant, study)
         texts.add(f"{root.get('corpus')} × {root.get('subwords')}")
-        selection = SELECTIONS.kinds.get(kind_of(system.get("selection")))
+        selection = SELECTIONS.kind_of(system.get("selection"))
         if selection and selection.needs_lexicon:
             lexica.add(str(variant.get("alignment_corpus") or variant.get("corpus")))
     remedy = "(list them in latency.systems)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from creamtea.document.mistakes import KeyPath, Mistake, one_of, shown
+from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.document.raw import Block, RawStudy, kind_of, parsed
 from creamtea.methods.analysis import ANALYSES
 from creamtea.methods.precisions import PRECISIONS
@@ -28,7 +28,7 @@ def check_systems(study: RawStudy) -> Iterator[Mistake]:
 
 
 def _check_head(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mistake]:
-    selection = SELECTIONS.kinds.get(kind_of(system.get("selection")))
+    selection = SELECTIONS.kind_of(system.get("selection"))
     variant = study.named("variants", system.get("variant"))
     if selection and selection.needs_head and variant is not None and variant.get("nvs") is None:
         without = [kind for kind, other in SELECTIONS.kinds.items() if not other.needs_head]
@@ -41,7 +41,7 @@ def _check_precision(path: KeyPath, name: str, system: Block, study: RawStudy) -
     facts = PRECISIONS.get(precision) if isinstance(precision, str) else None
     if facts is None:
         return
-    search = SEARCHES.kinds.get(kind_of(system.get("search")))
+    search = SEARCHES.kind_of(system.get("search"))
     if search and facts.name in search.excluded_precisions:
         reason = search.excluded_precisions[facts.name]
         yield Mistake(path, f"{facts.name} with {search.title}", f"another precision: {reason}")
@@ -95,14 +95,3 @@ def _check_pairing(path: KeyPath, name: str, system: Block, study: RawStudy) -> 
         if missing:
             found = f"{', '.join(map(str, missing))}, which {baseline} does not translate"
             yield Mistake(at, found, f"a `baseline` that translates all of {name}'s test sets")
-
-
-def check_baseline(study: RawStudy) -> Iterator[Mistake]:
-    baseline, systems = study.data.get("baseline"), study.data.get("systems")
-    if not isinstance(baseline, str) or not isinstance(systems, dict) or baseline in systems:
-        return
-    if members := study.groups["systems"].get(baseline):
-        allowed = one_of(members, what="one of its members")
-        yield Mistake(("baseline",), f"{shown(baseline)}, a grid", allowed)
-    else:
-        yield Mistake(("baseline",), shown(baseline), one_of(systems, baseline, "a system"))

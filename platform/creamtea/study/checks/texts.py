@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from creamtea.document.mistakes import Mistake
-from creamtea.document.raw import RawStudy, kind_of, parsed
+from creamtea.document.raw import RawStudy, parsed
 from creamtea.methods.measuring import Recall
 from creamtea.methods.selections import SELECTIONS
 from creamtea.methods.texts import Alignment
@@ -28,5 +28,5 @@ def check_alignment(study: RawStudy) -> Iterator[Mistake]:
 
 
 def _has_lexicon(study: RawStudy) -> bool:
-    kinds = [SELECTIONS.kinds.get(kind_of(system.get("selection"))) for _, system in study.blocks("systems")]
-    return any(selection is not None and selection.needs_lexicon for selection in kinds)
+    selections = [SELECTIONS.kind_of(system.get("selection")) for _, system in study.blocks("systems")]
+    return any(selection and selection.needs_lexicon for selection in selections)

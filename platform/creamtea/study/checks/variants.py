@@ -17,11 +17,7 @@ NAMED = {"corpus": "corpora", "subwords": "subwords", "alignment_corpus": "corpo
 def check_variants(study: RawStudy) -> Iterator[Mistake]:
     for name, variant in study.blocks("variants"):
         path: KeyPath = ("variants", name)
-        for key, section in (
-            ("corpus", "corpora"),
-            ("subwords", "subwords"),
-            ("alignment_corpus", "corpora"),
-        ):
+        for key, section in NAMED.items():
             yield from study.unknown_key(path, variant, key, section)
         yield from ARCHITECTURES.check((*path, "architecture"), variant.get("architecture", {}), study)
         yield from OBJECTIVES.check((*path, "objective"), variant.get("objective"), study)

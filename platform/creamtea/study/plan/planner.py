@@ -4,21 +4,16 @@ with other analyses, where parameters and inputs are the same."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
 
-from creamtea.contract.kind import StepKind, StepParams
 from creamtea.methods.corpora import Corpus
 from creamtea.methods.metrics import Bleu
-from creamtea.methods.planning import HeldOut, Inputs, Key, Labels
+from creamtea.methods.planning import HeldOut, Key, Labels
 from creamtea.methods.searches import Search
 from creamtea.methods.test_sets import FilesTestSet
-from creamtea.methods.texts import Alignment, Languages
 from creamtea.study.plan.builder import Builder
 from creamtea.study.plan.systems import Systems
 from creamtea.study.plan.texts import Texts
 from creamtea.study.spec import System
-
-P = TypeVar("P", bound=StepParams)
 
 
 class StudyPlanner:
@@ -28,18 +23,12 @@ class StudyPlanner:
         self.builder, self.study = builder, builder.study
         self.texts = Texts(builder, self)
         self.systems = Systems(builder, self.texts)
-
-    @property
-    def languages(self) -> Languages:
-        return self.study.languages
-
-    @property
-    def alignment(self) -> Alignment:
-        return self.study.alignment
-
-    @property
-    def bleu(self) -> Bleu:
-        return next((metric for metric in self.study.metrics if isinstance(metric, Bleu)), Bleu(kind="bleu"))
+        self.languages, self.alignment = self.study.languages, self.study.alignment
+        bleu = (metric for metric in self.study.metrics if isinstance(metric, Bleu))
+        self.bleu = next(bleu, Bleu(kind="bleu"))
+        self.corpus, self.subwords = self.texts.corpus, self.texts.subwords
+        self.test_set, self.lexicon = self.texts.test_set, self.texts.lexicon_of
+        self.model, self.add = self.systems.model_inputs, builder.add
 
     # ------------------------------------------------------------ what the study says
 
@@ -74,21 +63,6 @@ class StudyPlanner:
 
     # ------------------------------------------------------------ steps
 
-    def corpus(self, name: str) -> Key:
-        return self.texts.corpus(name)
-
-    def subwords(self, corpus: str, name: str) -> Key:
-        return self.texts.subwords(corpus, name)
-
-    def lexicon(self, variant: str) -> Key:
-        return self.texts.lexicon_of(variant)
-
-    def test_set(self, name: str, sentences: int | None = None) -> Key:
-        return self.texts.test_set(name, sentences)
-
-    def model(self, variant: str, seed: int) -> Inputs:
-        return self.systems.model_inputs(variant, seed)
-
     def decode_variant(
         self, place: str, variant: str, seed: int, search: Search, test_set: Key, labels: Labels
     ) -> Key:
@@ -97,6 +71,3 @@ class StudyPlanner:
 
     def decode_system(self, place: str, system: str, seed: int, test_set: Key, labels: Labels) -> Key:
         return self.systems.add_decode(place, self.study.systems[system], seed, test_set, labels)
-
-    def add(self, kind: StepKind[P], place: str, params: P, inputs: Inputs, labels: Labels) -> Key:
-        return self.builder.add(kind, place, params, inputs, labels)
