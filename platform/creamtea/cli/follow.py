@@ -35,9 +35,7 @@ def follow(
     """
     study_id = submission.study_id
     # what finished between the submission and the first poll is reported as well
-    seen = dict.fromkeys(submission.nodes.values(), "pending") | dict.fromkeys(
-        submission.reused_keys, "succeeded"
-    )
+    seen = {key: "succeeded" if key in submission.reused_keys else "pending" for key in submission.keys}
     alive_at = time.monotonic()
     while True:
         over = has_ended(database, study_id)  # before the rows, so that the last change is reported

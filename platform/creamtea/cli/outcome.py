@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import typer
 
+from creamtea.engine.submission import Submission
 from creamtea.store.database import Database
 from creamtea.store.queries import study_nodes
 from creamtea.store.tables import StudyRow
@@ -65,16 +66,17 @@ def outcome_of(database: Database, study_id: int) -> StudyOutcome:
     )
 
 
-def conclude(database: Database, study_id: int, *, as_json: bool, **facts: Any) -> None:
-    """Print the report and the problems, and exit with the study's exit code."""
-    outcome = outcome_of(database, study_id)
+def conclude(database: Database, submission: Submission, started: float, *, as_json: bool) -> None:
+    """Print the report and the problems, and exit with the study's exit code. `started`: time.monotonic()."""
+    outcome = outcome_of(database, submission.study_id)
     if as_json:
+        facts = {"reused": submission.reused, "seconds": round(time.monotonic() - started, 1)}
         typer.echo(json.dumps({**asdict(outcome), **facts}, ensure_ascii=False))
     else:
         from creamtea.report.build import build_report
         from creamtea.report.terminal import make_console, render
 
-        render(build_report(database, study_id), make_console())
+        render(build_report(database, submission.study_id), make_console())
         for text in advise(outcome):
             typer.echo(text, err=True)
     raise typer.Exit(outcome.exit_code)

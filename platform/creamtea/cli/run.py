@@ -73,9 +73,8 @@ def carry_out(
     from creamtea.engine.state import cancel
 
     started = time.monotonic()
-    total = len(set(submission.nodes.values()))
     try:
-        with stoppable() as stop, shown(total, submission.reused, quiet) as display:
+        with stoppable() as stop, shown(len(submission.keys), submission.reused, quiet) as display:
             Controller(database, store, executor, display).run(submission.study_id, until=stop.is_set)
         interrupted = stop.is_set()
     except KeyboardInterrupt:
@@ -87,8 +86,7 @@ def carry_out(
             err=True,
         )
         raise typer.Exit(130)
-    seconds = round(time.monotonic() - started, 1)
-    conclude(database, submission.study_id, as_json=as_json, reused=submission.reused, seconds=seconds)
+    conclude(database, submission, started, as_json=as_json)
 
 
 @contextmanager

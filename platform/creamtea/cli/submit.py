@@ -70,9 +70,8 @@ def submit(
             _print_queued(submission.study_id, submission.name, log, as_json)
             return
         started = time.monotonic()
-        total = len(set(submission.nodes.values()))
         try:
-            with shown(total, submission.reused, quiet) as display:
+            with shown(len(submission.keys), submission.reused, quiet) as display:
                 for event in follow(database, store, submission, log):
                     display(event)
         except KeyboardInterrupt:
@@ -81,8 +80,7 @@ def submit(
                 err=True,
             )
             raise typer.Exit(130) from None
-        seconds = round(time.monotonic() - started, 1)
-        conclude(database, submission.study_id, as_json=as_json, reused=submission.reused, seconds=seconds)
+        conclude(database, submission, started, as_json=as_json)
 
 
 def _serves(live: LiveController | None, address: str | None) -> bool:

@@ -24,7 +24,7 @@ from creamtea.study.plan import Plan, PlannedStep
 class Submission:
     study_id: int
     name: str
-    nodes: dict[str, str]  # place in the study: step key
+    keys: frozenset[str]  # of all its steps
     reused_keys: frozenset[str]  # steps that had already succeeded
 
     @property
@@ -76,8 +76,7 @@ def submit(
         for study_id in session.scalars(older).all():
             cancel_in(session, study_id, now)
         reused = _refresh(session, rows, gone, now)
-        nodes = {node.node: node.key for node in plan.nodes}
-        return Submission(study.id, plan.study, nodes, reused)
+        return Submission(study.id, plan.study, frozenset(keys), reused)
 
 
 def requeue(database: Database, store: ArtefactStore, study_id: int) -> Submission:
@@ -94,13 +93,9 @@ def requeue(database: Database, store: ArtefactStore, study_id: int) -> Submissi
         if study.state in LIVE:
             raise InputError(f"study {study.name} is {study.state}: there is nothing to retry yet")
         study.state, study.finished_at = "queued", None
-        places = session.scalars(
-            select(StudyStep).where(StudyStep.study_id == study_id).order_by(StudyStep.position)
-        ).all()
-        rows = _inputs_first(session, {place.step_key for place in places})
+        rows = _inputs_first(session, set(keys))
         reused = _refresh(session, rows, gone, database.now(session))
-        nodes = {place.node: place.step_key for place in places}
-        return Submission(study_id, study.name, nodes, reused)
+        return Submission(study_id, study.name, frozenset(keys), reused)
 
 
 def _without_files(database: Database, store: ArtefactStore, keys: Sequence[str]) -> set[str]:
