@@ -35,7 +35,7 @@ BAD = {
             ADAPTED,
             f"{ADAPTATION}, start_from: adapted}}\n",
         ),
-        'study.yaml:17: variants.adapted.start_from: found "adapted", a circle, '
+        'study.yaml:17: variants.adapted.start_from: found "adapted", a cycle, '
         "allowed a variant trained before this",
     ),
     "starts from another size": (
@@ -78,7 +78,7 @@ BAD = {
         ("    objective: {kind: softmax}", "    objective: {kind: entmax, alpha: 51}"),
         "study.yaml:11: variants.softmax.objective.alpha: found 51, allowed at most 50: beyond, a large "
         "vocabulary's threshold is below the smallest number, and all but the most likely words have had 0 "
-        "for long",
+        "already has probability 0",
     ),
     "two weights of a head": (
         ("    nvs: {}", "    nvs: {positive_weight: 10.0, auto_weight: 1.0}"),

@@ -226,7 +226,7 @@ NO_STUDY = {
     "list": (b"- a\n", "study.yaml:1: found a list, allowed a block of keys (name, languages, corpora, …)"),
     "tab": (
         b"name: x\nlanguages:\n\tsource: en\n",
-        "study.yaml:3: found broken YAML (a tab where spaces must be), allowed valid YAML",
+        "study.yaml:3: found broken YAML (a tab where there must be spaces), allowed valid YAML",
     ),
     "open bracket": (
         b"name: [a\nb: c\n",
@@ -293,7 +293,7 @@ def test_an_alias_of_itself(write: Write, inner: str, key: str) -> None:
     with pytest.raises(InputError) as caught:
         load_study(path)
     assert str(caught.value) == (
-        f"study.yaml:2: {key}: found an alias inside of what it stands for, "
+        f"study.yaml:2: {key}: found an alias inside the value that it stands for, "
         "allowed an alias of something else\n1 mistake in study.yaml"
     )
 

@@ -6,7 +6,7 @@ import json
 
 import typer
 
-from creamtea.cli import workplace as shared
+from creamtea.cli import workplace
 from creamtea.errors import InputError
 
 
@@ -14,7 +14,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example: `creamtea cancel demo`")(cancel)
 
 
-def cancel(name: shared.StudyName, as_json: shared.AsJson = False) -> None:
+def cancel(name: workplace.StudyName, as_json: workplace.AsJson = False) -> None:
     """Cancel a study: running steps stop within seconds, finished ones are kept.
 
     Steps that another unfinished study needs continue. `creamtea retry NAME` continues a cancelled study.
@@ -22,7 +22,7 @@ def cancel(name: shared.StudyName, as_json: shared.AsJson = False) -> None:
     from creamtea.engine import state
     from creamtea.store.queries import find_study
 
-    with shared.opened_database() as database:
+    with workplace.opened_database() as database:
         with database.session() as session:
             study = find_study(session, name)
         if not state.cancel(database, study.id):

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from creamtea.cli import workplace as shared
+from creamtea.cli import workplace
 from creamtea.engine.lease import live_controller
 from creamtea.store.database import Database
 
@@ -26,8 +26,8 @@ def register(app: typer.Typer) -> None:
 
 
 def controller(
-    executor: shared.ExecutorName = "ray",
-    address: shared.Address = None,
+    executor: workplace.ExecutorName = "ray",
+    address: workplace.Address = None,
     until_idle: Annotated[
         bool, typer.Option("--until-idle", help="Exit when every study has ended.")
     ] = False,
@@ -42,11 +42,11 @@ def controller(
     from creamtea.engine import state
     from creamtea.engine.controller import Controller
 
-    runs_steps = shared.make_executor(executor, address)
-    with shared.opened_database() as database:
-        store = shared.artefact_store()
+    runs_steps = workplace.make_executor(executor, address)
+    with workplace.opened_database() as database:
+        store = workplace.artefact_store()
         with stoppable() as stop, shown(None, 0, False) as display:
-            while _may_begin(database, until_idle, stop):
+            while _wait_for_turn(database, until_idle, stop):
                 Controller(database, store, runs_steps, display).run(
                     until=lambda: stop.is_set() or (until_idle and state.all_ended(database))
                 )
@@ -57,7 +57,7 @@ def controller(
         raise typer.Exit(130)
 
 
-def _may_begin(database: Database, until_idle: bool, stop: Event) -> bool:
+def _wait_for_turn(database: Database, until_idle: bool, stop: Event) -> bool:
     """Wait until no other controller is running; False if that one runs every study, as this one would."""
     announced = False
     while (live := live_controller(database)) is not None:

@@ -1,4 +1,4 @@
-"""`creamtea links list | revoke`: shows the links that were made, and withdraws link."""
+"""`creamtea links list | revoke`: shows the links that were made, and withdraws them."""
 
 from __future__ import annotations
 

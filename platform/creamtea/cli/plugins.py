@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from creamtea.cli import workplace as shared
+from creamtea.cli import workplace
 from creamtea.plugins import Additions, Plugin
 
 
@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 def plugins(
     everything: Annotated[bool, typer.Option("--all", help="List creamtea's own kinds, too.")] = False,
-    as_json: shared.AsJson = False,
+    as_json: workplace.AsJson = False,
 ) -> None:
     """List the kinds of methods that plug-ins add, and the plug-ins that cannot be loaded.
 

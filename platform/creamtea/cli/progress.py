@@ -34,7 +34,7 @@ class StepCounts:
         self.ran = 0
         self.failed = 0
 
-    def see(self, event: EngineEvent) -> None:
+    def count(self, event: EngineEvent) -> None:
         self.ran += isinstance(event, StepSucceeded)
         self.failed += isinstance(event, StepFailed)
 
@@ -77,7 +77,7 @@ class LiveLines:
         self._progress.update(self._all, completed=counts.reused)
 
     def __call__(self, event: EngineEvent) -> None:
-        self._counts.see(event)
+        self._counts.count(event)
         match event:
             case StepStarted():
                 name = escape(event.node) + (f" (attempt {event.attempt})" if event.attempt > 1 else "")
@@ -108,7 +108,7 @@ class PlainLines:
         self._started = time.monotonic()
 
     def __call__(self, event: EngineEvent) -> None:
-        self._counts.see(event)
+        self._counts.count(event)
         now = time.monotonic()
         if isinstance(event, StepStarted):
             self._nodes[event.key] = event.node

@@ -69,7 +69,7 @@ def report(
     human scores, recall and size of the selected vocabulary, latency, analyses, training, and what failed
     and why.
 
-    Works while the study runs: cells that are not there yet say so. `--json` prints the whole report with
+    Works while the study runs: cells without a value yet say so. `--json` prints the whole report with
     the data of its figures, at full precision.
     """
     printing = Printing(markdown, as_json, html, export, formats)
@@ -127,8 +127,8 @@ class Printing:
 def write_page(path: Path, page: Callable[[], str]) -> None:
     """InputError where the file cannot be written, before the page is made.
 
-    The page is written beside the file and takes its place when it is whole: should making it fail, what
-    was there stays. A link to a file is followed; what is no file (a pipe, /dev/stdout) is written as it is.
+    The page is written beside the file and replaces it once complete, so that a failure leaves the old file
+    as it was. A link to a file is followed; what is not a file (a pipe, /dev/stdout) is written to directly.
     """
     try:
         if path.exists() and not path.is_file():

@@ -6,7 +6,7 @@ import json
 
 import typer
 
-from creamtea.cli import workplace as shared
+from creamtea.cli import workplace
 
 
 def register(app: typer.Typer) -> None:
@@ -14,11 +14,11 @@ def register(app: typer.Typer) -> None:
 
 
 def retry(
-    name: shared.StudyName,
-    executor: shared.ExecutorName = "ray",
-    address: shared.Address = None,
-    as_json: shared.AsJson = False,
-    quiet: shared.Quiet = False,
+    name: workplace.StudyName,
+    executor: workplace.ExecutorName = "ray",
+    address: workplace.Address = None,
+    as_json: workplace.AsJson = False,
+    quiet: workplace.Quiet = False,
 ) -> None:
     """Try the failed and cancelled steps of a study again, as it was last submitted.
 
@@ -30,14 +30,14 @@ def retry(
     from creamtea.engine.submission import requeue
     from creamtea.store.queries import find_study
 
-    runs_steps = shared.make_executor(executor, address)
-    with shared.opened_database() as database:
-        store = shared.artefact_store()
+    runs_steps = workplace.make_executor(executor, address)
+    with workplace.opened_database() as database:
+        store = workplace.artefact_store()
         with database.session() as session:
             study = find_study(session, name)
         live = live_controller(database)
         if live is not None and live.study_id is not None:
-            shared.refuse_second_controller(database)
+            workplace.refuse_second_controller(database)
         submission = requeue(database, store, study.id)
         if live_controller(database) is None:
             carry_out(database, store, runs_steps, submission, as_json=as_json, quiet=quiet)

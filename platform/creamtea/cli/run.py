@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from creamtea.cli import workplace as shared
+from creamtea.cli import workplace
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 
@@ -36,24 +36,24 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    study: shared.StudyFile,
-    data: shared.Data = Path(),
-    override: shared.Overrides = None,
-    executor: shared.ExecutorName = "ray",
-    address: shared.Address = None,
-    as_json: shared.AsJson = False,
-    quiet: shared.Quiet = False,
+    study: workplace.StudyFile,
+    data: workplace.Data = Path(),
+    override: workplace.Overrides = None,
+    executor: workplace.ExecutorName = "ray",
+    address: workplace.Address = None,
+    as_json: workplace.AsJson = False,
+    quiet: workplace.Quiet = False,
 ) -> None:
     """Run a study and print its report. Steps that have succeeded before are reused.
 
     Exit code 0: done; 1: a step failed; 2: the study or an option is wrong; 130: interrupted.
     """
-    runs_steps = shared.make_executor(executor, address)
+    runs_steps = workplace.make_executor(executor, address)
     runs_steps.check()
-    with shared.opened_database() as database:
-        store = shared.artefact_store()
-        shared.refuse_second_controller(database)
-        submission = shared.submit_study(database, store, study, data, override)
+    with workplace.opened_database() as database:
+        store = workplace.artefact_store()
+        workplace.refuse_second_controller(database)
+        submission = workplace.submit_study(database, store, study, data, override)
         carry_out(database, store, runs_steps, submission, as_json=as_json, quiet=quiet)
 
 

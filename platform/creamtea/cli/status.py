@@ -15,7 +15,7 @@ from rich.table import Column, Table
 from rich.text import Text
 from sqlalchemy.orm import Session
 
-from creamtea.cli import workplace as shared
+from creamtea.cli import workplace
 from creamtea.report.terminal import make_console
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
@@ -41,10 +41,10 @@ def register(app: typer.Typer) -> None:
 def status(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="A study; without it, all.")] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Keep showing until the study has ended.")] = False,
-    as_json: shared.AsJson = False,
+    as_json: workplace.AsJson = False,
 ) -> None:
     """Show the studies, or one study's steps with state, attempts, progress, seconds and error."""
-    with shared.opened_database() as database:
+    with workplace.opened_database() as database:
         if as_json:
             typer.echo(json.dumps(_facts(database, name), ensure_ascii=False))
             return

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from creamtea.cli import workplace as shared
+from creamtea.cli import workplace
 from creamtea.errors import CreamteaError, InputError
 from creamtea.settings import Settings
 from creamtea.store.database import Database
@@ -36,15 +36,15 @@ def register(app: typer.Typer) -> None:
 
 
 def submit(
-    study: shared.StudyFile,
-    data: shared.Data = Path(),
-    override: shared.Overrides = None,
-    executor: shared.ExecutorName = "ray",
-    address: shared.Address = None,
+    study: workplace.StudyFile,
+    data: workplace.Data = Path(),
+    override: workplace.Overrides = None,
+    executor: workplace.ExecutorName = "ray",
+    address: workplace.Address = None,
     priority: Annotated[int, typer.Option(help="Studies with a higher number go first.")] = 0,
     wait: Annotated[bool, typer.Option("--wait", help="Follow it to its end, and print its report.")] = False,
-    as_json: shared.AsJson = False,
-    quiet: shared.Quiet = False,
+    as_json: workplace.AsJson = False,
+    quiet: workplace.Quiet = False,
 ) -> None:
     """Queue a study, and start a controller in the background unless one is running.
 
@@ -55,12 +55,12 @@ def submit(
     from creamtea.cli.progress import shown
     from creamtea.engine.lease import live_controller
 
-    runs_steps = shared.make_executor(executor, address)
-    with shared.opened_database() as database:
-        store = shared.artefact_store()
+    runs_steps = workplace.make_executor(executor, address)
+    with workplace.opened_database() as database:
+        store = workplace.artefact_store()
         if not _serves(live_controller(database), address):
             runs_steps.check()
-        submission = shared.submit_study(database, store, study, data, override, priority)
+        submission = workplace.submit_study(database, store, study, data, override, priority)
         log = "the controller's log"
         # checked again: a controller with nothing left to do may have stopped in the meantime
         live = live_controller(database)

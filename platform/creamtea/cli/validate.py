@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from creamtea.cli import workplace as shared
+from creamtea.cli import workplace
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
 from creamtea.study.loader import load_study
@@ -32,11 +32,11 @@ def register(app: typer.Typer) -> None:
 
 
 def validate(
-    study: shared.StudyFile,
-    data: shared.Data = Path(),
-    override: shared.Overrides = None,
+    study: workplace.StudyFile,
+    data: workplace.Data = Path(),
+    override: workplace.Overrides = None,
     no_files: Annotated[bool, typer.Option("--no-files", help="Do not check the study's files.")] = False,
-    as_json: shared.AsJson = False,
+    as_json: workplace.AsJson = False,
 ) -> None:
     """Check a study and its files, and show what it would run.
 

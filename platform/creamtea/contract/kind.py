@@ -27,9 +27,9 @@ P = TypeVar("P", bound=StepParams)
 @dataclass(frozen=True)
 class StepKind(Generic[P]):
     """A kind of step. `version` enters the keys: raise it when a change of the code changes what the step
-    produces, and every study recomputes that step and what stands on it.
+    produces, and every study recomputes that step and those that depend on it.
 
-    inputs, files, metrics and points say by name what each is. Methods among the parameters may add files
+    inputs, files, metrics and points map each name to what it is. Methods among the parameters may add files
     and metrics of their own (`creamtea.methods.family.Method`).
     """
 
@@ -49,7 +49,7 @@ class StepKind(Generic[P]):
         return self.worker or f"creamtea_workers.steps.{self.name}"
 
     def undeclared(self, params: P, result: StepResult, files: list[str]) -> list[str]:
-        """What a step has left that neither its kind nor the methods among its parameters declare."""
+        """What a step left behind that neither its kind nor the methods among its parameters declare."""
         own = [self, *methods_in(params)]
         known = {
             "file": {name for part in own for name in part.files},

@@ -1,8 +1,8 @@
 """What a step sees and what it returns: the contract between the engine and the workers.
 
 A step is a pure function of its parameters and inputs. It reads input files through
-`StepContext.input`, writes output files into `StepContext.output`, keeps what lets it resume in
-`StepContext.checkpoints`, tells how far it is by `StepContext.progress`, and returns small JSON values
+`StepContext.input`, writes output files into `StepContext.output`, keeps what it would resume from in
+`StepContext.checkpoints`, reports how far it is with `StepContext.progress`, and returns small JSON values
 in a `StepResult`. It never touches the database.
 """
 
@@ -39,7 +39,7 @@ class PointRow:
 
 @dataclass(frozen=True)
 class StepResult:
-    """`files` in the output folder that the store copies into tables by their name:
+    """Files in the output folder with these names are also copied into tables:
 
     - `segments.jsonl` (test_set): {"index", "source", "reference", "idioms"}
     - `hypotheses.jsonl` (decode): {"index", "text", "score", "length", "selected_size"}
@@ -83,7 +83,7 @@ class StepContext(Protocol[P]):
         """The same for a role with several steps, in the plan's order; empty where the role is absent."""
 
     def progress(self, done: float, total: float, message: str = "") -> None:
-        """Tell how far the step is; cheap to call often. Raises StepCancelled once the step is cancelled."""
+        """Report how far the step is; cheap to call often. Raises StepCancelled once it is cancelled."""
 
 
 class StepCancelled(BaseException):

@@ -68,7 +68,7 @@ def read_document(path: Path) -> Document:
     """
     name = str(path)
 
-    def at(node: yaml.Node) -> Place:
+    def place_of(node: yaml.Node) -> Place:
         line = node.start_mark.line + 1
         return Place(line, f"{name}:{line}")
 
@@ -86,14 +86,14 @@ def read_document(path: Path) -> Document:
             place=Place(1, f"{name}:1"),
         )
         raise StudyErrors([mistake.line()], name)
-    builder = _Builder(at, name)
+    builder = _Builder(place_of, name)
     return Document(name, builder.build(root, ()), builder.places, builder.mistakes)
 
 
 def apply_override(document: Document, text: str, order: int) -> None:
     """Set one `key=value` in the document: a dotted path into the file, a value in YAML.
 
-    A path that the file lacks is made; whether it may exist is for the validation to say. `order` counts
+    A path that the file lacks is added; the validation decides whether it may exist. `order` counts
     the overrides, so that their mistakes are listed in the order of the command line.
     """
     place = Place(10**9 + order, f"--set {text}")
@@ -155,7 +155,7 @@ def _text(path: Path) -> str:
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     if len(content) > MAX_BYTES:
-        raise InputError(f"{path}: larger than {MAX_BYTES:,} bytes, which no study is")
+        raise InputError(f"{path}: larger than {MAX_BYTES:,} bytes, the limit for a study")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -170,7 +170,7 @@ def _compose(text: str) -> yaml.Node | None:
         mark = error.problem_mark or error.context_mark
         problem = error.problem or "unreadable"
         if "'\\t'" in problem:
-            problem = "a tab where spaces must be"
+            problem = "a tab where there must be spaces"
         elif error.context and problem.startswith("but "):
             problem = f"{error.context}, {problem}"
         raise BrokenYaml(1 if mark is None else mark.line + 1, f"broken YAML ({problem})") from None
@@ -190,23 +190,23 @@ def _node_name(node: yaml.Node) -> str:
 class _Builder:
     """Turns nodes into values; notes the place of each and every mistake on the way."""
 
-    def __init__(self, at: Callable[[yaml.Node], Place], name: str) -> None:
-        self.at, self.name = at, name
+    def __init__(self, place_of: Callable[[yaml.Node], Place], name: str) -> None:
+        self.place_of, self.name = place_of, name
         self.places: dict[KeyPath, Place] = {}
         self.mistakes: list[Mistake] = []
         self._values = 0
-        self._open: set[int] = set()  # the nodes being built, to find one that holds itself
+        self._open: set[int] = set()  # the nodes being built, to find an alias inside itself
 
     def build(self, node: yaml.Node, path: KeyPath) -> Any:
         self._values += 1
         if self._values > MAX_VALUES:
             raise InputError(f"{self.name}: its aliases expand to more than {MAX_VALUES:,} values")
-        self.places.setdefault(path, self.at(node))
+        self.places.setdefault(path, self.place_of(node))
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
         if id(node) in self._open:
             self._mistake(
-                node, path, "an alias inside of what it stands for", "an alias of something else", True
+                node, path, "an alias inside the value that it stands for", "an alias of something else", True
             )
             return None
         self._open.add(id(node))
@@ -230,11 +230,11 @@ class _Builder:
                 found = f"the key a second time (first in line {first})"
                 self._mistake(key_node, (*path, key), found, "each key once")
             else:
-                self.places[(*path, key)] = self.at(key_node)
+                self.places[(*path, key)] = self.place_of(key_node)
                 result[key] = self.build(value_node, (*path, key))
         for source in merged:
             if isinstance(source, yaml.MappingNode):
-                result = {**(self.build(source, path) or {}), **result}  # None: one that holds itself
+                result = {**(self.build(source, path) or {}), **result}  # None: an alias inside itself
             else:
                 self._mistake(source, path, f"<< with {_node_name(source)}", "<< with a block of keys")
         return result
@@ -259,7 +259,7 @@ class _Builder:
     def _mistake(
         self, node: yaml.Node, path: KeyPath, found: str, allowed: str, settled: bool = False
     ) -> None:
-        self.mistakes.append(Mistake(path, found, allowed, self.at(node), settled))
+        self.mistakes.append(Mistake(path, found, allowed, self.place_of(node), settled))
 
 
 def _written(node: yaml.Node) -> str:

@@ -25,14 +25,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Mistake:
-    """Something at `path` of the expanded study that is not as it must be. Without `found`, `allowed` says
+    """Something wrong at `path` of the expanded study. Without `found`, `allowed` says
     all of it."""
 
     path: KeyPath
     found: str
     allowed: str
-    place: Place | None = None  # if the path's own place would not do
-    settled: bool = False  # what later checks say of this value would only repeat it
+    place: Place | None = None  # if it is not the place of the path
+    settled: bool = False  # later mistakes of this value would only repeat it
 
     def line(self, place: Place | None = None) -> str:
         """As shown; a place of its own overrides `place`."""
@@ -117,7 +117,7 @@ REQUIRED = "required key is missing"
 def mistakes_of_pydantic(
     errors: Sequence[ErrorDetails], model: type[BaseModel], data: Any
 ) -> Iterator[Mistake]:
-    """Pydantic's errors in the words of a study."""
+    """Pydantic's errors as mistakes of a study."""
     for error in errors:
         path, rest = _path(error["loc"], data)
         kind, context, value = error["type"], error.get("ctx", {}), error["input"]
@@ -157,7 +157,7 @@ def _allowed_kinds(base: Any, tag: object) -> str:
 
 
 def _whole(context: Mapping[str, Any]) -> dict[str, Any]:
-    """1.0 as 1, for the eye."""
+    """1.0 as 1."""
     return {
         key: int(value) if isinstance(value, float) and value.is_integer() else value
         for key, value in context.items()

@@ -110,7 +110,7 @@ def refusal(live: LiveController) -> str:
 
 def release_running(database: Database, session: Session, why: str) -> None:
     """Running steps become ready; their fences rise, so a late result of theirs is discarded."""
-    serialise(session)
+    lock_steps(session)
     now = database.now(session)
     statement = (
         update(StepRow)
@@ -129,7 +129,7 @@ def release_running(database: Database, session: Session, why: str) -> None:
         session.add(Event(step_key=key, at=now, what="interrupted", detail=why))
 
 
-def serialise(session: Session) -> None:
+def lock_steps(session: Session) -> None:
     """Lock the steps until the transaction ends, so that transactions that change many cannot deadlock.
 
     SQLite has one writer at a time anyway.

@@ -4,7 +4,7 @@
                   ^---------|  interrupted, or an infrastructure failure with attempts left
 
 A claim raises the step's fence; whoever finishes, fails or renews it names the fence of its claim. If that is
-no longer the step's, nothing happens and the caller is told so.
+no longer the step's, nothing happens, and the return value says so.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sqlalchemy import ColumnElement, Select, and_, exists, false, func, or_, se
 from sqlalchemy.orm import Session, aliased
 
 from creamtea.engine.executors.base import Capacity
-from creamtea.engine.lease import LEASE, Lease, serialise
+from creamtea.engine.lease import LEASE, Lease, lock_steps
 from creamtea.engine.task import Resources, StepOutcome, StepTask
 from creamtea.errors import InfrastructureError
 from creamtea.store.artefacts import ArtefactStore, StoredFile
@@ -121,6 +121,11 @@ def _first_ready(lease: Lease, capacity: Capacity, now: datetime) -> Select[str]
 
 def _studies_of(key: str) -> Select[int]:
     return select(StudyStep.study_id).where(StudyStep.step_key == key)
+
+
+def keys_of(study_id: int) -> Select[str]:
+    """Of the study's steps."""
+    return select(StudyStep.step_key).where(StudyStep.study_id == study_id)
 
 
 def _task(session: Session, row: StepRow, lease: Lease, artefacts: str) -> StepTask:
@@ -243,7 +248,7 @@ def settle(database: Database) -> list[Blocked]:
     """Update what follows from the states: steps with all inputs become ready, those that depend on a failed
     step fail, and a study without unfinished steps ends. Returns the steps that another's failure blocks."""
     with database.transaction() as session:
-        serialise(session)
+        lock_steps(session)
         now = database.now(session)
         blocked = _fail_descendants(session, now)
         _mark_ready(session)
@@ -309,10 +314,9 @@ def derive(session: Session, study_id: int) -> str | None:
 
     A study succeeds even if steps are unavailable (for lack of a metric's model, say).
     """
-    mine = select(StudyStep.step_key).where(StudyStep.study_id == study_id)
     counts = session.execute(
         select(StepRow.state, StepRow.error_kind, func.count())
-        .where(StepRow.key.in_(mine))
+        .where(StepRow.key.in_(keys_of(study_id)))
         .group_by(StepRow.state, StepRow.error_kind)
     ).all()
     states = {state for state, _, _ in counts}
@@ -343,7 +347,7 @@ def cancel(database: Database, study_id: int) -> bool:
     study had already ended.
     """
     with database.transaction() as session:
-        serialise(session)
+        lock_steps(session)
         return cancel_in(session, study_id, database.now(session))
 
 
@@ -357,7 +361,6 @@ def cancel_in(session: Session, study_id: int, now: datetime) -> bool:
     ).first()
     if ended is None:
         return False
-    mine = select(StudyStep.step_key).where(StudyStep.study_id == study_id)
     shared = exists().where(
         and_(
             StudyStep.step_key == StepRow.key,
@@ -368,7 +371,7 @@ def cancel_in(session: Session, study_id: int, now: datetime) -> bool:
     )
     keys = session.scalars(
         update(StepRow)
-        .where(StepRow.key.in_(mine), StepRow.state.in_(UNFINISHED), ~shared)
+        .where(StepRow.key.in_(keys_of(study_id)), StepRow.state.in_(UNFINISHED), ~shared)
         .values(state="cancelled", fence=StepRow.fence + 1, owner=None, lease_until=None, finished_at=now)
         .returning(StepRow.key)
         .execution_options(synchronize_session=False)

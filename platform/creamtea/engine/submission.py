@@ -11,8 +11,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 import creamtea
-from creamtea.engine.lease import serialise
-from creamtea.engine.state import LIVE, cancel_in
+from creamtea.engine.lease import lock_steps
+from creamtea.engine.state import LIVE, cancel_in, keys_of
 from creamtea.errors import InputError
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
@@ -42,9 +42,9 @@ def submit(
 ) -> Submission:
     """Queue the study. An unfinished earlier submission with the same name is cancelled."""
     keys = [step.key for step in plan.steps]
-    gone = _without_files(database, store, keys)
+    incomplete = _without_files(database, store, keys)
     with database.transaction() as session:
-        serialise(session)
+        lock_steps(session)
         now = database.now(session)
         study = StudyRow(
             name=plan.study,
@@ -75,7 +75,7 @@ def submit(
         )
         for study_id in session.scalars(older).all():
             cancel_in(session, study_id, now)
-        reused = _refresh(session, rows, gone, now)
+        reused = _refresh(session, rows, incomplete, now)
         return Submission(study.id, plan.study, frozenset(keys), reused)
 
 
@@ -85,16 +85,16 @@ def requeue(database: Database, store: ArtefactStore, study_id: int) -> Submissi
     InputError for a study that has not ended.
     """
     with database.session() as session:
-        keys = session.scalars(select(StudyStep.step_key).where(StudyStep.study_id == study_id)).all()
-    gone = _without_files(database, store, keys)
+        keys = session.scalars(keys_of(study_id)).all()
+    incomplete = _without_files(database, store, keys)
     with database.transaction() as session:
-        serialise(session)
+        lock_steps(session)
         study = session.get_one(StudyRow, study_id)
         if study.state in LIVE:
             raise InputError(f"study {study.name} is {study.state}: there is nothing to retry yet")
         study.state, study.finished_at = "queued", None
         rows = _inputs_first(session, set(keys))
-        reused = _refresh(session, rows, gone, database.now(session))
+        reused = _refresh(session, rows, incomplete, database.now(session))
         return Submission(study_id, study.name, frozenset(keys), reused)
 
 
@@ -159,24 +159,26 @@ def _inputs(session: Session, keys: Iterable[str]) -> dict[str, set[str]]:
     return inputs
 
 
-def _refresh(session: Session, rows: Sequence[StepRow], gone: set[str], now: datetime) -> frozenset[str]:
+def _refresh(
+    session: Session, rows: Sequence[StepRow], incomplete: set[str], now: datetime
+) -> frozenset[str]:
     """Decide for every step, inputs first, whether it must run; returns the keys of those that are reused."""
     inputs = _inputs(session, [row.key for row in rows])
     rerun: set[str] = set()  # steps that had succeeded and run again
     reused = set()
     for row in rows:
         input_reruns = bool(inputs.get(row.key, set()) & rerun)
-        if row.state == "succeeded" and row.key not in gone and not input_reruns:
+        if row.state == "succeeded" and row.key not in incomplete and not input_reruns:
             session.add(Event(step_key=row.key, at=now, what="reused"))
             reused.add(row.key)
         elif row.state == "succeeded":
-            why = "its files are gone" if row.key in gone else "an earlier step runs again"
+            why = "its files are gone" if row.key in incomplete else "an earlier step runs again"
             _reset(session, row, now, why)
             rerun.add(row.key)
         elif row.state in ("failed", "cancelled"):
             _reset(session, row, now, f"it had {row.state}" if row.state == "failed" else "it was cancelled")
         elif row.state == "ready":
-            row.state = "pending"  # an input of it may have gone back to pending
+            row.state = "pending"  # an input of it may have incomplete back to pending
     return frozenset(reused)
 
 

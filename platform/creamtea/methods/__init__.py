@@ -1,4 +1,4 @@
-"""What a study may name: one class a method, which owns every fact about it.
+"""What a study may name: one class per method, which owns every fact about it.
 
 A method's class says what it is called, how a report describes it, what it needs and excludes, which of its
 settings are mistakes, and which module of the workers carries it out. Planning, checks, reports and workers

@@ -42,7 +42,7 @@ class Analysis(Method):
 
     @classmethod
     def fits(cls, system: Block) -> bool:
-        """Of an analysis of systems: whether it is of a raw system where it names none."""
+        """Of an analysis of systems that names none: whether it includes a raw system."""
         return True
 
     def plan(self, name: str, planner: Planner) -> None:
@@ -57,8 +57,8 @@ class Analysis(Method):
 class OfVariants(Analysis):
     """Analyses of trained variants, one step for each variant and seed."""
 
-    variants: list[Name] | None = None  # None: every variant that it can be made of
-    needs_head: ClassVar[bool] = False  # it is made of variants with an NVS head
+    variants: list[Name] | None = None  # None: every variant that it fits
+    needs_head: ClassVar[bool] = False  # only variants with an NVS head fit
 
     def plan(self, name: str, planner: Planner) -> None:
         test_set = planner.test_set(self.test_set, self.first_sentences)

@@ -25,7 +25,7 @@ class Corpus(Method):
     steps: ClassVar[tuple[StepKind[Any], ...]] = ()  # kinds of steps that only this kind of corpus needs
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
-        """What its step needs; `place` is where it stands in the study."""
+        """What its step needs; `place` is the position of the corpus in the study."""
         return TextPlan()
 
     def describe(self) -> str:
@@ -49,7 +49,7 @@ class FilesCorpus(Corpus):
             ((*place, "dev"), self.dev),
         ]
         aligned: list[list[File]] = [
-            [((*at, "source"), pair.source), ((*at, "target"), pair.target)] for at, pair in pairs
+            [((*path, "source"), pair.source), ((*path, "target"), pair.target)] for path, pair in pairs
         ]
         # what is held out goes in by its files, so that a test set may itself need this corpus
         held_out = [planner.held_out(name) for name in self.filters.held_out]
@@ -64,8 +64,8 @@ class FilesCorpus(Corpus):
         files = [name for name, test_set in study.blocks("test_sets") if kind_of(test_set) == "files"]
         for index, name in enumerate(held_out if isinstance(held_out, list) else []):
             if isinstance(name, str) and name not in files:
-                at = (*path, "filters", "held_out", index)
-                yield Mistake(at, shown(name), one_of(files, name, "a test set of files"))
+                where = (*path, "filters", "held_out", index)
+                yield Mistake(where, shown(name), one_of(files, name, "a test set of files"))
 
 
 class SyntheticCorpus(Corpus):

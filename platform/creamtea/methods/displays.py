@@ -51,8 +51,8 @@ class TableLayout:
 
 @dataclass(frozen=True)
 class CellPlot:
-    """Measures of the first table over its settings, or over another measure: one curve a variant and
-    measure."""
+    """Measures of the first table over its settings, or over another measure: one curve per variant
+    and measure."""
 
     title: str
     x: Column  # titles the axis; its key names the measure that is x, "setting" the setting
@@ -65,7 +65,7 @@ class CellPlot:
 
 @dataclass(frozen=True)
 class RowPlot:
-    """Measures of a table that has a row a variant: below each other the rows, with a mark a measure."""
+    """Measures of a table with one row per variant: the rows below each other, with one mark per measure."""
 
     title: str
     y: Column  # titles the axis of the values
@@ -76,7 +76,7 @@ class RowPlot:
 
 @dataclass(frozen=True)
 class PointPlot:
-    """Series of the step's points, one curve a trained model and series."""
+    """Series of the step's points, one curve per trained model and series."""
 
     title: str
     x: Column
@@ -85,7 +85,7 @@ class PointPlot:
     label: str  # what the points' labels say
     logarithmic: bool = False
     diagonal: bool = False
-    counted: bool = False  # y is a share of as many as the label says: drawn with its Wilson interval
+    counted: bool = False  # y is a share of as many as the label says: drawn with Wilson intervals
 
 
 # ---------------------------------------------------------------- columns that several analyses have

@@ -99,7 +99,7 @@ class Entmax(FenchelYoung):
         elif alpha > MAX_ALPHA:
             allowed = (
                 f"at most {MAX_ALPHA:g}: above that, the threshold of a large vocabulary is smaller than the "
-                "smallest number, and almost every word has had probability 0 for long"
+                "smallest number, and almost every word already has probability 0"
             )
             yield Mistake((*path, "alpha"), shown(alpha), allowed, settled=True)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Key = str  # of a step
 Inputs = dict[str, list[Key]]  # by role
 Labels = dict[str, Any]  # by which the report finds a place
-File = tuple[KeyPath, str]  # where the study names a user's file, and its path relative to --data
+File = tuple[KeyPath, str]  # where the study names a user's file, and its path, relative to --data
 P = TypeVar("P", bound=StepParams)
 
 

@@ -48,8 +48,8 @@ def require(plugins: Mapping[str, str]) -> None:
         except importlib.metadata.PackageNotFoundError:
             here = ""
         if here != version:
-            found = f"version {here} is installed here" if here else "it is not installed here"
+            installed = f"version {here} is installed here" if here else "it is not installed here"
             raise StepError(
-                f"the study was planned with the plug-in {distribution} {version}, and {found}: install the "
-                "same plug-ins on every worker as where the study is submitted"
+                f"the study was planned with the plug-in {distribution} {version}, and {installed}: install "
+                "the same plug-ins on every worker as where the study is submitted"
             )

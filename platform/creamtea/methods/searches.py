@@ -101,7 +101,7 @@ class Exact(Search):
             yield Mistake((*path, "length_normalization"), found, allowed, settled=True)
 
 
-class Drawn(Search):
+class Sampling(Search):
     """Searches that draw at random, from the top_k best tokens only where that is given. SCONES' token scores
     are normalised to a distribution first."""
 
@@ -116,7 +116,7 @@ class Drawn(Search):
         return top + ("" if self.temperature == 1.0 else f" T={self.temperature:g}")
 
 
-class Sample(Drawn):
+class Sample(Sampling):
     """Ancestral sampling."""
 
     kind: Literal["sample"]
@@ -130,7 +130,7 @@ class Sample(Drawn):
 UTILITIES = {"chrf": "chrF", "bleu": "BLEU"}  # sentence-level, by their names in reports
 
 
-class Mbr(Drawn):
+class Mbr(Sampling):
     """Minimum Bayes risk over samples: the one with the highest mean utility against the others (Eikema and
     Aziz 2020)."""
 

@@ -24,7 +24,7 @@ class TestSet(Method):
         raise NotImplementedError(f"{type(self).__name__} cannot be cut to its first sentences")
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
-        """What its step needs; `place` is where it stands in the study."""
+        """What its step needs; `place` is the position of the test set in the study."""
         return TextPlan()
 
     def describe(self) -> str:
@@ -116,7 +116,7 @@ class Ibm3TestSet(OfFile):
     seed: Seed = 2
     title: ClassVar[str] = "sentences of a file with sampled translations"
     worker: ClassVar[str] = "creamtea_workers.corpora.sampled"
-    metrics: ClassVar[dict[str, str]] = {"no_translation": "lines that are left out"}
+    metrics: ClassVar[dict[str, str]] = {"no_translation": "lines that are omitted"}
 
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
         corpus = planner.corpus_spec(self.corpus)

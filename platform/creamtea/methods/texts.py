@@ -38,7 +38,7 @@ class Filters(Strict):
 
     max_words: Positive = 200  # on either side, split on white space
     max_ratio: Annotated[float, Field(ge=1.0)] = 4.0  # longer side over shorter side, in words
-    ratio_from: Positive = 6  # the ratio is only asked of pairs whose longer side has this many words
+    ratio_from: Positive = 6  # only pairs whose longer side has this many words are held to the ratio
     duplicates: bool = True  # drop repeated pairs, keep the first
     held_out: list[Name] = []  # test sets: training pairs with one of their source sentences are dropped
 
@@ -56,10 +56,10 @@ class Alignment(Strict):
 
     em: IBM model 2 with a diagonal prior (Dyer et al. 2013), built in. eflomal: Östling and Tiedemann
     (2016), where a user has installed it. table: a file in fast_align's format, `source TAB target TAB
-    log-probability` a line, over the study's subwords.
+    log-probability` per line, over the study's subwords.
     """
 
     aligner: Literal["em", "eflomal", "table"] = "em"
     iterations: Positive = 5  # of em
-    max_k: Positive = 1000  # stored candidates a source subword
+    max_k: Positive = 1000  # stored candidates per source subword
     table: str | None = None  # path, relative to --data

@@ -13,7 +13,7 @@ Keep = Literal["best", "last"]
 
 class Training(Strict):
     batch_tokens: Positive = 4096  # target tokens (padding included) of a batch
-    accumulate: Positive = 1  # batches an update
+    accumulate: Positive = 1  # batches per update
     optimizer: Literal["adam", "adamw", "lamb"] = "adam"
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.0  # of adamw and lamb
     # inverse_sqrt and constant: the peak, at the end of the warm-up; noam: the factor before
@@ -24,7 +24,7 @@ class Training(Strict):
     clip: Above0 = 1.0  # global gradient norm
     max_updates: Positive = 100000
     max_epochs: Positive | None = None
-    validate_every: Positive | None = None  # updates; None: once an epoch
+    validate_every: Positive | None = None  # updates; None: once per epoch
     patience: Positive = 5  # validations without a better development loss
     # the checkpoints that count as best: by the development loss, or the newest (a recipe of so many epochs)
     keep: Keep = "best"

@@ -27,10 +27,10 @@ class DataFiles:
                 f"--data {self.root}: no such folder; give the folder that holds the study's files"
             )
         facts = [self._scan(key, path) for key, path in files]
-        for (key, path), found in zip(files[1:], facts[1:], strict=True):
-            first = facts[0]
-            if first is not None and found is not None and first.lines != found.lines:
-                message = f"{first.lines:,} lines in {files[0][1]} and {found.lines:,} in {path}"
+        first = facts[0]
+        for (key, path), other in zip(files[1:], facts[1:], strict=True):
+            if first is not None and other is not None and first.lines != other.lines:
+                message = f"{first.lines:,} lines in {files[0][1]} and {other.lines:,} in {path}"
                 allowed = "equal counts: line n of one file belongs to line n of the other; align them again"
                 self.mistakes.append(Mistake(key, message, allowed))
 

@@ -60,7 +60,7 @@ class Member:
 
 @dataclass
 class Expansion:
-    """`groups["variants"]["scones"]` lists the members of a grid; what is no grid is not in it."""
+    """`groups["variants"]["scones"]` lists the members of a grid; other entries are not in it."""
 
     data: dict[str, Any]
     groups: dict[str, dict[str, list[str]]] = field(default_factory=lambda: {"variants": {}, "systems": {}})

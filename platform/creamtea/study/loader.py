@@ -66,7 +66,7 @@ def _as_written(expansion: Expansion, mistakes: Sequence[Mistake]) -> list[Mista
 
 
 def _errors(document: Document, mistakes: Sequence[Mistake]) -> StudyErrors:
-    """In the order of the file; what the members of a grid share is said once."""
+    """In the order of the file; what the members of a grid share is listed once."""
 
     def place(mistake: Mistake) -> Place:
         return mistake.place or document.place(mistake.path)

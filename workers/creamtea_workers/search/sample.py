@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from creamtea.methods.searches import Drawn, Sample
+from creamtea.methods.searches import Sample, Sampling
 from creamtea_workers.models.interface import BOS, EOS
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.base import Detokenize, SearchInput, SearchMethod
@@ -193,7 +193,7 @@ class _Samples:
         ]
 
 
-def sampler_of(spec: Drawn) -> Sampler:
+def sampler_of(spec: Sampling) -> Sampler:
     return Sampler(spec.top_k, spec.temperature, spec.seed)
 
 

@@ -1,4 +1,4 @@
-"""What all executors are: they run attempts of steps, and know nothing of the database."""
+"""What executors have in common: they run attempts of steps, and know nothing of the database."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class FinishedAttempt:
 
 class Executor(Protocol):
     address: str  # of the Ray cluster; empty on this machine
-    opening: str  # what is said before the first `capacity`, which may take seconds
+    opening: str  # shown before the first `capacity`, which may take seconds
 
     def check(self) -> None:
         """InputError if steps cannot be run there: nothing answers at the address, or it refuses us."""

@@ -52,8 +52,8 @@ class OverBeams(OfFirstSentences):
         decodes = []
         for width in self.widths:
             beam, words = Beam(kind="beam", width=width), {**labels, "search": f"beam{width}"}
-            at = f"{place}/beam{width}"
-            decodes.append(planner.decode_variant(at, variant, seed, beam, test_set, words))
+            inner = f"{place}/beam{width}"
+            decodes.append(planner.decode_variant(inner, variant, seed, beam, test_set, words))
         return {"decode": decodes}
 
 

@@ -21,7 +21,8 @@ class DepthLimitedParams(StepParams):
 
 def length_settings(spec: DepthLimited) -> list[RowSetting]:
     return [
-        RowSetting((str(most),), f"up to {most} subword{'s' * (most > 1)}", most) for most in spec.lengths
+        RowSetting((str(length),), f"up to {length} subword{'s' * (length > 1)}", length)
+        for length in spec.lengths
     ]
 
 

@@ -105,13 +105,13 @@ class EmptyString(Analysis):
         yield from study.unknown_names((*path, "systems"), systems, "systems")
         for index, name in enumerate(systems if isinstance(systems, list) else []):
             system = study.named("systems", name) or {}
-            at = (*path, "systems", index)
+            place = (*path, "systems", index)
             if not has_full_vocabulary(system):
                 found = f"{name}, which selects its vocabulary"
-                yield Mistake(at, found, "a system with the full vocabulary")
+                yield Mistake(place, found, "a system with the full vocabulary")
             if not searches(system):
                 found = f"{name}, which does not search for a high score"
-                yield Mistake(at, found, "a system with greedy, beam or exact search")
+                yield Mistake(place, found, "a system with greedy, beam or exact search")
 
 
 def has_full_vocabulary(system: Block) -> bool:

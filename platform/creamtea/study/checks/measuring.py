@@ -70,7 +70,7 @@ def _several_vocabularies(names: list[Any], study: RawStudy) -> Iterator[tuple[s
 
 
 def _root(variant: Block, study: RawStudy) -> Block:
-    """What a chain of `start_from` begins with; of a circle, which is reported elsewhere, any part."""
+    """What a chain of `start_from` begins with; of a cycle, which is reported elsewhere, any part."""
     for _ in study.blocks("variants"):
         variant = study.named("variants", variant.get("start_from")) or variant
     return variant

@@ -85,13 +85,13 @@ def _check_pairing(path: KeyPath, name: str, system: Block, study: RawStudy) -> 
     other = study.named("systems", baseline)
     if other is None or baseline == name:
         return
-    at = (*path, "baseline") if own else (*path, "test_sets")
+    place = (*path, "baseline") if own else (*path, "test_sets")
     if own and other.get("baseline") not in (None, baseline):
-        yield Mistake(at, f"{baseline}, which is compared with {shown(other['baseline'])}", "a baseline")
+        yield Mistake(place, f"{baseline}, which is compared with {shown(other['baseline'])}", "a baseline")
     every = [test_set for test_set, _ in study.blocks("test_sets")]
     sets = [entry.get("test_sets") or every for entry in (system, other)]
     if all(isinstance(names, list) for names in sets):
         missing = [test_set for test_set in sets[0] if test_set not in sets[1]]
         if missing:
             found = f"{', '.join(map(str, missing))}, which {baseline} does not translate"
-            yield Mistake(at, found, f"a `baseline` that translates all of {name}'s test sets")
+            yield Mistake(place, found, f"a `baseline` that translates all of {name}'s test sets")

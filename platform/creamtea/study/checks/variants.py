@@ -50,7 +50,7 @@ def _check_start(path: KeyPath, name: str, variant: Block, study: RawStudy) -> I
         yield from study.unknown_key(path, variant, "start_from", "variants")
         return
     if _is_circular(name, study):
-        yield Mistake((*path, "start_from"), f"{shown(start)}, a circle", "a variant trained before this")
+        yield Mistake((*path, "start_from"), f"{shown(start)}, a cycle", "a variant trained before this")
         return
     for key, noun in (("subwords", "subwords"), ("architecture", "sizes")):
         own, other = (_comparable(key, block.get(key)) for block in (variant, parent))
