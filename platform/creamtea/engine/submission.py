@@ -178,7 +178,7 @@ def _refresh(
         elif row.state in ("failed", "cancelled"):
             _reset(session, row, now, f"it had {row.state}" if row.state == "failed" else "it was cancelled")
         elif row.state == "ready":
-            row.state = "pending"  # an input of it may have incomplete back to pending
+            row.state = "pending"  # an input of it may have gone back to pending
     return frozenset(reused)
 
 
