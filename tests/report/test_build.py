@@ -126,7 +126,16 @@ def test_corpora_training_and_provenance(complete: Document) -> None:
     assert known["hardware"] == ("training: cpu, 2 threads", "latency: a CPU")
     assert known["config hash"] == "c0ffee" * 10
     assert known["COMET on test"] == "model:tiny"
+    assert "plug-ins" not in known
     assert entries(complete, "failures") == []
+
+
+def test_plug_ins_that_steps_ran_with_are_in_the_provenance(filled: Database, fill: Fill) -> None:
+    corpus = {"facts": {"plugins": {"creamtea-lab": "1.0"}}}
+    train = {"facts": {"plugins": {"creamtea-lab": "1.0", "another": "2.1"}}}
+    fill(filled, changes={"corpus/": corpus, "train/scones/1": train})
+    known = facts(build_report(filled, "teatime"), "versions")
+    assert known["plug-ins"] == ("another 2.1", "creamtea-lab 1.0")
 
 
 def test_curves_of_training_and_recall(complete: Document) -> None:

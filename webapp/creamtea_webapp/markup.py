@@ -6,7 +6,6 @@ pages share. Nothing else in the web app puts HTML together.
 
 from __future__ import annotations
 
-import html
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -78,20 +77,3 @@ def _environment() -> Environment:
         "item_kind": lambda kind: ItemKind(kind).label,
     }
     return environment
-
-
-# ---------------------------------------------------------------- for pages that are not templates yet
-
-
-def escape(text: object) -> str:
-    """For element content and quoted attributes."""
-    return html.escape(str(text), quote=True)
-
-
-def foreign(text: str, language: str, tag: str = "p") -> str:
-    """Text of a user or a model in its language and its own direction; an empty one says so."""
-    return str(render("parts.html", "foreign", text=text, language=language, tag=tag))
-
-
-def state_badge(state: str) -> str:
-    return str(render("parts.html", "state_badge", state=state))

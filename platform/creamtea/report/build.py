@@ -69,7 +69,7 @@ def _build(session: Session, row: StudyRow, complete: bool) -> Document:
         ),
         _human_section(campaigns, left_out),
         analyses_section(analyses),
-        _provenance_section(row, material, systems),
+        _provenance_section(row, nodes, material, systems),
     ]
     return Document(
         kind="study",
@@ -237,7 +237,17 @@ def _failure(state: str, reason: str, nodes: Sequence[Node]) -> Entry:
     return Entry(name, (), (*passages, Passage(places, ", ".join(node.name for node in nodes))))
 
 
-def _provenance_section(row: StudyRow, material: Material, systems: Sequence[SystemsOn]) -> Section:
+def _plugins(nodes: Iterable[Node]) -> tuple[str, ...]:
+    """As "creamtea-lab 1.0": what steps were run with, which earlier runs may have done."""
+    used = {
+        f"{name} {version}" for node in nodes for name, version in node.facts.get("plugins", {}).items()
+    }
+    return tuple(sorted(used))
+
+
+def _provenance_section(
+    row: StudyRow, nodes: Iterable[Node], material: Material, systems: Sequence[SystemsOn]
+) -> Section:
     seeds = tuple(
         f"{name}: {', '.join(map(str, variant.seeds))}" for name, variant in material.spec.variants.items()
     )
@@ -250,6 +260,7 @@ def _provenance_section(row: StudyRow, material: Material, systems: Sequence[Sys
     facts = (
         Fact("config hash", row.config_hash, code=True),
         Fact("code version", row.code_version),
+        *([Fact("plug-ins", plugins)] if (plugins := _plugins(nodes)) else []),
         Fact("seeds", seeds),
         Fact("hardware", _hardware(material) or "not reported yet"),
         *(Fact(name, signature, code=True) for name, signature in signatures.items()),

@@ -8,7 +8,9 @@ export default function render({ parentElement, data }) {
   const draw = () => {
     const notes = [];
     parentElement.querySelector("thead tr").replaceChildren(...heads(data, order, draw));
-    parentElement.querySelector("tbody").replaceChildren(...sorted(data.rows, order).map((row) => line(row, notes)));
+    parentElement
+      .querySelector("tbody")
+      .replaceChildren(...sorted(data.rows, order).map((row) => line(row, notes)));
     parentElement.querySelector(".notes").replaceChildren(...notes.map((note) => make("li", "", note)));
   };
   draw();
@@ -17,19 +19,27 @@ export default function render({ parentElement, data }) {
 function heads(data, order, draw) {
   const system = make("th", "system");
   system.scope = "col";
-  system.append(button(data.heading, "In the study's order", () => { order.column = -1; draw(); }));
-  return [system, ...data.columns.map((column, i) => {
-    const head = make("th");
-    head.scope = "col";
-    if (order.column === i) head.ariaSort = order.up ? "ascending" : "descending";
-    const sort = () => {
-      order.up = order.column === i ? !order.up : column.better === "lower";
-      order.column = i;
+  system.append(
+    button(data.heading, "In the study's order", () => {
+      order.column = -1;
       draw();
-    };
-    head.append(button(column.title, column.note, sort));
-    return head;
-  })];
+    }),
+  );
+  return [
+    system,
+    ...data.columns.map((column, i) => {
+      const head = make("th");
+      head.scope = "col";
+      if (order.column === i) head.ariaSort = order.up ? "ascending" : "descending";
+      const sort = () => {
+        order.up = order.column === i ? !order.up : column.better === "lower";
+        order.column = i;
+        draw();
+      };
+      head.append(button(column.title, column.note, sort));
+      return head;
+    }),
+  ];
 }
 
 function sorted(rows, { column, up }) {
@@ -60,7 +70,10 @@ function box(cell, notes) {
   td.append(value, ...cell.lines.map((text) => make("span", "small", text)));
   if (cell.deltas.length) {
     const [difference, ...rest] = cell.deltas;
-    td.append(make("span", `small delta ${cell.change}`, difference), ...rest.map((text) => make("span", "small", text)));
+    td.append(
+      make("span", `small delta ${cell.change}`, difference),
+      ...rest.map((text) => make("span", "small", text)),
+    );
   }
   if (cell.note) {
     if (!notes.includes(cell.note)) notes.push(cell.note);
