@@ -239,9 +239,7 @@ def _failure(state: str, reason: str, nodes: Sequence[Node]) -> Entry:
 
 def _plugins(nodes: Iterable[Node]) -> tuple[str, ...]:
     """As "creamtea-lab 1.0": what steps were run with, which earlier runs may have done."""
-    used = {
-        f"{name} {version}" for node in nodes for name, version in node.facts.get("plugins", {}).items()
-    }
+    used = {f"{name} {version}" for node in nodes for name, version in node.facts.get("plugins", {}).items()}
     return tuple(sorted(used))
 
 
