@@ -12,7 +12,7 @@ from creamtea.report.diff import Piece, differences
 
 
 def marked(text: str, other: str) -> str:
-    return "".join(f"<{piece.text}>" if piece.differs else piece.text for piece in differences(text, other))
+    return "".join(f"<{piece.text}>" if piece.marked else piece.text for piece in differences(text, other))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ texts = st.text(alphabet="ab,. \u3000我ß", max_size=20)
 def test_pieces_put_together_are_the_text(text: str, other: str) -> None:
     pieces = differences(text, other)
     assert "".join(piece.text for piece in pieces) == text
-    assert all(one.differs != two.differs for one, two in pairwise(pieces))
+    assert all(one.marked != two.marked for one, two in pairwise(pieces))
 
 
 @given(texts)
@@ -52,4 +52,4 @@ def test_equal_texts_have_no_marks(text: str) -> None:
 
 @given(texts, texts)
 def test_a_marked_piece_has_a_word_that_differs(text: str, other: str) -> None:
-    assert all(piece.text.strip() == piece.text for piece in differences(text, other) if piece.differs)
+    assert all(piece.text.strip() == piece.text for piece in differences(text, other) if piece.marked)

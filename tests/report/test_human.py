@@ -92,7 +92,7 @@ def test_every_comparison_has_one_verdict(tasted: Database) -> None:
     assert cells(report, "comparisons", "softmax-lexicon")["verdict"].words == "worse"
     undecided = cells(report, "comparisons", "softmax-nvs")["verdict"]
     assert undecided.words == "undecided"
-    assert "items would decide it with a chance of 80 %" in undecided.note
+    assert "items would decide it with 80 % power" in undecided.note
     assert f"{undecided.value:,.0f} items" in undecided.note
 
 

@@ -33,7 +33,7 @@ class PlotCurve:
 
 @dataclass(frozen=True)
 class Plot:
-    """What a figure of an analysis draws: one curve a group. `y` says how a value is shown."""
+    """What a figure of an analysis draws: one curve per group. `y` says how a value is shown."""
 
     title: str
     x: Column
@@ -49,7 +49,7 @@ class Plot:
 
 
 def analysis_figure(plot: Plot) -> Figure:
-    """A plot of an analysis: one curve a group, or marks in rows; intervals as rules."""
+    """A plot of an analysis: one curve per group, or marks in rows; intervals as rules."""
     rows: list[dict[str, Any]] = [
         {
             "group": curve.group,
@@ -126,7 +126,7 @@ def curve_layers(
 
 
 def _marks(names: Sequence[str], groups: Sequence[str], plot: Plot) -> list[Spec]:
-    """A row a name, in it below each other a mark a group with its interval."""
+    """A row per name; in it, below each other, a mark per group with its interval."""
     along = vega.quantity("y", text.heading(plot.y), zero=False, padding=0)
     place = {
         "y": vega.named("label", names),

@@ -23,7 +23,7 @@ Groups = Mapping[str, Sequence[Measured]]  # the seeds of a variant or system
 
 @dataclass(frozen=True)
 class Analysis:
-    """What one analysis of the study has found."""
+    """The results of one analysis of the study."""
 
     name: str
     kind: str
@@ -128,11 +128,11 @@ def _cell(measure: Measure, setting: RowSetting, measured: Sequence[Measured]) -
             return absent(reason)
     subject = measure.subject(setting)
 
-    def read(one: Measured) -> MetricValue | None:
-        found = one.find(measure.name, subject)
-        if found is None or not measure.detail:
-            return found
-        return replace(found, value=found.detail.get(measure.detail), low=None, high=None)
+    def read(step: Measured) -> MetricValue | None:
+        metric = step.find(measure.name, subject)
+        if metric is None or not measure.detail:
+            return metric
+        return replace(metric, value=metric.detail.get(measure.detail), low=None, high=None)
 
     return read_cell(measured, read, "the plan has no such step")
 
@@ -157,7 +157,7 @@ def _plot(
 def _cell_plot(plot: CellPlot, rows: Rows) -> Plot:
     """Means over seeds with their intervals, as the table has them."""
     points: dict[tuple[str, str], list[PlotPoint]] = {}
-    troubles: dict[tuple[str, str], str] = {}
+    gaps: dict[tuple[str, str], str] = {}
     for setting, row in rows:
         if plot.only and plot.only not in setting.parts:
             continue
@@ -169,7 +169,7 @@ def _cell_plot(plot: CellPlot, rows: Rows) -> Plot:
             cell = row.cells[key]
             x = setting.x if plot.x.key == "setting" else row.cells[plot.x.key].value
             if cell.value is None:
-                troubles.setdefault(curve, cell.state)
+                gaps.setdefault(curve, cell.state)
             elif x is not None:
                 points.setdefault(curve, []).append(
                     PlotPoint(x, cell.value, setting.words, cell.low, cell.high)
@@ -178,9 +178,9 @@ def _cell_plot(plot: CellPlot, rows: Rows) -> Plot:
         plot.title,
         plot.x,
         plot.y,
-        curves=tuple(PlotCurve(group, tuple(found)) for (_, group), found in points.items()),
+        curves=tuple(PlotCurve(group, tuple(drawn)) for (_, group), drawn in points.items()),
         missing=tuple(
-            not_drawn(group, state) for (key, group), state in troubles.items() if (key, group) not in points
+            not_drawn(group, state) for (key, group), state in gaps.items() if (key, group) not in points
         ),
         logarithmic=plot.logarithmic,
         ticks={setting.x: setting.tick for setting, _ in rows if setting.x is not None and setting.tick},
@@ -191,7 +191,7 @@ def _row_plot(plot: RowPlot, rows: Sequence[Row]) -> Plot:
     """A measure's mark in each row, with its interval or its deviation to either side."""
     curves = []
     for key, words in plot.measures.items():
-        found = []
+        marks = []
         for place, row in enumerate(rows):
             cell = row.cells[key]
             if cell.value is None:
@@ -201,9 +201,9 @@ def _row_plot(plot: RowPlot, rows: Sequence[Row]) -> Plot:
                 deviation = row.cells[f"{key}_deviation"].value
                 low = None if deviation is None else cell.value - deviation
                 high = None if deviation is None else cell.value + deviation
-            found.append(PlotPoint(place, cell.value, row.name, low, high))
-        if found:
-            curves.append(PlotCurve(words, tuple(found)))
+            marks.append(PlotPoint(place, cell.value, row.name, low, high))
+        if marks:
+            curves.append(PlotCurve(words, tuple(marks)))
     states = {row.name: [row.cells[key] for key in plot.measures] for row in rows}
     return Plot(
         plot.title,
@@ -223,18 +223,18 @@ def _row_plot(plot: RowPlot, rows: Sequence[Row]) -> Plot:
 
 
 def _point_plot(plot: PointPlot, points: Points, groups: Groups) -> Plot:
-    """One curve a step: points of different seeds have no x in common."""
+    """One curve per step: points of different seeds have no x in common."""
     curves, missing = [], []
     for name, measured in groups.items():
-        for one in measured:
-            model = f"{name}, seed {one.node.labels['seed']}" if len(measured) > 1 else name
-            found = points.get(one.node.key, {})
-            if not any(series in found for series in plot.series):
-                state = state_of(one.node)[0]
+        for step in measured:
+            model = f"{name}, seed {step.node.labels['seed']}" if len(measured) > 1 else name
+            measured_points = points.get(step.node.key, {})
+            if not any(series in measured_points for series in plot.series):
+                state = state_of(step.node)[0]
                 missing.append(not_drawn(model, "absent" if state == "ok" else state))
             for series, words in plot.series.items():
-                if series in found:
-                    drawn = tuple(_point(point, plot.counted) for point in found[series])
+                if series in measured_points:
+                    drawn = tuple(_point(point, plot.counted) for point in measured_points[series])
                     curves.append(PlotCurve(f"{model}, {words}" if words else model, drawn))
     return Plot(
         plot.title,

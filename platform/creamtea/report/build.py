@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from creamtea.errors import InputError
 from creamtea.methods.analysis import ANALYSES
 from creamtea.report.analysis_tables import Analysis, analyses_section, build_analyses
-from creamtea.report.cells import Material, Measured, counted, idioms_of, state_of
+from creamtea.report.cells import Material, counted, idioms_of, state_of
 from creamtea.report.columns import P50, meanings
 from creamtea.report.curves import Curve, learning_curves, recall_curves
 from creamtea.report.figures import SystemsOn, learning_choice, quality_choice, recall_choice
@@ -27,7 +27,7 @@ from creamtea.report.parameters import sweeps
 from creamtea.report.sweep_figures import sweep_choice
 from creamtea.report.tables import corpora_table, latency_baselines, systems_table, trainings_table
 from creamtea.store.database import Database
-from creamtea.store.queries import Node, find_study, metrics_of, points_of, study_nodes
+from creamtea.store.queries import Node, find_study, points_of
 from creamtea.store.tables import StudyRow
 from creamtea.study.spec import Study
 
@@ -45,31 +45,30 @@ def build_report(database: Database, study: str | int, complete: bool = True) ->
 
 def _build(session: Session, row: StudyRow, complete: bool) -> Document:
     spec = _spec(row)
-    nodes = study_nodes(session, row.id)
-    metrics = metrics_of(session, [node.key for node in nodes])
-    material = Material(spec, [Measured(node, metrics.get(node.key, [])) for node in nodes])
+    material = Material(session, row.id, spec)
+    nodes = material.nodes
     campaigns, left_out = campaign_reports(session, row, material, complete)
-    systems = [
+    tables = [
         SystemsOn(name, systems_table(material, name, human_columns(campaigns, name)))
         for name in spec.test_sets
     ]
     analysed = [node.key for node in nodes if node.kind in ANALYSES.kinds]
     analyses = build_analyses(material, points_of(session, analysed))
     sections = [
-        Section("systems", "Systems", tuple(_systems_section(material, on) for on in systems)),
+        Section("systems", "Systems", tuple(_systems_section(material, systems) for systems in tables)),
         Section("reading", "", (Notes("notes", (_significance(spec), _latency_note(spec, material))),)),
         _failures_section(nodes),
         Section(
             "figures",
             "Figures",
             (
-                *_figure_sections(material, systems, analyses, recall_curves(session, spec, nodes)),
+                *_figure_sections(material, tables, analyses, recall_curves(session, spec, nodes)),
                 learning_choice(learning_curves(session, nodes), _runs(material)),
             ),
         ),
         _human_section(campaigns, left_out),
         analyses_section(analyses),
-        _provenance_section(row, nodes, material, systems),
+        _provenance_section(row, material, tables),
     ]
     return Document(
         kind="study",
@@ -128,20 +127,20 @@ def _runs(material: Material) -> list[str]:
 
 def _figure_sections(
     material: Material,
-    systems: Sequence[SystemsOn],
+    tables: Sequence[SystemsOn],
     analyses: Sequence[Analysis],
     curves: Sequence[Curve],
 ) -> list[Section]:
-    timed = next((on for on in systems if P50 in on.table.columns), None)
+    timed = next((systems for systems in tables if P50 in systems.table.columns), None)
     variants = {name: system.variant for name, system in material.spec.systems.items()}
     swept = sweeps(material.spec)
     sections = []
-    for on in systems:
-        idioms = bool(idioms_of(material, on.test_set).count)
-        parameters = sweep_choice(on, systems, analyses, swept, variants)
-        blocks: list[Block] = [quality_choice(on, timed), recall_choice(on, curves, idioms)]
+    for systems in tables:
+        idioms = bool(idioms_of(material, systems.test_set).count)
+        parameters = sweep_choice(systems, tables, analyses, swept, variants)
+        blocks: list[Block] = [quality_choice(systems, timed), recall_choice(systems, curves, idioms)]
         blocks += [parameters] if parameters else []
-        sections.append(Section(on.test_set, "", tuple(blocks), test_set=on.test_set))
+        sections.append(Section(systems.test_set, "", tuple(blocks), test_set=systems.test_set))
     return sections
 
 
@@ -169,7 +168,7 @@ def _significance(spec: Study) -> str:
 
 
 def _hardware(material: Material) -> tuple[str, ...]:
-    """What the trainings and the latency run reported of their machines, each once."""
+    """The machines of the trainings and of the latency run, each once."""
     machines: dict[str, None] = {}
     for training in material.of("train"):
         if device := training.node.facts.get("device"):
@@ -216,8 +215,8 @@ UPSTREAM = "not run: an earlier step failed"
 
 
 def _failures_section(nodes: Iterable[Node]) -> Section:
-    """What has failed, is unavailable or was cancelled: each reason with every place that it concerns. What
-    these brought down comes last, together: its cells name their causes."""
+    """What has failed, is unavailable or was cancelled: each reason with every place that it concerns.
+    Steps that could not run because of these come last, together: their cells name the causes."""
     alike: dict[tuple[str, str], list[Node]] = {}
     for node in nodes:
         if node.state in ("failed", "cancelled"):
@@ -243,22 +242,20 @@ def _plugins(nodes: Iterable[Node]) -> tuple[str, ...]:
     return tuple(sorted(used))
 
 
-def _provenance_section(
-    row: StudyRow, nodes: Iterable[Node], material: Material, systems: Sequence[SystemsOn]
-) -> Section:
+def _provenance_section(row: StudyRow, material: Material, tables: Sequence[SystemsOn]) -> Section:
     seeds = tuple(
         f"{name}: {', '.join(map(str, variant.seeds))}" for name, variant in material.spec.variants.items()
     )
     signatures = {
-        f"{column.title} on {on.test_set}": column.signature
-        for on in systems
-        for column in on.table.columns
+        f"{column.title} on {systems.test_set}": column.signature
+        for systems in tables
+        for column in systems.table.columns
         if column.signature
     }
     facts = (
         Fact("config hash", row.config_hash, code=True),
         Fact("code version", row.code_version),
-        *([Fact("plug-ins", plugins)] if (plugins := _plugins(nodes)) else []),
+        *([Fact("plug-ins", plugins)] if (plugins := _plugins(material.nodes)) else []),
         Fact("seeds", seeds),
         Fact("hardware", _hardware(material) or "not reported yet"),
         *(Fact(name, signature, code=True) for name, signature in signatures.items()),

@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
+from sqlalchemy.orm import Session
+
 from creamtea.report.model import SIGNIFICANT, Cell, Delta
 from creamtea.stats.correction import holm
 from creamtea.stats.summary import summarise
-from creamtea.store.queries import MetricValue, Node
+from creamtea.store.queries import MetricValue, Node, metrics_of, study_nodes
 from creamtea.study.spec import Study
 
 # which state a cell without a value takes from several seeds: the one that most needs looking at
@@ -33,44 +35,46 @@ class Measured:
 class Material:
     """A study's spec and its nodes with their metrics, found by kind and labels."""
 
-    def __init__(self, spec: Study, measured: Sequence[Measured]) -> None:
+    def __init__(self, session: Session, study: int, spec: Study) -> None:
         self.spec = spec
+        self.nodes = study_nodes(session, study)
+        metrics = metrics_of(session, [node.key for node in self.nodes])
         self._by_kind: dict[str, list[Measured]] = {}
-        for one in measured:
-            self._by_kind.setdefault(one.node.kind, []).append(one)
+        for node in self.nodes:
+            self._by_kind.setdefault(node.kind, []).append(Measured(node, metrics.get(node.key, [])))
 
     def of(self, kind: str, **labels: object) -> list[Measured]:
         """The nodes of a kind with these labels, in the plan's order."""
         return [
-            one
-            for one in self._by_kind.get(kind, [])
-            if all(one.node.labels.get(name) == value for name, value in labels.items())
+            step
+            for step in self._by_kind.get(kind, [])
+            if all(step.node.labels.get(name) == value for name, value in labels.items())
         ]
 
 
 @dataclass(frozen=True)
 class Idioms:
     count: int | None  # None until the test set has been prepared
-    repeated: bool  # one idiom several times: a mean over distinct idioms says something else
+    repeated: bool  # an idiom occurs several times: a mean over distinct idioms differs
 
 
 def idioms_of(material: Material, test_set: str) -> Idioms:
-    """What the steps tell of a test set's idioms; recall's details have how many are distinct."""
+    """What the steps report of a test set's idioms; recall's details have how many are distinct."""
     count = counted(material.of("test_set", test_set=test_set), "idioms")
     measured = [
         *material.of("recall", test_set=test_set),
         *material.of("recall_at_size", test_set=test_set),
     ]
     distinct = {
-        metric.detail["idioms"] for one in measured for metric in one.metrics if "idioms" in metric.detail
+        metric.detail["idioms"] for step in measured for metric in step.metrics if "idioms" in metric.detail
     }
     return Idioms(count, repeated=count is not None and any(number < count for number in distinct))
 
 
 def counted(measured: Sequence[Measured], name: str) -> int | None:
-    """A count that the first of the steps to have it has left."""
-    for one in measured:
-        metric = one.find(name)
+    """A count, from the first step that has it."""
+    for step in measured:
+        metric = step.find(name)
         if metric is not None and metric.value is not None:
             return int(metric.value)
     return None
@@ -102,25 +106,25 @@ def read_cell(measured: Sequence[Measured], read: Read, missing: str) -> Cell:
     if not measured:
         return absent(missing)
     values: list[MetricValue] = []
-    troubles: list[tuple[str, str, str]] = []  # state, note, seed
-    for one in measured:
-        state, note = state_of(one.node)
-        metric = read(one) if state == "ok" else None
+    gaps: list[tuple[str, str, str]] = []  # state, note, seed
+    for step in measured:
+        state, note = state_of(step.node)
+        metric = read(step) if state == "ok" else None
         if metric is not None and metric.value is not None:
             values.append(metric)
             continue
         if state == "ok":
-            state, note = "unavailable", metric.note if metric else f"{one.node.name} did not measure this"
-        troubles.append((state, note, str(one.node.labels.get("seed", ""))))
+            state, note = "unavailable", metric.note if metric else f"{step.node.name} did not measure this"
+        gaps.append((state, note, str(step.node.labels.get("seed", ""))))
     if not values:
-        state = min((state for state, _, _ in troubles), key=_GRAVITY.index)
-        return Cell(state, _join(troubles, named=len(measured) > 1))
+        state = min((state for state, _, _ in gaps), key=_GRAVITY.index)
+        return Cell(state, _join(gaps, named=len(measured) > 1))
     cell = _mean(values)
-    if troubles:
+    if gaps:
         return replace(
             cell,
             state="partial",
-            note=f"{len(values)} of {len(measured)} seeds; {_join(troubles, named=True)}",
+            note=f"{len(values)} of {len(measured)} seeds; {_join(gaps, named=True)}",
         )
     return cell
 
@@ -141,10 +145,10 @@ def _mean(metrics: Sequence[MetricValue]) -> Cell:
     )
 
 
-def _join(troubles: Sequence[tuple[str, str, str]], named: bool) -> str:
+def _join(gaps: Sequence[tuple[str, str, str]], named: bool) -> str:
     """The distinct reasons, each with the seeds that it concerns if there are several."""
     seeds: dict[str, list[str]] = {}
-    for _, note, seed in troubles:
+    for _, note, seed in gaps:
         seeds.setdefault(note, []).append(seed)
     if not named:
         return "; ".join(seeds)
@@ -158,10 +162,9 @@ def read_delta(measured: Measured | None) -> Delta:
     state, note = state_of(measured.node)
     if state != "ok":
         return Delta(state, note)
-    found = [metric for metric in measured.metrics if metric.name == "delta"]
-    if not found or found[0].value is None:
-        return Delta("unavailable", found[0].note if found else f"{measured.node.name} gave no difference")
-    row = found[0]
+    row = next((metric for metric in measured.metrics if metric.name == "delta"), None)
+    if row is None or row.value is None:
+        return Delta("unavailable", row.note if row else f"{measured.node.name} gave no difference")
     return Delta(
         "ok",
         value=row.value,
@@ -174,8 +177,8 @@ def read_delta(measured: Measured | None) -> Delta:
 
 
 def correct(deltas: Sequence[Delta]) -> list[Delta]:
-    """Holm's correction over the comparisons of one metric on one test set that have p-values, of each test
-    by itself. Significant is what is so by both: neither test can be chosen after seeing the other."""
+    """Holm's correction over the comparisons of one metric on one test set that have p-values, each test by
+    itself. A difference is significant if both tests say so: neither can be chosen after seeing the other."""
     bootstrap = corrected([delta.p_value for delta in deltas])
     swaps = corrected([delta.p_randomization for delta in deltas])
     return [

@@ -1,4 +1,4 @@
-"""The columns of a study's own tables; those of analyses are in `analyses`, of campaigns in `human/`."""
+"""The columns of a study's own tables; analyses declare theirs, those of campaigns are in `human/`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from creamtea.report.model import Fact, Facts
 
 
 def meanings(columns: Iterable[Column]) -> tuple[Facts, ...]:
-    """What columns are, by title: their signatures, or what is measured. Nothing where none says it."""
-    said = {column.title: column for column in columns if column.signature or column.note}
+    """What columns mean, by title: their signatures, or what is measured. Nothing where no column says it."""
+    explained = {column.title: column for column in columns if column.signature or column.note}
     facts = tuple(
         Fact(title, column.signature or column.note, code=bool(column.signature))
-        for title, column in said.items()
+        for title, column in explained.items()
     )
     return (Facts("columns", "Columns", facts, folded=True),) if facts else ()
 
@@ -44,7 +44,7 @@ LATENCY = (
             "lower",
             1.0,
             "ms",
-            note=f"latency that {percent} % of the sentences stay under",
+            note=f"{percent} % of the sentences take less",
         )
         for percent in (90, 99)
     ),

@@ -19,13 +19,13 @@ class Piece:
     """A stretch of a text. The pieces of a text, put together, are the text."""
 
     text: str
-    differs: bool
+    marked: bool
 
 
 def differences(text: str, other: str) -> list[Piece]:
-    """The pieces of `text`, those marked that `other` does not have in their place.
+    """The pieces of `text`, marked where `other` has something else in their place.
 
-    White space alone is no difference; words are compared as they are written, punctuation by itself.
+    White space alone is not a difference. Words are compared as written; punctuation marks are words.
     """
     spans, others = _spans(text), _spans(other)
     words = [text[start:end] for start, end in spans]
@@ -51,18 +51,18 @@ def _pieces(text: str, spans: Sequence[tuple[int, int]], same: Sequence[bool]) -
     only when both are marked."""
     pieces: list[Piece] = []
 
-    def add(stretch: str, differs: bool) -> None:
+    def add(stretch: str, marked: bool) -> None:
         if not stretch:
             return
-        if pieces and pieces[-1].differs == differs:
-            pieces[-1] = Piece(pieces[-1].text + stretch, differs)
+        if pieces and pieces[-1].marked == marked:
+            pieces[-1] = Piece(pieces[-1].text + stretch, marked)
         else:
-            pieces.append(Piece(stretch, differs))
+            pieces.append(Piece(stretch, marked))
 
-    at, before = 0, False
+    position, before = 0, False
     for (start, end), matched in zip(spans, same, strict=True):
-        add(text[at:start], before and not matched)
+        add(text[position:start], before and not matched)
         add(text[start:end], not matched)
-        at, before = end, not matched
-    add(text[at:], False)
+        position, before = end, not matched
+    add(text[position:], False)
     return pieces

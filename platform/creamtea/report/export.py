@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ class Format(StrEnum):
     PNG = "png"
 
 
-LONGEST = 120  # characters of a file's name before its ending
+MAX_STEM = 120  # characters of a file's name before its ending
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -35,8 +36,7 @@ class ExportFile:
 
 
 def files_of(block: Table | Figure, stem: str) -> dict[str, ExportFile]:
-    """What a block can be exported as, by format, in files named by this stem; nothing is made before it is
-    asked for."""
+    """What a block can be exported as, by format, with names of this stem; a file is made when asked for."""
     if isinstance(block, Table):
         return {
             "csv": ExportFile(f"{stem}.csv", "text/csv", lambda: table_csv(block).encode()),
@@ -77,7 +77,7 @@ def export(report: Document, folder: Path, formats: Sequence[str] = tuple(Format
 
 
 def _files(report: Document, formats: Sequence[str]) -> Iterator[tuple[str, ExportFile]]:
-    """Names differ even where a file system ignores case."""
+    """Each file under a name that stays unique on file systems that ignore case."""
     used: set[str] = set()
     for path, block in report.walk():
         if not isinstance(block, Table | Figure):
@@ -93,9 +93,9 @@ def _files(report: Document, formats: Sequence[str]) -> Iterator[tuple[str, Expo
 
 
 def file_stem(path: str) -> str:
-    """A path of names that may hold anything, as the beginning of a file's name; what is repeated once."""
+    """A file name without its ending, from a path of names of any characters; repeated names once."""
     words = "-".join(dict.fromkeys(path.split("/")))
-    return re.sub(r"[^\w.+=,-]+", "-", words).strip(".-")[:LONGEST] or "report"
+    return re.sub(r"[^\w.+=,-]+", "-", words).strip(".-")[:MAX_STEM] or "report"
 
 
 # ---------------------------------------------------------------- CSV
@@ -104,26 +104,19 @@ def file_stem(path: str) -> str:
 def table_csv(table: Table) -> str:
     """A row for each row, at full precision: shares from 0 to 1, whatever the table's unit. A column of the
     table has columns of its own for all that its cells hold: KEY, KEY_low, KEY_high, KEY_note …"""
-    values = [
-        {"name": row.name, "setting": row.setting, "description": row.description}
-        | {
-            f"{column.key}{suffix}": value
-            for column in table.columns
-            for suffix, value in _cell_values(row.cells[column.key]).items()
-        }
-        for row in table.rows
+    values: list[dict[str, Any]] = [
+        {"name": row.name, "setting": row.setting, "description": row.description} for row in table.rows
     ]
-    # a field without a value in any row is omitted, but for the columns of the table themselves
+    fields = ["name", "setting", "description"]
+    for column in table.columns:
+        cells = [_cell_values(row.cells[column.key]) for row in table.rows]
+        fields += [f"{column.key}{suffix}" for suffix in dict.fromkeys(["", *chain.from_iterable(cells)])]
+        for row_values, cell in zip(values, cells, strict=True):
+            row_values |= {f"{column.key}{suffix}": value for suffix, value in cell.items()}
+    # a field without a value in any row is omitted, except the columns of the table themselves
     kept = {"name", *(column.key for column in table.columns)}
     kept |= {field for row in values for field, value in row.items() if value not in (None, "", False)}
-    fields = dict.fromkeys(field for row in values for field in row if field in kept)
-    order = ["", *(column.key for column in table.columns)]
-    return _csv(sorted(fields or kept, key=lambda field: order.index(_longest(field, order))), values)
-
-
-def _longest(field: str, keys: Sequence[str]) -> str:
-    """The column that a field belongs to."""
-    return max((key for key in keys if key in ("", field) or field.startswith(f"{key}_")), key=len)
+    return _csv([field for field in fields if field in kept], values)
 
 
 def _cell_values(cell: Cell) -> dict[str, Any]:

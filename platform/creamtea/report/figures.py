@@ -46,7 +46,7 @@ def quality_choice(systems: SystemsOn, timed: SystemsOn | None) -> Choice:
 
 
 def quality_against_latency(systems: SystemsOn, timed: SystemsOn, metric: Column) -> Figure:
-    """One point a system: score over median latency, each with its 95 % interval.
+    """One point per system: score over median latency, each with its 95 % interval.
 
     Latency may have been measured on another test set: the axis says on which.
     """
@@ -115,7 +115,7 @@ def recall_choice(systems: SystemsOn, curves: Sequence[Curve], idioms: bool) -> 
 
 
 def recall_against_size(systems: SystemsOn, curves: Sequence[Curve], scope: str) -> Figure | None:
-    """Recall of the reference's subwords over the mean selected size (log scale), one line a selection,
+    """Recall of the reference's subwords over the mean selected size (log scale), one line per selection,
     and the study's systems as labelled points with their 95 % intervals. `scope` is "sentence" or
     "idiom". None without a sweep.
     """
@@ -221,7 +221,7 @@ def learning_choice(curves: Sequence[Curve], runs: Sequence[str]) -> Choice:
 
 
 def learning_curves(curves: Sequence[Curve], runs: Sequence[str], series: str) -> Figure:
-    """One line a training run over its updates; `series` as in `LEARNING_TITLES`."""
+    """One line per training run over its updates; `series` as in `LEARNING_TITLES`."""
     curves = [curve for curve in curves if curve.series == series]
     rows: list[dict[str, Any]] = [
         {"run": curve.group, "update": point.x, "value": point.y}

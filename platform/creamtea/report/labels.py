@@ -1,7 +1,7 @@
 """Where the labels of a figure's points go, so that no two lie on one another.
 
 Vega-Lite places a text only by a fixed offset from its point. The figures give every label an offset of
-its own, found here for a figure of usual size; a narrower one moves the points together, not the labels'
+its own, offsets here for a figure of usual size; a narrower one moves the points together, not the labels'
 heights.
 """
 
@@ -37,7 +37,7 @@ def lifts(
     across = _units([measure(point.x) for point in points], [measure(x) for x in xs], WIDTH)
     up = _units([point.y for point in points], ys, HEIGHT)
     placed: list[tuple[float, float, float]] = []  # from x, to x, middle y
-    found = []
+    offsets = []
     for x, height, point in zip(across, up, points, strict=True):
         length = min(LETTER * len(point.text), LIMIT)
         start = x + GAP if x <= WIDTH / 2 else x - GAP - length
@@ -45,8 +45,8 @@ def lifts(
         lift = next(fits, LIFTS[-1]) if point.text else LIFTS[0]
         if point.text:
             placed.append((start, start + length, lift - height))
-        found.append(lift)
-    return found
+        offsets.append(lift)
+    return offsets
 
 
 def _touches(placed: Sequence[tuple[float, float, float]], start: float, end: float, middle: float) -> bool:

@@ -106,7 +106,7 @@ class Figure:
     key: str
     title: str
     spec: Spec  # without its title and its data
-    rows: tuple[dict[str, Any], ...]  # its data, a row a point; empty where there is nothing to draw yet
+    rows: tuple[dict[str, Any], ...]  # its data, a row per point; empty where there is nothing to draw yet
     missing: tuple[str, ...] = ()  # what is not drawn, and why: "scones (pending)"
     about: str = ""
     choice: tuple[str, ...] = ()  # what to choose to see it, where it is one of several
@@ -219,7 +219,7 @@ class Document:
         return _one(path, [block for place, block in self.walk() if _ends(place, path)], Section)
 
     def only(self, test_set: str, keep: Callable[[Section], bool] = lambda _: False) -> Document:
-        """Without what belongs to other test sets, but for the top sections to `keep`."""
+        """Without what belongs to other test sets, except top sections that `keep` accepts."""
         return replace(
             self,
             test_sets=(test_set,),
@@ -246,10 +246,10 @@ def _ends(place: str, path: str) -> bool:
 
 
 def _one(path: str, blocks: list[Block], kind: type[Kind]) -> Kind:
-    found = [block for block in blocks if isinstance(block, kind)]
-    if len(found) != 1:
-        raise KeyError(f"{len(found)} {kind.__name__.lower()}s end with {path!r}")
-    return found[0]
+    matches = [block for block in blocks if isinstance(block, kind)]
+    if len(matches) != 1:
+        raise KeyError(f"{len(matches)} {kind.__name__.lower()}s end with {path!r}")
+    return matches[0]
 
 
 def _of_test_set(section: Section, test_set: str) -> Section | None:
@@ -264,21 +264,3 @@ def _of_test_set(section: Section, test_set: str) -> Section | None:
         isinstance(block, Section) for block in kept
     )
     return None if emptied else replace(section, blocks=kept)
-
-
-# ---------------------------------------------------------------- parameters that systems differ in
-
-
-@dataclass(frozen=True)
-class SweepGroup:
-    """Systems that differ in one number only, by that number."""
-
-    name: str  # what their names have in common: "nvs+positive_weight=…"
-    systems: tuple[tuple[float, str], ...]
-
-
-@dataclass(frozen=True)
-class Sweep:
-    parameter: str  # "variant.nvs.positive_weight"
-    title: str  # "nvs positive weight"
-    groups: tuple[SweepGroup, ...]

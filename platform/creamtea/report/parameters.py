@@ -6,20 +6,35 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
-from creamtea.report.model import Sweep, SweepGroup
 from creamtea.study.spec import Study
 
 Path = tuple[str, ...]
 _WORDS = re.compile("([-+=])")  # between the words of a name
 
 
+@dataclass(frozen=True)
+class SweepGroup:
+    """Systems that differ in one number only, by that number."""
+
+    name: str  # what their names have in common: "nvs+positive_weight=…"
+    systems: tuple[tuple[float, str], ...]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    parameter: str  # "variant.nvs.positive_weight"
+    title: str  # "nvs positive weight"
+    groups: tuple[SweepGroup, ...]
+
+
 def sweeps(study: Study) -> tuple[Sweep, ...]:
     """One for each number of a variant, a selection or a search that takes several values while all else
     of a system stays the same; in the study's order. Empty where there is none."""
     settings = {name: _settings(study, name) for name in study.systems}
-    found: dict[Path, list[SweepGroup]] = {}
+    groups: dict[Path, list[SweepGroup]] = {}
     numbers = {name: dict(_numbers(setting)) for name, setting in settings.items()}
     for path in dict.fromkeys(path for own in numbers.values() for path in own):
         alike: dict[str, list[tuple[float, str]]] = {}
@@ -30,10 +45,10 @@ def sweeps(study: Study) -> tuple[Sweep, ...]:
         for members in alike.values():
             if len({value for value, _ in members}) > 1:
                 names = in_common([name for _, name in members])
-                found.setdefault(path, []).append(SweepGroup(names, tuple(sorted(members))))
+                groups.setdefault(path, []).append(SweepGroup(names, tuple(sorted(members))))
     return tuple(
-        Sweep(".".join(path), " ".join(path[-2:]).replace("_", " "), tuple(groups))
-        for path, groups in found.items()
+        Sweep(".".join(path), " ".join(path[-2:]).replace("_", " "), tuple(alike))
+        for path, alike in groups.items()
     )
 
 
@@ -75,7 +90,7 @@ def _without(setting: dict[str, Any], path: Path) -> str:
 
 
 def in_common(names: list[str]) -> str:
-    """The words that all names begin and end with: "nvs+positive_weight=…"; the names themselves for none."""
+    """The words that all names begin and end with: "nvs+positive_weight=…"; all names if none."""
     words = [_WORDS.split(name) for name in names]
     start = _shared(words)
     end = _shared([name[len(start) :][::-1] for name in words])[::-1]

@@ -10,8 +10,8 @@ from creamtea.report import text, vega
 from creamtea.report.analysis_figures import curve_layers
 from creamtea.report.analysis_tables import Analysis
 from creamtea.report.figures import SystemsOn
-from creamtea.report.model import Cell, Choice, Figure, Sweep
-from creamtea.report.parameters import in_common
+from creamtea.report.model import Cell, Choice, Figure
+from creamtea.report.parameters import Sweep, in_common
 
 OF_A_CORPUS = "variant.corpus."
 LOGARITHMIC_FROM = 30.0  # the largest value over the smallest, both above 0
@@ -146,9 +146,9 @@ def _over(
 
 def _own_test_sets(everywhere: Sequence[SystemsOn], key: str) -> dict[str, Cell]:
     """A column's cell of each system that translates one test set."""
-    found: dict[str, list[Cell]] = {}
+    measured: dict[str, list[Cell]] = {}
     for systems in everywhere:
         if key in {column.key for column in systems.table.columns}:
             for row in systems.table.rows:
-                found.setdefault(row.name, []).append(row.cells[key])
-    return {system: cells[0] for system, cells in found.items() if len(cells) == 1}
+                measured.setdefault(row.name, []).append(row.cells[key])
+    return {system: cells[0] for system, cells in measured.items() if len(cells) == 1}

@@ -37,7 +37,7 @@ NOT_TRANSLATED = "the system does not translate this test set"
 
 
 def systems_table(material: Material, test_set: str, campaigns: Sequence[HumanColumns] = ()) -> Table:
-    """One row a system; `campaigns` are the columns of the campaigns on the test set."""
+    """One row per system; `campaigns` are the columns of the campaigns on the test set."""
     spec = material.spec
     columns = _columns(material, test_set, campaigns)
     metrics = {metric.name(): metric for metric in spec.metrics}
@@ -83,7 +83,7 @@ def _is_timed_on(spec: Study, test_set: str) -> bool:
 def _systems(spec: Study, test_set: str) -> list[str]:
     """What translates the test set or is timed on it, in the study's order."""
     shown = set(spec.systems_on(test_set))
-    if spec.latency is not None and spec.latency.test_set == test_set:
+    if spec.latency is not None and _is_timed_on(spec, test_set):
         shown |= set(spec.latency.systems or spec.systems)
     return [name for name in spec.systems if name in shown]
 
@@ -108,15 +108,15 @@ def _metric_column(material: Material, test_set: str, metric: Metric) -> Column:
 
 def _score(material: Material, system: str, test_set: str, key: str, metric: Metric) -> Cell:
     measured = material.of("score", system=system, test_set=test_set, metric=key)
-    return read_cell(measured, lambda one: one.find(metric.row()), NOT_TRANSLATED)
+    return read_cell(measured, lambda step: step.find(metric.row()), NOT_TRANSLATED)
 
 
 def _deltas(material: Material, test_set: str, key: str) -> dict[str, Delta]:
     """By system that is compared with another."""
     spec = material.spec
     others = [system for system in spec.systems_on(test_set) if system != spec.baseline_of(system)]
-    found = [material.of("compare", system=system, test_set=test_set, metric=key) for system in others]
-    deltas = [read_delta(measured[0] if measured else None) for measured in found]
+    steps = [material.of("compare", system=system, test_set=test_set, metric=key) for system in others]
+    deltas = [read_delta(measured[0] if measured else None) for measured in steps]
     return dict(zip(others, correct(deltas), strict=True))
 
 
@@ -129,8 +129,8 @@ def _output_cells(material: Material, system: str, test_set: str) -> dict[str, C
         RECALL_IDIOM.key: _recall(material, system, test_set, "recall", "idiom"),
         RECALL_MACRO.key: _recall(material, system, test_set, "recall_macro", "idiom"),
         RECALL_SENTENCE.key: _recall(material, system, test_set, "recall", "sentence"),
-        SELECTED.key: read_cell(decodes, lambda one: one.find("selected_size"), NOT_TRANSLATED),
-        EMPTY.key: read_cell(decodes, lambda one: one.find("empty"), NOT_TRANSLATED),
+        SELECTED.key: read_cell(decodes, lambda step: step.find("selected_size"), NOT_TRANSLATED),
+        EMPTY.key: read_cell(decodes, lambda step: step.find("empty"), NOT_TRANSLATED),
         LENGTH.key: _length_ratio(material, system, test_set),
     }
 
@@ -139,7 +139,7 @@ def _recall(material: Material, system: str, test_set: str, name: str, scope: st
     if not material.spec.systems[system].selection.selects:
         return Cell("ok", value=1.0, seeds=1)  # by definition: nothing is left out
     measured = material.of("recall", system=system, test_set=test_set)
-    return read_cell(measured, lambda one: one.find(name, scope), NOT_TRANSLATED)
+    return read_cell(measured, lambda step: step.find(name, scope), NOT_TRANSLATED)
 
 
 def _length_ratio(material: Material, system: str, test_set: str) -> Cell:
@@ -147,7 +147,7 @@ def _length_ratio(material: Material, system: str, test_set: str) -> Cell:
     for metric in material.spec.metrics:
         if metric.counts_length:
             measured = material.of("score", system=system, test_set=test_set, metric=metric.name())
-            return read_cell(measured, lambda one: one.find("length_ratio"), NOT_TRANSLATED)
+            return read_cell(measured, lambda step: step.find("length_ratio"), NOT_TRANSLATED)
     return absent("the length ratio is counted by BLEU, which this study does not measure")
 
 
@@ -174,17 +174,17 @@ def _latency_cells(material: Material) -> dict[tuple[str, str], Cell]:
     baselines = [name for name in latency_baselines(spec) if name in timed]
 
     def percents(system: str, key: str) -> dict[str, Percent]:
-        found = {name: run.find(key, str(timed.index(name))) for run in runs for name in {system, *baselines}}
+        times = {name: run.find(key, str(timed.index(name))) for run in runs for name in {system, *baselines}}
         return {
             name: _percent(own, other, timed.index(name))
             for name in baselines
-            if (own := found[system]) and (other := found[name])
+            if (own := times[system]) and (other := times[name])
         }
 
     cells = {(system, column.key): cell(system, column.key) for system in spec.systems for column in LATENCY}
     return {
-        (system, key): replace(found, percents=percents(system, key)) if found.value is not None else found
-        for (system, key), found in cells.items()
+        (system, key): replace(time, percents=percents(system, key)) if time.value is not None else time
+        for (system, key), time in cells.items()
     }
 
 
@@ -233,9 +233,9 @@ def _training_cell(run: Measured, name: str) -> Cell:
 def corpora_table(material: Material) -> Table:
     """What was read, kept and dropped by each filter."""
     measured = material.of("corpus")
-    given = {(row.name, row.subject) for one in measured for row in one.metrics}
+    given = {(row.name, row.subject) for step in measured for row in step.metrics}
     pairs = [column for column in PAIRS if column.key != "train_added" or ("pairs", column.key) in given]
-    filters = dict.fromkeys(row.subject for one in measured for row in one.metrics if row.name == "dropped")
+    filters = dict.fromkeys(row.subject for step in measured for row in step.metrics if row.name == "dropped")
     dropped = [Column(f"dropped_{name}", f"dropped: {name.replace('_', ' ')}", 0) for name in filters]
     rows = [
         Row(

@@ -29,12 +29,12 @@ def _component() -> Callable[..., Any]:
 
 
 def show_table(table: Table, key: str) -> None:
-    """A row a system, a variant or a rater; intervals and differences under the values."""
+    """One row per system, variant or rater; intervals and differences under the values."""
     _component()(key=key, data=as_data(table))
 
 
 def as_data(table: Table) -> dict[str, Any]:
-    """A table as the component wants it: ready texts, and numbers to sort by."""
+    """What the component needs of a table: texts to show, and numbers to sort by."""
     best = {column.key: text.best(table, column) for column in table.columns}
     return {
         "label": table.title or f"Table by {table.heading}",

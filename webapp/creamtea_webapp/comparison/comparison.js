@@ -1,5 +1,5 @@
 // Draws the table and sorts it by a column on a click on its head. Texts are set by textContent only.
-const sorting = new WeakMap(); // by the holding element: {column: index or -1 for the study's order, up: boolean}
+const sorting = new WeakMap(); // by the holding element: {column: index or -1 for the original order, up: boolean}
 
 export default function render({ parentElement, data }) {
   const order = sorting.get(parentElement) ?? { column: -1, up: false };
@@ -20,7 +20,7 @@ function heads(data, order, draw) {
   const system = make("th", "system");
   system.scope = "col";
   system.append(
-    button(data.heading, "In the study's order", () => {
+    button(data.heading, "In the original order", () => {
       order.column = -1;
       draw();
     }),

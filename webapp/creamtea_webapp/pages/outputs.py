@@ -10,7 +10,7 @@ from typing import Any
 import streamlit as st
 
 from creamtea.contract.columns import Column
-from creamtea.report.diff import differences
+from creamtea.report.diff import Piece, differences
 from creamtea.report.model import Table
 from creamtea.report.text import number
 from creamtea.store.queries import (
@@ -24,7 +24,7 @@ from creamtea.store.queries import (
     study_nodes,
 )
 from creamtea_webapp import session
-from creamtea_webapp.markup import note, render, show
+from creamtea_webapp.markup import note, show
 
 TEMPLATE = "outputs.html"
 PAGE = 10  # segments
@@ -41,7 +41,7 @@ class Translations:
     """Where the outputs of a study on one test set are; systems and metrics in the study's order."""
 
     test_set: str  # step key
-    against: dict[str, str]  # what each system is compared with, without the baselines
+    against: dict[str, str]  # what each system is compared with; no baselines
     decodes: dict[str, str]  # system: step key, of its first seed
     scores: dict[str, dict[str, str]]  # metric: system: step key, of the same seed
     columns: dict[str, Column]  # by metric
@@ -61,21 +61,15 @@ class View:
 
 
 @dataclass(frozen=True)
-class Stretch:
-    """A piece of a text: marked where an output differs, or a source or reference has an idiom."""
-
-    text: str
-    marked: bool
-
-
-@dataclass(frozen=True)
 class Line:
     """A text of a segment; `own` for that of a system, None where it has not translated the segment."""
 
     name: str
     text: str | None
     language: str
-    pieces: Sequence[Stretch] = ()  # the text; none where nothing could be marked
+    pieces: Sequence[
+        Piece
+    ] = ()  # the text, marked where it differs or has an idiom; none if nothing could be
     score: str = ""
     own: bool = False
 
@@ -184,7 +178,8 @@ def _choose_order(outputs: Translations, metric: str | None) -> ByDifference | N
 def _pager(page: Page, view: View) -> None:
     pages = max(1, -(-page.total // PAGE))
     left, right = st.columns([3, 1], vertical_alignment="bottom")
-    left.html(render(TEMPLATE, "counts", page=page))
+    with left:
+        show(TEMPLATE, "counts", page=page)
     if pages > 1:
         # the key holds the choice, so that another choice starts on its first page
         right.number_input(f"Page of {pages:,}", 1, pages, key=f"page-{view}")
@@ -222,19 +217,18 @@ def _score(value: float | None, view: View, outputs: Translations) -> str:
     return "" if value is None or view.metric is None else number(value, outputs.columns[view.metric])
 
 
-def _differences(text: str | None, against: str | None) -> list[Stretch]:
+def _differences(text: str | None, against: str | None) -> list[Piece]:
     if text is None or against is None or not text.strip():
         return []
-    return [Stretch(piece.text, piece.differs) for piece in differences(text, against)]
+    return differences(text, against)
 
 
-def _idioms(text: str, spans: Sequence[tuple[int, int]]) -> list[Stretch]:
+def _idioms(text: str, spans: Sequence[tuple[int, int]]) -> list[Piece]:
     if not text.strip() or not spans:
         return []
     cuts = [0, *(position for span in spans for position in span), len(text)]
     return [
-        Stretch(text[start:end], marked=bool(number % 2))
-        for number, (start, end) in enumerate(pairwise(cuts))
+        Piece(text[start:end], marked=bool(number % 2)) for number, (start, end) in enumerate(pairwise(cuts))
     ]
 
 

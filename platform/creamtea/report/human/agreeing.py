@@ -1,4 +1,4 @@
-"""How far raters agree and where not, how severe each is, and the ranking as WMT's tables have it."""
+"""How far raters agree, where they disagree, how severe each is, and the ranking by WMT's rules."""
 
 from __future__ import annotations
 
@@ -105,21 +105,21 @@ def _severity(judged: Judged, matrix: Array, units: Integers) -> Table:
     rows = []
     output, rater = np.nonzero(~np.isnan(matrix))
     everybody = range(matrix.shape[1])
-    for found in rater_agreement(rater, output, matrix[output, rater], units, everybody):
-        low, high = found.correlation_low, found.correlation_high
+    for own in rater_agreement(rater, output, matrix[output, rater], units, everybody):
+        low, high = own.correlation_low, own.correlation_high
         cells = {
-            "outputs": count(found.outputs),
-            "severity": estimate(found.severity),
-            "correlation": number(found.correlation, low, high, found.correlation_reason),
+            "outputs": count(own.outputs),
+            "severity": estimate(own.severity),
+            "correlation": number(own.correlation, low, high, own.correlation_reason),
         }
-        rows.append(Row(judged.ratings.raters[found.rater], cells))
+        rows.append(Row(judged.ratings.raters[own.rater], cells))
     about = "Each rater against the others, on the outputs that they share."
     return table("raters", "Raters", about, "rater", columns, rows)
 
 
 def disputes(session: Session, judged: Judged, outputs: ScoresByRater) -> tuple[Entry, ...]:
-    """The outputs whose ratings lie furthest apart, with their texts. Of a pair's preferences the first: what
-    one output gains the other loses."""
+    """The outputs whose ratings lie furthest apart, with their texts. Of a pair only the first: what one
+    output gains, the other loses."""
     rows = np.arange(len(outputs.unit))
     if judged.protocol.relative:
         rows = np.unique(outputs.unit, return_index=True)[1]
@@ -168,18 +168,18 @@ def wmt_mode(judged: Judged) -> Table:
     )
     columns = [ITEMS, judged.points("raw", "raw mean", better="higher"), *WMT[1:]]
     rows = []
-    for one in ranking.systems:
+    for system in ranking.systems:
         cells = {
-            "items": count(one.segments),
-            "raw": number(one.raw),
-            "z": number(one.z),
-            "wins": count(one.wins),
-            "losses": count(one.losses),
-            "rank_low": number(one.rank_low),
-            "rank_high": number(one.rank_high),
-            "cluster": number(one.cluster),
+            "items": count(system.segments),
+            "raw": number(system.raw),
+            "z": number(system.z),
+            "wins": count(system.wins),
+            "losses": count(system.losses),
+            "rank_low": number(system.rank_low),
+            "rank_high": number(system.rank_high),
+            "cluster": number(system.cluster),
         }
-        rows.append(Row(judged.systems[one.position], cells))
+        rows.append(Row(judged.systems[system.position], cells))
     about = (
         "By WMT's rules, only to compare with its published tables: the Mann-Whitney test ignores that "
         "ratings of one item are paired, and misses most true differences. Item weights are ignored here."

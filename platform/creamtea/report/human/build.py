@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from creamtea.errors import InputError
 from creamtea.human.protocols import find_protocol
 from creamtea.human.results import Ratings, load_ratings, repeated_scores
-from creamtea.report.cells import Material, Measured
+from creamtea.report.cells import Material
 from creamtea.report.human import agreeing, comparing, metrics
 from creamtea.report.human.comparing import Pair
 from creamtea.report.human.material import Judged, judged, only_random
@@ -20,7 +20,6 @@ from creamtea.report.human.section import CampaignReport
 from creamtea.report.model import Document, Entry, Fact, Section, Table
 from creamtea.stats.crossed import FEW_RATERS
 from creamtea.store.database import Database
-from creamtea.store.queries import metrics_of, study_nodes
 from creamtea.store.tables import Campaign, StudyRow
 from creamtea.study.spec import Study
 
@@ -81,35 +80,35 @@ def campaign_report(
 ) -> CampaignReport:
     """One campaign's report; without a study's `material` there are no metrics."""
     ratings = load_ratings(session, campaign)
-    of_all = judged(ratings, material.spec.baseline if material is not None else None)
+    whole = judged(ratings, material.spec.baseline if material is not None else None)
     rated = len(ratings.value) > 0
-    pairs = comparing.against_baseline(of_all, complete) if rated else []
-    tables = _comparisons(of_all, pairs, complete) if rated else []
+    pairs = comparing.against_baseline(whole, complete) if rated else []
+    tables = _comparisons(whole, pairs, complete) if rated else []
     disagreements: tuple[Entry, ...] = ()
     disputes: tuple[Entry, ...] = ()
     if complete and rated:
-        tables += comparing.clusters(of_all, pairs)
+        tables += comparing.clusters(whole, pairs)
         outputs = agreeing.by_rater(ratings, repeated_scores(session, ratings))
-        tables += agreeing.agreement(of_all, outputs)
-        disputes = agreeing.disputes(session, of_all, outputs)
-        if not of_all.protocol.relative:
-            tables.append(agreeing.wmt_mode(of_all))
+        tables += agreeing.agreement(whole, outputs)
+        disputes = agreeing.disputes(session, whole, outputs)
+        if not whole.protocol.relative:
+            tables.append(agreeing.wmt_mode(whole))
         if material is not None:
             scores = metrics.metric_scores(session, ratings, material)
-            tables += metrics.metric_tables(of_all, scores)
-            disagreements = metrics.disagreements(session, of_all, scores)
+            tables += metrics.metric_tables(whole, scores)
+            disagreements = metrics.disagreements(session, whole, scores)
     facts = ratings.campaign
     return CampaignReport(
         campaign=facts.name,
         test_set=facts.test_set,
         protocol=facts.protocol,
-        points=of_all.points("people", "human score"),
+        points=whole.points("people", "human score"),
         state=facts.state,
         progress=_progress(ratings),
-        baseline=of_all.systems[of_all.baseline],
+        baseline=whole.systems[whole.baseline],
         language_pair=(facts.source_language, facts.target_language),
-        signature=_signature(of_all),
-        notes=tuple(_notes(of_all)),
+        signature=_signature(whole),
+        notes=tuple(_notes(whole)),
         tables=tuple(tables),
         disagreements=disagreements,
         disputes=disputes,
@@ -122,54 +121,51 @@ def _material(session: Session, row: StudyRow | None) -> Material | None:
     if row is None:
         return None
     try:
-        spec = Study.model_validate(row.spec)
+        return Material(session, row.id, Study.model_validate(row.spec))
     except ValidationError:
         return None
-    nodes = study_nodes(session, row.id)
-    found = metrics_of(session, [node.key for node in nodes])
-    return Material(spec, [Measured(node, found.get(node.key, [])) for node in nodes])
 
 
-def _comparisons(of_all: Judged, pairs: list[Pair], complete: bool) -> list[Table]:
-    name = of_all.systems[of_all.baseline]
+def _comparisons(whole: Judged, pairs: list[Pair], complete: bool) -> list[Table]:
+    name = whole.systems[whole.baseline]
     tables = [
         comparing.means(
-            of_all, "means", "Systems", "" if of_all.protocol.relative else of_all.protocol.ratio_note
+            whole, "means", "Systems", "" if whole.protocol.relative else whole.protocol.ratio_note
         ),
         comparing.pair_table(
-            of_all,
+            whole,
             pairs,
             "comparisons",
             f"Against {name}",
             f"Paired over items. p-values are Holm's over the comparisons with {name}; the verdict is by the "
-            f"paired t-test at 5 % and by two one-sided t-tests against ±{of_all.shown_delta()}; the test "
+            f"paired t-test at 5 % and by two one-sided t-tests against ±{whole.shown_delta()}; the test "
             "that draws raters as well as items has to agree, which one rater alone never gives.",
         ),
     ]
-    if complete and len(of_all.systems) > 2:
+    if complete and len(whole.systems) > 2:
         tables.append(
             comparing.pair_table(
-                of_all,
-                comparing.other_pairs(of_all, complete, pairs),
+                whole,
+                comparing.other_pairs(whole, complete, pairs),
                 "pairs",
                 "The other pairs",
                 "Not planned against a baseline: p-values are Holm's over all pairs of the campaign.",
             )
         )
-    if of_all.ratings.random.any() and not of_all.ratings.random.all():
-        part = only_random(of_all)
+    if whole.ratings.random.any() and not whole.ratings.random.all():
+        part = only_random(whole)
         tables += [
             comparing.means(
                 part,
                 "random_means",
-                "The part drawn at random",
-                "The other items were chosen because metrics disagree there; these stand for the test set.",
+                "Randomly drawn items",
+                "The other items were chosen because metrics disagree on them; these represent the test set.",
             ),
             comparing.pair_table(
                 part,
                 comparing.against_baseline(part, complete),
                 "random_comparisons",
-                f"The part drawn at random, against {name}",
+                f"Randomly drawn items, against {name}",
                 "",
             ),
         ]
@@ -189,26 +185,26 @@ def _progress(ratings: Ratings) -> str:
     )
 
 
-def _signature(of_all: Judged) -> str:
-    facts = of_all.ratings.campaign
+def _signature(whole: Judged) -> str:
+    facts = whole.ratings.campaign
     select_by = facts.settings.get("select")
     return "|".join(
         [
             f"campaign:{facts.name}",
             f"protocol:{facts.protocol.name}",
-            f"items:{of_all.ratings.items}",
+            f"items:{whole.ratings.items}",
             *([f"select:{select_by}"] if select_by else []),
-            f"raters:{len(of_all.ratings.raters)}",
+            f"raters:{len(whole.ratings.raters)}",
             f"ratings-an-item:{facts.ratings_per_item}",
-            f"delta:{of_all.delta:g}",
+            f"delta:{whole.delta:g}",
             f"seed:{facts.seed}",
             f"state:{facts.state}",
         ]
     )
 
 
-def _notes(of_all: Judged) -> list[str]:
-    ratings = of_all.ratings
+def _notes(whole: Judged) -> list[str]:
+    ratings = whole.ratings
     out = ratings.left_out
     if not len(ratings.value) and not out.excluded_ratings + out.control_ratings + out.skipped:
         return ["The campaign has no ratings yet."]
@@ -218,13 +214,13 @@ def _notes(of_all: Judged) -> list[str]:
             "Items have weights: means, differences and their tests are weighted; the signed-rank test takes "
             "no weights and is omitted."
         )
-    if of_all.protocol.relative:
-        notes.append(of_all.protocol.ratio_note)
+    if whole.protocol.relative:
+        notes.append(whole.protocol.ratio_note)
     if len(ratings.raters) == 1:
-        notes.append("One rater: nothing is known of how others would judge, or of how far they would agree.")
+        notes.append("One rater: how others would judge, and how far they would agree, is unknown.")
     if 1 < len(ratings.raters) < FEW_RATERS:
         notes.append(
-            f"{len(ratings.raters)} raters: few to say how raters differ, so intervals that stand for other "
+            f"{len(ratings.raters)} raters are few to tell how raters differ: intervals that allow for other "
             "raters are wide, and verdicts, which need them to agree, are often undecided."
         )
     if not len(ratings.value):

@@ -1,4 +1,4 @@
-"""Means of systems, their differences from the baseline, and one verdict a pair."""
+"""Means of systems, their differences from the baseline, and one verdict per pair."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ITEMS = Column("items", "items", 0)
 
 
 def means(judged: Judged, key: str, title: str, about: str) -> Table:
-    """One row a system: its mean in points, and as a percentage of the baseline with both intervals."""
+    """One row per system: its mean in points, and as a percentage of the baseline with both intervals."""
     ratings, name = judged.ratings, judged.systems[judged.baseline]
     columns = [
         ITEMS,
@@ -47,25 +47,25 @@ def means(judged: Judged, key: str, title: str, about: str) -> Table:
     ]
     used = judged.weights > 0
     rows = []
-    for at, system in enumerate(judged.systems):
-        rated = used & ~np.isnan(judged.matrix[:, at])
-        own, weights = judged.matrix[rated, at], judged.weights[rated]
+    for index, system in enumerate(judged.systems):
+        rated = used & ~np.isnan(judged.matrix[:, index])
+        own, weights = judged.matrix[rated, index], judged.weights[rated]
         mean = mean_estimate(own, weights if len(own) and np.ptp(weights) else None)
         cells = {
             "items": count(len(own)),
-            "ratings": count(int((rated[ratings.unit] & (ratings.system == at)).sum())),
+            "ratings": count(int((rated[ratings.unit] & (ratings.system == index)).sum())),
             "mean": estimate(mean),
         }
         if not judged.protocol.relative:
-            cells |= _percent(judged, at)
+            cells |= _percent(judged, index)
         rows.append(Row(system, cells))
     return table(key, title, about, "system", columns, rows)
 
 
-def _percent(judged: Judged, at: int) -> dict[str, Cell]:
-    if at == judged.baseline:
+def _percent(judged: Judged, system: int) -> dict[str, Cell]:
+    if system == judged.baseline:
         return {name: Cell("ok", value=100.0) for name in ("percent", "percent_paired_t")}
-    ratio = baseline_ratio(judged.matrix[:, judged.baseline], judged.matrix[:, at], judged.weights)
+    ratio = baseline_ratio(judged.matrix[:, judged.baseline], judged.matrix[:, system], judged.weights)
     return {
         name: number(ratio.percent, bounds.low, bounds.high, ratio.reason or bounds.reason)
         for name, bounds in (("percent", ratio.delta), ("percent_paired_t", ratio.paired_t))
@@ -95,46 +95,41 @@ def compared(
 ) -> list[Pair]:
     """(baseline, system) each. Without `flips` there is no p-value of the permutation test. Tests of `known`
     pairs are not done again."""
-    done = {(one.baseline, one.system): one.comparison for one in known}
-    comparisons = [done.get(pair) or _compare(judged, *pair, flips) for pair in positions]
-    t = corrected([one.t_test.p_value for one in comparisons])
-    ranks = corrected([one.signed_rank.p_value for one in comparisons])
-    signs = corrected([one.sign_flip.p_value for one in comparisons]) if flips else [None] * len(comparisons)
-    drawn = _with_raters(judged, positions)
-    drawn_p = corrected([one.difference.p_value for one in drawn])
+    done = {(pair.baseline, pair.system): pair.comparison for pair in known}
+    comparisons = [done.get(place) or _compare(judged, *place, flips) for place in positions]
+    t = corrected([comparison.t_test.p_value for comparison in comparisons])
+    ranks = corrected([comparison.signed_rank.p_value for comparison in comparisons])
+    signs = corrected([comparison.sign_flip.p_value if flips else None for comparison in comparisons])
+    unit, rater, scores = judged.ratings.side_by_side()
+    crossed = crossed_comparisons(unit, rater, scores, positions, weights=judged.weights[unit])
+    crossed_p = corrected([comparison.difference.p_value for comparison in crossed])
     verdicts = [
-        judge(one, judged.delta, t[at], max(1, len(positions)), drawn[at], drawn_p[at])
-        for at, one in enumerate(comparisons)
+        judge(comparison, judged.delta, t[i], max(1, len(positions)), crossed[i], crossed_p[i])
+        for i, comparison in enumerate(comparisons)
     ]
     return [
-        Pair(*pair, comparisons[at], t[at], ranks[at], signs[at], drawn[at], drawn_p[at], verdicts[at])
-        for at, pair in enumerate(positions)
+        Pair(*place, comparisons[i], t[i], ranks[i], signs[i], crossed[i], crossed_p[i], verdicts[i])
+        for i, place in enumerate(positions)
     ]
-
-
-def _with_raters(judged: Judged, positions: Sequence[tuple[int, int]]) -> list[CrossedComparison]:
-    """Each comparison with raters drawn too."""
-    unit, rater, scores = judged.ratings.side_by_side()
-    return crossed_comparisons(unit, rater, scores, positions, weights=judged.weights[unit])
 
 
 def _compare(judged: Judged, baseline: int, system: int, flips: bool) -> PairedComparison:
-    """Where all differences are one value the verdict takes the sign flips: then they are always done."""
+    """Where all differences are equal the verdict needs the sign flips: then they are always done."""
     columns = judged.matrix[:, baseline], judged.matrix[:, system], judged.weights
-    found = compare_paired(*columns, flips=FLIPS if flips else 1)
-    if not flips and found.t_test.p_value is None:
+    comparison = compare_paired(*columns, flips=FLIPS if flips else 1)
+    if not flips and comparison.t_test.p_value is None:
         return compare_paired(*columns)
-    return found
+    return comparison
 
 
 def against_baseline(judged: Judged, flips: bool) -> list[Pair]:
-    return compared(judged, [(judged.baseline, at) for at in judged.others], flips)
+    return compared(judged, [(judged.baseline, other) for other in judged.others], flips)
 
 
 def other_pairs(judged: Judged, flips: bool, known: Sequence[Pair]) -> list[Pair]:
     """The pairs without the baseline, corrected over all pairs of the campaign; `known`: those with it."""
     pairs = compared(judged, list(combinations(range(len(judged.systems)), 2)), flips, known)
-    return [one for one in pairs if judged.baseline not in (one.baseline, one.system)]
+    return [pair for pair in pairs if judged.baseline not in (pair.baseline, pair.system)]
 
 
 def pair_table(judged: Judged, pairs: Sequence[Pair], key: str, title: str, about: str) -> Table:
@@ -150,23 +145,23 @@ def pair_table(judged: Judged, pairs: Sequence[Pair], key: str, title: str, abou
         Column("p_sign", "p, signs", 3, note="sign test of items won and lost"),
         Column("verdict", "verdict", 0),
     ]
-    sign_tests = corrected([_sign_test(judged, one) for one in pairs]) if judged.protocol.relative else []
+    sign_tests = corrected([_sign_test(judged, pair) if judged.protocol.relative else None for pair in pairs])
     rows = []
-    for number_of, one in enumerate(pairs):
-        found = one.comparison
+    for pair, sign_p in zip(pairs, sign_tests, strict=True):
+        comparison = pair.comparison
         cells = {
-            "items": count(found.items),
-            "difference": number(found.difference, found.low, found.high, found.estimate.reason),
-            "p_t": p_value(one.t, found.t_test.reason),
-            "p_signed_rank": p_value(one.signed_rank, found.signed_rank.reason),
+            "items": count(comparison.items),
+            "difference": estimate(comparison.estimate),
+            "p_t": p_value(pair.t, comparison.t_test.reason),
+            "p_signed_rank": p_value(pair.signed_rank, comparison.signed_rank.reason),
         }
-        if one.sign_flip is not None:
-            cells["p_sign_flip"] = p_value(one.sign_flip, found.sign_flip.reason)
+        if pair.sign_flip is not None:
+            cells["p_sign_flip"] = p_value(pair.sign_flip, comparison.sign_flip.reason)
         if judged.protocol.relative:
-            cells |= _tallies(judged, one)
-            cells["p_sign"] = p_value(sign_tests[number_of], "no item was won or lost")
-        cells["verdict"] = verdict_cell(judged, one.verdict)
-        rows.append(Row(judged.systems[one.system], cells, f"against {judged.systems[one.baseline]}"))
+            cells |= _tallies(judged, pair)
+            cells["p_sign"] = p_value(sign_p, "no item was won or lost")
+        cells["verdict"] = verdict_cell(judged, pair.verdict)
+        rows.append(Row(judged.systems[pair.system], cells, f"against {judged.systems[pair.baseline]}"))
     return table(key, title, about, "system", columns, rows)
 
 
@@ -179,17 +174,14 @@ def verdict_cell(judged: Judged, verdict: Verdict) -> Cell:
         return Cell("ok", note if verdict.within_delta else "", words=verdict.outcome.value)
     if verdict.for_these_raters is not None:
         decided = _decided(judged, verdict.for_these_raters)
-        note = (
-            "they are too few, or differ too much, to say it of other raters: ask more raters rather than "
-            "about more items"
-        )
+        note = "too few raters, or too different ones, to decide it for others: add raters rather than items"
         return Cell("ok", note, words=f"undecided (these raters: {decided})")
     if verdict.items_needed is None:
         why = verdict.reason or "more than a million items would be needed"
         return Cell("ok", why, words="undecided")
     note = (
-        f"{verdict.items_needed:,} items would decide it with a chance of {100 * POWER:.0f} %, were the true "
-        "difference the one observed"
+        f"{verdict.items_needed:,} items would decide it with {100 * POWER:.0f} % power, if the true "
+        "difference is the observed one"
     )
     return Cell("ok", note, value=float(verdict.items_needed), words="undecided")
 
@@ -207,7 +199,7 @@ def _tallies(judged: Judged, pair: Pair) -> dict[str, Cell]:
     """Single ratings: each row of a rater on an item has a score of both systems."""
     _, _, scores = judged.ratings.side_by_side()
     differences = scores[:, pair.system] - scores[:, pair.baseline]
-    wins, losses, ties = (int(found.sum()) for found in (differences > 0, differences < 0, differences == 0))
+    wins, losses, ties = (int(rated.sum()) for rated in (differences > 0, differences < 0, differences == 0))
     return {"wins": count(wins), "ties": count(ties), "losses": count(losses)}
 
 
@@ -225,9 +217,9 @@ def _sign_test(judged: Judged, pair: Pair) -> float | None:
 def clusters(judged: Judged, pairs: Sequence[Pair]) -> list[Table]:
     """The differences from the baseline with raters drawn too; nothing where no pair has several raters."""
     rows = [
-        Row(judged.systems[one.system], _cluster_cells(judged, one.crossed, one.crossed_p))
-        for one in pairs
-        if one.crossed.raters > 1
+        Row(judged.systems[pair.system], _cluster_cells(judged, pair.crossed, pair.crossed_p))
+        for pair in pairs
+        if pair.crossed.raters > 1
     ]
     if not rows:
         return []
@@ -239,7 +231,7 @@ def clusters(judged: Judged, pairs: Sequence[Pair]) -> list[Table]:
         Column("p_cluster", "p", 3),
     ]
     about = (
-        "How sure a difference is for other items and other raters: variances of crossed items and raters "
+        "How far a difference holds for other items and other raters: variances of crossed items and raters "
         "(Obuchowski and Rockette 1995; Hillis 2007), critical values by Cochran and Cox. A verdict needs "
         f"this to agree. Fewer than {FEW_RATERS} raters say little about how raters differ: the interval is "
         "then wide. p: after Holm's correction."
@@ -247,11 +239,11 @@ def clusters(judged: Judged, pairs: Sequence[Pair]) -> list[Table]:
     return [table("clusters", "Generalised to other raters", about, "system", columns, rows)]
 
 
-def _cluster_cells(judged: Judged, found: CrossedComparison, p: float | None) -> dict[str, Cell]:
-    difference, ratio = found.difference, found.ratio
+def _cluster_cells(judged: Judged, crossed: CrossedComparison, p: float | None) -> dict[str, Cell]:
+    difference, ratio = crossed.difference, crossed.ratio
     cells = {
-        "items": count(found.items),
-        "raters": count(found.raters),
+        "items": count(crossed.items),
+        "raters": count(crossed.raters),
         "difference": number(difference.value, difference.low, difference.high, difference.reason),
         "p_cluster": p_value(p, difference.reason),
     }

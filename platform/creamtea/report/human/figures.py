@@ -30,7 +30,7 @@ def figures(campaign: str, baseline: str, tables: Mapping[str, Table]) -> list[F
 
 
 def baseline_is_hundred(means: Table, baseline: str, campaign: str) -> Figure:
-    """One row a system: its per cent of the baseline, the delta-method interval as a thick line and the
+    """One row per system: its per cent of the baseline, the delta-method interval as a thick line and the
     paired-t interval as a thin one."""
     rows, missing = [], []
     for row in means.rows:
@@ -103,7 +103,7 @@ def _percent_tooltip(title: str) -> list[Spec]:
 
 
 def people_against_metric(scores: Table, means: Table, metric: Column, campaign: str) -> Figure:
-    """One point a system: the mean human score over the metric's mean, on the same outputs."""
+    """One point per system: the mean human score over the metric's mean, on the same outputs."""
     points = next(column for column in scores.columns if column.key == "people")
     intervals = {row.name: row.cells["mean"] for row in means.rows}
     rows, missing = [], []
@@ -145,7 +145,7 @@ def people_against_metric(scores: Table, means: Table, metric: Column, campaign:
 
 
 def rank_ranges(ranking: Table, campaign: str) -> Figure:
-    """One bar a system over its possible ranks, the clusters by colour and shape."""
+    """One bar per system over its possible ranks, the clusters by colour and shape."""
     rows: list[dict[str, Any]] = [
         {
             "system": row.name,

@@ -1,4 +1,4 @@
-"""What the tables of a human evaluation are made from, and the few cells that they share."""
+"""What the tables of a human evaluation are made from, and the cells that they share."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Judged:
 
     @property
     def others(self) -> list[int]:
-        """Everything but the baseline, in the campaign's order."""
-        return [at for at in range(len(self.systems)) if at != self.baseline]
+        """Every system except the baseline, in the campaign's order."""
+        return [index for index in range(len(self.systems)) if index != self.baseline]
 
     def points(self, key: str, title: str, note: str = "", better: str = "") -> Column:
         """A column of points of the scale, as the protocol shows them."""
@@ -63,11 +63,11 @@ def judged(ratings: Ratings, study_baseline: str | None) -> Judged:
     return Judged(ratings, ratings.matrix(), ratings.weight, baseline, float(delta))
 
 
-def only_random(all_of: Judged) -> Judged:
+def only_random(whole: Judged) -> Judged:
     """The part that was drawn at random, by itself: every unit weighs the same."""
-    chosen = all_of.ratings.random
-    matrix = np.where(chosen[:, None], all_of.matrix, np.nan)
-    return Judged(all_of.ratings, matrix, chosen.astype(np.float64), all_of.baseline, all_of.delta)
+    chosen = whole.ratings.random
+    matrix = np.where(chosen[:, None], whole.matrix, np.nan)
+    return Judged(whole.ratings, matrix, chosen.astype(np.float64), whole.baseline, whole.delta)
 
 
 def shown_texts(
@@ -79,11 +79,11 @@ def shown_texts(
     for unit, system in wanted:
         rows = (ratings.unit == unit) & (ratings.system == system)
         items[int(ratings.item[rows][0])] = unit
-    found = {}
+    texts = {}
     for item in session.scalars(select(Item).where(Item.id.in_(items))):
         for system, output in zip(item.systems, item.outputs, strict=True):
-            found[items[item.id], int(system)] = (item.source, str(output))
-    return found
+            texts[items[item.id], int(system)] = (item.source, str(output))
+    return texts
 
 
 def output_name(judged: Judged, unit: int, system: int) -> str:

@@ -82,9 +82,9 @@ def metric_scores(session: Session, ratings: Ratings, material: Material) -> lis
     for metric in material.spec.metrics:
         column = metric.column()
         scores = np.full((len(units), len(campaign.systems)), np.nan)
-        for at, system in enumerate(campaign.systems):
+        for index, system in enumerate(campaign.systems):
             if (step := _score_step(material, system, campaign.test_set, column.key)) is not None:
-                _fill(session, step, units, scores[:, at])
+                _fill(session, step, units, scores[:, index])
         if not np.isnan(scores).all():
             measured.append(MetricScores(column, scores[of_unit]))
     return measured
@@ -108,12 +108,12 @@ def _fill(session: Session, step: str, segments: Integers, column: Array) -> Non
         SegmentScore.step_key == step, SegmentScore.index.between(int(segments[0]), int(segments[-1]))
     )
     # few rows at once: were all of them kept, Python's garbage collector would take twice as long as the rest
-    some_rows = session.connection().execute(query).partitions(500)
-    stored = np.fromiter((number for rows in some_rows for row in rows for number in row), dtype=np.float64)
+    partitions = session.connection().execute(query).partitions(500)
+    stored = np.fromiter((number for rows in partitions for row in rows for number in row), dtype=np.float64)
     index, value = stored.reshape(-1, 2).T
-    at = np.searchsorted(segments, index)
-    rated = segments[at] == index
-    column[at[rated]] = value[rated]
+    unit = np.searchsorted(segments, index)
+    rated = segments[unit] == index
+    column[unit[rated]] = value[rated]
 
 
 def metric_tables(judged: Judged, metrics: Sequence[MetricScores]) -> list[Table]:
@@ -130,9 +130,9 @@ def _by_system(judged: Judged, metrics: Sequence[MetricScores]) -> Table:
         *(metric.column for metric in metrics),
     ]
     rows = []
-    for at, system in enumerate(judged.systems):
-        rated = ~np.isnan(judged.matrix[:, at])
-        own = [judged.matrix[:, at], *(metric.scores[:, at] for metric in metrics)]
+    for index, system in enumerate(judged.systems):
+        rated = ~np.isnan(judged.matrix[:, index])
+        own = [judged.matrix[:, index], *(metric.scores[:, index] for metric in metrics)]
         cells = {
             column.key: plain(_mean(values[rated], judged.weights[rated]), "no segment scores")
             for column, values in zip(columns, own, strict=True)
@@ -191,20 +191,22 @@ def disagreements(session: Session, judged: Judged, metrics: Sequence[MetricScor
         gap = rated - scores
         cells = np.argwhere(both)
         order = np.lexsort((cells[:, 1], cells[:, 0], -np.abs(gap[both])))[:MAX_TEXTS]
-        largest += [(metric, int(unit), int(at), float(gap[unit, at])) for unit, at in cells[order]]
-    texts = shown_texts(session, judged.ratings, [(unit, at) for _, unit, at, _ in largest])
+        largest += [
+            (metric, int(unit), int(system), float(gap[unit, system])) for unit, system in cells[order]
+        ]
+    texts = shown_texts(session, judged.ratings, [(unit, system) for _, unit, system, _ in largest])
     people = judged.points("people", "human score")
     return tuple(
         Entry(
-            output_name(judged, unit, at),
+            output_name(judged, unit, system),
             (
-                (people, Cell("ok", value=float(judged.matrix[unit, at]))),
-                (metric.column, Cell("ok", value=float(metric.scores[unit, at]))),
+                (people, Cell("ok", value=float(judged.matrix[unit, system]))),
+                (metric.column, Cell("ok", value=float(metric.scores[unit, system]))),
                 (GAP, Cell("ok", value=gap, words=f"{gap:+.{GAP.digits}f}".replace("-", "−"))),
             ),
-            passages(judged, *texts[unit, at]),
+            passages(judged, *texts[unit, system]),
         )
-        for metric, unit, at, gap in largest
+        for metric, unit, system, gap in largest
     )
 
 
