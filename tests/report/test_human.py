@@ -119,14 +119,15 @@ def test_a_verdict_holds_for_other_raters_or_is_undecided(filled: Database) -> N
     alone, agreed = (build_human(filled, name) for name in ("alone", "agreed"))
     verdict = cells(alone, "comparisons", "beam")["verdict"]
     assert (verdict.words, verdict.value) == ("undecided (these raters: better)", None)
-    assert verdict.note.startswith("they are too few, or differ too much, to say it of other raters")
+    assert verdict.note.startswith("too few raters, or too different ones, to decide it for others")
     assert cells(alone, "comparisons", "beam")["p_t"].words == "<0.001"
     low = cells(alone, "clusters", "beam")["difference"].low
     assert low is not None
     assert low <= 0
     assert cells(agreed, "comparisons", "beam")["verdict"].words == "better"
     assert any(
-        note.startswith("2 raters: few to say how raters differ") for note in notes(agreed, "agreed/notes")
+        note.startswith("2 raters are few to tell how raters differ")
+        for note in notes(agreed, "agreed/notes")
     )
 
 
@@ -307,7 +308,7 @@ def test_what_is_left_out_is_told(filled: Database) -> None:
         "2 ratings count, with fewer than 2 raters on 1 of the items. Left out: ratings by excluded raters "
         "(1): 2; ratings that a rater revised later: 2; ratings of controls and tutorial items: 2; items "
         "that a rater skipped: 1; items without a rating: 1.",
-        "One rater: nothing is known of how others would judge, or of how far they would agree.",
+        "One rater: how others would judge, and how far they would agree, is unknown.",
     )
 
 

@@ -103,7 +103,7 @@ def _spec(row: StudyRow) -> Study:
 def _steps(nodes: Iterable[Node]) -> str:
     """As "38 succeeded, 2 failed"."""
     counts = Counter(state for _, state in {(node.key, node.state) for node in nodes})
-    return ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+    return ", ".join(f"{count} {state}" for state, count in counts.most_common())
 
 
 # ---------------------------------------------------------------- systems and figures

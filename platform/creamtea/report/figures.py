@@ -133,6 +133,7 @@ def recall_against_size(systems: SystemsOn, curves: Sequence[Curve], scope: str)
         "axis": {"tickCount": 5, "format": ",.0f", "grid": False},
     }
     y = vega.quantity("recall", f"{scope} recall", zero=False) | {"axis": {"format": ".0%"}}
+    y["scale"]["nice"] = False  # no tick above 100 %
     drawn = vega.figure(
         scope,
         f"{scope.capitalize()} recall against selected size ({systems.test_set})",

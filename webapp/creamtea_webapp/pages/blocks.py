@@ -28,8 +28,8 @@ from creamtea_webapp.markup import note, show
 from creamtea_webapp.pages.downloads import download_buttons
 
 TEMPLATE = "report.html"
-FIGURES_A_ROW = 3
-CHOICES_A_ROW = 2
+FIGURES_PER_ROW = 3
+CHOICES_PER_ROW = 2
 FEW_COLUMNS = 4  # of a table that stands beside its figure
 
 Placed = tuple[Block, str]  # with its path: the key of its widgets
@@ -92,16 +92,16 @@ def _section(section: Section, path: str, level: int) -> None:
 
 
 def _blocks(blocks: Sequence[Block], path: str, level: int) -> None:
-    """Neighbouring figures stand beside each other, and a lonely one beside its table, if that is narrow."""
+    """Neighbouring figures stand beside each other, and a single one beside its table, if that is narrow."""
     placed = _flat(blocks, path)
     if [type(block) for block, _ in placed[:2]] == [Figure, Table] and _is_narrow(placed[1][0]):
         _side_by_side(placed[:2], 2, level)
         placed = placed[2:]
-    for drawn, group in groupby(placed, lambda one: isinstance(one[0], Figure | Choice)):
+    for drawn, group in groupby(placed, lambda item: isinstance(item[0], Figure | Choice)):
         neighbours = list(group)
         if drawn:
             plain = all(isinstance(block, Figure) for block, _ in neighbours)
-            most = FIGURES_A_ROW if plain else CHOICES_A_ROW
+            most = FIGURES_PER_ROW if plain else CHOICES_PER_ROW
             _side_by_side(neighbours, max(2, min(most, len(neighbours))), level)
         else:
             for block, place in neighbours:

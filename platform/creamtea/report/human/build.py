@@ -137,9 +137,10 @@ def _comparisons(whole: Judged, pairs: list[Pair], complete: bool) -> list[Table
             pairs,
             "comparisons",
             f"Against {name}",
-            f"Paired over items. p-values are Holm's over the comparisons with {name}; the verdict is by the "
-            f"paired t-test at 5 % and by two one-sided t-tests against ±{whole.shown_delta()}; the test "
-            "that draws raters as well as items has to agree, which one rater alone never gives.",
+            f"Paired over items. p-values are after Holm's correction over the comparisons with {name}. The "
+            "verdict is by the paired t-test at 5 % and by two one-sided t-tests against "
+            f"±{whole.shown_delta()}. A test that draws raters as well as items has to agree; with one rater "
+            "alone it never does.",
         ),
     ]
     if complete and len(whole.systems) > 2:
@@ -149,7 +150,7 @@ def _comparisons(whole: Judged, pairs: list[Pair], complete: bool) -> list[Table
                 comparing.other_pairs(whole, complete, pairs),
                 "pairs",
                 "The other pairs",
-                "Not planned against a baseline: p-values are Holm's over all pairs of the campaign.",
+                "Not planned against a baseline: p-values after Holm's correction over all pairs.",
             )
         )
     if whole.ratings.random.any() and not whole.ratings.random.all():
