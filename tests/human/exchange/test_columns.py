@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 
 from creamtea.errors import InputError
 from creamtea.human.exchange import columns
-from creamtea.human.exchange.columns import text_from_cell, text_to_cell
+from creamtea.human.exchange.columns import Column, text_from_cell, text_to_cell
 
+MOMENT, WEIGHT = Column(columns.Moment), Column(columns.Weight)
 NASTY = st.text(st.sampled_from("'=+-@\t\ra"), max_size=6)
 STORABLE = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 
@@ -31,34 +33,34 @@ def test_other_texts_are_written_as_they_are(text: str) -> None:
 
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_a_moment_survives_to_the_microsecond(moment: datetime) -> None:
-    assert columns.MOMENT.decode_cell(columns.MOMENT.encode_cell(moment, "p"), "p") == moment
+    assert MOMENT.decode_cell(MOMENT.encode_cell(moment, "p"), "p") == moment
 
 
 @given(st.floats(min_value=0, allow_infinity=False))
 def test_a_weight_survives_bit_for_bit(weight: float) -> None:
-    assert columns.WEIGHT.decode_cell(columns.WEIGHT.encode_cell(weight, "p"), "p") == weight
+    assert WEIGHT.decode_cell(WEIGHT.encode_cell(weight, "p"), "p") == weight
 
 
 @pytest.mark.parametrize(
-    ("kind", "cell"),
+    ("annotation", "cell"),
     [
-        (columns.INTEGER, "-1"),
-        (columns.INTEGER, "1.0"),
-        (columns.INTEGER, " 1"),
-        (columns.INTEGER, "٣"),
-        (columns.INTEGER, "2147483648"),
-        (columns.WEIGHT, "nan"),
-        (columns.WEIGHT, "inf"),
-        (columns.WEIGHT, "-0.5"),
-        (columns.FLAG, "TRUE"),
-        (columns.FLAG, ""),
-        (columns.MOMENT, "2026-03-01T09:30:00"),
-        (columns.MOMENT, "yesterday"),
-        (columns.NAME, " "),
-        (columns.TEXT, "a\0b"),
-        (columns.TEXT, "\ud800"),
+        (columns.Integer, "-1"),
+        (columns.Integer, "1.0"),
+        (columns.Integer, " 1"),
+        (columns.Integer, "٣"),
+        (columns.Integer, "2147483648"),
+        (columns.Weight, "nan"),
+        (columns.Weight, "inf"),
+        (columns.Weight, "-0.5"),
+        (columns.Flag, "TRUE"),
+        (columns.Flag, ""),
+        (columns.Moment, "2026-03-01T09:30:00"),
+        (columns.Moment, "yesterday"),
+        (columns.Name, " "),
+        (columns.Text, "a\0b"),
+        (columns.Text, "\ud800"),
     ],
 )
-def test_what_is_not_allowed_is_said_with_its_place(kind: columns.Kind, cell: str) -> None:
+def test_what_is_not_allowed_is_said_with_its_place(annotation: Any, cell: str) -> None:
     with pytest.raises(InputError, match=r"^f, line 3: found .*; allowed: "):
-        kind.decode_cell(cell, "f, line 3")
+        Column(annotation).decode_cell(cell, "f, line 3")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from creamtea.errors import InputError
@@ -98,7 +98,7 @@ def _row(record: Record, protocol: Protocol) -> RatingRow:
     values["step"] = _step_of_answer(record, protocol, step)
     if values["step"] is not None:
         values["value"] = scale.label(values["step"])
-    return RatingRow(**{field.name: values[field.name] for field in fields(RatingRow)})
+    return RatingRow(**values)
 
 
 def _step_of_answer(record: Record, protocol: Protocol, step: int | None) -> int | None:

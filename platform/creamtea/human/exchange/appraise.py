@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from creamtea.errors import InputError
-from creamtea.human.exchange import columns
+from creamtea.human.exchange.columns import checked_name, checked_text
 from creamtea.human.exchange.files import csv_records
 from creamtea.human.protocols.da import Da
 from creamtea.store.item_kinds import ItemKind
@@ -171,16 +171,14 @@ class _Reading:
         moment = "seconds since 1970"
         return Rated(
             line=line,
-            rater=self.field("user", columns.NAME.from_json, name),
-            system=REFERENCE if kind == "REF" else self.field("system", columns.NAME.from_json, name),
+            rater=self.field("user", checked_name, name),
+            system=REFERENCE if kind == "REF" else self.field("system", checked_name, name),
             kind=KINDS[kind],
             segment=self.field("segment", _whole, "a whole number"),
-            document=self.field("document", columns.TEXT.from_json, "text")
-            if "document" in self.cells
-            else "",
+            document=self.field("document", checked_text, "text") if "document" in self.cells else "",
             step=self.field("score", Da.scale.step_of, scale),
-            source_language=self.field("source language", columns.NAME.from_json, name),
-            target_language=self.field("target language", columns.NAME.from_json, name),
+            source_language=self.field("source language", checked_name, name),
+            target_language=self.field("target language", checked_name, name),
             start=None if mturk else self.field("start", _moment, moment),
             end=None if mturk else self.field("end", _moment, moment),
         )

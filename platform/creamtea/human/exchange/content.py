@@ -6,38 +6,53 @@ database mean nothing in another. Who a rater is (name, subject) has no place he
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from creamtea.human.exchange.columns import (
+    Document,
+    Integer,
+    KindName,
+    Long,
+    Moment,
+    Name,
+    Names,
+    ProtocolName,
+    State,
+    Text,
+    Texts,
+    Weight,
+)
 
 
 @dataclass(frozen=True)
 class RaterContent:
     """A rater by a pseudonym. With `excluded_at`, the ratings are kept and do not count."""
 
-    pseudonym: str
-    created_at: datetime
-    consented_at: datetime | None = None
-    excluded_at: datetime | None = None
-    forgotten_at: datetime | None = None
+    pseudonym: Name
+    created_at: Moment
+    consented_at: Moment | None = None
+    excluded_at: Moment | None = None
+    forgotten_at: Moment | None = None
 
 
 @dataclass(frozen=True)
 class ItemContent:
     """An item of the campaign; the fields are those of the table `item`."""
 
-    position: int
-    kind: str  # of ItemKind
-    segment: int
-    document: str
-    source: str
-    context: tuple[str, ...]
-    systems: tuple[str, ...]
-    outputs: tuple[str, ...]  # one for each of `systems`
-    weight: float
-    original: int | None  # the position of the item that a control was made from
-    degraded: str | None  # the system whose text was spoilt
-    guidance: dict[str, Any] | None = None
+    position: Integer
+    kind: KindName
+    segment: Integer
+    document: Text
+    source: Text
+    context: Texts
+    systems: Names
+    outputs: Texts  # one for each of `systems`
+    weight: Weight
+    original: Integer | None  # the position of the item that a control was made from
+    degraded: Name | None  # the system whose text was spoilt
+    guidance: Document | None = None
 
 
 @dataclass(frozen=True)
@@ -72,22 +87,22 @@ class AnswerContent:
 
 @dataclass(frozen=True)
 class Content:
-    name: str
-    study: str | None  # for people: an import belongs to no study
-    test_set: str
-    protocol: str
-    systems: tuple[str, ...]
-    source_language: str
-    target_language: str
-    ratings_per_item: int
-    seed: int
-    instructions: str
-    settings: dict[str, Any]
-    state: str
-    registered: dict[str, Any] | None
-    created_at: datetime
-    launched_at: datetime | None
-    closed_at: datetime | None
+    name: Name
+    study: Name | None  # for people: an import belongs to no study
+    test_set: Name
+    protocol: ProtocolName
+    systems: Names
+    source_language: Name
+    target_language: Name
+    ratings_per_item: Integer
+    seed: Long
+    instructions: Text
+    settings: Document
+    state: State
+    registered: Document | None
+    created_at: Moment
+    launched_at: Moment | None
+    closed_at: Moment | None
     raters: tuple[RaterContent, ...] = ()
     items: tuple[ItemContent, ...] = ()
-    answers: tuple[AnswerContent, ...] = field(default=())
+    answers: tuple[AnswerContent, ...] = ()

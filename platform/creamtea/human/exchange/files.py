@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from creamtea.errors import InputError
-from creamtea.human.exchange.columns import Kind
+from creamtea.human.exchange.columns import Column
 
-LARGEST_CELL = 2**27  # characters; the csv module's own limit is 2**17, less than a text may have
+MAX_CELL = 2**27  # characters; the csv module's own limit is 2**17, less than a text may have
 
 
 @dataclass(frozen=True)
@@ -36,31 +36,32 @@ class Record:
 # ---------------------------------------------------------------- writing
 
 
-def csv_text(columns: Mapping[str, Kind], rows: Iterable[Mapping[str, Any]], file: str) -> str:
+def csv_text(columns: Mapping[str, Column], rows: Iterable[Mapping[str, Any]], file: str) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(columns)
     for line, row in enumerate(rows, start=2):
         writer.writerow(
-            kind.encode_cell(row[name], f"{file}, record {line}, column {name}")
-            for name, kind in columns.items()
+            column.encode_cell(row[name], f"{file}, record {line}, column {name}")
+            for name, column in columns.items()
         )
     return out.getvalue()
 
 
-def jsonl_text(columns: Mapping[str, Kind], rows: Iterable[Mapping[str, Any]], file: str) -> str:
+def jsonl_text(columns: Mapping[str, Column], rows: Iterable[Mapping[str, Any]], file: str) -> str:
     return "".join(
-        f"{json.dumps(_encoded(columns, row, f'{file}, line {line}'), ensure_ascii=False, allow_nan=False)}\n"
+        f"{json.dumps(encoded(columns, row, f'{file}, line {line}'), ensure_ascii=False, allow_nan=False)}\n"
         for line, row in enumerate(rows, start=1)
     )
 
 
-def json_text(columns: Mapping[str, Kind], values: Mapping[str, Any], file: str) -> str:
-    return json.dumps(_encoded(columns, values, file), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+def json_text(columns: Mapping[str, Column], values: Mapping[str, Any], file: str) -> str:
+    return json.dumps(encoded(columns, values, file), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
-def _encoded(columns: Mapping[str, Kind], row: Mapping[str, Any], place: str) -> dict[str, Any]:
-    return {name: kind.encode(row[name], f"{place}, column {name}") for name, kind in columns.items()}
+def encoded(columns: Mapping[str, Column], row: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """The JSON values of these columns. InputError for what no file can hold."""
+    return {name: column.encode(row[name], f"{place}, column {name}") for name, column in columns.items()}
 
 
 # ---------------------------------------------------------------- reading
@@ -80,7 +81,7 @@ def read_text(path: Path) -> str:
 
 
 def read_csv(
-    path: Path, columns: Mapping[str, Kind], required: Collection[str] | None = None
+    path: Path, columns: Mapping[str, Column], required: Collection[str] | None = None
 ) -> list[Record]:
     """Every record of the file. `required` (all by default) names the columns that must be there.
 
@@ -120,7 +121,7 @@ def csv_records(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[st
 
 
 def _csv_records(file: str, text: str, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
-    csv.field_size_limit(LARGEST_CELL)
+    csv.field_size_limit(MAX_CELL)
     reader = csv.reader(io.StringIO(text, newline="\n"), strict=True, delimiter=delimiter)
     while True:
         line = reader.line_num + 1  # where the record begins
@@ -137,25 +138,25 @@ def _csv_records(file: str, text: str, delimiter: str = ",") -> Iterator[tuple[i
 
 
 def read_jsonl(
-    path: Path, columns: Mapping[str, Kind], required: Collection[str] | None = None
+    path: Path, columns: Mapping[str, Column], required: Collection[str] | None = None
 ) -> list[Record]:
     """Every line of the file as a record; InputError as `read_csv`."""
     lines = read_text(path).split("\n")
     if lines[-1] == "":
         lines.pop()
     return [
-        Record(path.name, number, _decoded(f"{path.name}, line {number}", line, columns, required))
+        Record(path.name, number, _decoded_json(f"{path.name}, line {number}", line, columns, required))
         for number, line in enumerate(lines, start=1)
     ]
 
 
-def read_json(path: Path, columns: Mapping[str, Kind]) -> dict[str, Any]:
+def read_json(path: Path, columns: Mapping[str, Column]) -> dict[str, Any]:
     """A file that is one JSON object with these keys; InputError as `read_csv`."""
-    return _decoded(path.name, read_text(path), columns)
+    return _decoded_json(path.name, read_text(path), columns)
 
 
-def _decoded(
-    place: str, text: str, columns: Mapping[str, Kind], required: Collection[str] | None = None
+def _decoded_json(
+    place: str, text: str, columns: Mapping[str, Column], required: Collection[str] | None = None
 ) -> dict[str, Any]:
     try:
         values = json.loads(text, parse_constant=_refuse, object_pairs_hook=_once)
@@ -167,6 +168,16 @@ def _decoded(
         raise InputError(
             f"{place}: found no JSON object; allowed: an object with the keys {', '.join(columns)}"
         )
+    return decoded(place, values, columns, required)
+
+
+def decoded(
+    place: str,
+    values: Mapping[str, Any],
+    columns: Mapping[str, Column],
+    required: Collection[str] | None = None,
+) -> dict[str, Any]:
+    """The values of a JSON object with these columns. InputError as `read_csv`."""
     _check_names(place, list(values), columns, required)
     return {name: columns[name].decode(value, f"{place}, column {name}") for name, value in values.items()}
 
@@ -183,7 +194,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check_names(
-    place: str, names: list[str], columns: Mapping[str, Kind], required: Collection[str] | None
+    place: str, names: list[str], columns: Mapping[str, Column], required: Collection[str] | None
 ) -> None:
     for name in names:
         if name not in columns:

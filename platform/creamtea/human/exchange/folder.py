@@ -8,76 +8,53 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import PlainValidator
 
 from creamtea.errors import InputError
-from creamtea.human.exchange import columns
 from creamtea.human.exchange.answers import answers_of, checked_items
-from creamtea.human.exchange.columns import Kind
+from creamtea.human.exchange.columns import Column, Document, columns_of, one_of
 from creamtea.human.exchange.content import Content, ItemContent, RaterContent
-from creamtea.human.exchange.files import csv_text, json_text, jsonl_text, read_csv, read_json, read_jsonl
+from creamtea.human.exchange.files import (
+    csv_text,
+    decoded,
+    encoded,
+    json_text,
+    jsonl_text,
+    read_csv,
+    read_json,
+    read_jsonl,
+)
 from creamtea.human.exchange.rows import COLUMNS, rows_of
-from creamtea.store.item_kinds import ItemKind
-from creamtea.store.tables import CAMPAIGN_STATES
+from creamtea.human.storable import check_json
 
 FORMAT = "creamtea campaign 2"  # raised with every change of a column
 EARLIER_FORMATS = {"creamtea campaign 1": ("payload",)}  # the columns that each does not have
 FORMATS = ("csv", "jsonl")
 
-HEADER: dict[str, Kind] = {
-    "name": columns.NAME,
-    "study": columns.optional(columns.NAME),
-    "test_set": columns.NAME,
-    "protocol": columns.PROTOCOL,
-    "systems": columns.NAMES,
-    "source_language": columns.NAME,
-    "target_language": columns.NAME,
-    "ratings_per_item": columns.INTEGER,
-    "seed": columns.LONG,
-    "instructions": columns.TEXT,
-    "settings": columns.DOCUMENT,
-    "state": columns.one_of(CAMPAIGN_STATES),
-    "registered": columns.optional(columns.DOCUMENT),
-    "created_at": columns.MOMENT,
-    "launched_at": columns.optional(columns.MOMENT),
-    "closed_at": columns.optional(columns.MOMENT),
-}
-RATER: dict[str, Kind] = {
-    "pseudonym": columns.NAME,
-    "created_at": columns.MOMENT,
-    "consented_at": columns.optional(columns.MOMENT),
-    "excluded_at": columns.optional(columns.MOMENT),
-    "forgotten_at": columns.optional(columns.MOMENT),
-}
-ITEM: dict[str, Kind] = {
-    "position": columns.INTEGER,
-    "kind": columns.one_of(tuple(ItemKind)),
-    "segment": columns.INTEGER,
-    "document": columns.TEXT,
-    "source": columns.TEXT,
-    "context": columns.TEXTS,
-    "systems": columns.NAMES,
-    "outputs": columns.TEXTS,
-    "weight": columns.WEIGHT,
-    "original": columns.optional(columns.INTEGER),
-    "degraded": columns.optional(columns.NAME),
-    "guidance": columns.optional(columns.DOCUMENT),
-}
+HEADER = columns_of(Content, leave_out=("raters", "items", "answers"))
+RATER, ITEM = columns_of(RaterContent), columns_of(ItemContent)
 
 
 def _objects(value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, list):
         raise ValueError
-    return [columns.DOCUMENT.from_json(entry) for entry in value]
+    for entry in value:
+        if not isinstance(entry, dict):
+            raise ValueError
+        check_json(entry)
+    return value
 
 
-SIDECAR: dict[str, Kind] = {
-    "format": columns.one_of((FORMAT, *EARLIER_FORMATS)),
-    "campaign": columns.DOCUMENT,
-    "raters": Kind("a list of objects", _objects, lambda cell: cell),
-    "sha256": columns.DOCUMENT,
+_READABLE = (FORMAT, *EARLIER_FORMATS)
+SIDECAR = {
+    "format": Column(Annotated[str, one_of(lambda: _READABLE), f"one of {', '.join(_READABLE)}"]),
+    "campaign": Column(Document),
+    "raters": Column(Annotated[list[dict[str, Any]], PlainValidator(_objects), "a list of objects"]),
+    "sha256": Column(Document),
 }
 
 
@@ -96,9 +73,9 @@ def write_folder(content: Content, path: Path, kind: str) -> list[Path]:
         "items.jsonl": jsonl_text(ITEM, [vars(item) for item in content.items], "items.jsonl"),
         name: (csv_text if kind == "csv" else jsonl_text)(COLUMNS, rows, name),
     }
-    header = _json_values(HEADER, {field: getattr(content, field) for field in HEADER}, "campaign")
+    header = encoded(HEADER, vars(content), "campaign.json, campaign")
     raters = [
-        _json_values(RATER, asdict(person), f"raters, entry {number}")
+        encoded(RATER, vars(person), f"campaign.json, raters, entry {number}")
         for number, person in enumerate(content.raters, start=1)
     ]
     digests = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in texts.items()}
@@ -120,13 +97,6 @@ def make_empty_folder(path: Path) -> None:
         raise InputError(f"--output {path}: {error.strerror or error}") from None
 
 
-def _json_values(kinds: Mapping[str, Kind], values: Mapping[str, Any], where: str) -> dict[str, Any]:
-    return {
-        name: kind.encode(values[name], f"campaign.json, {where}, column {name}")
-        for name, kind in kinds.items()
-    }
-
-
 # ---------------------------------------------------------------- reading
 
 
@@ -136,8 +106,7 @@ def read_folder(path: Path, kind: str) -> Content:
     Raises InputError with file, line, column, what was found and what is allowed.
     """
     sidecar = read_json(path / "campaign.json", SIDECAR)
-    header = _values(HEADER, sidecar["campaign"], "campaign")
-    content = Content(**header)
+    content = Content(**decoded("campaign.json, campaign", sidecar["campaign"], HEADER))
     ratings = path / f"ratings.{kind}"
     if not ratings.is_file():
         raise InputError(f"{path}: no ratings.{kind}; --format says which file of ratings to read")
@@ -149,17 +118,6 @@ def read_folder(path: Path, kind: str) -> Content:
     without = dict.fromkeys(missing)
     filled = [replace(record, values=without | record.values) for record in records]
     return replace(content, answers=answers_of(filled, content))
-
-
-def _values(kinds: Mapping[str, Kind], values: Mapping[str, Any], where: str) -> dict[str, Any]:
-    place = f"campaign.json, {where}"
-    for name in values:
-        if name not in kinds:
-            raise InputError(f"{place}, column {name}: found an unknown column; allowed: {', '.join(kinds)}")
-    for name in kinds:
-        if name not in values:
-            raise InputError(f"{place}, column {name}: missing; needed: {', '.join(kinds)}")
-    return {name: kind.decode(values[name], f"{place}, column {name}") for name, kind in kinds.items()}
 
 
 def _check_digests(path: Path, digests: Mapping[str, Any], files: tuple[str, ...]) -> None:
@@ -177,7 +135,7 @@ def _check_digests(path: Path, digests: Mapping[str, Any], files: tuple[str, ...
 
 def _raters(entries: list[dict[str, Any]]) -> tuple[RaterContent, ...]:
     people = [
-        RaterContent(**_values(RATER, entry, f"raters, entry {number}"))
+        RaterContent(**decoded(f"campaign.json, raters, entry {number}", entry, RATER))
         for number, entry in enumerate(entries, start=1)
     ]
     seen: set[str] = set()
@@ -192,11 +150,5 @@ def _raters(entries: list[dict[str, Any]]) -> tuple[RaterContent, ...]:
 
 
 def _items(path: Path, content: Content) -> tuple[ItemContent, ...]:
-    names = [field.name for field in fields(ItemContent)]
-    return checked_items(
-        [
-            (record, ItemContent(**{name: record.values[name] for name in names}))
-            for record in read_jsonl(path, ITEM)
-        ],
-        content.systems,
-    )
+    records = read_jsonl(path, ITEM)
+    return checked_items([(record, ItemContent(**record.values)) for record in records], content.systems)

@@ -24,76 +24,55 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
 
-from creamtea.human.exchange import columns
-from creamtea.human.exchange.columns import Kind
+from creamtea.human.exchange.columns import (
+    Document,
+    Flag,
+    Integer,
+    KindName,
+    Moment,
+    Name,
+    ProtocolName,
+    Text,
+    Weight,
+    columns_of,
+)
 from creamtea.human.exchange.content import AnswerContent, Content, ItemContent
 from creamtea.human.protocols import find_protocol
-from creamtea.store.item_kinds import ItemKind
 
 
 @dataclass(frozen=True)
 class RatingRow:
-    campaign: str
-    protocol: str
-    rater: str
-    excluded: bool
-    item: int
-    kind: str
-    segment: int
-    document: str
-    weight: float
-    original: int | None
-    degraded: str | None
-    source: str
-    system: str
-    output: str
-    shown: int
-    step: int | None
-    value: str | None
-    payload: dict[str, Any] | None
-    revision: int | None
-    counts: bool
-    comment: str
-    skip_reason: str
-    assigned_at: datetime
-    submitted_at: datetime | None
-    skipped_at: datetime | None
-    rated_at: datetime | None
-    active_ms: int | None
+    campaign: Name
+    protocol: ProtocolName
+    rater: Name
+    excluded: Flag
+    item: Integer
+    kind: KindName
+    segment: Integer
+    document: Text
+    weight: Weight
+    original: Integer | None
+    degraded: Name | None
+    source: Text
+    system: Name
+    output: Text
+    shown: Integer
+    step: Integer | None
+    value: Name | None
+    payload: Document | None
+    revision: Integer | None
+    counts: Flag
+    comment: Text
+    skip_reason: Text
+    assigned_at: Moment
+    submitted_at: Moment | None
+    skipped_at: Moment | None
+    rated_at: Moment | None
+    active_ms: Integer | None
 
 
-COLUMNS: dict[str, Kind] = {
-    "campaign": columns.NAME,
-    "protocol": columns.PROTOCOL,
-    "rater": columns.NAME,
-    "excluded": columns.FLAG,
-    "item": columns.INTEGER,
-    "kind": columns.one_of(tuple(ItemKind)),
-    "segment": columns.INTEGER,
-    "document": columns.TEXT,
-    "weight": columns.WEIGHT,
-    "original": columns.optional(columns.INTEGER),
-    "degraded": columns.optional(columns.NAME),
-    "source": columns.TEXT,
-    "system": columns.NAME,
-    "output": columns.TEXT,
-    "shown": columns.INTEGER,
-    "step": columns.optional(columns.INTEGER),
-    "value": columns.optional(columns.NAME),
-    "payload": columns.optional(columns.DOCUMENT),
-    "revision": columns.optional(columns.INTEGER),
-    "counts": columns.FLAG,
-    "comment": columns.TEXT,
-    "skip_reason": columns.TEXT,
-    "assigned_at": columns.MOMENT,
-    "submitted_at": columns.optional(columns.MOMENT),
-    "skipped_at": columns.optional(columns.MOMENT),
-    "rated_at": columns.optional(columns.MOMENT),
-    "active_ms": columns.optional(columns.INTEGER),
-}
+COLUMNS = columns_of(RatingRow)
 
 
 def rows_of(content: Content) -> Iterator[RatingRow]:
