@@ -64,3 +64,8 @@ def test_a_weight_survives_bit_for_bit(weight: float) -> None:
 def test_what_is_not_allowed_is_said_with_its_place(annotation: Any, cell: str) -> None:
     with pytest.raises(InputError, match=r"^f, line 3: found .*; allowed: "):
         Column(annotation).decode_cell(cell, "f, line 3")
+
+
+def test_a_weight_beyond_floats_is_refused() -> None:
+    with pytest.raises(InputError, match=r"^f: found 1000.*; allowed: a finite number"):
+        WEIGHT.decode(10**400, "f")
