@@ -32,8 +32,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     for name, (first, last) in PARTS.items():
         (folder / f"{name}.en").write_text("".join(f"{p.source}\n" for p in pairs[first:last]))
-        (folder / f"{name}.de").write_text("".join(f"{p.target}\n" for p in pairs[first:last]))
-    halves = [(len(p.source) // 2, len(p.target) // 2) for p in pairs[460:484]]
+        (folder / f"{name}.de").write_text("".join(f"{p.reference}\n" for p in pairs[first:last]))
+    halves = [(len(p.source) // 2, len(p.reference) // 2) for p in pairs[460:484]]
     idioms = [
         [{"name": f"half {n % 5}", "source": [0, s], "target": [0, t]}] for n, (s, t) in enumerate(halves)
     ]

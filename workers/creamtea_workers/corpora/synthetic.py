@@ -10,7 +10,6 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import NamedTuple
 
 from creamtea.contract.step import StepContext
 from creamtea.methods.corpora import SyntheticCorpus
@@ -24,26 +23,12 @@ from creamtea_workers.corpora.segments import Prepared, Segment
 Unit = str  # a word, or an idiom's phrase (the only units with blanks)
 
 
-class IdiomSpan(NamedTuple):
-    """An idiom and its characters [from, to) in source and target."""
-
-    name: str
-    source: tuple[int, int]
-    target: tuple[int, int]
-
-
-class SyntheticPair(NamedTuple):
-    source: str
-    target: str
-    idioms: list[IdiomSpan]
-
-
 def prepare_corpus(spec: SyntheticCorpus, context: StepContext[CorpusParams]) -> FilteredCorpus:
     """What is made to measure needs no filter: no side is empty, no source comes twice."""
     train, dev = training_and_dev(spec, lambda done, total: context.progress(done, total, "sampling"))
     return FilteredCorpus(
-        train=[Pair(pair.source, pair.target) for pair in train],
-        dev=[Pair(pair.source, pair.target) for pair in dev],
+        train=[Pair(segment.source, segment.reference) for segment in train],
+        dev=[Pair(segment.source, segment.reference) for segment in dev],
         train_read=len(train),
         dev_read=len(dev),
         dropped=dict.fromkeys(("empty", "too_long", "ratio", "duplicate"), 0),
@@ -53,25 +38,20 @@ def prepare_corpus(spec: SyntheticCorpus, context: StepContext[CorpusParams]) ->
 def prepare_test_set(spec: SyntheticTestSet, context: StepContext[TestSetParams]) -> Prepared:
     corpus = context.params.corpus
     assert isinstance(corpus, SyntheticCorpus)  # its check has seen to it
-    return Prepared(
-        [
-            Segment(pair.source, pair.target, [idiom._asdict() for idiom in pair.idioms])
-            for pair in unseen_pairs(spec, corpus)
-        ]
-    )
+    return Prepared(unseen_segments(spec, corpus))
 
 
 def training_and_dev(
     corpus: SyntheticCorpus, progress: Callable[[int, int], None] | None = None
-) -> tuple[list[SyntheticPair], list[SyntheticPair]]:
-    """The pairs of a corpus. Every source sentence is different; none of dev is in training."""
+) -> tuple[list[Segment], list[Segment]]:
+    """The segments of a corpus. Every source sentence is different; none of dev is in training."""
     train_units, dev_units = _corpus_sources(corpus)
     train = _translate(train_units, corpus.gamma, f"{corpus.seed} train", progress)
     return train, _translate(dev_units, corpus.gamma, f"{corpus.seed} dev")
 
 
-def unseen_pairs(test_set: SyntheticTestSet, corpus: SyntheticCorpus) -> list[SyntheticPair]:
-    """Pairs of the corpus's language and temperature whose sources are in neither its training nor its
+def unseen_segments(test_set: SyntheticTestSet, corpus: SyntheticCorpus) -> list[Segment]:
+    """Segments of the corpus's language and temperature whose sources are in neither its training nor its
     development set (nor twice in the test set)."""
     seen = {" ".join(units) for split in _corpus_sources(corpus) for units in split}
     units = list(islice(_unseen(f"{test_set.seed} test", test_set.idiom_rate, seen), test_set.lines))
@@ -98,28 +78,28 @@ def _unseen(stream: str, idiom_rate: float, seen: set[str]) -> Iterator[list[Uni
 
 def _translate(
     sources: list[list[Unit]], gamma: float, stream: str, progress: Callable[[int, int], None] | None = None
-) -> list[SyntheticPair]:
+) -> list[Segment]:
     model, rng = Ibm3(tables(), gamma), random.Random(f"target {stream}")
-    pairs = []
+    segments = []
     for done, units in enumerate(sources):
         if progress is not None and done % 1000 == 0:
             progress(done, len(sources))
-        pairs.append(_annotate(units, model.sample(units, rng)))
-    return pairs
+        segments.append(_annotate(units, model.sample(units, rng)))
+    return segments
 
 
-def _annotate(units: list[Unit], target: list[Target[str]]) -> SyntheticPair:
+def _annotate(units: list[Unit], target: list[Target[str]]) -> Segment:
     """Join both sides by blanks and note the characters of each idiom and its translation."""
     words = [word for word, _ in target]
     origins = [origin for _, origin in target]
     idioms = [
-        IdiomSpan(unit, _span(units, i), _span(words, origins.index(i + 1)))
+        {"name": unit, "source": _span(units, i), "target": _span(words, origins.index(i + 1))}
         for i, unit in enumerate(units)
         if " " in unit
     ]
-    return SyntheticPair(" ".join(units), " ".join(words), idioms)
+    return Segment(" ".join(units), " ".join(words), idioms)
 
 
-def _span(units: list[Unit], place: int) -> tuple[int, int]:
+def _span(units: list[Unit], place: int) -> list[int]:
     start = sum(len(unit) + 1 for unit in units[:place])
-    return start, start + len(units[place])
+    return [start, start + len(units[place])]
