@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from creamtea.human.scale import Scale
-from creamtea.stats.power import default_deviation
 
 Selection = Literal["all", "differing", "stratified", "disagreement"]
 SELECTIONS: tuple[Selection, ...] = ("all", "differing", "stratified", "disagreement")
@@ -114,6 +113,8 @@ class Protocol:
 
     def usual_deviation(self) -> float:
         """The standard deviation of the differences of two systems, in points, before there are ratings."""
+        from creamtea.stats.power import default_deviation  # scipy.stats takes a second to import
+
         return default_deviation(float(self.scale.lowest), float(self.scale.highest))
 
     # ------------------------------------------------------------ answers

@@ -11,7 +11,6 @@ from itertools import combinations
 
 from creamtea.human.protocols.base import PointsFormat, Protocol
 from creamtea.human.scale import Scale
-from creamtea.stats.power import preference_deviation
 
 WORSE, SAME, BETTER = range(3)  # steps
 
@@ -43,6 +42,8 @@ class Preference(Protocol):
         ]
 
     def usual_deviation(self) -> float:
+        from creamtea.stats.power import preference_deviation  # scipy.stats takes a second to import
+
         return preference_deviation()
 
     def check_together(self, steps: Sequence[int]) -> None:
