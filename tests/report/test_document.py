@@ -14,8 +14,10 @@ from blocks import figures, systems, tables
 from human_rows import add_campaign, add_segment_scores
 from rich.console import Console
 
+from creamtea.contract.columns import Column
 from creamtea.report import text
 from creamtea.report.build import build_report
+from creamtea.report.columns import meanings
 from creamtea.report.html import to_html
 from creamtea.report.human.build import build_human
 from creamtea.report.markdown import to_markdown
@@ -207,3 +209,17 @@ def test_a_study_without_numbers_is_shown_by_all(
         for path, block in report.walk():
             if not isinstance(block, Table | Texts):  # their long messages are shortened
                 assert all(squeezed(words) in page for words in words_of(block)), (shown, path)
+
+
+def test_columns_of_one_title_are_explained_each() -> None:
+    (block,) = meanings(
+        [
+            Column("outputs", "outputs", 0, note="with two ratings or more"),
+            Column("items", "items", 0),
+            Column("outputs", "outputs", 0, note="with both scores"),
+            Column("outputs", "outputs", 0, note="with both scores"),
+        ]
+    )
+    assert [(fact.label, fact.value) for fact in block.facts] == [
+        ("outputs", "with two ratings or more; with both scores")
+    ]

@@ -10,11 +10,11 @@ from creamtea.report.model import Fact, Facts
 
 def meanings(columns: Iterable[Column]) -> tuple[Facts, ...]:
     """What columns mean, by title: their signatures, or what is measured. Nothing where no column says it."""
-    explained = {column.title: column for column in columns if column.signature or column.note}
-    facts = tuple(
-        Fact(title, column.signature or column.note, code=bool(column.signature))
-        for title, column in explained.items()
-    )
+    explained: dict[tuple[str, bool], dict[str, None]] = {}  # tables may have columns of one title
+    for column in columns:
+        if words := column.signature or column.note:
+            explained.setdefault((column.title, bool(column.signature)), {})[words] = None
+    facts = tuple(Fact(title, "; ".join(words), code) for (title, code), words in explained.items())
     return (Facts("columns", "Columns", facts, folded=True),) if facts else ()
 
 
