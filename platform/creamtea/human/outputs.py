@@ -55,7 +55,7 @@ def read_lines(
     """Every segment with the outputs of the systems.
 
     `documents` names the document of each segment; `context` sources before a segment go with it, from its
-    own document only. InputError where outputs are missing or the documents are not one a segment.
+    own document only. InputError where outputs are missing or there is not one document per segment.
     """
     nodes = study_nodes(session, study.id, "decode")
     decodes = [

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -30,7 +29,6 @@ class CampaignFacts:
 
     id: int
     name: str
-    study_id: int | None  # None: ratings made elsewhere
     test_set: str
     protocol: Protocol
     systems: tuple[str, ...]
@@ -40,8 +38,6 @@ class CampaignFacts:
     seed: int
     state: str
     settings: dict[str, Any]
-    launched_at: datetime | None
-    closed_at: datetime | None
 
     @property
     def scale(self) -> Scale:
@@ -203,7 +199,6 @@ def _facts(campaign: Campaign) -> CampaignFacts:
     return CampaignFacts(
         id=campaign.id,
         name=campaign.name,
-        study_id=campaign.study_id,
         test_set=campaign.test_set,
         protocol=find_protocol(campaign.protocol),
         systems=tuple(str(name) for name in campaign.systems),
@@ -213,8 +208,6 @@ def _facts(campaign: Campaign) -> CampaignFacts:
         seed=campaign.seed,
         state=campaign.state,
         settings=campaign.settings,
-        launched_at=campaign.launched_at,
-        closed_at=campaign.closed_at,
     )
 
 
@@ -237,7 +230,7 @@ def _scores(session: Session, campaign_id: int) -> tuple[Integers, Integers]:
 
 def _numbers(session: Session, columns: Sequence[Any], within: Callable[[Any], Any]) -> Integers:
     """Whole numbers of many rows as (rows, columns), in no order. The database writes them as one text: a row
-    of a result is an object a number, which for 100,000 ratings takes several times as long."""
+    of a result is one object per number, which for 100,000 ratings takes several times as long."""
     words: ColumnElement[str] = cast(columns[0], String)
     for column in columns[1:]:
         words = words + " " + cast(column, String)

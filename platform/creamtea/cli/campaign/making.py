@@ -89,7 +89,7 @@ class CampaignOptions:
     context: Annotated[int, typer.Option(metavar="N", help="Source sentences shown before the segment.")] = 0
     documents: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The document of each segment, a line each (or DOMAIN TAB DOC)."),
+        typer.Option(metavar="FILE", help="The document of each segment, one per line (or DOMAIN TAB DOC)."),
     ] = None
     delta: Annotated[
         float | None,

@@ -243,7 +243,7 @@ def _revisions(
                 for other in group
                 if other is not placed
             ):
-                raise placed.refuse("step", None, "a step, or one row a system for a skipped item")
+                raise placed.refuse("step", None, "a step, or one row per system for a skipped item")
             continue
         assert row.revision is not None
         if row.system in revised[row.revision]:

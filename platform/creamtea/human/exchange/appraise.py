@@ -1,4 +1,4 @@
-"""Ratings that Appraise exported, in the layouts of the WMT releases: one line a score, no header.
+"""Ratings that Appraise exported, in the layouts of the WMT releases: one line per score, no header.
 
 | fields | what they are | where |
 |---|---|---|

@@ -29,7 +29,7 @@ class AppraiseOptions:
     pair: tuple[str, str] | None = None  # languages; needed where the file has several pairs
     sources: Path | None = None
     outputs: Mapping[str, Path] = field(default_factory=dict)  # system → file
-    documents: Path | None = None  # DOMAIN TAB DOC a line, for segments counted within documents
+    documents: Path | None = None  # DOMAIN TAB DOC per line, for segments counted within documents
     first_segment: int = 1  # the number of a first segment
 
 

@@ -1,4 +1,4 @@
-"""One row a rating, with everything that a re-analysis needs.
+"""One row per rating, with everything that a re-analysis needs.
 
 | column | what it is |
 |---|---|

@@ -38,7 +38,7 @@ class TestLine:
 
 @dataclass(frozen=True)
 class TestSetMetric:
-    """A metric's values of every system: `segments` by system and line, empty where it has none a segment."""
+    """A metric's values of every system: `segments` by system and line, empty without values of segments."""
 
     name: str
     systems: tuple[float, ...]

@@ -42,16 +42,16 @@ class Measures:
 
 
 def measure(answers: Sequence[RaterAnswer], size: float, counting: set[int]) -> dict[int, Measures]:
-    """The measures of every rater with an answer. `size`: points a step; `counting`: the raters whose scores
-    the others are compared with (those who are not excluded)."""
+    """The measures of every rater with an answer. `size`: points per step; `counting`: the raters whose
+    scores the others are compared with (those who are not excluded)."""
     by_rater: dict[int, list[RaterAnswer]] = {}
     for answer in answers:
         by_rater.setdefault(answer.rater, []).append(answer)
     others = _against_others(answers, size, counting)
-    return {rater: _of_one(own, size, others[rater]) for rater, own in by_rater.items()}
+    return {rater: _measures_of_rater(own, size, others[rater]) for rater, own in by_rater.items()}
 
 
-def _of_one(own: list[RaterAnswer], size: float, others: RaterAgreement) -> Measures:
+def _measures_of_rater(own: list[RaterAnswer], size: float, others: RaterAgreement) -> Measures:
     rated = [answer for answer in own if answer.kind.rates_systems]
     values = size * np.array([step for answer in rated for step in answer.steps], dtype=np.float64)
     timed = [answer for answer in own if answer.active_ms is not None]
