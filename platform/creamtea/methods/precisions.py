@@ -1,31 +1,16 @@
-"""Precisions in which a model decodes."""
+"""Precisions in which a model decodes, and the devices that it does so on."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, get_args
 
 Precision = Literal["fp32", "bf16", "fp16", "int8"]
+Device = Literal["cpu", "gpu"]
 
-
-@dataclass(frozen=True)
-class PrecisionFacts:
-    """`devices`: where a model in this precision runs."""
-
-    name: Precision
-    devices: frozenset[Literal["cpu", "gpu"]]
-    about: str
-
-
-_EVERYWHERE: frozenset[Literal["cpu", "gpu"]] = frozenset(("cpu", "gpu"))
-
-PRECISIONS: dict[str, PrecisionFacts] = {
-    facts.name: facts
-    for facts in (
-        PrecisionFacts("fp32", _EVERYWHERE, "32-bit floating point"),
-        PrecisionFacts("bf16", _EVERYWHERE, "16-bit floating point with fp32's range"),
-        PrecisionFacts("fp16", frozenset(("gpu",)), "16-bit floating point"),
-        PrecisionFacts("int8", frozenset(("cpu",)), "linear layers with int8 weights and activations"),
-    )
+PRECISIONS: dict[str, tuple[Device, ...]] = {
+    "fp32": ("cpu", "gpu"),
+    "bf16": ("cpu", "gpu"),  # fp32's range in 16 bits
+    "fp16": ("gpu",),
+    "int8": ("cpu",),  # weights and activations of linear layers
 }
 assert set(PRECISIONS) == set(get_args(Precision))

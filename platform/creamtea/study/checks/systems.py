@@ -38,13 +38,12 @@ def _check_head(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mista
 
 def _check_precision(path: KeyPath, name: str, system: Block, study: RawStudy) -> Iterator[Mistake]:
     precision = system.get("precision")
-    facts = PRECISIONS.get(precision) if isinstance(precision, str) else None
-    if facts is None:
+    if not isinstance(precision, str) or precision not in PRECISIONS:
         return
     search = SEARCHES.kind_of(system.get("search"))
-    if search and facts.name in search.excluded_precisions:
-        reason = search.excluded_precisions[facts.name]
-        yield Mistake(path, f"{facts.name} with {search.title}", f"another precision: {reason}")
+    if search and precision in search.excluded_precisions:
+        reason = search.excluded_precisions[precision]
+        yield Mistake(path, f"{precision} with {search.title}", f"another precision: {reason}")
     on_gpu: dict[str, bool] = {}  # whether each step that runs the system is given a GPU
     for kind in _steps_that_run(name, system, study):
         resources = parsed(StepResources, study.named("resources", kind) or {})
@@ -52,10 +51,10 @@ def _check_precision(path: KeyPath, name: str, system: Block, study: RawStudy) -
             on_gpu[f"resources.{kind}"] = resources.gpus > 0
     for gpu, device in ((False, "cpu"), (True, "gpu")):
         places = " and ".join(place for place, has_gpu in on_gpu.items() if has_gpu == gpu)
-        if places and device not in facts.devices:
-            others = [other.name for other in PRECISIONS.values() if device in other.devices]
+        if places and device not in PRECISIONS[precision]:
+            others = [other for other, devices in PRECISIONS.items() if device in devices]
             remedy = f"no gpus in {places}" if gpu else f"`gpus: 1` in {places}"
-            yield Mistake(path, f"{facts.name} on a {device.upper()}", f"{', '.join(others)}, or {remedy}")
+            yield Mistake(path, f"{precision} on a {device.upper()}", f"{', '.join(others)}, or {remedy}")
 
 
 def _steps_that_run(name: str, system: Block, study: RawStudy) -> Iterator[str]:
