@@ -120,7 +120,14 @@ def test_a_campaign_from_the_form_to_its_end(filled: Database, visit: Visit) -> 
     assert row.settings["items"] == 12
     assert app.query_params["campaign"] == str(row.id)  # the draft's page with its preview
     page = shown(app)
-    for word in ("rater hours", "power", "12 rated", "The draft has 14 items.", "segments"):
+    for word in (
+        "contrastive direct assessment",
+        "rater hours",
+        "power",
+        "12 rated",
+        "The draft has 14 items.",
+        "segments",
+    ):
         assert word in page, word
 
     press(app, "launch")
