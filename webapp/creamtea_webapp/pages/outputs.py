@@ -98,7 +98,7 @@ def section(study: int, table: Table, test_set: str) -> None:
     )
     with session.database().session() as reading:
         page = side_by_side(reading, query)
-    _pager(page, view)
+    _pager(page, query.offset, view)
     segments = [
         {"number": row.index + 1, "lines": _lines(row, translations, view, scored)} for row in page.rows
     ]
@@ -175,11 +175,11 @@ def _choose_order(outputs: Translations, metric: str | None) -> ByDifference | N
     return ByDifference(scores[system], scores[outputs.against[system]], worst_first=order == WORST)
 
 
-def _pager(page: Page, view: View) -> None:
+def _pager(page: Page, offset: int, view: View) -> None:
     pages = max(1, -(-page.total // PAGE))
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     with left:
-        show(TEMPLATE, "counts", page=page)
+        show(TEMPLATE, "counts", page=page, offset=offset)
     if pages > 1:
         # the key holds the choice, so that another choice starts on its first page
         right.number_input(f"Page of {pages:,}", 1, pages, key=f"page-{view}")
