@@ -183,7 +183,7 @@ def wait_for_nodes(executor: RayExecutor, count: int) -> None:
         (
             "submit",
             {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64},
-            "and the one given is not the cluster's",
+            "and the one given is wrong",
         ),
     ],
 )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creamtea.human.protocols import all_protocols, find_protocol
+from creamtea.human.protocols import find_protocol, usable_protocols
 from creamtea.human.scale import Scale
 
 WHOLE = range(1, 6)
@@ -15,7 +15,7 @@ LABELS = [f"{whole}.{tenth}" for whole in WHOLE for tenth in (0, 2, 4, 6, 8)] + 
 
 
 def test_labelled_points_are_on_the_scale() -> None:
-    for protocol in all_protocols():
+    for protocol in usable_protocols():
         assert all(0 <= step < protocol.scale.steps for step, _ in protocol.labelled_points)
 
 

@@ -76,7 +76,10 @@ def test_answers_that_cannot_be_are_refused(protocol: str, outputs: list, messag
     ("text", "message"),
     [
         ("items: []", "t.yaml:1: items: found a list of 0, allowed at least 1 entry"),
-        ("items:\n  - source: s\n    outputs: [{text: a, accepted: [1, 2]}]", "explanation: found nothing"),
+        (
+            "items:\n  - source: s\n    outputs: [{text: a, accepted: [1, 2]}]",
+            "explanation: required key is missing",
+        ),
         ("items:\n  - {source: '', outputs: [], explanation: e}", 'items\\[0\\].source: found ""'),
         ("a: [", "valid YAML"),
         ("", "an empty file"),

@@ -75,7 +75,7 @@ class Site:
         port = urlsplit(self.url).port or 0
         process = start(log, self.environment, port, "--host", host)
         try:
-            wait_for(process, log, r"/enter#[\w-]+(?=\n)", seconds=40)
+            wait_for(process, log, r"/enter#[\w-]+(?=\n)")
             yield f"http://{host}:{port}"
         finally:
             process.kill()

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -344,7 +345,8 @@ def begun(issuer: str) -> tuple[dict[str, list[str]], dict[str, Any]]:
     """The query of the address at which a sign-in begins, and what is kept of it."""
     request = Request({"type": "http", "session": {}})
     redirect = Provider(SignIn(issuer, ID, SECRET)).redirect(request, "http://127.0.0.1/oauth2callback")
-    address = asyncio.run(redirect).headers["location"]
+    with ThreadPoolExecutor(1) as thread:  # Playwright's loop runs in this one, if a browser has been used
+        address = thread.submit(asyncio.run, redirect).result().headers["location"]
     assert address.startswith(issuer)
     return parse_qs(urlsplit(address).query), request.session
 
