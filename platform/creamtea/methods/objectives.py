@@ -20,6 +20,9 @@ Smoothing = Literal["uniform", "unigram"]
 class Objective(Method):
     """What a variant is trained with, and how search scores its tokens."""
 
+    # what a reader must know of its largest token score as a confidence; empty if it is a probability
+    confidence_note: ClassVar[str] = ""
+
 
 class FenchelYoung(Objective):
     """Objectives whose label smoothing may mix in the unigram distribution."""
@@ -67,6 +70,10 @@ class Scones(Objective):
     label_smoothing: BelowOne = 0.0
     title: ClassVar[str] = "single-label contrastive objective for non-exclusive sequences"
     worker: ClassVar[str] = "creamtea_workers.objectives.scones"
+    confidence_note: ClassVar[str] = (
+        "of the largest σ, which SCONES trains as the probability of one binary question: a different "
+        "quantity from the largest probability of a distribution"
+    )
 
     def describe(self) -> str:
         smoothing = f" λ={self.label_smoothing:g}" if self.label_smoothing else ""

@@ -107,7 +107,7 @@ class ShownCell:
 
 def shown(cell: Cell, column: Column) -> ShownCell:
     details = (deviation(cell, column), interval(cell.low, cell.high, column), *percents(cell))
-    # a difference that has no value because its score has none would say the same twice
+    # a score without a value has said why: its difference, which has none either, need not
     delta = cell.delta if cell.value is not None or (cell.delta and cell.delta.value is not None) else None
     return ShownCell(
         value=value(cell, column),

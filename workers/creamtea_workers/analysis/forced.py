@@ -34,6 +34,7 @@ class References:
     objective: Objective
     sources: list[list[int]]  # subwords, without </s>
     targets: list[list[int]]  # with </s>
+    confidence_note: str  # of the objective's method
 
     @classmethod
     def load(cls, context: StepContext[Any]) -> References:
@@ -47,6 +48,7 @@ class References:
             trained.objective,
             test_set.sources,
             [[*encode(segment["reference"]), EOS] for segment in test_set.segments],
+            trained.confidence_note,
         )
 
     def measure(self, statistic: Statistic, context: StepContext[Any]) -> list[Array]:

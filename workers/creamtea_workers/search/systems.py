@@ -35,11 +35,18 @@ class TrainedModel:
     objective: Objective
     precision: Precision
     has_nvs_head: bool
+    confidence_note: str = ""  # of the objective's method
 
     @classmethod
     def load(cls, folder: Path, precision: Precision, device: torch.device) -> TrainedModel:
         model, objective, config = load_model(folder, device)
-        return cls(prepare(model, precision), objective, precision, config.nvs is not None)
+        return cls(
+            prepare(model, precision),
+            objective,
+            precision,
+            has_nvs_head=config.nvs is not None,
+            confidence_note=config.objective.confidence_note,
+        )
 
     @classmethod
     def of_step(cls, context: StepContext[Any], precision: Precision = "fp32") -> TrainedModel:

@@ -11,12 +11,6 @@ from creamtea.methods.analyses.calibration import CalibrationParams
 from creamtea.stats.bootstrap import Array
 from creamtea_workers.analysis.forced import References
 from creamtea_workers.analysis.rows import NO_SEGMENTS, ratio_row
-from creamtea_workers.objectives.scones import SconesObjective
-
-OF_SCONES = (
-    "of the largest σ, which SCONES trains as the probability of one binary question: a different quantity "
-    "from the largest probability of a distribution"
-)
 
 
 def run(context: StepContext[CalibrationParams]) -> StepResult:
@@ -34,7 +28,6 @@ def run(context: StepContext[CalibrationParams]) -> StepResult:
     accuracy, the label its number of positions.
     """
     references = References.load(context)
-    note = OF_SCONES if isinstance(references.objective, SconesObjective) else ""
     if not references.targets:
         return StepResult(
             [MetricRow(name, None, note=NO_SEGMENTS) for name in ("ece", "accuracy", "confidence")]
@@ -42,7 +35,7 @@ def run(context: StepContext[CalibrationParams]) -> StepResult:
     measured = references.measure(confidence_and_accuracy, context)
     bins = context.params.bins
     statistics = np.stack([bin_sums(sentence, bins) for sentence in measured])  # (segments, 3 · bins)
-    return StepResult(metrics(statistics, bins, note), points(statistics.sum(axis=0)))
+    return StepResult(metrics(statistics, bins, references.confidence_note), points(statistics.sum(axis=0)))
 
 
 def confidence_and_accuracy(log_scores: Tensor, targets: Tensor) -> Tensor:
