@@ -60,6 +60,7 @@ def metrics_of(node: PlannedNode) -> Rows:
             return [*found, row("expansions", 812.5)]
         case "empty_string":
             preferred = share("empty_preferred", 0.22 * curse)
+            preferred["detail"] = {"count": round(220 * curse), "of": 1000, "output_empty": round(20 * curse)}
             found = [preferred, share("empty_impossible", 0.0)]
             found.append(row("log_prob_gap", 4.25 / curse, detail={"deviation": 3.75}))
             return [*found, row("log_prob_output", -9.5), row("log_prob_empty", -9.5 - 4.25 / curse)]
@@ -92,7 +93,8 @@ def _at_size(k: int) -> Rows:
     size = round(12.0 * k**0.8, 2)
     found = [row("selected_size_lexicon", size, f"k={k}"), row("selected_size_nvs", size - 0.25, f"k={k}")]
     found.append(row("threshold", 1 / k, f"k={k}"))
-    for scope, base in (("sentence", 0.8), ("idiom", 0.5), ("idiom_macro", 0.4)):
+    scopes = {"sentence": 0.8, "idiom_words": 0.3, "idiom_words_macro": 0.2, "idiom": 0.5, "idiom_macro": 0.4}
+    for scope, base in scopes.items():
         lexicon, nvs = base + 0.05 * math.log10(k), base + 0.1 + 0.03 * math.log10(k)
         found += [
             share("recall_lexicon", lexicon, f"k={k}/{scope}"),
@@ -104,7 +106,11 @@ def _at_size(k: int) -> Rows:
 
 def _in_context(threshold: float) -> Rows:
     shares = {"sentence": 0.62, "word": 0.41, "only_sentence": 0.25, "only_word": 0.04}
-    found = [share("all_selected", value, f"{threshold:g}/{kind}") for kind, value in shares.items()]
+    found = [
+        share(name, value * part, f"{threshold:g}/{kind}")
+        for name, part in (("all_selected", 1.0), ("all_words_selected", 0.8))
+        for kind, value in shares.items()
+    ]
     size = {0.9: 150.5, 0.99: 110.5, 0.5: 170.5}[threshold]
     return [*found, *(row("selected_size", size, f"{threshold:g}/{kind}") for kind in ("sentence", "word"))]
 

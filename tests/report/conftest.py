@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from human_rows import add_campaign, add_segment_scores
 from teatime_study import SPEC, Fill, fill_study
 
 from creamtea.store.database import Database, open_database
@@ -33,3 +34,11 @@ def filled(sqlite_template: Path, tmp_path: Path) -> Iterator[Database]:
     opened = open_database(f"sqlite:///{path}")
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def tasted(filled: Database, fill: Fill) -> Database:
+    study = fill(filled)
+    add_campaign(filled, study)
+    add_segment_scores(filled, study)
+    return filled

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from blocks import tables
 from rated_campaigns import drawn_steps, rated_campaign, side_by_side
 from sqlalchemy import delete, select
 
+from creamtea.report.model import Cell, Document
 from creamtea.store.database import Database
 from creamtea.store.tables import SegmentScore, StepRow, StudyStep
 
@@ -15,6 +17,7 @@ SYSTEMS = ("softmax-greedy", "softmax-lexicon", "softmax-nvs", "scones-greedy")
 DRAW = 3  # two raters who agree closely: else nothing could be said of others
 MEANS = (16.0, 11.0, 16.0, 19.0)  # steps
 ITEMS = 60
+POINTS = 1 + 0.2 * drawn_steps(ITEMS, MEANS[:3], raters=2, seed=DRAW)  # items, systems, raters
 
 
 def add_campaign(database: Database, study: int, items: int = ITEMS, **campaign: Any) -> int:
@@ -47,3 +50,12 @@ def add_segment_scores(database: Database, study: int, items: int = ITEMS) -> No
                 SegmentScore(step_key=key, index=i, value=float(v))
                 for i, v in enumerate(people[:, at] + noise)
             )
+
+
+def cells(report: Document, table: str, system: str) -> dict[str, Cell]:
+    (row,) = [row for row in report.table(table).rows if row.name == system]
+    return row.cells
+
+
+def keys(report: Document) -> set[str]:
+    return {table.key for table in tables(report)}

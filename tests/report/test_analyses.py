@@ -11,6 +11,7 @@ from typing import Any
 import analysis_rows
 import pytest
 from rich.console import Console
+from scipy import stats
 
 from creamtea.methods.analysis import ANALYSES
 from creamtea.methods.displays import CellPlot, PointPlot, RowPlot
@@ -130,6 +131,25 @@ def test_the_empty_string_is_analysed_by_system(report: Document) -> None:
     assert [row.name for row in table.rows] == ["softmax-greedy", "scones-greedy"]
 
 
+def test_the_empty_strings_rate_is_given_with_and_without_outputs_that_are_empty(report: Document) -> None:
+    row = rows_of(of(report, "empty_string"))["softmax-greedy", ""]
+    without, both = row.cells["empty_higher"], row.cells["empty_preferred"]
+    interval = stats.binomtest(200, 1000).proportion_ci(method="wilson")
+    assert (without.low, without.value, without.high) == pytest.approx((interval.low, 0.2, interval.high))
+    assert both.value == 0.22
+
+
+def test_a_share_of_counts_that_a_step_has_not_left_says_so(
+    filled: Database, fill: Fill, with_analyses: dict[str, Any]
+) -> None:
+    old = [{"name": "empty_preferred", "subject": "", "value": 0.2, "detail": {}}]
+    fill(filled, spec=with_analyses, changes={"empty_string/empty_string/softmax-greedy": {"metrics": old}})
+    cells = rows_of(of(build_report(filled, "teatime"), "empty_string"))["softmax-greedy", ""].cells
+    assert cells["empty_preferred"].value == 0.2
+    assert cells["empty_higher"].state == "unavailable"
+    assert cells["empty_higher"].note.endswith("did not measure this")
+
+
 def test_means_over_idioms_are_there_where_an_idiom_is_repeated(
     filled: Database, fill: Fill, with_analyses: dict[str, Any]
 ) -> None:
@@ -147,8 +167,10 @@ def test_means_over_idioms_are_there_where_an_idiom_is_repeated(
         return {"test_set": {"metrics": found}, "recall/": {"metrics": [macro]}}
 
     assert settings(idioms(0, 0, 11)) == ["k=10, sentences"]
-    assert settings(idioms(2, 2, 12)) == ["k=10, sentences", "k=10, idioms"]
-    assert settings(idioms(3, 2, 13)) == ["k=10, sentences", "k=10, idioms", "k=10, mean over idioms"]
+    once = ["k=10, sentences", "k=10, idioms", "k=10, idioms in context"]
+    assert settings(idioms(2, 2, 12)) == once
+    means = ["k=10, mean over idioms", "k=10, mean over idioms in context"]
+    assert sorted(settings(idioms(3, 2, 13))) == sorted(once + means)
 
 
 def test_what_has_not_run_or_failed_says_so_in_cells_and_plots(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from blocks import figure, notes, rows_of
+from teatime_study import latency_rows
 
 from creamtea.report import text
 from creamtea.report.build import build_report
@@ -52,6 +53,46 @@ def test_percentages_that_an_earlier_version_measured_have_no_interval(
     fill(filled, spec=spec, changes={"latency": {"metrics": old}})
     nvs = rows_of(build_report(filled, "teatime"))["softmax-nvs"].cells["latency_p90"]
     assert text.percents(nvs) == ["33 %", "50 %"]
+
+
+def test_batches_have_a_speed_which_the_figure_shows(
+    filled: Database, fill: Fill, spec: dict[str, Any]
+) -> None:
+    spec["latency"]["batch_size"] = 4
+    speeds = [10.64, 5.0, 2.76]  # sentences per second
+    rows = [
+        {**row, "name": name}
+        for name in ("latency_p50", "latency_p90", "latency_p99", "latency_mean", "latency_mean_p90")
+        for row in latency_rows(name, [30.0, 20.0, 10.0])
+    ] + latency_rows("sentences_per_second", speeds)
+    fill(filled, spec=spec, changes={"latency": {"metrics": rows}})
+    report = build_report(filled, "teatime")
+    titles = {column.key: column for column in report.table("systems/test/systems").columns}
+    assert titles["latency_p90"].note == "p90 of a batch of 4 sentences"
+    assert titles["sentences_per_second"].better == "higher"
+    greedy = rows_of(report)["softmax-greedy"].cells["sentences_per_second"]
+    assert (greedy.value, greedy.low, greedy.high) == (10.64, 10.14, 11.64)
+    nvs = rows_of(report)["softmax-nvs"].cells["sentences_per_second"]
+    assert text.percents(nvs) == ["26 % [24, 29]"]
+    assert (
+        "milliseconds per batch of 4 sentences, 1 thread, 20 sentences" in notes(report, "reading/notes")[1]
+    )
+    drawn = figure(report, "quality/bleu")
+    assert [row["latency"] for row in drawn.rows[:3]] == speeds
+    axis = drawn.spec["layer"][2]["encoding"]["x"]["title"]
+    assert axis == "sentences per second (test)"
+    means = report.table("latency")
+    assert [row.name for row in means.rows] == ["softmax-greedy", "softmax-lexicon", "softmax-nvs"]
+    cells = means.rows[1].cells
+    assert (cells["latency_mean"].value, cells["latency_mean_p90"].value) == (20.0, 20.0)
+    assert cells["latency_mean_p50"].state == "unavailable"  # this fixture has not measured it
+    assert means.about.startswith("Of a batch of 4 sentences: means over repetitions")
+
+
+def test_a_step_of_an_earlier_version_has_no_table_of_means(filled: Database, fill: Fill) -> None:
+    fill(filled)
+    report = build_report(filled, "teatime")
+    assert not [path for path, _ in report.walk() if path.endswith("/latency")]
 
 
 @pytest.fixture

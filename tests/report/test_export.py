@@ -81,6 +81,11 @@ def test_latex_is_booktabs_with_texts_escaped() -> None:
     assert r"\footnotesize (1) 100 \% \_sure\_" in made
 
 
+def test_latex_needs_no_fonts_beyond_the_usual() -> None:
+    made = to_latex(table('a "b"'))
+    assert r"a \char34{}b\char34{}" in made
+
+
 def test_every_table_of_a_report_is_latex_with_even_rows(report: Document) -> None:
     for found in tables(report):
         body = [line for line in to_latex(found).splitlines() if line.endswith(r"\\")]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,14 @@ import pytest
 from blocks import figure, figures
 from rated_campaigns import rated_campaign
 
-from creamtea.report import vega
+from creamtea.report import drawing, vega
 from creamtea.report.build import build_report
+from creamtea.report.figures import learning_curves
+from creamtea.report.labels import LETTER
 from creamtea.report.model import Choice, Document, Figure
 from creamtea.report.vega import vega_lite
 from creamtea.store.database import Database
+from creamtea.store.queries import CurvePoint
 
 Fill = Callable[..., int]
 SYSTEMS = ["softmax-greedy", "softmax-lexicon", "softmax-nvs", "scones-greedy"]
@@ -158,3 +163,18 @@ def test_human_scores_are_drawn_in_the_unit_of_their_column(filled: Database, fi
     drawn = figure(build_report(filled, "teatime"), "quality/human:tasting")
     assert [row["quality"] for row in drawn.rows] == [100.0, None, 0.0, None]
     assert drawn.spec["layer"][0]["encoding"]["y"]["title"] == "human score, %"
+
+
+@pytest.mark.parametrize("updates", [24_000, 120_000, 1_500_000])
+def test_neighbouring_labels_of_an_axis_do_not_touch(updates: int) -> None:
+    points = [CurvePoint(updates * part / 10, 4.0, "") for part in range(1, 11)]
+    drawn = learning_curves({"softmax, seed 1": {"dev_loss": points}}, "dev_loss")
+    label = re.compile(
+        r'text-anchor="middle" transform="translate\(([\d.]+),[\d.]+\)"([^>]*)>([\d,]+)</text>'
+    )
+    shown = [
+        (float(x), text) for x, style, text in label.findall(drawing.svg(drawn)) if 'opacity="0"' not in style
+    ]
+    assert len(shown) > 2
+    for (left, word), (right, other) in pairwise(shown):
+        assert right - left > LETTER * (len(word) + len(other)) / 2, (word, other)

@@ -2,57 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from blocks import entries, notes, systems, tables
-from human_rows import DRAW, ITEMS, MEANS, SYSTEMS, add_campaign, add_segment_scores
+from blocks import notes, tables
+from human_rows import ITEMS, MEANS, POINTS, SYSTEMS, add_campaign, cells, keys
 from rated_campaigns import drawn_steps, rated_campaign, side_by_side
 from scipy import stats
-from sqlalchemy import select, update
 
-from creamtea.errors import InputError
-from creamtea.report import text
+from creamtea.methods.metrics import Chrf
 from creamtea.report.build import build_report
-from creamtea.report.html import to_html
 from creamtea.report.human.build import build_human
-from creamtea.report.model import Cell, Document, Entry, Table
+from creamtea.report.model import Cell
 from creamtea.stats.correction import holm
 from creamtea.store.database import Database
-from creamtea.store.tables import Campaign, StudyRow
 
 Fill = Callable[..., int]
-POINTS = 1 + 0.2 * drawn_steps(ITEMS, MEANS[:3], raters=2, seed=DRAW)  # items, systems, raters
-
-
-@pytest.fixture
-def tasted(filled: Database, fill: Fill) -> Database:
-    study = fill(filled)
-    add_campaign(filled, study)
-    add_segment_scores(filled, study)
-    return filled
-
-
-def cells(report: Document, table: str, system: str) -> dict[str, Cell]:
-    (row,) = [row for row in report.table(table).rows if row.name == system]
-    return row.cells
-
-
-def keys(report: Document) -> set[str]:
-    return {table.key for table in tables(report)}
-
-
-def place(entry: Entry) -> tuple[int, str]:
-    """Its segment from 0, and its system."""
-    segment, system = entry.name.removeprefix("segment ").split(", ")
-    return int(segment) - 1, system
-
-
-def numbers(entry: Entry) -> dict[str, float | None]:
-    return {column.title: cell.value for column, cell in entry.numbers}
 
 
 def test_means_and_both_intervals_of_baseline_is_100(tasted: Database) -> None:
@@ -180,136 +147,20 @@ def test_the_whole_has_agreement_ranks_and_metrics(tasted: Database) -> None:
     assert clusters["difference"].value == pytest.approx((POINTS[:, 1] - POINTS[:, 0]).mean())
 
 
-def test_disagreements_are_the_largest_gaps_with_their_texts(tasted: Database) -> None:
-    report = build_human(tasted, "tasting")
-    bleu = [entry for entry in entries(report, "disagreements") if "BLEU" in numbers(entry)]
-    assert len(bleu) == 8
-    gaps = [abs(numbers(entry)["gap"] or 0.0) for entry in bleu]
-    assert gaps == sorted(gaps, reverse=True)
-    segment, system = place(bleu[0])
-    assert [(one.text, one.language) for one in bleu[0].passages] == [
-        (f"source {segment}", "en"),
-        (f"o{segment}-{system}", "de"),
-    ]
-    mean = POINTS[segment, SYSTEMS.index(system)].mean()
-    assert numbers(bleu[0])["human score"] == pytest.approx(mean)
-
-
-def test_disputes_are_the_outputs_whose_ratings_lie_furthest_apart(tasted: Database) -> None:
-    report = build_human(tasted, "tasting")
-    deviations = POINTS.std(axis=2, ddof=1)
-    disputes = entries(report, "disputes")
-    found = [numbers(entry)["deviation"] for entry in disputes]
-    assert found == pytest.approx(sorted(deviations.ravel(), reverse=True)[:8])
-    segment, system = place(disputes[0])
-    own = POINTS[segment, SYSTEMS.index(system)]
-    shown = numbers(disputes[0])
-    assert shown["ratings"] == 2
-    assert (shown["lowest"], shown["highest"]) == pytest.approx((own.min(), own.max()))
-    assert disputes[0].passages[1].text == f"o{segment}-{system}"
-
-
-def test_disputes_need_two_raters_and_count_a_text_once(filled: Database) -> None:
-    items: list[dict[str, Any]] = [
-        {"steps": {"anna": [0, 0], "ben": [25, 25]}, "outputs": ["same", "same"]},
-        {"steps": {"anna": [3, 9], "ben": [3, 8]}},
-        {"steps": {"anna": [1, 2]}},
-        {"steps": {"anna": [0, 0], "ben": [25, 25]}, "kind": "repeat"},
-    ]
-    rated_campaign(filled, items, ratings_per_item=2)
-    report = build_human(filled, "tasting")
-    assert [text.entry_name(entry) for entry in entries(report, "disputes")] == [
-        "segment 1, plain: ratings 2, lowest 1.00, highest 6.00, deviation 3.54",
-        "segment 2, beam: ratings 2, lowest 2.60, highest 2.80, deviation 0.14",
-    ]
-    rated_campaign(filled, items[2:], name="alone")
-    assert entries(build_human(filled, "alone"), "disputes") == []
-
-
-def test_a_disputed_preference_is_listed_once(filled: Database) -> None:
-    items = [{"steps": {"anna": [0, 2], "ben": [2, 0]}}, {"steps": {"anna": [1, 1], "ben": [1, 1]}}]
-    rated_campaign(filled, items, protocol="preference", ratings_per_item=2)
-    assert [text.entry_name(entry) for entry in entries(build_human(filled, "tasting"), "disputes")] == [
-        "segment 1, plain: ratings 2, lowest 0.0 %, highest 100.0 %, deviation 70.7 %"
-    ]
-
-
-def test_the_main_table_has_human_scores_beside_the_metrics(tasted: Database) -> None:
-    report = build_report(tasted, "teatime")
-    table = systems(report)
-    titles = [column.title for column in table.columns]
-    assert titles[3:6] == ["human score", "human score, % of baseline", "verdict"]
-    people, percent, verdict = (column.key for column in table.columns[3:6])
-    rows = {row.name: row.cells for row in table.rows}
-    lexicon = rows["softmax-lexicon"]
-    assert lexicon[people].value == cells(report, "means", "softmax-lexicon")["mean"].value
-    delta = lexicon[people].delta
-    assert delta is not None
-    assert delta.value == cells(report, "comparisons", "softmax-lexicon")["difference"].value
-    assert delta.significant
-    assert lexicon[percent].value < 95  # type: ignore[operator]
-    assert lexicon[verdict].words == "worse"
-    assert rows["softmax-greedy"][verdict].words == "baseline"
-    assert rows["scones-greedy"][people].note == "the system does not take part in campaign tasting"
-    assert "launched: 120 of 120 item ratings (100 %) by 2 raters" in table.columns[3].signature
-
-
-@pytest.mark.parametrize("complete", [True, False])
-def test_a_campaign_without_ratings_has_a_line_and_no_columns(
-    complete: bool, filled: Database, fill: Fill
+def test_an_error_metric_agrees_with_people_where_it_is_low(
+    tasted: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    study = fill(filled)
-    before = [column.key for column in systems(build_report(filled, study)).columns]
-    rated_campaign(filled, [{}] * 3, name="begun", systems=SYSTEMS[:2], study_id=study)
-    report = build_report(filled, study, complete)
-    assert [column.key for column in systems(report).columns] == before
-    assert notes(report, "begun/notes") == ("The campaign has no ratings yet.",)
-    assert not any(path.startswith("human/") for path, block in report.walk() if isinstance(block, Table))
-    assert "The campaign has no ratings yet." in to_html(report)
-    rated_campaign(
-        filled,
-        [{"steps": {"anna": [3, 4]}, "kind": "repeat"}],
-        name="practised",
-        systems=SYSTEMS[:2],
-        study_id=study,
-    )
-    assert notes(build_human(filled, "practised"), "practised/notes") == (
-        "0 ratings count. Left out: ratings of controls and tutorial items: 2.",
-        "No rating of the systems counts yet.",
-    )
-    rated_campaign(filled, [{"steps": {"anna": [3, 4]}}], name="rated", systems=SYSTEMS[:2], study_id=study)
-    titles = [column.title for column in systems(build_report(filled, study, complete)).columns]
-    assert {"human score", "human score, % of baseline", "verdict"} <= set(titles)
+    def correlations() -> dict[str, float | None]:
+        rows = build_human(tasted, "tasting").table("metrics").rows
+        return {row.name: row.cells["pearson"].value for row in rows}
 
+    def means() -> float | None:
+        return cells(build_human(tasted, "tasting"), "people_and_metrics", "softmax-nvs")["chrf"].value
 
-def test_a_draft_and_another_study_are_not_in_the_report(filled: Database, fill: Fill) -> None:
-    study = fill(filled)
-    add_campaign(filled, study, items=3, name="draft", state="draft")
-    add_campaign(filled, study, items=3, name="closed", state="closed")
-    add_campaign(filled, study, items=3, name="second")
-    rated_campaign(filled, side_by_side([[[1], [2]]]), name="elsewhere")
-    again = fill(filled)  # the same study, submitted again
-    other = fill(filled, config_hash="d" * 60)
-    found = build_report(filled, again).section("human").blocks
-    assert [section.key for section in found] == ["closed", "second"]
-    assert "human" not in {path for path, _ in build_report(filled, other).walk()}
-    titles = [column.title for column in systems(build_report(filled, again)).columns]
-    assert {"human score (closed)", "human score (second)"} <= set(titles)
-
-
-def test_what_is_left_out_is_told(filled: Database) -> None:
-    items: list[dict[str, Any]] = [
-        {"steps": {"anna": [[3, 9], [4, 9]], "eve": [1, 1]}},
-        {"steps": {"anna": []}},
-        {"steps": {"anna": [5, 5]}, "kind": "repeat"},
-    ]
-    rated_campaign(filled, items, raters=["anna", "eve"], excluded=["eve"], ratings_per_item=2)
-    assert notes(build_human(filled, "tasting"), "tasting/notes") == (
-        "2 ratings count, with fewer than 2 raters on 1 of the items. Left out: ratings by excluded raters "
-        "(1): 2; ratings that a rater revised later: 2; ratings of controls and tutorial items: 2; items "
-        "that a rater skipped: 1; items without a rating: 1.",
-        "One rater: how others would judge, and how far they would agree, is unknown.",
-    )
+    higher, mean = correlations(), means()
+    monkeypatch.setattr(Chrf, "better", "lower")
+    assert correlations() == {**higher, "chrF": pytest.approx(-(higher["chrF"] or 0.0))}
+    assert means() == mean  # shown as it is
 
 
 def test_preferences_are_wins_ties_and_losses(filled: Database) -> None:
@@ -374,42 +225,3 @@ def test_few_and_equal_ratings_are_told_not_hidden(
             for key, cell in row.cells.items():
                 assert cell.value is not None or cell.note or cell.words, (one.key, row.name, key)
                 assert all(v is None or np.isfinite(v) for v in (cell.value, cell.low, cell.high))
-
-
-def test_a_campaign_whose_plug_in_is_gone_is_left_out_with_a_note(tasted: Database, fill: Fill) -> None:
-    with tasted.transaction() as session:
-        study = session.scalars(select(StudyRow)).one()
-    add_campaign(tasted, study.id, name="spans")
-    with tasted.transaction() as session:
-        session.execute(update(Campaign).where(Campaign.name == "spans").values(protocol="error-spans"))
-    report = build_report(tasted, study.name)
-    (note,) = notes(report, "human/left_out")
-    assert note.startswith("Campaign spans is left out: ")
-    assert "error-spans" in note
-    assert report.section("human/tasting").blocks
-    assert "Campaign spans is left out" in to_html(report)
-    with pytest.raises(InputError, match="error-spans"):
-        build_human(tasted, "spans")
-
-
-def test_unknown_and_unlaunched_campaigns_are_refused(filled: Database) -> None:
-    rated_campaign(filled, [], name="draft", state="draft")
-    rated_campaign(filled, [], name="ready")
-    with pytest.raises(InputError, match="'nothing' is not there; campaigns with ratings to report: ready"):
-        build_human(filled, "nothing")
-    with pytest.raises(InputError, match="'draft' has not been launched"):
-        build_human(filled, "draft")
-
-
-def test_a_study_whose_spec_is_too_old_still_has_its_people(tasted: Database) -> None:
-    with tasted.transaction() as session:
-        study_id = session.query(Campaign.study_id).scalar()
-        session.get_one(StudyRow, study_id).spec = {"name": "teatime"}
-    report = build_human(tasted, "tasting")
-    assert "metrics" not in keys(report)
-    assert "means" in keys(report)
-
-
-def test_a_report_is_frozen(tasted: Database) -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        build_human(tasted, "tasting").name = "other"  # type: ignore[misc]

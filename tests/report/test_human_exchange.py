@@ -10,7 +10,8 @@ import pytest
 from human_rows import add_campaign, add_segment_scores
 from rated_campaigns import rated_campaign
 
-from creamtea.human.exchange.exporting import export_campaign, import_export
+from creamtea.human.exchange.elsewhere import ImportFacts
+from creamtea.human.exchange.exporting import export_campaign, import_campaign
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Document, Notes, Table, Texts
 from creamtea.report.values import to_values
@@ -49,7 +50,7 @@ def test_an_export_gives_the_same_report_elsewhere(
     add_campaign(filled, study, items=25, settings=settings, state="closed")
     add_segment_scores(filled, study, items=25)
     export_campaign(filled, "tasting", kind, tmp_path / "export", "test")
-    import_export(elsewhere, "tasting", tmp_path / "export", kind, "test")
+    import_campaign(elsewhere, tmp_path / "export", kind, ImportFacts("tasting"), "test")
     assert values(build_human(elsewhere, "tasting")) == values(build_human(filled, "tasting"))
 
 
@@ -71,5 +72,5 @@ def test_excluded_raters_revisions_controls_and_skips_survive(
         state="closed",  # as imported campaigns are
     )
     export_campaign(filled, "tasting", "csv", tmp_path / "export", "test")
-    import_export(elsewhere, "tasting", tmp_path / "export", "csv", "test")
+    import_campaign(elsewhere, tmp_path / "export", "csv", ImportFacts("tasting"), "test")
     assert values(build_human(elsewhere, "tasting")) == values(build_human(filled, "tasting"))

@@ -11,7 +11,6 @@ from sqlalchemy import insert
 from creamtea.errors import InputError
 from creamtea.store.database import Database
 from creamtea.store.queries import (
-    Output,
     PageQuery,
     SegmentFilter,
     find_study,
@@ -37,7 +36,8 @@ def test_studies_newest_first_with_their_steps_by_state(database: Database, fill
         assert [study.id for study in studies] == [second, first]
         # steps are shared: what one submission sees, the other sees too
         assert studies[0].steps == studies[1].steps == {"succeeded": 40, "running": 3, "failed": 1}
-        assert (studies[0].total, studies[0].done, studies[0].state) == (44, 41, "queued")
+        assert (studies[0].total, studies[0].done, studies[0].failed) == (44, 40, 1)
+        assert studies[0].state == "queued"
         assert [study.id for study in list_studies(session, limit=1)] == [second]
 
 
@@ -97,7 +97,10 @@ def test_a_page_has_outputs_and_scores_in_the_asked_order(database: Database, fi
     assert (page.total, [row.index for row in page.rows]) == (4, [1, 2])
     first = page.rows[0]
     assert (first.source, first.reference, first.scores) == ("over the moon", "überglücklich", (10.0,))
-    assert first.outputs == (None, Output("über dem Mond", -2.0, 3, 9))
+    missing, output = first.outputs
+    assert missing is None
+    assert output is not None
+    assert (output.text, output.score, output.length, output.selected_size) == ("über dem Mond", -2.0, 3, 9)
     assert first.idioms[0]["name"] == "moon"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from creamtea.contract.columns import Column
 from creamtea.report import text
 from creamtea.report.build import build_report
 from creamtea.report.markdown import to_markdown
-from creamtea.report.model import Cell, Delta, Document
+from creamtea.report.model import Cell, Delta, Document, Figure
 from creamtea.report.terminal import WIDTH, render
 from creamtea.store.database import Database
 
@@ -41,6 +42,12 @@ def troubled(filled: Database, fill: Fill) -> Document:
     }
     fill(filled, changes=changes, state="running")
     return build_report(filled, "teatime")
+
+
+def test_one_point_is_not_points() -> None:
+    one = Figure("k", "BLEU", {}, ({"x": 1},))
+    assert text.figure(one) == "BLEU (1 point)"
+    assert text.figure(replace(one, rows=one.rows * 2)) == "BLEU (2 points)"
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 140, 200])

@@ -1,96 +1,162 @@
-"""Figures of analyses: curves over a setting, or marks in rows."""
+"""Figures of analyses, as their classes declare them: curves over a setting, marks in rows, or points."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from creamtea.contract.columns import Column
+from creamtea.methods.displays import CellPlot, PointPlot, RowPlot, RowSetting
 from creamtea.report import text, vega
-from creamtea.report.model import Figure, Spec
+from creamtea.report.cells import Measured, state_of
+from creamtea.report.model import Cell, Figure, Row, Spec
 from creamtea.report.vega import GREY
+from creamtea.stats.proportion import wilson_interval
+from creamtea.store.queries import CurvePoint
 
 MAX_TICKS = 12
 LARGE = 10_000
+Rows = Sequence[tuple[RowSetting, Row]]  # of a table
+Points = Mapping[str, Mapping[str, Sequence[CurvePoint]]]  # of steps: key, series
+Groups = Mapping[str, Sequence[Measured]]  # the seeds of a variant or system
+Mark = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class PlotPoint:
-    x: float
-    y: float
-    label: str
-    low: float | None = None  # 95 %
-    high: float | None = None
+def analysis_figure(
+    plot: CellPlot | RowPlot | PointPlot, tables: Sequence[Rows], points: Points, groups: Groups
+) -> Figure | None:
+    """None where there is nothing to draw, nor anything missing."""
+    match plot:
+        case CellPlot():
+            return _over_cells(plot, tables[0])
+        case RowPlot():
+            return _in_rows(plot, [row for _, row in tables[plot.table]])
+        case PointPlot():
+            return _over_points(plot, points, groups)
 
 
-@dataclass(frozen=True)
-class PlotCurve:
-    group: str  # a variant or a system, and what tells its curves apart
-    points: tuple[PlotPoint, ...]
+def mark(group: str, x: float, cell: Cell, y: Column, label: str) -> Mark:
+    """A point of a curve with its interval, as the axis of the column shows numbers."""
+    low, high = vega.scaled(cell.low, y), vega.scaled(cell.high, y)
+    return {"group": group, "x": x, "y": vega.scaled(cell.value, y), "low": low, "high": high, "label": label}
 
 
-@dataclass(frozen=True)
-class Plot:
-    """What a figure of an analysis draws: one curve per group. `y` says how a value is shown."""
+def _over_cells(plot: CellPlot, rows: Rows) -> Figure | None:
+    """Means over seeds with their intervals, as the table has them."""
+    curves: dict[tuple[str, str], list[Mark]] = {}
+    gaps: dict[tuple[str, str], str] = {}
+    for setting, row in rows:
+        if plot.only and plot.only not in setting.parts:
+            continue
+        own = [words for part, words in plot.apart.items() if part in setting.parts]
+        if plot.apart and not own:
+            continue
+        for key, words in plot.measures.items():
+            group = ", ".join(filter(None, [row.name, words, *own]))
+            cell = row.cells[key]
+            x = setting.x if plot.x.key == "setting" else row.cells[plot.x.key].value
+            if cell.value is None:
+                gaps.setdefault((key, group), cell.state)
+            elif x is not None:
+                drawn = mark(group, x * plot.x.scale, cell, plot.y, setting.words)
+                curves.setdefault((key, group), []).append(drawn)
+    missing = [text.not_drawn(curve[1], state) for curve, state in gaps.items() if curve not in curves]
+    marks = [drawn for own in curves.values() for drawn in own]
+    ticks = {setting.x: setting.tick for setting, _ in rows if setting.x is not None and setting.tick}
+    return _curves(plot, marks, missing, "setting", ticks)
 
-    title: str
-    x: Column
-    y: Column
-    curves: tuple[PlotCurve, ...]
-    missing: tuple[str, ...]  # groups without a point, and why: "scones (pending)"
-    label: str = "setting"  # what the points' labels say
-    logarithmic: bool = False  # the x axis
-    diagonal: bool = False  # draw x = y too
-    ticks: dict[float, str] = field(default_factory=dict)  # of the x axis, in place of the number
-    rows: bool = False  # the ticks are names: each has a row, along which the values are drawn
-    bounds: str = "95 %"  # what the points' low and high are
+
+def _over_points(plot: PointPlot, points: Points, groups: Groups) -> Figure | None:
+    """One curve per step: points of different seeds have no x in common."""
+    marks, missing = [], []
+    for name, measured in groups.items():
+        for step in measured:
+            model = f"{name}, seed {step.node.labels['seed']}" if len(measured) > 1 else name
+            own = points.get(step.node.key, {})
+            if not any(series in own for series in plot.series):
+                state = state_of(step.node)[0]
+                missing.append(text.not_drawn(model, "absent" if state == "ok" else state))
+            for series, words in plot.series.items():
+                group = f"{model}, {words}" if words else model
+                for point in own.get(series, ()):
+                    cell = _counted(point) if plot.counted else Cell("ok", value=point.y)
+                    marks.append(mark(group, point.x * plot.x.scale, cell, plot.y, point.label))
+    return _curves(plot, marks, missing, plot.label, {}, plot.diagonal)
 
 
-def analysis_figure(plot: Plot) -> Figure:
-    """A plot of an analysis: one curve per group, or marks in rows; intervals as rules."""
-    rows: list[dict[str, Any]] = [
-        {
-            "group": curve.group,
-            "x": point.x * plot.x.scale,
-            "y": point.y * plot.y.scale,
-            "low": vega.scaled(point.low, plot.y),
-            "high": vega.scaled(point.high, plot.y),
-            "label": point.label,
-        }
-        for curve in plot.curves
-        for point in curve.points
-    ]
-    key = text.key_of(plot.title)
-    groups = list(dict.fromkeys(curve.group for curve in plot.curves))
-    if not rows:
-        return Figure(key, plot.title, {}, (), plot.missing)
-    if plot.rows:
-        names = list(plot.ticks.values())
-        layer = _marks(names, groups, plot)
-        return vega.low(vega.figure(key, plot.title, rows, layer, plot.missing), len(names))
-    layer = curve_layers(groups, plot.x, plot.y, plot.label, rows, plot.logarithmic)
-    _name_ticks(layer[0]["encoding"]["x"], plot, rows)
-    if plot.diagonal:
-        encoding = layer[0]["encoding"]
+def _counted(point: CurvePoint) -> Cell:
+    """A share of as many as its label says."""
+    of = int(point.label)
+    low, high = wilson_interval(round(point.y * of), of)
+    return Cell("ok", value=point.y, low=low, high=high)
+
+
+def _curves(
+    plot: CellPlot | PointPlot,
+    marks: list[Mark],
+    missing: Sequence[str],
+    label: str,
+    ticks: Mapping[float, str],
+    diagonal: bool = False,
+) -> Figure | None:
+    if not marks:
+        return _empty(plot.title, missing)
+    groups = list(dict.fromkeys(drawn["group"] for drawn in marks))
+    layer = curve_layers(groups, plot.x, plot.y, label, marks, plot.logarithmic)
+    encoding = layer[0]["encoding"]
+    _name_ticks(
+        encoding["x"], {x: word for x, word in ticks.items() if any(drawn["x"] == x for drawn in marks)}
+    )
+    if diagonal:
         for axis, column in (("x", plot.x), ("y", plot.y)):  # as long as the diagonal
             encoding[axis]["scale"] = {"domain": [0, column.scale]}
         encoding["x"]["axis"] = {"format": ",.0f", "grid": False}
         layer.insert(0, _diagonal(encoding, plot.x, plot.y))
-    return vega.figure(key, plot.title, rows, layer, plot.missing)
+    return vega.figure(text.key_of(plot.title), plot.title, marks, layer, missing)
 
 
-def _name_ticks(x: Spec, plot: Plot, rows: Sequence[dict[str, Any]]) -> None:
+def _empty(title: str, missing: Sequence[str]) -> Figure | None:
+    return Figure(text.key_of(title), title, {}, (), tuple(missing)) if missing else None
+
+
+def _in_rows(plot: RowPlot, rows: Sequence[Row]) -> Figure | None:
+    """A measure's mark in each row, with its interval or its deviation to either side."""
+    marks = []
+    for key, words in plot.measures.items():
+        for place, row in enumerate(rows):
+            cell = row.cells[key]
+            if cell.value is None:
+                continue
+            if plot.deviations:
+                deviation = row.cells[f"{key}_deviation"].value
+                low = None if deviation is None else cell.value - deviation
+                high = None if deviation is None else cell.value + deviation
+                cell = replace(cell, low=low, high=high)
+            marks.append(mark(words, float(place), cell, plot.y, row.name))
+    missing = [
+        text.not_drawn(row.name, row.cells[next(iter(plot.measures))].state)
+        for row in rows
+        if all(row.cells[key].value is None for key in plot.measures)
+    ]
+    if not marks:
+        return _empty(plot.title, missing)
+    names = [row.name for row in rows]
+    layer = _marks(names, list(dict.fromkeys(drawn["group"] for drawn in marks)), plot)
+    figure = vega.figure(text.key_of(plot.title), plot.title, marks, layer, missing)
+    return vega.low(figure, len(names))
+
+
+def _name_ticks(x: Spec, ticks: Mapping[float, str]) -> None:
     """Words in place of the numbers that have some."""
-    drawn = {place: word for place, word in plot.ticks.items() if any(row["x"] == place for row in rows)}
-    if drawn:
-        words = "".join(f"datum.value == {place:g} ? {json.dumps(word)} : " for place, word in drawn.items())
+    if ticks:
+        words = "".join(f"datum.value == {place:g} ? {json.dumps(word)} : " for place, word in ticks.items())
         x["axis"]["labelExpr"] = f"{words}datum.label"
 
 
 def curve_layers(
-    groups: Sequence[str], x: Column, y: Column, label: str, rows: list[dict[str, Any]], logarithmic: bool
+    groups: Sequence[str], x: Column, y: Column, label: str, rows: Sequence[Mark], logarithmic: bool
 ) -> list[Spec]:
     """Lines, intervals where there are any, and points with what they are."""
     across = vega.quantity("x", text.heading(x), zero=False)
@@ -125,7 +191,7 @@ def curve_layers(
     return [*layer, vega.points(drawn, size=55)]
 
 
-def _marks(names: Sequence[str], groups: Sequence[str], plot: Plot) -> list[Spec]:
+def _marks(names: Sequence[str], groups: Sequence[str], plot: RowPlot) -> list[Spec]:
     """A row per name; in it, below each other, a mark per group with its interval."""
     along = vega.quantity("y", text.heading(plot.y), zero=False, padding=0)
     place = {
@@ -134,9 +200,9 @@ def _marks(names: Sequence[str], groups: Sequence[str], plot: Plot) -> list[Spec
         "color": vega.colour_scale("group", groups),
     }
     tooltip = vega.tooltip(
-        ("label", plot.label, ""),
+        ("label", "variant", ""),
         ("group", "measure", ""),
-        *vega.with_interval("y", plot.y, bounds=plot.bounds),
+        *vega.with_interval("y", plot.y, bounds="one deviation" if plot.deviations else "95 %"),
     )
     shape = vega.shape_scale("group", groups)
     return [

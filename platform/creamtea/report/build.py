@@ -13,21 +13,26 @@ from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
-from creamtea.methods.analysis import ANALYSES
-from creamtea.report.analysis_tables import Analysis, analyses_section, build_analyses
+from creamtea.report.analysis_tables import AnalysisResults, analyses_section, build_analyses
 from creamtea.report.cells import Material, counted, idioms_of, state_of
-from creamtea.report.columns import P50, meanings
-from creamtea.report.curves import Curve, learning_curves, recall_curves
-from creamtea.report.figures import SystemsOn, learning_choice, quality_choice, recall_choice
+from creamtea.report.columns import meanings
+from creamtea.report.curves import recall_curves
+from creamtea.report.figures import SystemsOn, learning_choice, quality_choice, recall_choice, speed_of
 from creamtea.report.human.build import campaign_reports
 from creamtea.report.human.columns import human_columns
 from creamtea.report.human.section import CampaignReport
 from creamtea.report.model import Block, Document, Entry, Fact, Facts, Notes, Passage, Section, Texts
 from creamtea.report.parameters import sweeps
 from creamtea.report.sweep_figures import sweep_choice
-from creamtea.report.tables import corpora_table, latency_baselines, systems_table, trainings_table
+from creamtea.report.tables import (
+    corpora_table,
+    latency_baselines,
+    latency_table,
+    systems_table,
+    trainings_table,
+)
 from creamtea.store.database import Database
-from creamtea.store.queries import Node, find_study, points_of
+from creamtea.store.queries import Node, find_study
 from creamtea.store.tables import StudyRow
 from creamtea.study.spec import Study
 
@@ -52,8 +57,7 @@ def _build(session: Session, row: StudyRow, complete: bool) -> Document:
         SystemsOn(name, systems_table(material, name, human_columns(campaigns, name)))
         for name in spec.test_sets
     ]
-    analysed = [node.key for node in nodes if node.kind in ANALYSES.kinds]
-    analyses = build_analyses(material, points_of(session, analysed))
+    analyses = build_analyses(material)
     sections = [
         Section("systems", "Systems", tuple(_systems_section(material, systems) for systems in tables)),
         Section("reading", "", (Notes("notes", (_significance(spec), _latency_note(spec, material))),)),
@@ -61,10 +65,7 @@ def _build(session: Session, row: StudyRow, complete: bool) -> Document:
         Section(
             "figures",
             "Figures",
-            (
-                *_figure_sections(material, tables, analyses, recall_curves(session, spec, nodes)),
-                learning_choice(learning_curves(session, nodes), _runs(material)),
-            ),
+            (*_figure_sections(material, tables, analyses), learning_choice(material)),
         ),
         _human_section(campaigns, left_out),
         analyses_section(analyses),
@@ -117,21 +118,16 @@ def _systems_section(material: Material, systems: SystemsOn) -> Section:
     if baselines := ", ".join(row.name for row in systems.table.rows if row.baseline):
         facts.append(f"baseline {baselines}")
     blocks: tuple[Block, ...] = (systems.table, *meanings(systems.table.columns))
+    if speed_of(systems.table) is not None and (means := latency_table(material)) is not None:
+        blocks = (*blocks, means)
     return Section(systems.test_set, systems.test_set, blocks, facts=tuple(facts), test_set=systems.test_set)
 
 
-def _runs(material: Material) -> list[str]:
-    """As learning curves name them."""
-    return [f"{run.node.labels['variant']}, seed {run.node.labels['seed']}" for run in material.of("train")]
-
-
 def _figure_sections(
-    material: Material,
-    tables: Sequence[SystemsOn],
-    analyses: Sequence[Analysis],
-    curves: Sequence[Curve],
+    material: Material, tables: Sequence[SystemsOn], analyses: Sequence[AnalysisResults]
 ) -> list[Section]:
-    timed = next((systems for systems in tables if P50 in systems.table.columns), None)
+    curves = recall_curves(material)
+    timed = next((systems for systems in tables if speed_of(systems.table) is not None), None)
     variants = {name: system.variant for name, system in material.spec.systems.items()}
     swept = sweeps(material.spec)
     sections = []
@@ -196,8 +192,8 @@ def _latency_note(spec: Study, material: Material) -> str:
         return "The study measures no latency."
     latency = spec.latency
     note = (
-        f"Latency: milliseconds per sentence, batch 1, {_threads(latency.threads)}, {latency.sentences} "
-        f"sentences of {latency.test_set} × {latency.repetitions} repetitions, systems "
+        f"Latency: milliseconds per {_batch(latency.batch_size)}, {_threads(latency.threads)}, "
+        f"{latency.sentences} sentences of {latency.test_set} × {latency.repetitions} repetitions, systems "
         f"interleaved, the first seed of each; % of {' / '.join(latency_baselines(spec))}, paired over "
         "repetitions"
     )
@@ -206,6 +202,10 @@ def _latency_note(spec: Study, material: Material) -> str:
         if state != "ok":
             note += f" ({state}: {reason})"
     return f"{note}."
+
+
+def _batch(size: int) -> str:
+    return "sentence, batch 1" if size == 1 else f"batch of {size} sentences"
 
 
 # ---------------------------------------------------------------- failures, provenance

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
+from functools import cached_property
+from statistics import fmean, stdev
 
 from sqlalchemy.orm import Session
 
 from creamtea.report.model import SIGNIFICANT, Cell, Delta
 from creamtea.stats.correction import holm
-from creamtea.stats.summary import summarise
-from creamtea.store.queries import MetricValue, Node, metrics_of, study_nodes
+from creamtea.store.queries import CurvePoint, MetricValue, Node, metrics_of, points_of, study_nodes
 from creamtea.study.spec import Study
 
 # which state a cell without a value takes from several seeds: the one that most needs looking at
@@ -33,9 +33,10 @@ class Measured:
 
 
 class Material:
-    """A study's spec and its nodes with their metrics, found by kind and labels."""
+    """A study's spec and its nodes with their metrics, found by kind and labels; within its session."""
 
     def __init__(self, session: Session, study: int, spec: Study) -> None:
+        self._session = session
         self.spec = spec
         self.nodes = study_nodes(session, study)
         metrics = metrics_of(session, [node.key for node in self.nodes])
@@ -51,11 +52,24 @@ class Material:
             if all(step.node.labels.get(name) == value for name, value in labels.items())
         ]
 
+    @cached_property
+    def points(self) -> dict[str, dict[str, list[CurvePoint]]]:
+        """The points of its steps: step key → series → points."""
+        return points_of(self._session, [node.key for node in self.nodes])
+
 
 @dataclass(frozen=True)
 class Idioms:
     count: int | None  # None until the test set has been prepared
     repeated: bool  # an idiom occurs several times: a mean over distinct idioms differs
+    by_words: bool  # asked by their own words, too, which version 0.1.0 did not do
+
+    @property
+    def needs(self) -> set[str]:
+        """What settings of an analysis may need (`RowSetting.needs`)."""
+        there = {"idioms": True, "words": self.by_words}
+        there |= {f"repeated {name}": self.repeated and given for name, given in there.items()}
+        return {"", *(name for name, given in there.items() if given and self.count != 0)}
 
 
 def idioms_of(material: Material, test_set: str) -> Idioms:
@@ -68,7 +82,12 @@ def idioms_of(material: Material, test_set: str) -> Idioms:
     distinct = {
         metric.detail["idioms"] for step in measured for metric in step.metrics if "idioms" in metric.detail
     }
-    return Idioms(count, repeated=count is not None and any(number < count for number in distinct))
+    return Idioms(
+        count,
+        repeated=count is not None and any(number < count for number in distinct),
+        by_words=count != 0
+        and any("idiom_words" in metric.subject for step in measured for metric in step.metrics),
+    )
 
 
 def counted(measured: Sequence[Measured], name: str) -> int | None:
@@ -130,18 +149,18 @@ def read_cell(measured: Sequence[Measured], read: Read, missing: str) -> Cell:
 
 
 def _mean(metrics: Sequence[MetricValue]) -> Cell:
-    summary = summarise([metric.value for metric in metrics if metric.value is not None])
+    values = [metric.value for metric in metrics if metric.value is not None]
     lows = [metric.low for metric in metrics if metric.low is not None]
     highs = [metric.high for metric in metrics if metric.high is not None]
     bounded = len(lows) == len(highs) == len(metrics)
     return Cell(
         "ok",
         "; ".join(dict.fromkeys(metric.note for metric in metrics if metric.note)),
-        value=summary.mean,
+        value=fmean(values),
         low=fmean(lows) if bounded else None,
         high=fmean(highs) if bounded else None,
-        deviation=summary.deviation,
-        seeds=summary.count,
+        deviation=stdev(values) if len(values) > 1 else None,
+        seeds=len(values),
     )
 
 
@@ -179,8 +198,8 @@ def read_delta(measured: Measured | None) -> Delta:
 def correct(deltas: Sequence[Delta]) -> list[Delta]:
     """Holm's correction over the comparisons of one metric on one test set that have p-values, each test by
     itself. A difference is significant if both tests say so: neither can be chosen after seeing the other."""
-    bootstrap = corrected([delta.p_value for delta in deltas])
-    swaps = corrected([delta.p_randomization for delta in deltas])
+    bootstrap = holm([delta.p_value for delta in deltas])
+    swaps = holm([delta.p_randomization for delta in deltas])
     return [
         replace(
             delta,
@@ -190,9 +209,3 @@ def correct(deltas: Sequence[Delta]) -> list[Delta]:
         )
         for delta, p, q in zip(deltas, bootstrap, swaps, strict=True)
     ]
-
-
-def corrected(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's correction over the p-values that are there."""
-    adjusted = iter(holm([p for p in p_values if p is not None]))
-    return [None if p is None else next(adjusted) for p in p_values]

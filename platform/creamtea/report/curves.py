@@ -1,57 +1,38 @@
-"""Curves of trainings and of recall sweeps."""
+"""Curves of recall sweeps."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy.orm import Session
-
-from creamtea.store.queries import CurvePoint, Node, points_of
+from creamtea.report.cells import Material
+from creamtea.store.queries import CurvePoint, Node
 from creamtea.study.spec import Study
 
-LEARNING = ("train_loss", "dev_loss", "dev_perplexity", "dev_bleu", "learning_rate")
-RECALL = ("recall_sentence", "recall_idiom")
+RECALL = ("recall_sentence", "recall_idiom", "recall_idiom_words")
 
 
 @dataclass(frozen=True)
 class Curve:
     series: str
-    group: str  # the variant and seed of a learning curve, the selection of a recall curve
-    test_set: str  # of a recall curve
+    group: str  # the selection
+    test_set: str
     points: tuple[CurvePoint, ...]
 
 
-def learning_curves(session: Session, nodes: list[Node]) -> tuple[Curve, ...]:
-    """One for each training and series that it has points of."""
-    trained = [node for node in nodes if node.kind == "train"]
-    points = points_of(session, [node.key for node in trained])
-    return tuple(
-        Curve(
-            series=series,
-            group=f"{node.labels['variant']}, seed {node.labels['seed']}",
-            test_set="",
-            points=tuple(points[node.key][series]),
-        )
-        for node in trained
-        for series in LEARNING
-        if series in points.get(node.key, {})
-    )
-
-
-def recall_curves(session: Session, spec: Study, nodes: list[Node]) -> tuple[Curve, ...]:
+def recall_curves(material: Material) -> tuple[Curve, ...]:
     """The sweeps, each once: systems that differ in k or threshold have one curve in common.
 
     The sweep does not depend on a system's own k or threshold, so one curve stands for all lexicon
     systems over a corpus and its subwords, and for all NVS systems of a variant, seed and context.
     """
-    measured = [node for node in nodes if node.kind == "recall" and node.state == "succeeded"]
-    points = points_of(session, [node.key for node in measured])
     curves: dict[tuple[str, str, str], Curve] = {}
-    for node in measured:
-        test_set, group = str(node.labels["test_set"]), _recall_group(spec, node)
+    for step in material.of("recall"):
+        if step.node.state != "succeeded":
+            continue
+        test_set, group = str(step.node.labels["test_set"]), _recall_group(material.spec, step.node)
         for series in RECALL:
-            if found := points.get(node.key, {}).get(series):
-                curve = Curve(series, group, test_set, tuple(found))
+            if points := material.points.get(step.node.key, {}).get(series):
+                curve = Curve(series, group, test_set, tuple(points))
                 curves.setdefault((series, group, test_set), curve)
     return tuple(curves.values())
 

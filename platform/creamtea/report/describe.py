@@ -21,6 +21,8 @@ def system(study: Study, name: str) -> str:
     """Its variant, selection, search and precision: "softmax, NVS λ=0.9, beam 4, int8"."""
     spec = study.systems[name]
     words = [variant(study, spec.variant)]
+    if spec.ensemble:
+        words.append(f"ensemble of {len(study.variants[spec.variant].seeds)}")
     if spec.selection.selects:
         words.append(spec.selection.describe())
     words.append(spec.search.describe())

@@ -6,23 +6,28 @@ analyses, `sweep_figures` what depends on a parameter.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from creamtea.contract.columns import Column
 from creamtea.report import text, vega
-from creamtea.report.columns import P50, RECALL_SENTENCE, SELECTED
+from creamtea.report.cells import Material
+from creamtea.report.columns import P50, RECALL_SENTENCE, SELECTED, SPEED
 from creamtea.report.curves import Curve
 from creamtea.report.model import Cell, Choice, Figure, Spec, Table
+from creamtea.store.queries import CurvePoint
 
 LEARNING_TITLES = {
     "dev_loss": "development loss",
     "dev_bleu": "development BLEU",
+    "dev_per": "development PER",
+    "dev_levenshtein": "development Levenshtein distance",
     "train_loss": "training loss",
     "dev_perplexity": "development perplexity",
     "learning_rate": "learning rate",
 }
+RECALL_SCOPES = {"idiom_words": "idiom", "idiom": "idiom in context", "sentence": "sentence"}
 
 
 class SystemsOn(NamedTuple):
@@ -30,6 +35,11 @@ class SystemsOn(NamedTuple):
 
     test_set: str
     table: Table
+
+
+def speed_of(systems: Table) -> Column | None:
+    """What the systems' table has of their speed; None where nothing is timed."""
+    return next((column for column in (SPEED, P50) if column in systems.columns), None)
 
 
 def quality_choice(systems: SystemsOn, timed: SystemsOn | None) -> Choice:
@@ -46,11 +56,13 @@ def quality_choice(systems: SystemsOn, timed: SystemsOn | None) -> Choice:
 
 
 def quality_against_latency(systems: SystemsOn, timed: SystemsOn, metric: Column) -> Figure:
-    """One point per system: score over median latency, each with its 95 % interval.
+    """One point per system: score over median latency, or over sentences per second where batches are timed,
+    each with its 95 % interval.
 
     Latency may have been measured on another test set: the axis says on which.
     """
-    latency = {row.name: row.cells[P50.key] for row in timed.table.rows}
+    clock = speed_of(timed.table) or P50
+    latency = {row.name: row.cells[clock.key] for row in timed.table.rows}
     baselines = list(dict.fromkeys(name for cell in latency.values() for name in cell.percents))
     rows, missing = [], []
     for row in systems.table.rows:
@@ -59,14 +71,15 @@ def quality_against_latency(systems: SystemsOn, timed: SystemsOn, metric: Column
             {"system": row.name, "description": row.description, **_place(score, metric, time, baselines)}
         )
         missing += [text.not_drawn(row.name, cell.state) for cell in (score, time) if cell.value is None][:1]
-    x = vega.quantity("latency", f"latency p50, ms per sentence ({timed.test_set})", zero=False, padding=30)
+    axis = "latency p50, ms per sentence" if clock is P50 else "sentences per second"
+    x = vega.quantity("latency", f"{axis} ({timed.test_set})", zero=False, padding=30)
     y = vega.quantity("quality", text.heading(metric), zero=False)
     colour = vega.colour_scale("system", [row.name for row in systems.table.rows], legend=False)
     tooltip = vega.tooltip(
         ("system", "system", ""),
         ("description", "decodes", ""),
         *vega.with_interval("quality", metric),
-        *vega.with_interval("latency", P50, "latency_low", "latency_high"),
+        *vega.with_interval("latency", clock, "latency_low", "latency_high"),
         *((f"percent{place}", f"of {name}", "") for place, name in enumerate(baselines)),
     )
     up = {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}, "color": colour}
@@ -102,9 +115,9 @@ def _place(score: Cell, metric: Column, time: Cell, baselines: Sequence[str]) ->
 
 
 def recall_choice(systems: SystemsOn, curves: Sequence[Curve], idioms: bool) -> Choice:
-    """A figure for the recall of sentences, and one for that of idioms."""
-    scopes = ("idiom", "sentence") if idioms else ("sentence",)
-    figures = (recall_against_size(systems, curves, scope) for scope in scopes)
+    """A figure for the recall of sentences, and two for that of idioms."""
+    scopes = RECALL_SCOPES if idioms else {"sentence": RECALL_SCOPES["sentence"]}
+    figures = (recall_against_size(systems, curves, *scope) for scope in scopes.items())
     return Choice(
         "recall",
         "Recall against size",
@@ -114,10 +127,10 @@ def recall_choice(systems: SystemsOn, curves: Sequence[Curve], idioms: bool) -> 
     )
 
 
-def recall_against_size(systems: SystemsOn, curves: Sequence[Curve], scope: str) -> Figure | None:
+def recall_against_size(systems: SystemsOn, curves: Sequence[Curve], scope: str, title: str) -> Figure | None:
     """Recall of the reference's subwords over the mean selected size (log scale), one line per selection,
-    and the study's systems as labelled points with their 95 % intervals. `scope` is "sentence" or
-    "idiom". None without a sweep.
+    and the study's systems as labelled points with their 95 % intervals. `scope` is one of
+    RECALL_SCOPES. None without a sweep.
     """
     series = f"recall_{scope}"
     curves = [curve for curve in curves if (curve.series, curve.test_set) == (series, systems.test_set)]
@@ -132,16 +145,16 @@ def recall_against_size(systems: SystemsOn, curves: Sequence[Curve], scope: str)
         "scale": {"type": "log", "nice": False},
         "axis": {"tickCount": 5, "format": ",.0f", "grid": False},
     }
-    y = vega.quantity("recall", f"{scope} recall", zero=False) | {"axis": {"format": ".0%"}}
+    y = vega.quantity("recall", f"{title} recall", zero=False) | {"axis": {"format": ".0%"}}
     y["scale"]["nice"] = False  # no tick above 100 %
     drawn = vega.figure(
         scope,
-        f"{scope.capitalize()} recall against selected size ({systems.test_set})",
+        f"{title.capitalize()} recall against selected size ({systems.test_set})",
         rows,
         _recall_layers(x, y, rows, list(dict.fromkeys(curve.group for curve in curves))),
         missing,
     )
-    return replace(drawn, choice=(scope,))
+    return replace(drawn, choice=(title,))
 
 
 def _recall_of_curves(curves: Sequence[Curve]) -> list[dict[str, Any]]:
@@ -214,35 +227,38 @@ def _recall_layers(x: Spec, y: Spec, rows: list[dict[str, Any]], groups: Sequenc
     ]
 
 
-def learning_choice(curves: Sequence[Curve], runs: Sequence[str]) -> Choice:
+def learning_choice(material: Material) -> Choice:
     """A figure for each series of the trainings."""
-    recorded = {curve.series for curve in curves}
-    figures = tuple(learning_curves(curves, runs, name) for name in LEARNING_TITLES if name in recorded)
+    runs = {
+        f"{run.node.labels['variant']}, seed {run.node.labels['seed']}": material.points.get(run.node.key, {})
+        for run in material.of("train")
+    }
+    recorded = {series for own in runs.values() for series in own}
+    figures = tuple(learning_curves(runs, series) for series in LEARNING_TITLES if series in recorded)
     return Choice("learning", "Learning curves", ("Curve",), figures, "no training has begun yet")
 
 
-def learning_curves(curves: Sequence[Curve], runs: Sequence[str], series: str) -> Figure:
+def learning_curves(runs: Mapping[str, Mapping[str, Sequence[CurvePoint]]], series: str) -> Figure:
     """One line per training run over its updates; `series` as in `LEARNING_TITLES`."""
-    curves = [curve for curve in curves if curve.series == series]
+    waiting = [run for run, own in runs.items() if series not in own]
     rows: list[dict[str, Any]] = [
-        {"run": curve.group, "update": point.x, "value": point.y}
-        for curve in curves
-        for point in curve.points
+        {"run": run, "update": point.x, "value": point.y}
+        for run, own in runs.items()
+        for point in own.get(series, ())
     ]
+    rows += [{"run": run, "update": None, "value": None} for run in waiting]
     title = LEARNING_TITLES[series]
-    drawn = {curve.group for curve in curves}
-    missing = [f"{group} (no points yet)" for group in runs if group not in drawn]
-    rows += [{"run": group, "update": None, "value": None} for group in runs if group not in drawn]
     encoding = {
         "x": vega.quantity("update", "updates", zero=True, padding=0),
         "y": vega.quantity("value", title, zero=False),
-        "color": vega.colour_scale("run", runs),
+        "color": vega.colour_scale("run", list(runs)),
     }
     tooltip = vega.tooltip(("run", "run", ""), ("update", "update", ",.0f"), ("value", title, ".4~g"))
-    points = {**encoding, "shape": vega.shape_scale("run", runs), "tooltip": tooltip}
-    drawn_as = [
+    points = {**encoding, "shape": vega.shape_scale("run", list(runs)), "tooltip": tooltip}
+    layer = [
         {"mark": {"type": "line", "strokeWidth": 2}, "encoding": encoding},
         vega.points(points, size=35),
     ]
-    figure = vega.figure(series, title[0].upper() + title[1:], rows, drawn_as, missing)
+    missing = [f"{run} (no points yet)" for run in waiting]
+    figure = vega.figure(series, title[0].upper() + title[1:], rows, layer, missing)
     return replace(figure, choice=(title,))

@@ -22,7 +22,7 @@ _ESCAPES = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
-    '"': r"\textquotedbl{}",
+    '"': r"\char34{}",  # \textquotedbl is an error without T1 fonts
     "`": r"\textasciigrave{}",
     "[": "{[}",  # after a line's end LaTeX would read it as a length
     "]": "{]}",

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from creamtea.contract.columns import Column
 from creamtea.report import text, vega
-from creamtea.report.analysis_figures import curve_layers
-from creamtea.report.analysis_tables import Analysis
+from creamtea.report.analysis_figures import curve_layers, mark
+from creamtea.report.analysis_tables import AnalysisResults
 from creamtea.report.figures import SystemsOn
 from creamtea.report.model import Cell, Choice, Figure
 from creamtea.report.parameters import Sweep, in_common
@@ -21,7 +21,7 @@ Member = tuple[float, str, Cell]  # the number, what it is of, and what is drawn
 def sweep_choice(
     systems: SystemsOn,
     everywhere: Sequence[SystemsOn],
-    analyses: Sequence[Analysis],
+    analyses: Sequence[AnalysisResults],
     sweeps: Sequence[Sweep],
     variants: Mapping[str, str],
 ) -> Choice | None:
@@ -37,7 +37,7 @@ def sweep_choice(
         figures += [
             analysis_over_parameter(analyses, kind, key, sweep, variants)
             for kind, key in dict.fromkeys(
-                (analysis.kind, key) for analysis in analyses for key in analysis.over
+                (analysis.spec.kind, key) for analysis in analyses for key in analysis.spec.over
             )
         ]
     return Choice(
@@ -72,7 +72,7 @@ def score_over_parameter(
 
 
 def analysis_over_parameter(
-    analyses: Sequence[Analysis], kind: str, key: str, sweep: Sweep, variants: Mapping[str, str]
+    analyses: Sequence[AnalysisResults], kind: str, key: str, sweep: Sweep, variants: Mapping[str, str]
 ) -> Figure | None:
     """A column of an analysis over a number in which systems differ by their variants: one curve for each
     group of systems and setting of the analysis ("beam 4", "exact"). None without a point.
@@ -80,7 +80,7 @@ def analysis_over_parameter(
     All analyses of a kind are one: variants that differ in their corpus are analysed on a test set each. What
     is analysed several times is not drawn.
     """
-    alike = [analysis for analysis in analyses if analysis.kind == kind]
+    alike = [analysis for analysis in analyses if analysis.spec.kind == kind]
     measured: dict[tuple[str, str], list[Cell]] = {}  # by variant or system, and setting
     for row in (row for analysis in alike for row in analysis.tables[0].rows):
         measured.setdefault((row.name, row.setting), []).append(row.cells[key])
@@ -92,7 +92,7 @@ def analysis_over_parameter(
     for group in sweep.groups:
         for setting in dict.fromkeys(setting for _, setting in cells):
             named = [
-                (value, system if alike[0].rows == "system" else variants.get(system, system))
+                (value, system if alike[0].spec.rows == "system" else variants.get(system, system))
                 for value, system in group.systems
             ]
             own = [(value, name, cells.get((name, setting), Cell("absent"))) for value, name in named]
@@ -101,7 +101,7 @@ def analysis_over_parameter(
                 curve = ", ".join(filter(None, [in_common(list(names)), setting]))
                 members.setdefault((*names, setting), (curve, own))
     column = next(column for column in alike[0].tables[0].columns if column.key == key)
-    title = alike[0].title
+    title = alike[0].spec.title
     words = f"{title}: {column.title}"
     return _over(sweep, list(members.values()), column, title.lower(), f"{kind}-{key}", words)
 
@@ -115,14 +115,7 @@ def _over(
     choice: str,
 ) -> Figure | None:
     rows = [
-        {
-            "group": curve,
-            "x": value,
-            "y": vega.scaled(cell.value, y),
-            "low": vega.scaled(cell.low, y),
-            "high": vega.scaled(cell.high, y),
-            "label": name,
-        }
+        mark(curve, value, cell, y, name)
         for curve, members in curves
         for value, name, cell in members
         if cell.value is not None

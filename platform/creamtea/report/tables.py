@@ -20,13 +20,15 @@ from creamtea.report.cells import (
     state_of,
 )
 from creamtea.report.columns import (
-    LATENCY,
+    LATENCY_MEANS,
     PAIRS,
     RECALL_IDIOM,
     RECALL_MACRO,
     RECALL_SENTENCE,
+    RECALL_WORDS,
     SELECTED,
     TRAINING,
+    latency_columns,
 )
 from creamtea.report.human.columns import HumanColumns
 from creamtea.report.model import Cell, Delta, Percent, Row, Table
@@ -42,7 +44,8 @@ def systems_table(material: Material, test_set: str, campaigns: Sequence[HumanCo
     columns = _columns(material, test_set, campaigns)
     metrics = {metric.name(): metric for metric in spec.metrics}
     deltas = {key: _deltas(material, test_set, key) for key in metrics}
-    latency = _latency_cells(material)
+    timed = _timed_columns(spec, test_set)
+    latency = _latency_cells(material, timed)
     rows = []
     for system in _systems(spec, test_set):
         cells = {key: _score(material, system, test_set, key, metrics[key]) for key in metrics}
@@ -51,7 +54,7 @@ def systems_table(material: Material, test_set: str, campaigns: Sequence[HumanCo
         for campaign in campaigns:
             cells |= campaign.of(system)
         cells |= _output_cells(material, system, test_set)
-        cells |= {column.key: latency[system, column.key] for column in LATENCY if latency}
+        cells |= {column.key: latency[system, column.key] for column in timed}
         against = spec.baseline_of(system)
         rows.append(
             Row(
@@ -69,11 +72,15 @@ def _columns(material: Material, test_set: str, campaigns: Sequence[HumanColumns
     spec, idioms = material.spec, idioms_of(material, test_set)
     columns = [_metric_column(material, test_set, metric) for metric in spec.metrics]
     columns += [column for campaign in campaigns for column in campaign.columns]
+    columns += [RECALL_WORDS] if idioms.by_words else []
     columns += [RECALL_IDIOM] if idioms.count != 0 else []
     columns += [RECALL_MACRO] if idioms.repeated else []
     columns += [RECALL_SENTENCE, SELECTED, LENGTH, EMPTY]
-    columns += LATENCY if _is_timed_on(spec, test_set) else ()
-    return tuple(columns)
+    return (*columns, *_timed_columns(spec, test_set))
+
+
+def _timed_columns(spec: Study, test_set: str) -> tuple[Column, ...]:
+    return latency_columns(spec.latency.batch_size) if spec.latency and _is_timed_on(spec, test_set) else ()
 
 
 def _is_timed_on(spec: Study, test_set: str) -> bool:
@@ -126,6 +133,7 @@ def _deltas(material: Material, test_set: str, key: str) -> dict[str, Delta]:
 def _output_cells(material: Material, system: str, test_set: str) -> dict[str, Cell]:
     decodes = material.of("decode", system=system, test_set=test_set)
     return {
+        RECALL_WORDS.key: _recall(material, system, test_set, "recall", "idiom_words"),
         RECALL_IDIOM.key: _recall(material, system, test_set, "recall", "idiom"),
         RECALL_MACRO.key: _recall(material, system, test_set, "recall_macro", "idiom"),
         RECALL_SENTENCE.key: _recall(material, system, test_set, "recall", "sentence"),
@@ -154,7 +162,26 @@ def _length_ratio(material: Material, system: str, test_set: str) -> Cell:
 # ---------------------------------------------------------------- latency
 
 
-def _latency_cells(material: Material) -> dict[tuple[str, str], Cell]:
+def _timed_unit(batch_size: int) -> str:
+    return "one sentence at a time" if batch_size == 1 else f"a batch of {batch_size} sentences"
+
+
+def latency_table(material: Material) -> Table | None:
+    """Means over repetitions, as papers print them; None where no step has measured them."""
+    runs = material.of("latency")
+    if material.spec.latency is None or not any(run.find(LATENCY_MEANS[0].key, "0") for run in runs):
+        return None
+    timed = material.spec.latency.systems or list(material.spec.systems)
+    cells = _latency_cells(material, LATENCY_MEANS)
+    rows = [Row(name, {column.key: cells[name, column.key] for column in LATENCY_MEANS}) for name in timed]
+    about = (
+        f"Of {_timed_unit(material.spec.latency.batch_size)}: means over repetitions with their 95 % t "
+        "intervals. A disturbance of the machine moves a mean, and hardly the median of the systems' table."
+    )
+    return Table("latency", "Latency", "system", LATENCY_MEANS, tuple(rows), about, folded=True)
+
+
+def _latency_cells(material: Material, columns: Sequence[Column]) -> dict[tuple[str, str], Cell]:
     """By system and column; empty for a study without latency."""
     spec = material.spec
     if spec.latency is None:
@@ -181,7 +208,7 @@ def _latency_cells(material: Material) -> dict[tuple[str, str], Cell]:
             if (own := times[system]) and (other := times[name])
         }
 
-    cells = {(system, column.key): cell(system, column.key) for system in spec.systems for column in LATENCY}
+    cells = {(system, column.key): cell(system, column.key) for system in spec.systems for column in columns}
     return {
         (system, key): replace(time, percents=percents(system, key)) if time.value is not None else time
         for (system, key), time in cells.items()

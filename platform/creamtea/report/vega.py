@@ -65,7 +65,10 @@ def figure(
         "height": 320,
         "autosize": {"type": "fit-x", "contains": "padding"},
         "layer": layer,
-        "config": {"legend": {"orient": "bottom", "columns": columns, "labelLimit": 200, "title": None}},
+        "config": {
+            "legend": {"orient": "bottom", "columns": columns, "labelLimit": 200, "title": None},
+            "axisX": {"labelSeparation": GAP},  # else neighbours touch: "110,000120,000"
+        },
     }
     return Figure(key, title, spec, tuple(rows), tuple(missing))
 

@@ -19,11 +19,10 @@ from creamtea.report.human.material import (
     number,
     output_name,
     passages,
-    plain,
     shown_texts,
     table,
 )
-from creamtea.report.model import Cell, Entry, Row, Table
+from creamtea.report.model import Cell, Entry, Row, Table, Texts
 from creamtea.stats.agreement import intraclass, krippendorff_alpha
 from creamtea.stats.bootstrap import SAMPLES
 from creamtea.stats.raters import largest_spread, rater_agreement
@@ -82,10 +81,10 @@ def agreement(judged: Judged, outputs: ScoresByRater) -> list[Table]:
         "outputs": count(alpha.units),
         "raters": count(alpha.raters),
         "ratings": count(alpha.ratings),
-        "alpha": number(alpha.value, alpha.low, alpha.high, alpha.reason),
-        "icc_absolute": plain(icc.two_1, icc.reason),
-        "icc_consistency": plain(icc.three_1, icc.reason),
-        "icc_mean": plain(icc.two_k, icc.reason),
+        "alpha": estimate(alpha),
+        "icc_absolute": number(icc.two_1, icc.reason),
+        "icc_consistency": number(icc.three_1, icc.reason),
+        "icc_mean": number(icc.two_k, icc.reason),
     }
     about = "Of single outputs; a text that several systems share was judged once and counts once."
     together = table("agreement", "Agreement", about, "raters", AGREEMENT, [Row("all raters", cells)])
@@ -106,18 +105,17 @@ def _severity(judged: Judged, matrix: Array, units: Integers) -> Table:
     output, rater = np.nonzero(~np.isnan(matrix))
     everybody = range(matrix.shape[1])
     for own in rater_agreement(rater, output, matrix[output, rater], units, everybody):
-        low, high = own.correlation_low, own.correlation_high
         cells = {
             "outputs": count(own.outputs),
             "severity": estimate(own.severity),
-            "correlation": number(own.correlation, low, high, own.correlation_reason),
+            "correlation": estimate(own.correlation),
         }
         rows.append(Row(judged.ratings.raters[own.rater], cells))
     about = "Each rater against the others, on the outputs that they share."
     return table("raters", "Raters", about, "rater", columns, rows)
 
 
-def disputes(session: Session, judged: Judged, outputs: ScoresByRater) -> tuple[Entry, ...]:
+def disputes(session: Session, judged: Judged, outputs: ScoresByRater) -> Texts:
     """The outputs whose ratings lie furthest apart, with their texts. Of a pair only the first: what one
     output gains, the other loses."""
     rows = np.arange(len(outputs.unit))
@@ -128,7 +126,7 @@ def disputes(session: Session, judged: Judged, outputs: ScoresByRater) -> tuple[
     cells = list(zip(outputs.unit[chosen].tolist(), outputs.system[chosen].tolist(), strict=True))
     texts = shown_texts(session, judged.ratings, cells)
     columns = [judged.points(key, key) for key in ("lowest", "highest", "deviation")]
-    return tuple(
+    entries = tuple(
         Entry(
             output_name(judged, unit, system),
             (
@@ -139,6 +137,8 @@ def disputes(session: Session, judged: Judged, outputs: ScoresByRater) -> tuple[
         )
         for spread, (unit, system) in zip(spreads, cells, strict=True)
     )
+    about = "The outputs whose ratings lie furthest apart, by their standard deviation."
+    return Texts("disputes", "Where raters disagree most", about, entries, folded=True)
 
 
 # ---------------------------------------------------------------- WMT mode
@@ -168,7 +168,7 @@ def wmt_mode(judged: Judged) -> Table:
     )
     columns = [ITEMS, judged.points("raw", "raw mean", better="higher"), *WMT[1:]]
     rows = []
-    for system in ranking.systems:
+    for system in ranking:
         cells = {
             "items": count(system.segments),
             "raw": number(system.raw),

@@ -11,14 +11,13 @@ from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
 from creamtea.human.protocols import find_protocol
-from creamtea.human.results import Ratings, load_ratings, repeated_scores
+from creamtea.human.results import load_ratings, repeated_scores
 from creamtea.report.cells import Material
 from creamtea.report.human import agreeing, comparing, metrics
 from creamtea.report.human.comparing import Pair
 from creamtea.report.human.material import Judged, judged, only_random
 from creamtea.report.human.section import CampaignReport
-from creamtea.report.model import Document, Entry, Fact, Section, Table
-from creamtea.stats.crossed import FEW_RATERS
+from creamtea.report.model import Document, Fact, Section, Table, Texts
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, StudyRow
 from creamtea.study.spec import Study
@@ -84,35 +83,19 @@ def campaign_report(
     rated = len(ratings.value) > 0
     pairs = comparing.against_baseline(whole, complete) if rated else []
     tables = _comparisons(whole, pairs, complete) if rated else []
-    disagreements: tuple[Entry, ...] = ()
-    disputes: tuple[Entry, ...] = ()
+    texts: list[Texts] = []
     if complete and rated:
         tables += comparing.clusters(whole, pairs)
         outputs = agreeing.by_rater(ratings, repeated_scores(session, ratings))
         tables += agreeing.agreement(whole, outputs)
-        disputes = agreeing.disputes(session, whole, outputs)
         if not whole.protocol.relative:
             tables.append(agreeing.wmt_mode(whole))
         if material is not None:
             scores = metrics.metric_scores(session, ratings, material)
             tables += metrics.metric_tables(whole, scores)
-            disagreements = metrics.disagreements(session, whole, scores)
-    facts = ratings.campaign
-    return CampaignReport(
-        campaign=facts.name,
-        test_set=facts.test_set,
-        protocol=facts.protocol,
-        points=whole.points("people", "human score"),
-        state=facts.state,
-        progress=_progress(ratings),
-        baseline=whole.systems[whole.baseline],
-        language_pair=(facts.source_language, facts.target_language),
-        signature=_signature(whole),
-        notes=tuple(_notes(whole)),
-        tables=tuple(tables),
-        disagreements=disagreements,
-        disputes=disputes,
-    )
+            texts.append(metrics.disagreements(session, whole, scores))
+        texts.append(agreeing.disputes(session, whole, outputs))
+    return CampaignReport(whole, tuple(tables), tuple(shown for shown in texts if shown.entries))
 
 
 def _material(session: Session, row: StudyRow | None) -> Material | None:
@@ -171,79 +154,3 @@ def _comparisons(whole: Judged, pairs: list[Pair], complete: bool) -> list[Table
             ),
         ]
     return tables
-
-
-# ---------------------------------------------------------------- words
-
-
-def _progress(ratings: Ratings) -> str:
-    """As "360 of 400 item ratings (90 %) by 2 raters"."""
-    raters = len(ratings.raters)
-    share = f" ({100 * ratings.submitted / ratings.wanted:.0f} %)" if ratings.wanted else ""
-    return (
-        f"{ratings.submitted:,} of {ratings.wanted:,} item ratings{share} "
-        f"by {raters:,} rater{'s' * (raters != 1)}"
-    )
-
-
-def _signature(whole: Judged) -> str:
-    facts = whole.ratings.campaign
-    select_by = facts.settings.get("select")
-    return "|".join(
-        [
-            f"campaign:{facts.name}",
-            f"protocol:{facts.protocol.name}",
-            f"items:{whole.ratings.items}",
-            *([f"select:{select_by}"] if select_by else []),
-            f"raters:{len(whole.ratings.raters)}",
-            f"ratings-an-item:{facts.ratings_per_item}",
-            f"delta:{whole.delta:g}",
-            f"seed:{facts.seed}",
-            f"state:{facts.state}",
-        ]
-    )
-
-
-def _notes(whole: Judged) -> list[str]:
-    ratings = whole.ratings
-    out = ratings.left_out
-    if not len(ratings.value) and not out.excluded_ratings + out.control_ratings + out.skipped:
-        return ["The campaign has no ratings yet."]
-    notes = [_left_out(ratings)]
-    if len(set(ratings.weight.tolist())) > 1:
-        notes.append(
-            "Items have weights: means, differences and their tests are weighted; the signed-rank test takes "
-            "no weights and is omitted."
-        )
-    if whole.protocol.relative:
-        notes.append(whole.protocol.ratio_note)
-    if len(ratings.raters) == 1:
-        notes.append("One rater: how others would judge, and how far they would agree, is unknown.")
-    if 1 < len(ratings.raters) < FEW_RATERS:
-        notes.append(
-            f"{len(ratings.raters)} raters are few to tell how raters differ: intervals that allow for other "
-            "raters are wide, and verdicts, which need them to agree, are often undecided."
-        )
-    if not len(ratings.value):
-        notes.append("No rating of the systems counts yet.")
-    return notes
-
-
-def _left_out(ratings: Ratings) -> str:
-    """What does not count, each with its reason; never silently nothing."""
-    out = ratings.left_out
-    parts = {
-        f"ratings by excluded raters ({out.excluded_raters})": out.excluded_ratings,
-        "ratings that a rater revised later": out.replaced_ratings,
-        "ratings of controls and tutorial items": out.control_ratings,
-        "items that a rater skipped": out.skipped,
-        "items without a rating": out.unrated_items,
-    }
-    listed = [f"{words}: {number:,}" for words, number in parts.items() if number]
-    if out.excluded_raters and not out.excluded_ratings:
-        listed.append(f"excluded raters without ratings: {out.excluded_raters:,}")
-    counted = f"{len(ratings.value):,} ratings count"
-    if out.incomplete_items:
-        wanted = ratings.campaign.ratings_per_item
-        counted += f", with fewer than {wanted} raters on {out.incomplete_items:,} of the items"
-    return f"{counted}. Left out: {'; '.join(listed)}." if listed else f"{counted}. Nothing was left out."

@@ -6,73 +6,72 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from creamtea.contract.columns import Column
-from creamtea.report.human.section import CampaignReport
+from creamtea.report.cells import absent
+from creamtea.report.human.section import CampaignReport, progress, signature
 from creamtea.report.model import SIGNIFICANT, Cell, Delta, Table
 from creamtea.stats.verdict import Outcome
 
 DECIDED = (Outcome.BETTER.value, Outcome.WORSE.value)
-NOT_RATED = "the system does not take part in campaign {}"
 
 
 @dataclass(frozen=True)
 class HumanColumns:
-    """Three columns of one campaign; `cells` by system and column key."""
+    """Two or three columns of one campaign; `cells` by system and column key."""
 
+    campaign: str
     columns: tuple[Column, ...]
     cells: dict[str, dict[str, Cell]]
-    not_rated: str
 
     def of(self, system: str) -> dict[str, Cell]:
-        absent = {column.key: Cell("absent", self.not_rated) for column in self.columns}
-        return self.cells.get(system, absent)
+        missing = absent(f"the system does not take part in campaign {self.campaign}")
+        return self.cells.get(system) or {column.key: missing for column in self.columns}
 
 
 def human_columns(reports: Sequence[CampaignReport], test_set: str) -> list[HumanColumns]:
     """Of the campaigns on this test set that have ratings; with their names in the titles where there are
     several. A column without a number is omitted."""
-    of_test_set = [report for report in reports if report.test_set == test_set and report.tables]
-    return [_columns(report, named=len(of_test_set) > 1) for report in of_test_set]
+    here = [
+        report for report in reports if report.judged.ratings.campaign.test_set == test_set and report.tables
+    ]
+    return [_columns(report, named=len(here) > 1) for report in here]
 
 
 def _columns(report: CampaignReport, named: bool) -> HumanColumns:
-    means, comparisons = _by_system(report.table("means")), _by_system(report.table("comparisons"))
-    of_campaign = f" ({report.campaign})" if named else ""
+    means, comparisons = (_by_system(report.tables, key) for key in ("means", "comparisons"))
+    judged, campaign, protocol = report.judged, report.judged.ratings.campaign, report.judged.protocol
+    baseline = judged.systems[judged.baseline]
+    of_campaign = f" ({campaign.name})" if named else ""
     note = (
-        f"campaign {report.campaign}, {report.state}: {report.progress}; {report.protocol.name}, "
-        f"{report.protocol.scale_range}; p: paired t / signed-rank, after Holm"
+        f"campaign {campaign.name}, {campaign.state}: {progress(judged.ratings)}; {protocol.name}, "
+        f"{protocol.scale_range}; p: paired t / signed-rank, after Holm"
     )
     score = replace(
-        report.points,
-        key=f"human:{report.campaign}",
-        title=f"human score{of_campaign}",
-        better="higher",
-        signature=f"{report.signature} ({note})",
+        judged.points(f"human:{campaign.name}", f"human score{of_campaign}", better="higher"),
+        signature=f"{signature(judged)} ({note})",
     )
     percent = Column(
-        f"human_percent:{report.campaign}",
+        f"human_percent:{campaign.name}",
         f"human score{of_campaign}, % of baseline",
         1,
         "higher",
-        note=f"of {report.baseline}; interval by the delta method; depends on the scale's zero point",
+        note=f"of {baseline}; interval by the delta method; depends on the scale's zero point",
     )
-    verdict = Column(
-        f"human_verdict:{report.campaign}", f"verdict{of_campaign}", 0, note=f"against {report.baseline}"
-    )
+    verdict = Column(f"human_verdict:{campaign.name}", f"verdict{of_campaign}", 0, note=f"against {baseline}")
     cells = {}
     for system, mean in means.items():
         compared = comparisons.get(system)
         cells[system] = {
             score.key: replace(mean["mean"], delta=_delta(compared) if compared else None, seeds=1),
-            percent.key: mean.get("percent", Cell("absent", report.protocol.ratio_note)),
+            percent.key: mean.get("percent", absent(protocol.ratio_note)),
             verdict.key: compared["verdict"] if compared else Cell("ok", words="baseline"),
         }
     known = any(cell[percent.key].value is not None for cell in cells.values())
     shown = (score, percent, verdict) if known else (score, verdict)
-    return HumanColumns(shown, cells, NOT_RATED.format(report.campaign))
+    return HumanColumns(campaign.name, shown, cells)
 
 
-def _by_system(table: Table | None) -> dict[str, dict[str, Cell]]:
-    return {row.name: row.cells for row in table.rows} if table is not None else {}
+def _by_system(tables: Sequence[Table], key: str) -> dict[str, dict[str, Cell]]:
+    return {row.name: row.cells for table in tables if table.key == key for row in table.rows}
 
 
 def _delta(cells: dict[str, Cell]) -> Delta:

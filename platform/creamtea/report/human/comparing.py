@@ -10,9 +10,9 @@ import numpy as np
 from scipy import stats
 
 from creamtea.contract.columns import Column
-from creamtea.report.cells import corrected
-from creamtea.report.human.material import Judged, count, estimate, number, p_value, table
+from creamtea.report.human.material import Judged, count, estimate, p_value, table
 from creamtea.report.model import Cell, Row, Table
+from creamtea.stats.correction import holm
 from creamtea.stats.crossed import FEW_RATERS, CrossedComparison, crossed_comparisons
 from creamtea.stats.estimate import mean_estimate
 from creamtea.stats.paired import FLIPS, PairedComparison, compare_paired
@@ -66,10 +66,7 @@ def _percent(judged: Judged, system: int) -> dict[str, Cell]:
     if system == judged.baseline:
         return {name: Cell("ok", value=100.0) for name in ("percent", "percent_paired_t")}
     ratio = baseline_ratio(judged.matrix[:, judged.baseline], judged.matrix[:, system], judged.weights)
-    return {
-        name: number(ratio.percent, bounds.low, bounds.high, ratio.reason or bounds.reason)
-        for name, bounds in (("percent", ratio.delta), ("percent_paired_t", ratio.paired_t))
-    }
+    return {"percent": estimate(ratio.delta), "percent_paired_t": estimate(ratio.paired_t)}
 
 
 # ---------------------------------------------------------------- pairs of systems
@@ -97,12 +94,12 @@ def compared(
     pairs are not done again."""
     done = {(pair.baseline, pair.system): pair.comparison for pair in known}
     comparisons = [done.get(place) or _compare(judged, *place, flips) for place in positions]
-    t = corrected([comparison.t_test.p_value for comparison in comparisons])
-    ranks = corrected([comparison.signed_rank.p_value for comparison in comparisons])
-    signs = corrected([comparison.sign_flip.p_value if flips else None for comparison in comparisons])
+    t = holm([comparison.t_test.p_value for comparison in comparisons])
+    ranks = holm([comparison.signed_rank.p_value for comparison in comparisons])
+    signs = holm([comparison.sign_flip.p_value if flips else None for comparison in comparisons])
     unit, rater, scores = judged.ratings.side_by_side()
     crossed = crossed_comparisons(unit, rater, scores, positions, weights=judged.weights[unit])
-    crossed_p = corrected([comparison.difference.p_value for comparison in crossed])
+    crossed_p = holm([comparison.difference.p_value for comparison in crossed])
     verdicts = [
         judge(comparison, judged.delta, t[i], max(1, len(positions)), crossed[i], crossed_p[i])
         for i, comparison in enumerate(comparisons)
@@ -145,7 +142,7 @@ def pair_table(judged: Judged, pairs: Sequence[Pair], key: str, title: str, abou
         Column("p_sign", "p, signs", 3, note="sign test of items won and lost"),
         Column("verdict", "verdict", 0),
     ]
-    sign_tests = corrected([_sign_test(judged, pair) if judged.protocol.relative else None for pair in pairs])
+    sign_tests = holm([_sign_test(judged, pair) if judged.protocol.relative else None for pair in pairs])
     rows = []
     for pair, sign_p in zip(pairs, sign_tests, strict=True):
         comparison = pair.comparison
@@ -244,9 +241,9 @@ def _cluster_cells(judged: Judged, crossed: CrossedComparison, p: float | None) 
     cells = {
         "items": count(crossed.items),
         "raters": count(crossed.raters),
-        "difference": number(difference.value, difference.low, difference.high, difference.reason),
+        "difference": estimate(difference),
         "p_cluster": p_value(p, difference.reason),
     }
     if not judged.protocol.relative:
-        cells["percent"] = number(ratio.value, ratio.low, ratio.high, ratio.reason)
+        cells["percent"] = estimate(ratio)
     return cells

@@ -14,7 +14,7 @@ from creamtea.human.protocols import Protocol
 from creamtea.human.results import Array, Ratings
 from creamtea.report import text
 from creamtea.report.model import Cell, Passage, Row, Table
-from creamtea.stats.estimate import MeanEstimate
+from creamtea.stats.estimate import Estimate
 from creamtea.store.tables import Item
 
 MAX_TEXTS = 8  # in a list of outputs, of a metric or of raters
@@ -116,22 +116,15 @@ def count(number: int) -> Cell:
     return Cell("ok", value=float(number))
 
 
-def number(
-    value: float | None, low: float | None = None, high: float | None = None, reason: str | None = None
-) -> Cell:
-    """A value with its interval; `reason` says why either is not there."""
-    if value is None:
-        return Cell("absent", reason or "nothing to measure")
-    return Cell("ok", reason or "", value=value, low=low, high=high)
-
-
-def plain(value: float | None, reason: str | None) -> Cell:
+def number(value: float | None, reason: str | None = None) -> Cell:
     """A value that has no interval; `reason` says why it is not there."""
-    return number(value, reason=reason if value is None else None)
+    return estimate(Estimate(value, reason=reason if value is None else None))
 
 
-def estimate(mean: MeanEstimate) -> Cell:
-    return number(mean.mean, mean.low, mean.high, mean.reason)
+def estimate(found: Estimate) -> Cell:
+    if found.value is None:
+        return Cell("absent", found.reason or "nothing to measure")
+    return Cell("ok", found.reason or "", value=found.value, low=found.low, high=found.high)
 
 
 def p_value(p: float | None, reason: str | None = None) -> Cell:

@@ -17,16 +17,15 @@ from creamtea.report.human.material import (
     MAX_TEXTS,
     Judged,
     count,
+    estimate,
+    number,
     output_name,
     passages,
-    plain,
     shown_texts,
     table,
 )
-from creamtea.report.model import Cell, Entry, Row, Table
+from creamtea.report.model import Cell, Entry, Row, Table, Texts
 from creamtea.stats.human_metric import (
-    Grouping,
-    Kind,
     pairwise_accuracy,
     segment_correlation,
     soft_pairwise_accuracy,
@@ -34,12 +33,6 @@ from creamtea.stats.human_metric import (
 )
 from creamtea.store.tables import SegmentScore
 
-_CORRELATIONS: dict[str, tuple[Kind, Grouping]] = {
-    "kendall_item": ("kendall", "group-by-item"),
-    "pearson_item": ("pearson", "group-by-item"),
-    "kendall": ("kendall", "no-grouping"),
-    "pearson": ("pearson", "no-grouping"),
-}
 _BY_ITEM = "over the systems of an item, then the mean over items"
 _ALL = "over all outputs at once: counts too whether the metric knows hard segments"
 COLUMNS = (
@@ -72,6 +65,11 @@ class MetricScores:
 
     column: Column
     scores: Array
+
+    @property
+    def quality(self) -> Array:
+        """The scores with higher as better: those of an error metric with their sign changed."""
+        return -self.scores if self.column.better == "lower" else self.scores
 
 
 def metric_scores(session: Session, ratings: Ratings, material: Material) -> list[MetricScores]:
@@ -134,7 +132,7 @@ def _by_system(judged: Judged, metrics: Sequence[MetricScores]) -> Table:
         rated = ~np.isnan(judged.matrix[:, index])
         own = [judged.matrix[:, index], *(metric.scores[:, index] for metric in metrics)]
         cells = {
-            column.key: plain(_mean(values[rated], judged.weights[rated]), "no segment scores")
+            column.key: number(_mean(values[rated], judged.weights[rated]), "no segment scores")
             for column, values in zip(columns, own, strict=True)
         }
         rows.append(Row(system, cells))
@@ -151,19 +149,17 @@ def _mean(values: Array, weights: Array) -> float | None:
 def _agreement(judged: Judged, metrics: Sequence[MetricScores]) -> Table:
     rows = []
     for metric in metrics:
-        matrices = judged.matrix, metric.scores
-        correlations = {
-            name: segment_correlation(*matrices, kind, grouping)
-            for name, (kind, grouping) in _CORRELATIONS.items()
+        matrices = judged.matrix, metric.quality
+        cells = {
+            "outputs": count(int((~np.isnan(judged.matrix + metric.scores)).sum())),
+            "kendall_item": estimate(segment_correlation(*matrices, "kendall", by_item=True)),
+            "pearson_item": estimate(segment_correlation(*matrices, "pearson", by_item=True)),
+            "kendall": estimate(segment_correlation(*matrices, "kendall", by_item=False)),
+            "pearson": estimate(segment_correlation(*matrices, "pearson", by_item=False)),
+            "tie_accuracy": estimate(tie_calibrated_accuracy(*matrices)),
+            "accuracy": estimate(pairwise_accuracy(*matrices)),
+            "soft_accuracy": estimate(soft_pairwise_accuracy(*matrices)),
         }
-        accuracies = {
-            "tie_accuracy": tie_calibrated_accuracy(*matrices),
-            "accuracy": pairwise_accuracy(*matrices),
-            "soft_accuracy": soft_pairwise_accuracy(*matrices),
-        }
-        cells = {"outputs": count(correlations["kendall"].cells)}
-        cells |= {name: plain(value.value, value.reason) for name, value in correlations.items()}
-        cells |= {name: plain(value.value, value.reason) for name, value in accuracies.items()}
         rows.append(Row(metric.column.title, cells))
     about = (
         "How far each metric agrees with raters on the rated items. With few systems the accuracies over "
@@ -178,14 +174,14 @@ def _agreement(judged: Judged, metrics: Sequence[MetricScores]) -> Table:
 GAP = Column("gap", "gap", 1, note="standard score of the raters less that of the metric")
 
 
-def disagreements(session: Session, judged: Judged, metrics: Sequence[MetricScores]) -> tuple[Entry, ...]:
+def disagreements(session: Session, judged: Judged, metrics: Sequence[MetricScores]) -> Texts:
     """For each metric the outputs whose standard scores differ most, with their texts."""
     largest = []
     for metric in metrics:
         both = ~np.isnan(judged.matrix) & ~np.isnan(metric.scores)
         if both.sum() < 2:
             continue
-        rated, scores = _standard(judged.matrix, both), _standard(metric.scores, both)
+        rated, scores = _standard(judged.matrix, both), _standard(metric.quality, both)
         if rated is None or scores is None:
             continue
         gap = rated - scores
@@ -196,7 +192,7 @@ def disagreements(session: Session, judged: Judged, metrics: Sequence[MetricScor
         ]
     texts = shown_texts(session, judged.ratings, [(unit, system) for _, unit, system, _ in largest])
     people = judged.points("people", "human score")
-    return tuple(
+    entries = tuple(
         Entry(
             output_name(judged, unit, system),
             (
@@ -208,6 +204,12 @@ def disagreements(session: Session, judged: Judged, metrics: Sequence[MetricScor
         )
         for metric, unit, system, gap in largest
     )
+    about = (
+        "Standard scores over all rated outputs: the raters' less the metric's. Above 0 raters like the "
+        "output better than the metric does."
+    )
+    title = "Where human scores and metrics disagree most"
+    return Texts("disagreements", title, about, entries, folded=True)
 
 
 def _standard(matrix: Array, known: NDArray[np.bool_]) -> Array | None:

@@ -1,15 +1,16 @@
-"""A campaign's report: its facts and tables, and the section of blocks that they become."""
+"""A campaign's report: its ratings and tables, and the section of blocks that they become."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from creamtea import languages
-from creamtea.contract.columns import Column
-from creamtea.human.protocols import Protocol
+from creamtea.human.results import Ratings
 from creamtea.report.columns import meanings
 from creamtea.report.human.figures import figures
-from creamtea.report.model import Block, Entry, Fact, Facts, Notes, Section, Table, Texts
+from creamtea.report.human.material import Judged
+from creamtea.report.model import Block, Fact, Facts, Notes, Section, Table, Texts
+from creamtea.stats.crossed import FEW_RATERS
 
 # the other tables are shown when asked for
 OPEN = ("means", "comparisons", "random_means", "random_comparisons")
@@ -19,56 +20,102 @@ OPEN = ("means", "comparisons", "random_means", "random_comparisons")
 class CampaignReport:
     """What raters say of the systems of one campaign."""
 
-    campaign: str
-    test_set: str
-    protocol: Protocol
-    points: Column  # how points of the scale are shown
-    state: str  # launched or closed
-    progress: str
-    baseline: str
-    language_pair: tuple[str, str]
-    signature: str  # every choice that a mean depends on
-    notes: tuple[str, ...]  # what was rated, what was left out, how it was tested
+    judged: Judged
     tables: tuple[Table, ...]  # none before the first rating that counts
-    disagreements: tuple[Entry, ...]
-    disputes: tuple[Entry, ...]
-
-    def table(self, key: str) -> Table | None:
-        return next((table for table in self.tables if table.key == key), None)
+    texts: tuple[Texts, ...]
 
     def section(self) -> Section:
+        campaign, baseline = self.judged.ratings.campaign, self.judged.systems[self.judged.baseline]
         more = tuple(table for table in self.tables if table.key not in OPEN)
         blocks: list[Block] = [table for table in self.tables if table.key in OPEN]
-        blocks += figures(self.campaign, self.baseline, {table.key: table for table in self.tables})
+        blocks += figures(campaign.name, baseline, {table.key: table for table in self.tables})
         if more:
             title = "Agreement, ranks, metrics against human scores"
             blocks.append(Section("more", title, more, folded=True))
-        blocks += [texts for texts in self._texts() if texts.entries]
-        blocks.append(Notes("notes", self.notes))
+        blocks += [*self.texts, Notes("notes", tuple(_notes(self.judged)))]
         blocks += meanings(column for table in self.tables for column in table.columns)
-        blocks.append(Facts("signature", "", (Fact("signature", self.signature, code=True),)))
+        blocks.append(Facts("signature", "", (Fact("signature", signature(self.judged), code=True),)))
+        pair = languages.pair(campaign.source_language, campaign.target_language)
         facts = (
-            f"{self.protocol.title}, {self.protocol.scale_range}",
-            f"{self.state}: {self.progress}",
-            f"{self.test_set}, {languages.pair(*self.language_pair)}",
+            f"{campaign.protocol.title}, {campaign.protocol.scale_range}",
+            f"{campaign.state}: {progress(self.judged.ratings)}",
+            f"{campaign.test_set}, {pair}",
         )
-        return Section(self.campaign, self.campaign, tuple(blocks), facts=facts, test_set=self.test_set)
+        return Section(campaign.name, campaign.name, tuple(blocks), facts=facts, test_set=campaign.test_set)
 
-    def _texts(self) -> tuple[Texts, Texts]:
-        return (
-            Texts(
-                "disagreements",
-                "Where human scores and metrics disagree most",
-                "Standard scores over all rated outputs: the raters' less the metric's. Above 0 raters like "
-                "the output better than the metric does.",
-                self.disagreements,
-                folded=True,
-            ),
-            Texts(
-                "disputes",
-                "Where raters disagree most",
-                "The outputs whose ratings lie furthest apart, by their standard deviation.",
-                self.disputes,
-                folded=True,
-            ),
+
+# ---------------------------------------------------------------- words
+
+
+def progress(ratings: Ratings) -> str:
+    """As "360 of 400 item ratings (90 %) by 2 raters"."""
+    raters = len(ratings.raters)
+    share = f" ({100 * ratings.submitted / ratings.wanted:.0f} %)" if ratings.wanted else ""
+    return (
+        f"{ratings.submitted:,} of {ratings.wanted:,} item ratings{share} "
+        f"by {raters:,} rater{'s' * (raters != 1)}"
+    )
+
+
+def signature(whole: Judged) -> str:
+    facts = whole.ratings.campaign
+    select_by, between = facts.settings.get("select"), facts.settings.get("differ_between")
+    return "|".join(
+        [
+            f"campaign:{facts.name}",
+            f"protocol:{facts.protocol.name}",
+            f"items:{whole.ratings.items}",
+            *([f"select:{select_by}"] if select_by else []),
+            *([f"differ-between:{','.join(between)}"] if between else []),
+            f"raters:{len(whole.ratings.raters)}",
+            f"ratings-an-item:{facts.ratings_per_item}",
+            f"delta:{whole.delta:g}",
+            f"seed:{facts.seed}",
+            f"state:{facts.state}",
+        ]
+    )
+
+
+def _notes(whole: Judged) -> list[str]:
+    ratings = whole.ratings
+    out = ratings.left_out
+    if not len(ratings.value) and not out.excluded_ratings + out.control_ratings + out.skipped:
+        return ["The campaign has no ratings yet."]
+    notes = [_left_out(ratings)]
+    if len(set(ratings.weight.tolist())) > 1:
+        notes.append(
+            "Items have weights: means, differences and their tests are weighted; the signed-rank test takes "
+            "no weights and is omitted."
         )
+    if whole.protocol.relative:
+        notes.append(whole.protocol.ratio_note)
+    if len(ratings.raters) == 1:
+        notes.append("One rater: how others would judge, and how far they would agree, is unknown.")
+    if 1 < len(ratings.raters) < FEW_RATERS:
+        notes.append(
+            f"{len(ratings.raters)} raters are few to tell how raters differ: intervals that allow for other "
+            "raters are wide, and verdicts, which need them to agree, are often undecided."
+        )
+    if not len(ratings.value):
+        notes.append("No rating of the systems counts yet.")
+    return notes
+
+
+def _left_out(ratings: Ratings) -> str:
+    """What does not count, each with its reason; never silently nothing."""
+    out = ratings.left_out
+    parts = {
+        f"ratings by excluded raters ({out.excluded_raters})": out.excluded_ratings,
+        "ratings that a rater revised later": out.replaced_ratings,
+        "ratings of controls and tutorial items": out.control_ratings,
+        "items that a rater skipped": out.skipped,
+        "items without a rating": out.unrated_items,
+    }
+    listed = [f"{words}: {number:,}" for words, number in parts.items() if number]
+    if out.excluded_raters and not out.excluded_ratings:
+        listed.append(f"excluded raters without ratings: {out.excluded_raters:,}")
+    counted = f"{len(ratings.value):,} ratings count"
+    if out.incomplete_items:
+        wanted = ratings.campaign.ratings_per_item
+        counted += f", with fewer than {wanted} raters on {out.incomplete_items:,} of the items"
+    return f"{counted}. Left out: {'; '.join(listed)}." if listed else f"{counted}. Nothing was left out."

@@ -1,0 +1,41 @@
+"""Whether a table or figure is reproduced, as what our studies say of themselves."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from creamtea.papers.model import Collection, Exhibit, Paper
+
+
+class Status(StrEnum):
+    PAPER_SIZE = "reproduced at the paper's size"
+    OUR_SIZE = "reproduced at our size"
+    NOT_RUN = "specified, not run"
+    NOT_SPECIFIED = "not specified"
+    NO_RESULT = "not a result"
+
+
+def status_of(paper: Paper, exhibit: Exhibit) -> Status:
+    """Of the collections that have its cells: "reproduced" says that they ran, not what came out."""
+    used = collections_of(paper, exhibit).values()
+    if not exhibit.result:
+        return Status.NO_RESULT
+    for size, status in (("paper", Status.PAPER_SIZE), ("ours", Status.OUR_SIZE)):
+        if any(collection.size == size and collection.ran for collection in used):
+            return status
+    return Status.NOT_RUN if used else Status.NOT_SPECIFIED
+
+
+def collections_of(paper: Paper, exhibit: Exhibit) -> dict[str, Collection]:
+    """Those with cells of the exhibit, by name."""
+    names = dict.fromkeys(source.collection for source in exhibit.sources)
+    return {name: paper.collections[name] for name in names}
+
+
+def why_not_run(paper: Paper, exhibit: Exhibit) -> list[str]:
+    """A sentence for each reason, with the collections that it holds back."""
+    waiting: dict[str, list[str]] = {}
+    for collection in collections_of(paper, exhibit).values():
+        if collection.not_run:
+            waiting.setdefault(collection.not_run, []).append(collection.title)
+    return [f"{'; '.join(titles)}: needs {why}." for why, titles in waiting.items()]

@@ -1,0 +1,67 @@
+"""Figures of ours for a paper's: from the reports of our studies, with the points that the paper prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+from creamtea.papers.model import Curve, Drawing, Size
+from creamtea.papers.model import number as printed_number
+from creamtea.report import vega
+from creamtea.report.model import Document, Figure
+from creamtea.report.papers.ours import Reports, StudyReport
+
+
+def drawn(reports: Reports, drawings: Sequence[Drawing], size: Size) -> tuple[Figure, ...]:
+    """One for each study; empty, with the reason, where the study is not in the database."""
+    figures: list[Figure] = []
+    for drawing in drawings:
+        collection = reports.paper.collections[drawing.collection]
+        if collection.size != size:
+            continue
+        for member in drawing.members:
+            study = collection.members[member].name
+            report = reports.read(drawing.collection, member)
+            own = _figure_of(report.document, drawing) if isinstance(report, StudyReport) else None
+            key = f"{study}-{len(figures)}"
+            title = f"{drawing.title}: {study}"
+            if own is None:
+                why = "not run" if report is None else "no such figure"
+                figures.append(Figure(key, title, {}, (), (f"{study} ({why})",)))
+            else:
+                figures.append(replace(with_curves(own, drawing.curves), key=key, title=title))
+    return tuple(figures)
+
+
+def _figure_of(document: Document, drawing: Drawing) -> Figure | None:
+    for path, block in document.walk():
+        of_it = not drawing.analysis or f"/{drawing.analysis}/" in path
+        if of_it and isinstance(block, Figure) and block.title == drawing.title:
+            return block
+    return None
+
+
+def with_curves(figure: Figure, curves: Sequence[Curve]) -> Figure:
+    """A figure of curves by group, with those that the paper prints among them."""
+    if not curves or not figure.rows:
+        return figure
+    rows = [*figure.rows, *(row for curve in curves for row in _points(curve))]
+    groups = list(dict.fromkeys(row["group"] for row in rows))
+    spec = deepcopy(figure.spec)
+    for layer in spec["layer"]:
+        encoding = layer["encoding"]
+        if "color" in encoding:
+            encoding["color"] = vega.colour_scale("group", groups)
+        if "shape" in encoding:
+            encoding["shape"] = vega.shape_scale("group", groups)
+    return replace(figure, spec=spec, rows=tuple(rows))
+
+
+def _points(curve: Curve) -> list[dict[str, Any]]:
+    return [
+        {"group": curve.name, "x": printed_number(x), "y": printed_number(y), "low": None, "high": None}
+        | {"label": "published"}
+        for x, y in curve.points.items()
+    ]

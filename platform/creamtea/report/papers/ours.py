@@ -1,0 +1,314 @@
+"""Our cells of a paper's table: found in the reports of our studies, in the units of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from sqlalchemy import select
+
+from creamtea.contract.columns import Column
+from creamtea.errors import InputError
+from creamtea.papers.model import (
+    Column as PaperColumn,
+)
+from creamtea.papers.model import (
+    Exhibit,
+    Names,
+    OfAnalysis,
+    OfCorpus,
+    OfSelection,
+    OfSystem,
+    OfTraining,
+    Paper,
+    Place,
+    Size,
+    Source,
+)
+from creamtea.papers.model import Row as PaperRow
+from creamtea.report.build import build_report
+from creamtea.report.model import Cell, Delta, Document, Row, Section, Table
+from creamtea.report.papers.verdict import Ours
+from creamtea.store.database import Database
+from creamtea.store.tables import StudyRow
+from creamtea.study.spec import Study
+
+SIZES: Mapping[Size, str] = {"paper": "at the paper's size", "ours": "at our size"}
+
+MAX_DEPTH = 5  # of names within names
+
+
+@dataclass(frozen=True)
+class StudyReport:
+    number: int
+    state: str
+    spec: Study
+    document: Document
+
+
+class Reports:
+    """The newest report of each study that a paper's collections name, built once."""
+
+    def __init__(self, database: Database, paper: Paper) -> None:
+        self.paper = paper
+        self._database = database
+        self._read: dict[str, StudyReport | str | None] = {}
+        self._names: set[str] | None = None
+
+    def read(self, collection: str, member: str) -> StudyReport | str | None:
+        """The report, why it cannot be read, or None where the database has no such study."""
+        name = self.paper.collections[collection].members[member].name
+        if name not in self._read:
+            self._read[name] = self._find(name)
+        return self._read[name]
+
+    def has(self, collection: str, member: str) -> bool:
+        """Whether the database has the study; its report is not built."""
+        if self._names is None:
+            with self._database.session() as session:
+                self._names = set(session.scalars(select(StudyRow.name).distinct()))
+        return self.paper.collections[collection].members[member].name in self._names
+
+    def _find(self, name: str) -> StudyReport | str | None:
+        newest = select(StudyRow).where(StudyRow.name == name).order_by(StudyRow.id.desc()).limit(1)
+        with self._database.session() as session:
+            row = session.scalar(newest)
+            if row is None:
+                return None
+            number, state, stored = row.id, row.state, row.spec
+        try:
+            document = build_report(self._database, number, complete=False)
+        except InputError as error:
+            return str(error)
+        return StudyReport(number, state, Study.model_validate(stored), document)
+
+
+# ---------------------------------------------------------------- which cell
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A cell of ours that belongs to one of the paper's; without braces."""
+
+    collection: str
+    member: str
+    place: Place
+
+
+def wanted_cells(
+    paper: Paper, exhibit: Exhibit, size: Size, row: PaperRow, column: PaperColumn
+) -> Iterator[Wanted]:
+    """The cells of studies of this size; the first is the one to show."""
+    for source in exhibit.sources:
+        if paper.collections[source.collection].size != size or not _covers(source, row, column):
+            continue
+        names = column.names | row.names
+        try:
+            member = _filled(source.member, names)
+            place = _filled_place(source.cell, names)
+        except KeyError:
+            continue
+        if member in paper.collections[source.collection].members:
+            yield Wanted(source.collection, member, place)
+
+
+def members_of(paper: Paper, exhibit: Exhibit) -> list[tuple[str, str]]:
+    """The collections with those of their studies that have cells or figures of the exhibit."""
+    found = {
+        (wanted.collection, wanted.member): None
+        for size in SIZES
+        for row in exhibit.rows
+        for column in exhibit.columns
+        for wanted in wanted_cells(paper, exhibit, size, row, column)
+    }
+    found |= {
+        (drawing.collection, member): None for drawing in exhibit.drawings for member in drawing.members
+    }
+    return list(found)
+
+
+def _covers(source: Source, row: PaperRow, column: PaperColumn) -> bool:
+    return row.title in (source.rows or [row.title]) and column.title in (source.columns or [column.title])
+
+
+def _filled(template: str, names: Names) -> str:
+    """With the names in their places, which may hold names in turn. KeyError for one that is missing."""
+    for _ in range(MAX_DEPTH):
+        if "{" not in template:
+            return template
+        template = template.format_map(names)
+    raise ValueError(f"{template!r}: a name stands for itself")
+
+
+def _filled_place(place: Place, names: Names) -> Place:
+    filled = {
+        key: _filled(value, names) if isinstance(value, str) else _filled_list(value, names)
+        for key, value in place
+        if isinstance(value, str | list)
+    }
+    return place.model_copy(update=filled)
+
+
+def _filled_list(values: Sequence[str], names: Names) -> list[str]:
+    return [_filled(value, names) for value in values]
+
+
+def why_no_value(paper: Paper, exhibit: Exhibit, size: Size, row: PaperRow, column: PaperColumn) -> str:
+    """Why no study of this size has the cell: one of another size has it, or none at all."""
+    for other in SIZES:
+        wanted = () if other == size else wanted_cells(paper, exhibit, other, row, column)
+        for cell in wanted:
+            return f"only a study {SIZES[other]} has this cell: {paper.collections[cell.collection].title}"
+    return "none of our studies measures this"
+
+
+# ---------------------------------------------------------------- what is in it
+
+
+def our_value(
+    reports: Reports, exhibit: Exhibit, size: Size, row: PaperRow, column: PaperColumn
+) -> Ours | None:
+    """None where no study of this size has the cell."""
+    for wanted in wanted_cells(reports.paper, exhibit, size, row, column):
+        collection = reports.paper.collections[wanted.collection]
+        study = collection.members[wanted.member].name
+        report = reports.read(wanted.collection, wanted.member)
+        if isinstance(report, str):
+            return Ours(Cell("unavailable", report), study)
+        if report is None:
+            note = f"{study} is not in this database: {collection.command(wanted.member)}"
+            return Ours(Cell("absent", note, words="not run"))
+        return _value(report, study, wanted.place, column.factor)
+    return None
+
+
+def _value(report: StudyReport, study: str, place: Place, factor: float | None) -> Ours:
+    if isinstance(place, OfSelection):
+        size = selection_size(report.spec, place.selection_of)
+        return Ours(Cell("ok", value=float(size)), study)
+    if isinstance(place, OfSystem) and place.chosen_on:
+        place = _best(report.document, place)
+        if place.choice and isinstance(place.system, str):
+            return Ours(Cell("ok", words=place.choice[place.system]), study)
+    found = find_cell(report.document, place)
+    if found is None:
+        return Ours(Cell("absent", f"{study}, number {report.number}, has no such cell", words="none"), study)
+    path, row, own = found
+    cell = row.cells[own.key]
+    scale = own.scale if factor is None else factor
+    if isinstance(place, OfSystem) and place.percent_of:
+        return Ours(_percent(cell, place.percent_of), study)
+    if isinstance(place, OfSystem) and place.per_second:
+        return Ours(_per_second(cell), study)
+    delta = _scaled_delta(cell.delta, scale) if cell.delta is not None else None
+    return Ours(_scaled(cell, scale), study, f"{path}/{own.key}", row.name, row.against, delta)
+
+
+def find_cell(document: Document, place: Place) -> tuple[str, Row, Column] | None:
+    """The path of a table, a row and a column of it. None where the study has none of them."""
+    name, setting = "", ""
+    match place:
+        case OfSystem():
+            tables = _at(document, f"systems/{place.test_set}/systems")
+            name, measure = str(place.system), place.metric
+        case OfAnalysis():
+            tables = _of_analysis(document, place.analysis)
+            name, setting, measure = place.row, place.setting, place.measure
+        case OfTraining():
+            tables = _at(document, "provenance/trainings")
+            name, setting, measure = place.variant, f"seed {place.seed}", place.measure
+        case OfCorpus():
+            tables = _at(document, "provenance/corpora")
+            name, measure = place.corpus, place.measure
+        case OfSelection():
+            return None
+    for path, table in tables:
+        column = next((column for column in table.columns if column.key == measure), None)
+        row = next((row for row in table.rows if (row.name, row.setting) == (name, setting)), None)
+        if column is not None and row is not None:
+            return path, row, column
+    return None
+
+
+def _at(document: Document, wanted: str) -> list[tuple[str, Table]]:
+    return [(path, block) for path, block in document.walk() if path == wanted and isinstance(block, Table)]
+
+
+def _of_analysis(document: Document, name: str) -> list[tuple[str, Table]]:
+    """The tables of the analysis: analyses/KIND/NAME/…"""
+    return [
+        (f"{path}/{inner.key}", inner)
+        for path, block in document.walk()
+        if isinstance(block, Section) and path.startswith("analyses/") and block.key == name
+        for inner in block.blocks
+        if isinstance(inner, Table)
+    ]
+
+
+def _best(document: Document, place: OfSystem) -> OfSystem:
+    """One of its systems: the best on the test set that it is chosen on, the first while none has a value."""
+    systems = [place.system] if isinstance(place.system, str) else place.system
+
+    def score(system: str) -> float:
+        found = find_cell(document, place.model_copy(update={"test_set": place.chosen_on, "system": system}))
+        value = found[1].cells[found[2].key].value if found else None
+        return float("-inf") if value is None else value
+
+    return place.model_copy(update={"system": max(systems, key=score)})
+
+
+# ---------------------------------------------------------------- units
+
+
+def _times(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
+
+
+def _scaled(cell: Cell, factor: float) -> Cell:
+    """Without what is only of the study's own table."""
+    return replace(
+        cell,
+        value=_times(cell.value, factor),
+        low=_times(cell.low, factor),
+        high=_times(cell.high, factor),
+        deviation=_times(cell.deviation, factor),
+        percents={},
+        delta=None,
+    )
+
+
+def _scaled_delta(delta: Delta, factor: float) -> Delta:
+    value, low, high = (_times(number, factor) for number in (delta.value, delta.low, delta.high))
+    return replace(delta, value=value, low=low, high=high)
+
+
+def _percent(cell: Cell, of: str) -> Cell:
+    if cell.value is None:
+        return replace(cell, percents={}, delta=None)
+    percent = cell.percents.get(of)
+    if percent is None:
+        return Cell("absent", f"the study gives no percentage of {of}", words="none")
+    return Cell("ok", value=percent.value, low=percent.low, high=percent.high)
+
+
+def _per_second(cell: Cell) -> Cell:
+    """Sentences per second of the milliseconds of a sentence."""
+
+    def rate(milliseconds: float | None) -> float | None:
+        return 1000.0 / milliseconds if milliseconds else None
+
+    return replace(
+        cell, value=rate(cell.value), low=rate(cell.high), high=rate(cell.low), deviation=None, percents={}
+    )
+
+
+def selection_size(spec: Study, system: str) -> int:
+    """The numbers that a system's selection holds (NVS paper, Table 7): k for each of V subwords of a
+    lexicon; V × d + V of an NVS head of a model of width d."""
+    chosen = spec.systems[system]
+    variant = spec.variants[chosen.variant]
+    vocabulary = int(spec.subwords[variant.subwords].vocabulary)
+    k = getattr(chosen.selection, "k", None)
+    if k is not None:
+        return int(k) * vocabulary
+    return vocabulary * (int(getattr(variant.architecture, "width")) + 1)  # noqa: B009 - a plug-in's may differ

@@ -1,0 +1,111 @@
+"""What our numbers say of a comparison that a paper makes. This is the only place that decides it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+from creamtea.report.model import Cell, Delta
+
+Direction = Literal["", "higher", "lower"]
+
+RULE = (
+    "Verdicts: two of our values are compared as the paper compares its own, in the direction of the printed "
+    "difference, or of the paper's words where it prints none. Holds: the same direction, and either "
+    "p < 0.05 by both paired tests after Holm's correction, if the study has compared the two, or 95 % "
+    "intervals that lie apart. Opposite: the other direction, as clearly. Undecided: the data cannot tell. "
+    "Where there are no intervals, only the direction is named. Where the paper says that two are alike, the "
+    "interval of our difference is compared with a margin: within it the claim holds, outside of it is the "
+    "opposite, across it is undecided. The number after a verdict is our difference, the brackets are its "
+    "95 % interval: the paired one, or, where none was computed, the widest that the intervals of both allow."
+)
+
+
+class Outcome(StrEnum):
+    HOLDS = "holds"
+    OPPOSITE = "opposite"
+    UNDECIDED = "undecided"
+    SAME = "same direction, no interval"
+    OTHER = "other direction, no interval"
+    NO_DIRECTION = "not judged: equal as printed"
+    NO_MARGIN = "not judged: no interval and margin"
+    NOT_RUN = "not run"
+
+
+@dataclass(frozen=True)
+class Ours:
+    """A value of ours in the unit of the paper's column, and its paired difference from another row, if the
+    study has compared the two."""
+
+    cell: Cell
+    study: str = ""  # empty where no study is in the database
+    table: str = ""  # of the study's report, with the column
+    row: str = ""
+    against: str = ""  # the row that `delta` is from
+    delta: Delta | None = None
+
+
+@dataclass(frozen=True)
+class Judgement:
+    outcome: Outcome
+    difference: float | None = None
+    low: float | None = None  # 95 %
+    high: float | None = None
+
+
+def direction_of(own: float | None, other: float | None, stated: Direction) -> Direction:
+    """The direction of the printed values; the stated one where they are no numbers or equal."""
+    if own is None or other is None or own == other:
+        return stated
+    return "higher" if own > other else "lower"
+
+
+def judge(own: Ours, other: Ours, direction: Direction) -> Judgement:
+    """Whether our `own` value lies in this direction of our `other`."""
+    difference = _difference(own, other)
+    if difference is None:
+        return Judgement(Outcome.NOT_RUN)
+    value, low, high, differs = difference
+    if not direction:
+        return Judgement(Outcome.NO_DIRECTION, value, low, high)
+    agrees = value > 0 if direction == "higher" else value < 0
+    if low is None or high is None:
+        outcome = (Outcome.SAME if agrees else Outcome.OTHER) if value else Outcome.UNDECIDED
+    elif not differs:
+        outcome = Outcome.UNDECIDED
+    else:
+        outcome = Outcome.HOLDS if agrees else Outcome.OPPOSITE
+    return Judgement(outcome, value, low, high)
+
+
+def judge_alike(own: Ours, other: Ours, margin: float | None) -> Judgement:
+    """Whether our two values differ by less than the margin."""
+    difference = _difference(own, other)
+    if difference is None:
+        return Judgement(Outcome.NOT_RUN)
+    value, low, high, _ = difference
+    if low is None or high is None or margin is None:
+        outcome = Outcome.NO_MARGIN
+    elif -margin < low and high < margin:
+        outcome = Outcome.HOLDS
+    elif low >= margin or high <= -margin:
+        outcome = Outcome.OPPOSITE
+    else:
+        outcome = Outcome.UNDECIDED
+    return Judgement(outcome, value, low, high)
+
+
+def _difference(own: Ours, other: Ours) -> tuple[float, float | None, float | None, bool] | None:
+    """Value, interval, and whether it differs from 0. None unless both are of one study, so of one size."""
+    a, b = own.cell, other.cell
+    if a.value is None or b.value is None or own.study != other.study:
+        return None
+    delta = own.delta
+    paired = own.table == other.table and own.against == other.row
+    if paired and delta is not None and delta.value is not None:
+        return delta.value, delta.low, delta.high, delta.significant
+    if a.low is None or a.high is None or b.low is None or b.high is None:
+        return a.value - b.value, None, None, False
+    low, high = a.low - b.high, a.high - b.low
+    return a.value - b.value, low, high, low > 0 or high < 0

@@ -1,0 +1,46 @@
+"""Stores with studies of the papers: none, those at our size, and enough for every table."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from paper_rows import ENOUGH, OURS, fill
+
+from creamtea.store.database import Database, open_database
+
+NewStore = Callable[..., Database]
+
+
+@pytest.fixture(scope="session")
+def new_store(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NewStore]:
+    """`new_store(*names)`: a store on SQLite, with the studies of these names."""
+    opened = []
+
+    def make(*names: str) -> Database:
+        path = tmp_path_factory.mktemp("papers") / "creamtea.db"
+        shutil.copyfile(sqlite_template, path)
+        opened.append(open_database(f"sqlite:///{path}"))
+        fill(opened[-1], *names)
+        return opened[-1]
+
+    yield make
+    for database in opened:
+        database.close()
+
+
+@pytest.fixture(scope="session")
+def no_studies(new_store: NewStore) -> Database:
+    return new_store()
+
+
+@pytest.fixture(scope="session")
+def our_size(new_store: NewStore) -> Database:
+    return new_store(*OURS)
+
+
+@pytest.fixture(scope="session")
+def everything(new_store: NewStore) -> Database:
+    return new_store(*ENOUGH)

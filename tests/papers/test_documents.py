@@ -1,0 +1,340 @@
+"""The papers' tables and figures beside our studies: every cell found, shown and judged, in every printer."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+import typer
+from rich.console import Console
+from typer.testing import CliRunner
+
+from creamtea.cli import report as command
+from creamtea.errors import InputError
+from creamtea.papers.catalogue import exhibits, find_exhibit, find_paper, papers
+from creamtea.papers.model import Exhibit, OfSelection, OfSystem, number
+from creamtea.report import text
+from creamtea.report.export import table_csv
+from creamtea.report.html import to_html
+from creamtea.report.latex import to_latex
+from creamtea.report.markdown import to_markdown
+from creamtea.report.model import Document, Figure, Row, Table
+from creamtea.report.papers.build import build_exhibit, build_list, exhibit_document
+from creamtea.report.papers.ours import SIZES, Reports, StudyReport, find_cell, wanted_cells
+from creamtea.report.terminal import render
+from creamtea.report.values import to_values
+from creamtea.store.database import Database
+
+ALL = [(name, exhibit) for name in papers() for exhibit in exhibits(name)]
+
+
+def rows_of(document: Document, size: str = "ours") -> dict[tuple[str, str], Row]:
+    return {(row.name, row.setting): row for row in document.table(f"{size}/values").rows}
+
+
+def cell(document: Document, row: str, setting: str, column: str, size: str = "ours") -> text.ShownCell:
+    table = document.table(f"{size}/values")
+    found = next(entry for entry in table.columns if entry.title == column)
+    return text.shown(rows_of(document, size)[row, setting].cells[found.key], found)
+
+
+# ---------------------------------------------------------------- all of them
+
+
+@pytest.fixture(scope="module")
+def documents(everything: Database) -> list[tuple[str, Exhibit, Document]]:
+    reports = {name: Reports(everything, paper) for name, paper in papers().items()}
+    return [(name, exhibit, exhibit_document(reports[name], exhibit)) for name, exhibit in ALL]
+
+
+def without_figures(document: Document) -> Document:
+    """Drawing all of them would take a minute."""
+    return replace(
+        document,
+        sections=tuple(
+            replace(section, blocks=tuple(b for b in section.blocks if not isinstance(b, Figure)))
+            for section in document.sections
+        ),
+    )
+
+
+def shown_tables(document: Document) -> Iterator[Table]:
+    for path, block in document.walk():
+        if isinstance(block, Table) and path.endswith("/values"):
+            yield block
+
+
+@pytest.mark.slow
+def test_every_study_has_the_cells_that_are_named(everything: Database) -> None:
+    missing = []
+    checked = set()
+    for name, paper in papers().items():
+        reports = Reports(everything, paper)
+        for exhibit in exhibits(name):
+            for size in SIZES:
+                for row in exhibit.rows:
+                    for column in exhibit.columns:
+                        for wanted in wanted_cells(paper, exhibit, size, row, column):
+                            report = reports.read(wanted.collection, wanted.member)
+                            assert not isinstance(report, str), report
+                            checked.add(wanted.collection)
+                            if report is not None and not has_value(report, wanted.place):
+                                missing.append((name, exhibit.key, row.title, column.title, wanted))
+    assert missing == []
+    assert checked == {name for paper in papers().values() for name in paper.collections}
+
+
+def has_value(report: StudyReport, place: object) -> bool:
+    if isinstance(place, OfSelection):
+        return place.selection_of in report.spec.systems
+    places = [place]
+    if isinstance(place, OfSystem) and isinstance(place.system, list):
+        places = [place.model_copy(update={"system": system}) for system in place.system]
+    found = [find_cell(report.document, one) for one in places]  # type: ignore[arg-type]
+    return all(one is not None and one[1].cells[one[2].key].value is not None for one in found)
+
+
+@pytest.mark.slow
+def test_at_least_thirty_have_published_and_own_values_side_by_side(
+    documents: list[tuple[str, Exhibit, Document]],
+) -> None:
+    beside = [
+        exhibit.key
+        for _, exhibit, document in documents
+        if any(
+            row.setting == "ours" and any(cell.value is not None for cell in row.cells.values())
+            for table in shown_tables(document)
+            for row in table.rows
+        )
+    ]
+    assert len(beside) >= 30, beside
+
+
+@pytest.mark.slow
+def test_every_printer_shows_every_one(documents: list[tuple[str, Exhibit, Document]]) -> None:
+    for _, exhibit, document in documents:
+        console = Console(width=180, record=True, file=None, quiet=False)
+        with console.capture() as captured:
+            render(document, console)
+        for shown in (captured.get(), to_markdown(document), json.dumps(to_values(document))):
+            assert "published" in shown, exhibit.key
+        for table in shown_tables(document):
+            assert table_csv(table).count("published") >= len(exhibit.rows)
+            assert to_latex(table).count("published") == len(exhibit.rows)
+
+
+@pytest.mark.slow
+def test_a_page_of_html_has_every_published_value(
+    documents: list[tuple[str, Exhibit, Document]],
+) -> None:
+    for _, exhibit, document in documents:
+        page = to_html(without_figures(document))
+        for row in exhibit.rows:
+            for value in filter(None, row.values):
+                assert f"<b>{value}" in page, (exhibit.key, value)
+
+
+@pytest.mark.slow
+def test_figures_are_those_of_the_studies(documents: list[tuple[str, Exhibit, Document]]) -> None:
+    for _, exhibit, document in documents:
+        figures = [block for _, block in document.walk() if isinstance(block, Figure)]
+        assert len(figures) == sum(len(drawing.members) for drawing in exhibit.drawings), exhibit.key
+        for figure in figures:
+            assert bool(figure.rows) != any("(not run)" in words for words in figure.missing), exhibit.key
+
+
+def test_without_a_study_no_cell_is_blank(no_studies: Database) -> None:
+    for name, exhibit in ALL:
+        document = build_exhibit(no_studies, name, exhibit.kind, exhibit.number)
+        for table in shown_tables(document):
+            for row in table.rows:
+                shown = [text.shown(row.cells[column.key], column).value for column in table.columns]
+                assert all(shown), (exhibit.key, row.name)
+                if row.setting == "ours" or row.setting.startswith("verdict"):
+                    assert set(shown) <= {"not run", "–"}
+
+
+def test_the_list_of_a_paper_has_them_all(our_size: Database) -> None:
+    document = build_list(our_size, "scones")
+    table = document.table("list/exhibits")
+    assert [row.name for row in table.rows] == [exhibit.label for exhibit in exhibits("scones")]
+    assert table.rows[2].cells["here"].words == "1 of 7"
+    assert table.rows[2].cells["status"].words == "reproduced at our size"
+
+
+# ---------------------------------------------------------------- one by one
+
+
+def test_a_table_has_the_papers_rows_and_columns(our_size: Database) -> None:
+    document = build_exhibit(our_size, "scones", "table", 3)
+    exhibit = find_exhibit("scones", "table", 3)
+    table = document.table("ours/values")
+    assert [column.title for column in table.columns] == [column.title for column in exhibit.columns]
+    assert [(row.name, row.setting) for row in table.rows] == [
+        ("Softmax", "published"),
+        ("Softmax", "ours"),
+        ("SCONES", "published"),
+        ("SCONES", "ours"),
+        ("SCONES", "verdict against Softmax"),
+        ("Rel. improvement", "published"),
+        ("Rel. improvement", "ours"),
+    ]
+    assert cell(document, "SCONES", "published", "beam 4, en-de").value == "39.8"
+    assert cell(document, "Rel. improvement", "published", "greedy, de-en").value == "+2.7 ‡"
+
+
+def test_our_values_have_intervals_and_the_paired_verdict(our_size: Database) -> None:
+    document = build_exhibit(our_size, "scones", "table", 3)
+    report = Reports(our_size, find_paper("scones")).read("multi30k", "en-de")
+    assert isinstance(report, StudyReport)
+    systems = {row.name: row.cells["bleu"] for row in report.document.table("systems/test2016/systems").rows}
+    own, delta = systems["scones-beam4+alpha=0.5"], systems["scones-beam4+alpha=0.5"].delta
+    assert own.value is not None
+    assert delta is not None
+    assert delta.value is not None
+    shown = cell(document, "SCONES", "ours", "beam 4, en-de")
+    assert shown.value == f"{own.value:.1f}"
+    assert len(shown.details) == 1
+    words = "holds" if delta.value > 0 else "opposite"  # published: +0.4
+    outcome = words if delta.significant else "undecided"
+    verdict = cell(document, "SCONES", "verdict against Softmax", "beam 4, en-de")
+    assert verdict.value.startswith(f"{outcome}: ")
+    assert verdict.details
+
+
+def test_directions_without_a_study_say_which_would_have_them(our_size: Database) -> None:
+    document = build_exhibit(our_size, "scones", "table", 3)
+    shown = cell(document, "SCONES", "ours", "greedy, fi-en")
+    assert (shown.value, shown.note) == (
+        "not run",
+        "only a study at the paper's size has this cell: WMT19",
+    )
+    assert cell(document, "SCONES", "verdict against Softmax", "greedy, fi-en").value == "not run"
+
+
+def test_an_empty_database_says_what_to_run(no_studies: Database) -> None:
+    document = build_exhibit(no_studies, "entmax", "table", 6)
+    shown = cell(document, "ε = 0", "ours", "EN→DE")
+    assert shown.value == "not run"
+    assert shown.note.endswith("creamtea run studies/entmax-multi30k.yaml --data DIR")
+
+
+def test_numbers_are_in_the_papers_unit(our_size: Database) -> None:
+    document = build_exhibit(our_size, "nvs", "table", 2)
+    shown = cell(document, "EN-DE sentence", "ours", "k = 200, ITDS")
+    assert (shown.value, shown.details) == ("90.0", ("[88.0, 92.0]",))  # 0.9 in the store
+    context = rows_of(build_exhibit(our_size, "nvs", "table", 6))["EN-DE All 0.9", "ours"]
+    assert all(value.value is not None and value.value <= 1 for value in context.cells.values())
+
+
+def test_a_latency_is_a_percentage_and_a_rate(our_size: Database) -> None:
+    document = build_exhibit(our_size, "nvs", "table", 5)
+    assert cell(document, "EN-DE -", "ours", "CPU (ms / %)").value == "99.0"  # ms, the second of six systems
+    share = cell(document, "EN-DE NVS λ=0.9", "ours", "CPU (ms / %)")
+    assert share.value == f"{100 * 95 / 99:.1f}"
+    figure = build_exhibit(our_size, "scones", "figure", 2)
+    speed = rows_of(figure)["softmax, greedy", "ours"].cells["c1"]
+    assert speed.value == pytest.approx(1000 / 100)
+    assert speed.low is not None
+    assert speed.high is not None
+    assert speed.low < speed.value < speed.high
+
+
+def test_the_size_of_a_selection_is_counted_as_the_paper_counts(our_size: Database) -> None:
+    document = build_exhibit(our_size, "nvs", "table", 7)
+    assert cell(document, "align k=200", "ours", "Size").value == "1,600,000"  # 200 × 8,000
+    assert cell(document, "NVS", "ours", "Size").value == "1,032,000"  # 8,000 × 128 + 8,000
+    assert number("6,590,600") == 32953 * 200
+    assert number("33,776,825") == 32953 * 1024 + 32953
+
+
+def test_a_value_that_our_copy_has_lost_says_so(our_size: Database) -> None:
+    shown = cell(build_exhibit(our_size, "entmax", "table", 3), "α = 1, ε = 0", "published", "DE→EN")
+    assert (shown.value, shown.note) == ("lost", "our copy of the paper has lost this value")
+
+
+def test_claims_of_alike_have_a_margin(our_size: Database) -> None:
+    document = build_exhibit(our_size, "nvs", "table", 5)
+    verdict = cell(document, "EN-DE NVS λ=0.9", "verdict against EN-DE -", "newstest2020, BLEU")
+    assert verdict.value.split(":")[0] in ("holds", "opposite", "undecided")
+    for _, exhibit in ALL:
+        margins = {column.title: column.margin for column in exhibit.columns}
+        for claim in exhibit.claims:
+            if claim.alike:
+                assert all(margins[title] for title in claim.columns or margins), exhibit.key
+
+
+def test_a_figure_has_the_printed_points_among_ours(our_size: Database) -> None:
+    document = build_exhibit(our_size, "scones", "figure", 3)
+    (figure,) = [block for _, block in document.walk() if isinstance(block, Figure)]
+    points = {(row["group"], row["x"]): row["y"] for row in figure.rows}
+    assert points["softmax, published", 4.0] == 39.6
+    assert points["SCONES α = 0.2, published", 4.0] == 39.3
+    assert ("softmax", 4) in points
+    domain = figure.spec["layer"][0]["encoding"]["color"]["scale"]["domain"]
+    assert set(domain) == {group for group, _ in points}
+
+
+def test_the_best_of_several_is_chosen_on_development_text(everything: Database) -> None:
+    reports = Reports(everything, find_paper("scones"))
+    report = reports.read("wmt19", "de-en")
+    assert isinstance(report, StudyReport)
+    table = report.document.table("systems/newstest2018/systems")
+    scores = {row.name: row.cells["bleu"].value or 0.0 for row in table.rows if "scones-greedy" in row.name}
+    best = max(scores, key=scores.__getitem__)
+    document = exhibit_document(reports, find_exhibit("scones", "table", 5))
+    assert cell(document, "de-en", "ours", "α", "paper").value == best.removeprefix("scones-greedy+alpha=")
+
+
+def test_both_sizes_stand_apart(everything: Database) -> None:
+    reports = Reports(everything, find_paper("entmax"))
+    document = exhibit_document(reports, find_exhibit("entmax", "table", 4))
+    assert [section.title for section in document.sections[:2]] == ["At the paper's size", "At our size"]
+
+
+# ---------------------------------------------------------------- the command
+
+
+@pytest.fixture
+def run(our_size: Database, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    monkeypatch.setenv("CREAMTEA_DATABASE_URL", our_size.url.render_as_string(hide_password=False))
+    monkeypatch.delenv("COLUMNS", raising=False)
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    app.command()(command.report)
+
+    def invoke(*arguments: str) -> str:
+        return CliRunner().invoke(app, ["report", *arguments], catch_exceptions=False).stdout
+
+    return invoke
+
+
+def test_the_command_lists_a_paper_and_shows_a_table(run: Callable[..., str]) -> None:
+    assert "Figure 9" in run("--paper", "scones")
+    shown = run("--paper", "scones", "--table", "6")
+    assert "SCONES (α = 0.2), published" in shown
+    assert "scones-multi30k (number 1, succeeded)" in shown
+    assert json.loads(run("--paper", "nvs", "--figure", "7", "--json"))["name"] == "NVS, Figure 7"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "name a study"),
+        (["demo", "--paper", "scones"], "demo is a study and --paper scones a paper: give one of them"),
+        (["demo", "--table", "3"], "--table and --figure are of a paper: give --paper, too"),
+        (["--paper", "scones", "--table", "3", "--figure", "3"], "--table and --figure: give one of them"),
+        (
+            ["--paper", "scones", "--test-set", "test"],
+            "--test-set is of a study, not of a paper: leave it out",
+        ),
+        (["--paper", "jam"], "no paper 'jam'; the papers are scones, nvs, entmax"),
+        (["--paper", "nvs", "--figure", "2"], "the NVS paper has no figure 2 with results"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(run: Callable[..., str], arguments: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        run(*arguments)

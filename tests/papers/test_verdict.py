@@ -1,0 +1,119 @@
+"""The rule of the verdicts, case by case, and what it must never depend on."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from creamtea.report.model import Cell, Delta
+from creamtea.report.papers.verdict import Judgement, Ours, Outcome, direction_of, judge, judge_alike
+
+
+def ours(value: float | None, half: float | None = None, **more: object) -> Ours:
+    low, high = (None, None) if half is None or value is None else (value - half, value + half)
+    cell = Cell("ok" if value is not None else "pending", value=value, low=low, high=high)
+    return Ours(cell, **{"study": "tea", "table": "test/bleu", **more})  # type: ignore[arg-type]
+
+
+def compared(value: float, delta: float, significant: bool) -> Ours:
+    """With the study's own comparison with its baseline."""
+    found = Delta("ok", value=delta, low=delta - 1, high=delta + 1, significant=significant)
+    return ours(value, 5.0, row="scones", against="softmax", delta=found)
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "direction"),
+    [(40.3, 39.6, "higher"), (39.3, 39.6, "lower"), (34.4, 34.4, ""), (None, 39.6, "")],
+)
+def test_the_printed_difference_gives_the_direction(own: float | None, other: float, direction: str) -> None:
+    assert direction_of(own, other, "") == direction
+
+
+def test_words_give_the_direction_where_no_numbers_do() -> None:
+    assert direction_of(None, 39.6, "lower") == "lower"
+    assert direction_of(24.03, 24.24, "higher") == "lower"  # as printed, against the general claim
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "outcome"),
+    [
+        (ours(3, 0.5), ours(1, 0.5), Outcome.HOLDS),  # 2.5 to 3.5 and 0.5 to 1.5
+        (ours(1, 0.5), ours(3, 0.5), Outcome.OPPOSITE),
+        (ours(2, 0.5), ours(1, 0.5), Outcome.UNDECIDED),  # they touch at 1.5
+        (ours(2, 0.49), ours(1, 0.5), Outcome.HOLDS),
+        (ours(3), ours(1), Outcome.SAME),
+        (ours(1, 0.5), ours(3), Outcome.OTHER),  # one interval says nothing
+        (ours(None), ours(1, 0.5), Outcome.NOT_RUN),
+        (ours(3, 0.5), ours(1, 0.5, study="another"), Outcome.NOT_RUN),  # sizes are not compared
+    ],
+)
+def test_intervals_of_both_values(own: Ours, other: Ours, outcome: Outcome) -> None:
+    assert judge(own, other, "higher").outcome == outcome
+
+
+def test_the_interval_shown_is_the_widest_that_both_allow() -> None:
+    assert judge(ours(3, 0.5), ours(1, 0.25), "higher") == Judgement(Outcome.HOLDS, 2, 1.25, 2.75)
+
+
+def test_a_paired_comparison_decides_by_its_tests() -> None:
+    softmax = ours(30, 5.0, row="softmax")
+    assert judge(compared(32, 2, True), softmax, "higher") == Judgement(Outcome.HOLDS, 2, 1, 3)
+    assert judge(compared(32, 2, True), softmax, "lower").outcome == Outcome.OPPOSITE
+    assert judge(compared(32, 2, False), softmax, "higher").outcome == Outcome.UNDECIDED
+
+
+def test_a_comparison_with_another_row_or_column_decides_nothing() -> None:
+    for other in (ours(30, 5.0, row="entmax"), ours(30, 5.0, row="softmax", table="test/chrf")):
+        assert judge(compared(32, 2, True), other, "higher").outcome == Outcome.UNDECIDED
+
+
+def test_without_a_direction_nothing_is_judged() -> None:
+    assert judge(ours(3, 0.5), ours(1, 0.5), "").outcome == Outcome.NO_DIRECTION
+
+
+@pytest.mark.parametrize(
+    ("own", "margin", "outcome"),
+    [
+        (ours(30.1, 0.1), 0.5, Outcome.HOLDS),  # −0.1 to 0.3
+        (ours(30.4, 0.1), 0.5, Outcome.UNDECIDED),  # 0.2 to 0.6
+        (ours(31.0, 0.1), 0.5, Outcome.OPPOSITE),  # 0.8 to 1.2
+        (ours(29.0, 0.1), 0.5, Outcome.OPPOSITE),
+        (ours(30.1, 0.1), None, Outcome.NO_MARGIN),
+        (ours(30.1), 0.5, Outcome.NO_MARGIN),
+        (ours(None), 0.5, Outcome.NOT_RUN),
+    ],
+)
+def test_alike_needs_a_margin_and_an_interval(own: Ours, margin: float | None, outcome: Outcome) -> None:
+    assert judge_alike(own, ours(30.0, 0.1), margin).outcome == outcome
+
+
+values = st.builds(ours, st.floats(-100, 100), st.none() | st.floats(0.01, 20))
+MIRRORED = {"higher": "lower", "lower": "higher"}
+
+
+@given(values, values, st.sampled_from(["higher", "lower"]))
+def test_it_does_not_matter_which_is_named_first(own: Ours, other: Ours, direction: str) -> None:
+    there, back = judge(own, other, direction), judge(other, own, MIRRORED[direction])  # type: ignore[arg-type]
+    assert there.outcome == back.outcome
+
+
+@given(values, values)
+def test_one_direction_is_the_opposite_of_the_other(own: Ours, other: Ours) -> None:
+    opposites = {
+        Outcome.HOLDS: Outcome.OPPOSITE,
+        Outcome.OPPOSITE: Outcome.HOLDS,
+        Outcome.SAME: Outcome.OTHER,
+        Outcome.OTHER: Outcome.SAME,
+        Outcome.UNDECIDED: Outcome.UNDECIDED,
+    }
+    up, down = judge(own, other, "higher").outcome, judge(own, other, "lower").outcome
+    assert down == opposites[up]
+
+
+@given(values, values, st.floats(0.01, 50), st.floats(1, 3))
+def test_a_wider_margin_never_loses_an_equivalence(
+    own: Ours, other: Ours, margin: float, more: float
+) -> None:
+    if judge_alike(own, other, margin).outcome == Outcome.HOLDS:
+        assert judge_alike(own, other, margin * more).outcome == Outcome.HOLDS
