@@ -5,7 +5,7 @@ import pytest
 from ready_campaigns import add_rater, launched_campaign
 from sqlalchemy import select, union_all
 
-from creamtea.human import access
+from creamtea.human import access, rights
 from creamtea.store.database import Database
 from creamtea.store.tables import AccessToken, WebSession
 
@@ -16,7 +16,7 @@ def test_a_link_opens_one_session_with_its_role(database: Database) -> None:
     opened = access.exchange(database, access.create_link(database, "organiser"))
     identity = access.identify(database, opened.secret)
     assert identity is not None
-    assert (identity.role, identity.reads_reports, identity.rates) == ("organiser", True, False)
+    assert (identity.role, rights.standing(identity)) == ("organiser", rights.ORGANISER)
 
 
 def test_a_rater_is_bound_to_rater_and_campaign(study_database: Database) -> None:
@@ -26,7 +26,7 @@ def test_a_rater_is_bound_to_rater_and_campaign(study_database: Database) -> Non
     identity = access.identify(study_database, access.exchange(study_database, link).secret)
     assert identity is not None
     assert (identity.rater_id, identity.campaign_id) == (rater, campaign.id)
-    assert (identity.reads_reports, identity.rates) == (False, True)
+    assert rights.may(identity, rights.RATE, campaign.id)
 
 
 def test_a_replayed_link_is_refused(database: Database) -> None:

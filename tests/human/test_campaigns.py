@@ -10,9 +10,10 @@ from sqlalchemy import select
 
 from creamtea.errors import InputError
 from creamtea.human import audit, campaigns, launching, raters
+from creamtea.human.outputs import documents_of, read_metric
 from creamtea.human.settings import CampaignSettings, TutorialItem, settings_of
 from creamtea.store.database import Database
-from creamtea.store.tables import Campaign, Item, Segment, SegmentScore, StepRow, StudyStep
+from creamtea.store.tables import Campaign, Item, Segment, SegmentScore, StepRow, StudyRow, StudyStep
 
 SYSTEMS = ["plain", "beam", "scones", "entmax"]
 GOOD: dict[str, Any] = {"study": "jam", "test_set": "test", "systems": SYSTEMS, "settings": PLAIN}
@@ -91,7 +92,7 @@ def test_settings_are_stored_complete(study_database: Database) -> None:
         "baseline": "plain",
         "delta": 0.1,
         "minutes_per_item": 1.25,
-        "drawn": {"segments": 5, "differing": 4, "population": 4, "chosen": 3},
+        "drawn": {"segments": 5, "differing": 4, "population": 4, "between": [], "chosen": 3},
     }
 
 
@@ -171,10 +172,28 @@ def test_every_protocol_makes_its_items(study_database: Database, protocol: str,
     assert {len(item.systems) == len(item.outputs) for item in items_of(study_database)} == {True}
 
 
+def test_items_can_be_limited_to_where_two_systems_differ(study_database: Database) -> None:
+    request = {**GOOD, "settings": plain(differ_between=["beam", "scones"])}
+    campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**request))
+    items = items_of(study_database)
+    assert sorted(item.segment_index for item in items) == [0, 1, 4]
+    assert all(len(item.outputs) == 4 for item in items)  # the others are rated beside them
+    stored = settings_of(row_of(study_database).settings)
+    assert stored.differ_between == ["beam", "scones"]
+    assert stored.drawn is not None
+    assert (stored.drawn.population, stored.drawn.differing) == (3, 4)
+
+
 # ---------------------------------------------------------------- disagreement
 
 
-def score(database: Database, metric: str, values: dict[str, list[float]], state: str = "succeeded") -> None:
+def score(
+    database: Database,
+    metric: str,
+    values: dict[str, list[float]],
+    state: str = "succeeded",
+    **more: str,
+) -> None:
     with database.transaction() as session:
         study = session.scalars(select(StudyStep.study_id)).first()
         for system, some in values.items():
@@ -185,7 +204,7 @@ def score(database: Database, metric: str, values: dict[str, list[float]], state
             )  # fmt: skip
             session.add(step)
             session.flush()
-            labels = {"system": system, "seed": 7, "test_set": "test", "metric": metric}
+            labels = {"system": system, "seed": 7, "test_set": "test", "metric": metric, **more}
             session.add(StudyStep(study_id=study, node=key, step_key=key, position=99, labels=labels))
             session.add_all(SegmentScore(step_key=key, index=i, value=value) for i, value in enumerate(some))
 
@@ -198,6 +217,15 @@ def test_disagreement_reads_the_stored_values(study_database: Database) -> None:
     kinds = {item.kind: item for item in items_of(study_database)}
     assert set(kinds) == {"rated", "random"}
     assert 4 in {item.segment_index for item in kinds.values()}
+
+
+def test_the_values_of_an_error_metric_are_read_with_higher_as_better(study_database: Database) -> None:
+    score(study_database, "bleu", {"plain": [1, 2], "beam": [2, 1]})
+    score(study_database, "ter", {"plain": [90, 20], "beam": [10, 30]}, better="lower")
+    with study_database.session() as session:
+        study = session.scalars(select(StudyRow)).one()
+        read = [read_metric(session, study, "test", ["plain", "beam"], name) for name in ("bleu", "ter")]
+    assert read == [{0: (1, 2), 1: (2, 1)}, {0: (-90, -10), 1: (-20, -30)}]
 
 
 @pytest.mark.parametrize(
@@ -313,3 +341,10 @@ def test_stored_settings_that_cannot_be_are_named() -> None:
     assert str(caught.value).startswith("settings of the campaign: items: ")
     assert "random_share" in str(caught.value)
     assert "colour" in str(caught.value)
+
+
+def test_a_line_that_names_no_document_is_refused() -> None:
+    """As the command and the page read the file."""
+    assert documents_of("d1\nnews\td2\n", "docs.txt") == ["d1", "d2"]
+    with pytest.raises(InputError, match=r"^docs.txt:2: an empty line; name a document in each"):
+        documents_of("d1\nnews\t \n", "docs.txt")

@@ -51,6 +51,51 @@ def test_all_and_differing() -> None:
     assert {choice.weight for choice in everything + differing} == {1.0}
 
 
+THREE = [line(0, "x", "x", "y"), line(1, "x", "y", "x"), line(2, "x", "y", "z"), line(3, "x", "x", "x")]
+
+
+@pytest.mark.parametrize(
+    ("pair", "chosen"), [("ab", [1, 2]), ("ba", [1, 2]), ("ac", [0, 2]), ("bc", [0, 1, 2])]
+)
+def test_segments_on_which_two_named_systems_differ(pair: str, chosen: list[int]) -> None:
+    settings = complete(differ_between=list(pair))
+    choices, drawn = choose(THREE, settings, 1, between=[SYSTEMS.index(name) for name in pair])
+    assert indices(choices) == chosen
+    assert (drawn.segments, drawn.differing, drawn.population) == (4, 3, len(chosen))
+    assert drawn.between == list(pair)
+
+
+def test_two_systems_that_never_differ_are_named() -> None:
+    with pytest.raises(InputError, match=r"^a and b give the same output for every segment"):
+        choose(THREE[:1], complete(differ_between=["a", "b"]), 1, between=[0, 1])
+
+
+def test_disagreement_and_strata_draw_from_the_same_segments() -> None:
+    metric = {index: (float(index), 0.0, 1.0) for index in range(60)}
+    for more in (
+        {"select": "disagreement", "metrics": ["m"], "items": 5},
+        {"select": "stratified", "items": 5},
+    ):
+        settings = complete(differ_between=["a", "b"], **more)
+        choices, drawn = choose(lines(60), settings, 1, [metric], between=[0, 1])
+        assert drawn.population == 40
+        assert {choice.line.index % 3 for choice in choices} <= {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"differ_between": ["a"]}, "--differ-between needs two of the systems a, b, c, not a$"),
+        ({"differ_between": ["a", "a"]}, "needs two of the systems"),
+        ({"differ_between": ["a", "d"]}, "needs two of the systems a, b, c, not a, d"),
+        ({"differ_between": ["a", "b"], "select": "all"}, "--select all takes every one"),
+    ],
+)
+def test_a_pair_that_cannot_be_is_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        complete(**given)
+
+
 def test_a_limit_is_a_draw_from_the_seed() -> None:
     draws = [indices(choose(lines(60), complete(items=10), seed)[0]) for seed in (1, 1, 2)]
     assert draws[0] == draws[1] != draws[2]

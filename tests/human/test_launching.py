@@ -14,6 +14,7 @@ from creamtea.document.canonical import digest
 from creamtea.errors import InputError
 from creamtea.human import audit, campaigns, launching
 from creamtea.human.exchange import exporting
+from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, Item
 
@@ -150,7 +151,7 @@ def test_the_same_request_has_the_same_items_digest(draft: Database) -> None:
 def test_an_export_carries_what_was_registered(draft: Database, tmp_path: Path, kind: str) -> None:
     launching.launch(draft, "c")
     exporting.export_campaign(draft, "c", kind, tmp_path / "out", "olga")
-    exporting.import_export(draft, "copy", tmp_path / "out", kind, "olga")
+    exporting.import_campaign(draft, tmp_path / "out", kind, ImportFacts("copy"), "olga")
     with draft.session() as session:
         copy = campaigns.find_campaign(session, "copy")
         assert copy.study_id is None

@@ -56,7 +56,7 @@ def test_one_unit_detects_nothing() -> None:
 
 def test_the_notes_example_of_power() -> None:
     """150 segments, noise sd 10 a system, a difference of 2.5: power 0.70 one-sided at 5 %."""
-    assert power_of(150, 2.5, 10 * math.sqrt(2), two_sided=False) == pytest.approx(0.70, abs=0.01)
+    assert power_of(150, 2.5, 10 * math.sqrt(2), alpha=0.1) == pytest.approx(0.70, abs=0.01)
 
 
 def test_unequal_weights_are_worth_fewer_units() -> None:

@@ -20,8 +20,8 @@ from sqlalchemy import select
 from creamtea.errors import InputError
 from creamtea.human import assignment, audit, campaigns, launching, raters
 from creamtea.human.assignment import RatingRefused
-from creamtea.human.exchange.exporting import export_campaign, import_export, import_ratings
-from creamtea.human.exchange.plain import RatingsFacts
+from creamtea.human.exchange.elsewhere import ImportFacts
+from creamtea.human.exchange.exporting import export_campaign, import_campaign
 from creamtea.human.preview import preview
 from creamtea.human.protocols import (
     OWN,
@@ -172,9 +172,9 @@ def test_the_report_counts_scores_derived_from_the_payloads(rated: Database) -> 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_out_of_a_database_and_back(rated: Database, tmp_path: Path, kind: str) -> None:
     export_campaign(rated, "spans", kind, tmp_path / "out", audit.COMMAND_LINE)
-    import_export(rated, "copy", tmp_path / "out", kind, audit.COMMAND_LINE)
-    facts = RatingsFacts("plain", None, "test", "en", "de")
-    import_ratings(rated, facts, tmp_path / "out" / f"ratings.{kind}", kind, audit.COMMAND_LINE)
+    import_campaign(rated, tmp_path / "out", kind, ImportFacts("copy"), audit.COMMAND_LINE)
+    facts = ImportFacts("plain", None, "test", "en", "de")
+    import_campaign(rated, tmp_path / "out" / f"ratings.{kind}", kind, facts, audit.COMMAND_LINE)
 
     def answers(name: str) -> list[tuple[int, str]]:
         with rated.session() as session:
@@ -194,9 +194,9 @@ def test_a_payload_that_was_changed_is_refused(rated: Database, tmp_path: Path) 
     export_campaign(rated, "spans", "jsonl", tmp_path / "out", audit.COMMAND_LINE)
     path = tmp_path / "out" / "ratings.jsonl"
     path.write_text(path.read_text().replace('"fluency": 80', '"fluency": 81'))
-    facts = RatingsFacts("plain", None, "test", "en", "de")
+    facts = ImportFacts("plain", None, "test", "en", "de")
     with pytest.raises(InputError, match=r"column step: found 740; allowed: 750"):
-        import_ratings(rated, facts, path, "jsonl", audit.COMMAND_LINE)
+        import_campaign(rated, path, "jsonl", facts, audit.COMMAND_LINE)
 
 
 def test_scores_for_mt_metrics_eval_have_the_protocols_name(rated: Database, tmp_path: Path) -> None:

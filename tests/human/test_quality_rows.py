@@ -50,7 +50,7 @@ def numbers(database: Database, campaign_id: int) -> tuple[list[Any], list[Rater
 
 
 def _flat(ratings: Ratings) -> list[Any]:
-    flat: list[Any] = [ratings.matrix().tobytes(), ratings.counts().tobytes()]
+    flat: list[Any] = [ratings.matrix().tobytes()]
     for field in dataclasses.fields(ratings):
         value = getattr(ratings, field.name)
         if dataclasses.is_dataclass(value):

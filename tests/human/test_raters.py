@@ -224,11 +224,10 @@ def test_forgetting_deletes_the_identity_and_keeps_the_ratings(campaign: Databas
 # ---------------------------------------------------------------- the log
 
 
-def test_the_log_takes_known_actions_of_somebody(campaign: Database) -> None:
+def test_the_log_takes_actions_of_somebody(campaign: Database) -> None:
     with campaign.transaction() as session:
-        for actor, action in (("test", "made tea"), (" ", audit.CLOSED)):
-            with pytest.raises(ValueError, match=r"no action|needs an actor"):
-                audit.record(session, 1, actor, action)
+        with pytest.raises(ValueError, match="needs an actor"):
+            audit.record(session, 1, " ", audit.CLOSED)
         audit.record(session, 1, "test", audit.EXPORTED, detail={"format": "csv"})
     (entry,) = audit.read(campaign, 1)
     assert (entry.actor, entry.action, entry.rater, entry.detail) == (

@@ -46,10 +46,3 @@ def test_what_is_no_step_is_refused(wrong: object) -> None:
 def test_what_is_no_value_is_refused(wrong: str) -> None:
     with pytest.raises(ValueError):
         CONTRASTIVE.step_of(wrong)
-
-
-def test_the_mean_is_exact() -> None:
-    assert CONTRASTIVE.mean([12, 12, 13]) == Fraction("3.4") + Fraction(1, 15)
-    assert HUNDRED.mean([0, 100, 50, 33]) == Fraction(183, 4)
-    with pytest.raises(ValueError, match="no scores"):
-        CONTRASTIVE.mean([])

@@ -49,15 +49,6 @@ class Identity:
     rater_id: int | None = None
     campaign_id: int | None = None
 
-    @property
-    def reads_reports(self) -> bool:
-        """Of all studies; an organiser of one campaign sees that campaign only (human/rights.py)."""
-        return self.role in ("reader", "organiser") and self.campaign_id is None
-
-    @property
-    def rates(self) -> bool:
-        return self.role == "rater" and self.rater_id is not None
-
 
 @dataclass(frozen=True)
 class OpenedSession:
@@ -200,6 +191,17 @@ def _open_sessions(database: Database, session: Session, session_secret: str) ->
     )
 
 
+def withdraw_links(session: Session, rater_id: int, now: datetime) -> list[int | None]:
+    """Withdraw every link of a rater that is not withdrawn yet; the campaign of each."""
+    revoked = session.scalars(
+        update(AccessToken)
+        .where(AccessToken.rater_id == rater_id, AccessToken.revoked_at.is_(None))
+        .values(revoked_at=now)
+        .returning(AccessToken.campaign_id)
+    )
+    return list(revoked)
+
+
 def revoke_rater(database: Database, rater_id: int, actor: str = audit.COMMAND_LINE, reason: str = "") -> int:
     """Withdraw every link of a rater, and with them the sessions they opened; how many links.
 
@@ -212,12 +214,7 @@ def revoke_rater(database: Database, rater_id: int, actor: str = audit.COMMAND_L
             .values(subject=None)
             .returning(Rater.campaign_id)
         ).all()
-        revoked = session.scalars(
-            update(AccessToken)
-            .where(AccessToken.rater_id == rater_id, AccessToken.revoked_at.is_(None))
-            .values(revoked_at=database.now(session))
-            .returning(AccessToken.campaign_id)
-        ).all()
+        revoked = withdraw_links(session, rater_id, database.now(session))
         campaigns = [campaign_id for campaign_id in (*revoked, *signs_in) if campaign_id is not None]
         if campaigns:
             detail = {"links": len(revoked)} | ({"sign-in": True} if signs_in else {})

@@ -24,6 +24,7 @@ from creamtea.human.tutorial import tutorial_fields
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.queries import find_study
+from creamtea.store.rows import from_row
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, StudyRow
 
 USUAL_PROTOCOL = "contrastive-da"
@@ -166,7 +167,8 @@ def _draw(
     metrics = []
     if settings.select == "disagreement":
         metrics = [read_metric(session, study, test_set, systems, metric) for metric in settings.metrics]
-    choices, drawn = choose(lines, settings, seed, metrics)
+    between = [systems.index(system) for system in settings.differ_between]
+    choices, drawn = choose(lines, settings, seed, metrics, between)
     assert settings.baseline is not None  # the settings are complete
     rated = make_items(choices, protocol, settings.pairs, systems.index(settings.baseline), seed)
     if not rated:
@@ -237,15 +239,11 @@ def _summary(session: Session, campaign: Campaign) -> CampaignSummary:
         )
     )
     study = None if campaign.study_id is None else session.get(StudyRow, campaign.study_id)
-    return CampaignSummary(
-        id=campaign.id,
-        name=campaign.name,
+    return from_row(
+        CampaignSummary,
+        campaign,
         study=study.name if study is not None else None,
-        test_set=campaign.test_set,
         languages=(campaign.source_language, campaign.target_language),
-        protocol=campaign.protocol,
-        state=campaign.state,
-        systems=list(campaign.systems),
         items=items,
         kinds=kinds,
         raters=raters,

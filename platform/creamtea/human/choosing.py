@@ -36,19 +36,27 @@ class ChosenSegment:
 
 
 def choose(
-    lines: Sequence[Line], settings: CampaignSettings, seed: int, metrics: Sequence[MetricValues] = ()
+    lines: Sequence[Line],
+    settings: CampaignSettings,
+    seed: int,
+    metrics: Sequence[MetricValues] = (),
+    between: Sequence[int] = (),
 ) -> tuple[list[ChosenSegment], DrawnFrom]:
     """The chosen segments in the test set's order, and what they were drawn from.
 
-    `settings` are complete; `metrics` are the values of `settings.metrics`, in their order. Only `all`
-    takes segments on which all systems say the same; the others draw from the differing ones.
-    InputError where nothing differs, or there are more strata than items.
+    `settings` are complete; `metrics` are the values of `settings.metrics`, in their order, and `between`
+    the positions of `settings.differ_between`. Only `all` takes segments on which all systems say the same;
+    the others draw from the differing ones. InputError where nothing differs, or there are more strata than
+    items.
     """
-    differing = [line for line in lines if line.differs]
-    population = list(lines) if settings.select == "all" else differing
+    differing = [line for line in lines if line.differs()]
+    population = (
+        list(lines) if settings.select == "all" else [line for line in lines if line.differs(between)]
+    )
     if not population:
+        names = " and ".join(settings.differ_between) or "the systems"
         raise InputError(
-            "the systems give the same output for every segment: nothing to rate; choose other systems or "
+            f"{names} give the same output for every segment: nothing to rate; choose other systems or "
             "another test set"
         )
     limit = min(settings.items or len(population), len(population))
@@ -64,7 +72,11 @@ def choose(
             ]
     chosen = _with_mean_one(sorted(chosen, key=lambda choice: choice.line.index))
     return chosen, DrawnFrom(
-        segments=len(lines), differing=len(differing), population=len(population), chosen=len(chosen)
+        segments=len(lines),
+        differing=len(differing),
+        population=len(population),
+        between=settings.differ_between,
+        chosen=len(chosen),
     )
 
 

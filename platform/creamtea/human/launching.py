@@ -114,6 +114,12 @@ def _stored_content(session: Session, campaign: Campaign) -> dict[str, Any]:
     }
 
 
+OF_ITEM = (
+    *("position", "kind", "document", "source", "context"),
+    *("systems", "outputs", "weight", "degraded", "guidance"),
+)
+
+
 def items_digest(session: Session, campaign_id: int) -> str:
     """SHA-256 of all that a campaign's items hold; an original is named by its position."""
     items = session.scalars(select(Item).where(Item.campaign_id == campaign_id).order_by(Item.position)).all()
@@ -121,18 +127,9 @@ def items_digest(session: Session, campaign_id: int) -> str:
     return digest(
         [
             {
-                "position": item.position,
-                "kind": item.kind,
+                **{column: getattr(item, column) for column in OF_ITEM},
                 "segment": item.segment_index,
-                "document": item.document,
-                "source": item.source,
-                "context": item.context,
-                "systems": item.systems,
-                "outputs": item.outputs,
-                "weight": item.weight,
                 "original": None if item.original_id is None else position_of[item.original_id],
-                "degraded": item.degraded,
-                "guidance": item.guidance,
             }
             for item in items
         ]

@@ -13,6 +13,7 @@ from sqlalchemy import func, select, update
 from creamtea.errors import InputError
 from creamtea.human import audit
 from creamtea.store.database import Database
+from creamtea.store.rows import from_row
 from creamtea.store.tables import AccessToken, Campaign, Rater, WebSession
 
 
@@ -56,17 +57,13 @@ def listed(database: Database, *, opening: bool = False) -> list[Link]:
             sessions = 0 if token.revoked_at is not None else count
             unused = token.used_at is None and token.revoked_at is None and token.expires_at > now
             links.append(
-                Link(
-                    token.id,
-                    token.role,
-                    campaign,
-                    rater,
-                    token.created_at,
-                    token.expires_at,
-                    token.used_at,
-                    token.revoked_at,
-                    sessions,
-                    token.subject,
+                from_row(
+                    Link,
+                    token,
+                    campaign=campaign,
+                    rater=rater,
+                    sessions=sessions,
+                    sign_in=token.subject,
                     opens=unused or sessions > 0,
                 )
             )

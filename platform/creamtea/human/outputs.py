@@ -28,9 +28,9 @@ class Line:
     document: str = ""
     context: tuple[str, ...] = ()  # the sources before it, in its document
 
-    @property
-    def differs(self) -> bool:
-        return len(set(self.outputs)) > 1
+    def differs(self, between: Sequence[int] = ()) -> bool:
+        """Whether the outputs of these systems (positions) are not all the same, by default those of all."""
+        return len({self.outputs[system] for system in between or range(len(self.outputs))}) > 1
 
 
 def check_names(session: Session, study: StudyRow, test_set: str, systems: Sequence[str]) -> None:
@@ -93,6 +93,17 @@ def read_lines(
     ]
 
 
+def documents_of(text: str, place: str) -> list[str]:
+    """The document of each segment, from a text with a line for each: DOCUMENT, or DOMAIN TAB DOCUMENT.
+
+    InputError with the line for one that names none.
+    """
+    documents = [line.rpartition("\t")[2].strip() for line in text.splitlines()]
+    if "" in documents:
+        raise InputError(f"{place}:{documents.index('') + 1}: an empty line; name a document in each")
+    return documents
+
+
 def _documents(documents: Sequence[str] | None, segments: int, test_set: str) -> list[str]:
     if documents is None:
         return [""] * segments
@@ -112,7 +123,8 @@ def metric_names(session: Session, study: StudyRow) -> list[str]:
 def read_metric(
     session: Session, study: StudyRow, test_set: str, systems: Sequence[str], metric: str
 ) -> dict[int, tuple[float, ...]]:
-    """A metric's values: segment → value of each system. InputError where the study has none."""
+    """A metric's values: segment → value of each system, those of an error metric with their sign changed, so
+    that higher is better. InputError where the study has none."""
     known = metric_names(session, study)
     if metric not in known:
         raise InputError(
@@ -133,7 +145,9 @@ def read_metric(
                 f"metric {metric!r} has no segment values of system {system!r} on {test_set!r}: "
                 "choose another with --metrics, or another --select"
             )
-        columns.append(values)
+        node = first_node(nodes, system=system, test_set=test_set, metric=metric)
+        sign = -1.0 if node and node.labels.get("better") == "lower" else 1.0
+        columns.append({index: sign * value for index, value in values.items()})
     return {index: tuple(values[index] for values in columns) for index in columns[0]}
 
 

@@ -15,14 +15,15 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
-from creamtea.human import audit, sign_in
+from creamtea.human import access, audit, sign_in
 from creamtea.human.assignment.locking import campaign_of, check_takes_part, lock_campaign, protocol_of
 from creamtea.human.assignment.model import RatingRefused
 from creamtea.human.campaigns import find_campaign
 from creamtea.human.protocols import Protocol
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
-from creamtea.store.tables import AccessToken, Assignment, Campaign, Item, Rater, WebSession
+from creamtea.store.rows import from_row
+from creamtea.store.tables import Assignment, Campaign, Item, Rater, WebSession
 
 MAX_NAME = 200  # characters of a pseudonym or a name
 
@@ -205,11 +206,7 @@ def forget(database: Database, rater_id: int, actor: str, reason: str = "") -> N
         now = database.now(session)
         rater.name = rater.subject = None
         rater.forgotten_at = now
-        session.execute(
-            update(AccessToken)
-            .where(AccessToken.rater_id == rater_id, AccessToken.revoked_at.is_(None))
-            .values(revoked_at=now)
-        )
+        access.withdraw_links(session, rater_id, now)
         session.execute(
             update(WebSession)
             .where(WebSession.rater_id == rater_id, WebSession.revoked_at.is_(None))
@@ -243,14 +240,9 @@ def overview(database: Database, campaign_id: int) -> list[RaterProgress]:
             .order_by(Rater.id)
         )
         return [
-            RaterProgress(
-                id=rater.id,
-                pseudonym=rater.pseudonym,
-                name=rater.name,
-                created_at=rater.created_at,
-                consented_at=rater.consented_at,
-                excluded_at=rater.excluded_at,
-                forgotten_at=rater.forgotten_at,
+            from_row(
+                RaterProgress,
+                rater,
                 submitted=submitted or 0,
                 skipped=skipped or 0,
                 tutorial=examples or 0,

@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.scale import Scale
 from creamtea.store.item_kinds import ItemKind
+from creamtea.store.rows import from_row
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating
 
 Array = NDArray[np.float64]
@@ -98,17 +99,7 @@ class Ratings:
 
     def matrix(self) -> Array:
         """(units, systems): means over raters; NaN where a system has no rating on a unit."""
-        shape = (len(self.segment_index), len(self.campaign.systems))
-        cell = self.unit * shape[1] + self.system
-        counts = np.bincount(cell, minlength=shape[0] * shape[1])
-        sums = np.bincount(cell, weights=self.value, minlength=shape[0] * shape[1])
-        with np.errstate(invalid="ignore"):
-            means: Array = np.where(counts > 0, sums / counts, np.nan).reshape(shape)
-        return means
-
-    def counts(self) -> Integers:
-        """(systems,): ratings of each system."""
-        return np.bincount(self.system, minlength=len(self.campaign.systems))
+        return self._means(self.unit, len(self.segment_index))
 
     def side_by_side(self) -> tuple[Integers, Integers, Array]:
         """Unit (m,), rater (m,) and scores (m, systems) of each rater's work on each unit; NaN where a rater
@@ -116,13 +107,17 @@ class Ratings:
         raters = max(1, len(self.raters))
         key = self.unit * raters + self.rater
         unique, row = np.unique(key, return_inverse=True)
-        systems = len(self.campaign.systems)
-        cell = row * systems + self.system
-        counts = np.bincount(cell, minlength=len(unique) * systems)
-        sums = np.bincount(cell, weights=self.value, minlength=len(unique) * systems)
+        return unique // raters, unique % raters, self._means(row, len(unique))
+
+    def _means(self, row: Integers, rows: int) -> Array:
+        """(rows, systems): the mean of the scores in each row by system; NaN without one."""
+        shape = (rows, len(self.campaign.systems))
+        cell = row * shape[1] + self.system
+        counts = np.bincount(cell, minlength=shape[0] * shape[1])
+        sums = np.bincount(cell, weights=self.value, minlength=shape[0] * shape[1])
         with np.errstate(invalid="ignore"):
-            scores: Array = np.where(counts > 0, sums / counts, np.nan).reshape(len(unique), systems)
-        return unique // raters, unique % raters, scores
+            means: Array = np.where(counts > 0, sums / counts, np.nan).reshape(shape)
+        return means
 
 
 def load_ratings(session: Session, campaign: Campaign) -> Ratings:
@@ -130,7 +125,8 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
 
     InputError where the plug-in with the campaign's protocol is missing.
     """
-    facts = _facts(campaign)
+    protocol, systems = find_protocol(campaign.protocol), tuple(campaign.systems)
+    facts = from_row(CampaignFacts, campaign, protocol=protocol, systems=systems)
     rows = session.execute(
         select(Item.id, Item.segment_index, Item.kind, Item.weight)
         .where(Item.campaign_id == campaign.id)
@@ -193,22 +189,6 @@ def fingerprint(session: Session, campaign_id: int) -> tuple[Any, ...]:
     )
     newest = select(func.max(Rating.id))  # of any campaign: an index tells it at once
     return (state, tuple(excluded), tuple(session.execute(of_campaign).one()), session.scalar(newest))
-
-
-def _facts(campaign: Campaign) -> CampaignFacts:
-    return CampaignFacts(
-        id=campaign.id,
-        name=campaign.name,
-        test_set=campaign.test_set,
-        protocol=find_protocol(campaign.protocol),
-        systems=tuple(str(name) for name in campaign.systems),
-        source_language=campaign.source_language,
-        target_language=campaign.target_language,
-        ratings_per_item=campaign.ratings_per_item,
-        seed=campaign.seed,
-        state=campaign.state,
-        settings=campaign.settings,
-    )
 
 
 def _scores(session: Session, campaign_id: int) -> tuple[Integers, Integers]:

@@ -6,7 +6,6 @@ from creamtea.human.access import Identity
 
 RATE = "rate items"
 READ_STUDIES = "read studies and their reports"
-READ_RESULTS = "read a campaign's results"
 SEE_CAMPAIGN = "see a campaign's progress and texts"
 CREATE_CAMPAIGN = "create a campaign"
 RUN_CAMPAIGN = "preview, launch and close a campaign"
@@ -22,22 +21,23 @@ RATER = "rater"
 READER = "reader"
 ONE_CAMPAIGN = "organiser of one campaign"
 ORGANISER = "organiser"
-STANDINGS = (NOBODY, RATER, READER, ONE_CAMPAIGN, ORGANISER)
 
-NO, OWN, ANY = "no", "own", "any"  # OWN: in the campaign of the token
+OWN, ANY = "own", "any"  # OWN: in the campaign of the token
+OF_READERS = {READER: ANY, ORGANISER: ANY}
+OF_ORGANISERS = {ONE_CAMPAIGN: OWN, ORGANISER: ANY}
 
+# who is not named may not
 RIGHTS: dict[str, dict[str, str]] = {
-    RATE: {NOBODY: NO, RATER: OWN, READER: NO, ONE_CAMPAIGN: NO, ORGANISER: NO},
-    READ_STUDIES: {NOBODY: NO, RATER: NO, READER: ANY, ONE_CAMPAIGN: NO, ORGANISER: ANY},
-    READ_RESULTS: {NOBODY: NO, RATER: NO, READER: ANY, ONE_CAMPAIGN: OWN, ORGANISER: ANY},
-    SEE_CAMPAIGN: {NOBODY: NO, RATER: NO, READER: NO, ONE_CAMPAIGN: OWN, ORGANISER: ANY},
-    CREATE_CAMPAIGN: {NOBODY: NO, RATER: NO, READER: NO, ONE_CAMPAIGN: NO, ORGANISER: ANY},
-    RUN_CAMPAIGN: {NOBODY: NO, RATER: NO, READER: NO, ONE_CAMPAIGN: OWN, ORGANISER: ANY},
-    MANAGE_RATERS: {NOBODY: NO, RATER: NO, READER: NO, ONE_CAMPAIGN: OWN, ORGANISER: ANY},
-    SEE_RATERS: {NOBODY: NO, RATER: NO, READER: NO, ONE_CAMPAIGN: OWN, ORGANISER: ANY},
-    READ_LOG: {NOBODY: NO, RATER: NO, READER: NO, ONE_CAMPAIGN: OWN, ORGANISER: ANY},
-    EXPORT_RATINGS: {NOBODY: NO, RATER: NO, READER: NO, ONE_CAMPAIGN: OWN, ORGANISER: ANY},
-    IMPORT_RATINGS: {NOBODY: NO, RATER: NO, READER: NO, ONE_CAMPAIGN: NO, ORGANISER: ANY},
+    RATE: {RATER: OWN},
+    READ_STUDIES: OF_READERS,
+    SEE_CAMPAIGN: OF_ORGANISERS,
+    CREATE_CAMPAIGN: {ORGANISER: ANY},
+    RUN_CAMPAIGN: OF_ORGANISERS,
+    MANAGE_RATERS: OF_ORGANISERS,
+    SEE_RATERS: OF_ORGANISERS,
+    READ_LOG: OF_ORGANISERS,
+    EXPORT_RATINGS: OF_ORGANISERS,
+    IMPORT_RATINGS: {ORGANISER: ANY},
 }
 
 
@@ -58,7 +58,7 @@ def may(identity: Identity | None, action: str, campaign_id: int | None = None) 
 
     Raises KeyError for an action that the table does not know.
     """
-    right = RIGHTS[action][standing(identity)]
+    right = RIGHTS[action].get(standing(identity))
     if right == OWN:
         return identity is not None and campaign_id is not None and identity.campaign_id == campaign_id
     return right == ANY

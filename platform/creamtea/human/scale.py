@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -47,9 +46,3 @@ class Scale:
             first, second, last = (self.label(step) for step in (0, 1, self.steps - 1))
             raise ValueError(f"{text!r} is not a value of the scale {first}, {second}, …, {last}")
         return int(steps)
-
-    def mean(self, steps: Sequence[int]) -> Fraction:
-        """The exact mean value of some scores."""
-        if not steps:
-            raise ValueError("the mean of no scores is undefined")
-        return self.lowest + self.size * Fraction(sum(self.check(step) for step in steps), len(steps))

@@ -51,6 +51,7 @@ class DrawnFrom(Strict):
     segments: int  # of the test set
     differing: int  # on which at least two of the systems differ
     population: int  # from which items could be drawn
+    between: list[str] = Field(default_factory=list)  # the two systems that differ on all of those, if any
     chosen: int  # that became items
 
 
@@ -59,11 +60,13 @@ class CampaignSettings(Strict):
 
     `select`: all segments; those on which the outputs differ; a sample in proportion to `strata`; or those
     on which `metrics` disagree most, beside a part drawn at random. A choice with a limit is drawn from
-    the campaign's seed.
+    the campaign's seed. `differ_between` leaves only segments on which two of the systems differ, as in the
+    NVS paper, section 4.1: NVS and the lexicon, with four systems on show.
     """
 
     select: Selection | None = None  # the protocol's usual one
     items: Positive | None = None  # segments at most; None: all that `select` lets through
+    differ_between: Annotated[list[Written], Field(max_length=2)] = Field(default_factory=list)
     strata: list[Stratum] = Field(default_factory=lambda: _LENGTH.copy())  # of `stratified`
     metrics: Annotated[list[Written], Field(max_length=2)] = Field(default_factory=list)  # of `disagreement`
     random_share: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.2  # of the items, beside `disagreement`
@@ -94,6 +97,7 @@ class CampaignSettings(Strict):
                 f"--protocol {protocol.name} cannot rate what --select {select} chooses (two equal texts, "
                 f"say): use --select {' or '.join(protocol.selections)}"
             )
+        self._check_differ_between(systems, select)
         if select == "disagreement" and not self.metrics:
             raise InputError(
                 "--select disagreement needs one metric of the study or two: --metrics bleu,chrf"
@@ -113,6 +117,19 @@ class CampaignSettings(Strict):
                 "minutes_per_item": self.minutes_per_item or protocol.minutes(len(systems)),
             }
         )
+
+    def _check_differ_between(self, systems: Sequence[str], select: Selection) -> None:
+        pair = self.differ_between
+        if not pair:
+            return
+        if len(set(pair)) != 2 or not set(pair) <= set(systems):
+            raise InputError(
+                f"--differ-between needs two of the systems {', '.join(systems)}, not {', '.join(pair)}"
+            )
+        if select == "all":
+            raise InputError(
+                "--differ-between leaves segments out, and --select all takes every one: use another --select"
+            )
 
 
 def settings_of(stored: dict[str, Any]) -> CampaignSettings:

@@ -12,11 +12,12 @@ from sqlalchemy import func, select
 
 from creamtea.errors import InputError
 from creamtea.human.exchange.appraise import read_appraise
-from creamtea.human.exchange.appraise_campaign import AppraiseOptions, appraise_campaign
-from creamtea.human.exchange.collecting import collect
+from creamtea.human.exchange.appraise_campaign import read_appraise_campaign
 from creamtea.human.exchange.content import Content
-from creamtea.human.exchange.exporting import export_campaign, import_appraise, import_export
+from creamtea.human.exchange.elsewhere import ImportFacts
+from creamtea.human.exchange.exporting import export_campaign, import_campaign
 from creamtea.human.exchange.rows import rows_of
+from creamtea.human.exchange.storing import collect
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign
 
@@ -53,12 +54,12 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-def options(**fields: Any) -> AppraiseOptions:
-    return AppraiseOptions(**{"name": "wmt", "protocol": "da-sqm", "test_set": "general", **fields})
+def options(**fields: Any) -> ImportFacts:
+    return ImportFacts(**{"name": "wmt", "protocol": "da-sqm", "test_set": "general", **fields})
 
 
 def campaign(folder: Path, text: str, **fields: Any) -> Content:
-    return appraise_campaign(read_appraise(written(folder, text)), options(**fields), NOW)
+    return read_appraise_campaign(written(folder, text), options(**fields), NOW)[0]
 
 
 def test_scores_by_segment(tmp_path: Path) -> None:
@@ -80,15 +81,15 @@ def test_scores_by_segment(tmp_path: Path) -> None:
     }
     assert original.segment == 4
     answers = [answer for answer in content.answers if answer.rater == "engces02"]
-    assert [answer.active_ms for answer in answers] == [24409, None, 1000]
-    assert answers[0].scores[0].at == datetime(2022, 10, 14, 10, 43, 36, 414000, tzinfo=UTC)
+    assert [answer.active_ms for answer in answers] == [None, 24409, 1000]
+    assert answers[1].scores[0].at == datetime(2022, 10, 14, 10, 43, 36, 414000, tzinfo=UTC)
     assert Counter(score.step for answer in content.answers for score in answer.scores) == Counter(
         [67, 33, 5, 70, 100, 0, 50, 40]
     )
 
 
 def test_scores_of_documents_are_left_out_and_counted(database: Database, tmp_path: Path) -> None:
-    done = import_appraise(database, options(), written(tmp_path, BY_DOCUMENT), "test")
+    done = import_campaign(database, written(tmp_path, BY_DOCUMENT), "appraise", options(), "test")
     assert (done.items, done.ratings, done.left_out) == (3, 3, ("1 scores of whole documents",))
     rows = list(rows_of(collect(database, "wmt")))
     # numbers within documents would be those of other segments, too: they are counted anew
@@ -144,17 +145,17 @@ def test_one_language_pair_of_several(tmp_path: Path) -> None:
     text = BY_SEGMENT + BY_SEGMENT.replace("eng,ces", "ces,eng")
     with pytest.raises(InputError, match=r"several language pairs \(ces-eng, eng-ces\); choose one"):
         campaign(tmp_path, text)
-    assert len(campaign(tmp_path, text, pair=("ces", "eng")).answers) == 8
+    assert len(campaign(tmp_path, text, source_language="ces", target_language="eng").answers) == 8
     with pytest.raises(InputError, match="no scores of deu-eng; it has ces-eng, eng-ces"):
-        campaign(tmp_path, text, pair=("deu", "eng"))
+        campaign(tmp_path, text, source_language="deu", target_language="eng")
 
 
 def test_an_import_can_be_exported_and_read_again(
     database: Database, other: Database, tmp_path: Path
 ) -> None:
-    import_appraise(database, options(), written(tmp_path, BY_SEGMENT), "test")
+    import_campaign(database, written(tmp_path, BY_SEGMENT), "appraise", options(), "test")
     export_campaign(database, "wmt", "csv", tmp_path / "out", "test")
-    import_export(other, "wmt", tmp_path / "out", "csv", "test")
+    import_campaign(other, tmp_path / "out", "csv", ImportFacts("wmt"), "test")
     assert list(rows_of(collect(other, "wmt"))) == list(rows_of(collect(database, "wmt")))
 
 
@@ -201,7 +202,7 @@ LINE = "ann,A,1,TGT,eng,deu,60,1.0,2.5\n"
 )
 def test_a_mistake_is_named(database: Database, tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError) as error:
-        import_appraise(database, options(), written(tmp_path, text), "test")
+        import_campaign(database, written(tmp_path, text), "appraise", options(), "test")
     assert message in str(error.value)
     with database.session() as session:
         assert session.scalar(select(func.count()).select_from(Campaign)) == 0

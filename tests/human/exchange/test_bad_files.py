@@ -15,7 +15,8 @@ from rated import everything
 from sqlalchemy import func, select
 
 from creamtea.errors import InputError
-from creamtea.human.exchange.exporting import export_campaign, import_export
+from creamtea.human.exchange.elsewhere import ImportFacts
+from creamtea.human.exchange.exporting import export_campaign, import_campaign
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, Item, Rater, Rating
 
@@ -51,7 +52,7 @@ def change_csv(folder: Path, change: Callable[[Rows], None]) -> None:
 
 def refused(database: Database, folder: Path, kind: str, name: str = "import") -> str:
     with pytest.raises(InputError) as error:
-        import_export(database, name, folder, kind, "test")
+        import_campaign(database, folder, kind, ImportFacts(name), "test")
     with database.session() as session:
         for table in (Campaign, Item, Rater):
             assert session.scalar(select(func.count()).select_from(table)) == 0
@@ -60,59 +61,34 @@ def refused(database: Database, folder: Path, kind: str, name: str = "import") -
 
 FIRST = "ratings.csv, line 2, column"
 CHANGED = [
-    ("step", "101", f"{FIRST} step: found 101; allowed: a whole number from 0 to 100"),
-    ("step", "ten", f"{FIRST} step: found 'ten'; allowed: a whole number from 0 to 2147483647, or none"),
-    ("value", "0.5", f"{FIRST} value: '0.5' is not a value of the scale 0, 1, …, 100"),
-    ("value", "7", f"{FIRST} value: found '7', which is step 7; allowed: '0', as step is 0"),
-    ("revision", "", f"{FIRST} revision: found nothing; allowed: a value, as the row has a step"),
-    ("revision", "0", f"{FIRST} revision: found 0; allowed: 1 or more"),
-    (
-        "revision",
-        "2",
-        f"{FIRST} revision: found 2; allowed: 1: revisions are counted from 1 without a gap",
-    ),
-    ("rater", "nobody", f"{FIRST} rater: found 'nobody'; allowed: a pseudonym that the campaign knows"),
-    ("rater", "", f"{FIRST} rater: found ''; allowed: a name: text that is not blank"),
-    (
-        "excluded",
-        "false",
-        f"{FIRST} excluded: found False; allowed: True, as the campaign says of this rater",
-    ),
-    ("excluded", "yes", f"{FIRST} excluded: found 'yes'; allowed: true or false"),
-    (
-        "counts",
-        "true",
-        f"{FIRST} counts: found True; allowed: False: "
-        "the last revision of a rater who is not excluded counts",
-    ),
-    ("item", "77", f"{FIRST} item: found 77; allowed: the position of an item of the campaign"),
-    ("kind", "random", f"{FIRST} kind: found 'random'; allowed: 'rated', as the item has"),
-    (
-        "kind",
-        "odd",
-        f"{FIRST} kind: found 'odd'; allowed: one of rated, random, repeat, bad-reference, tutorial",
-    ),
-    ("weight", "nan", f"{FIRST} weight: found 'nan'; allowed: a finite number, 0 or more"),
-    ("weight", "1.0", f"{FIRST} weight: found 1.0; allowed: 0.30000000000000004, as the item has"),
-    ("output", "Haus", f"{FIRST} output: found 'Haus'; allowed: 'ein Haus', as the item has"),
-    ("output", "a\0b", f"{FIRST} output: found 'a\\x00b', with a NUL character; allowed: text without NUL"),
-    ("system", "beam 4", f"{FIRST} system: found 'beam 4'; allowed: a system of the item: plain"),
-    ("campaign", "other", f"{FIRST} campaign: found 'other'; allowed: 'bad', as the campaign has"),
-    ("protocol", "da-sqm", f"{FIRST} protocol: found 'da-sqm'; allowed: 'da', as the campaign has"),
-    ("shown", "2", f"{FIRST} shown: found 2; allowed: places without a gap: 1, 2, …"),
-    ("shown", "0", f"{FIRST} shown: found 0; allowed: 1 or more"),
-    (
-        "assigned_at",
-        "2026-03-01",
-        f"{FIRST} assigned_at: found '2026-03-01'; allowed: "
-        "a moment with its offset, as 2026-03-01T09:30:00+00:00",
-    ),
-    ("submitted_at", "", f"{FIRST} submitted_at: found nothing; allowed: a moment; the row has a score"),
-    (
-        "active_ms",
-        "-4",
-        f"{FIRST} active_ms: found '-4'; allowed: a whole number from 0 to 2147483647, or none",
-    ),
+    ("step", "101", "a score is a whole number of steps from 0 to 100, not 101"),
+    ("step", "ten", "found 'ten'; allowed: a whole number from 0 to 2147483647, or none"),
+    ("value", "0.5", "'0.5' is not a value of the scale 0, 1, …, 100"),
+    ("value", "7", "found '7'; allowed: '0', as the rest"),
+    ("revision", "", "found nothing; allowed: 1, as the rest"),
+    ("revision", "0", "found 0; allowed: 1, as the rest"),
+    ("revision", "2", "found 2; allowed: 1, as the rest"),
+    ("rater", "nobody", "found 'nobody'; allowed: a pseudonym that the campaign knows"),
+    ("rater", "", "found ''; allowed: a name: text that is not blank"),
+    ("excluded", "false", "found False; allowed: True, as the rest"),
+    ("excluded", "yes", "found 'yes'; allowed: true or false"),
+    ("counts", "true", "found True; allowed: False, as the rest"),
+    ("item", "77", "found 77; allowed: the position of an item of the campaign"),
+    ("kind", "random", "found 'random'; allowed: 'rated', as the rest"),
+    ("kind", "odd", "found 'odd'; allowed: one of rated, random, repeat, bad-reference, tutorial"),
+    ("weight", "nan", "found 'nan'; allowed: a finite number, 0 or more"),
+    ("weight", "1.0", "found 1.0; allowed: 0.30000000000000004, as the rest"),
+    ("output", "Haus", "found 'Haus'; allowed: 'ein Haus', as the rest"),
+    ("output", "a\0b", "found 'a\\x00b', with a NUL character; allowed: text without NUL"),
+    ("system", "beam 4", "found 'beam 4'; allowed: a system of the item: plain"),
+    ("campaign", "other", "found 'other'; allowed: 'bad', as the rest"),
+    ("protocol", "da-sqm", "found 'da-sqm'; allowed: 'da', as the rest"),
+    ("shown", "2", "found 2; allowed: 1, as the rest"),
+    ("shown", "0", "found 0; allowed: 1, as the rest"),
+    ("assigned_at", "2026-03-01", "found '2026-03-01'; allowed: a moment with its offset"),
+    ("submitted_at", "", "found nothing; allowed: a moment; the row has a score"),
+    ("rated_at", "", "found nothing; allowed: a moment; the row has a score"),
+    ("active_ms", "-4", "found '-4'; allowed: a whole number from 0 to 2147483647, or none"),
 ]
 
 
@@ -124,29 +100,29 @@ def folder(database: Database, tmp_path: Path) -> Path:
 @pytest.mark.parametrize(("column", "cell", "message"), CHANGED, ids=[f"{c[0]}={c[1]!r}" for c in CHANGED])
 def test_a_wrong_cell(folder: Path, other: Database, column: str, cell: str, message: str) -> None:
     change_csv(folder, lambda rows: rows[0].update({column: cell}))
-    assert refused(other, folder, "csv") == message
+    assert refused(other, folder, "csv").startswith(f"{FIRST} {column}: {message}")
 
 
 def test_a_line_is_counted_with_the_line_ends_in_cells(folder: Path, other: Database) -> None:
     change_csv(folder, lambda rows: rows[2].update(step="500"))
     # a line for the header and the first row, and three for the second: its comment has two line ends
-    assert refused(other, folder, "csv").startswith("ratings.csv, line 6, column step: found 500; allowed: ")
+    assert refused(other, folder, "csv").startswith("ratings.csv, line 6, column step: a score is ")
 
 
 def test_an_answer_lacks_a_system(database: Database, other: Database, tmp_path: Path) -> None:
     folder = exported(database, tmp_path / "out", "csv", "contrastive-da")
     change_csv(folder, lambda rows: rows.pop(0) and None)
-    assert refused(other, folder, "csv") == (
-        "ratings.csv, line 2, column system: found 'plain'; "
-        "allowed: a row for each system of the item: beam 4 is missing"
-    )
+    message = refused(other, folder, "csv")
+    assert message.startswith("ratings.csv, line 2, column system: found 'plain'; allowed: a row for each")
+    assert message.endswith("beam 4 is missing")
 
 
 def test_a_revision_lacks_a_system(database: Database, other: Database, tmp_path: Path) -> None:
     folder = exported(database, tmp_path / "out", "csv", "contrastive-da")
     change_csv(folder, lambda rows: rows.pop(3) and None)
     message = refused(other, folder, "csv")
-    assert message.endswith("column revision: found 1; allowed: a score for each system; plain has none")
+    assert "column system: found 'beam 4'; allowed: a row for each system of the item" in message
+    assert message.endswith("plain is missing")
 
 
 def test_a_score_is_there_twice(folder: Path, other: Database) -> None:
@@ -170,7 +146,25 @@ def test_both_outputs_cannot_be_better(database: Database, other: Database, tmp_
 def test_different_outputs_share_no_place(database: Database, other: Database, tmp_path: Path) -> None:
     folder = exported(database, tmp_path / "out", "csv", "contrastive-da")
     change_csv(folder, lambda rows: [row.update(shown="1") for row in rows[:2]] and None)
-    assert "a place of its own: only identical outputs share one" in refused(other, folder, "csv")
+    assert "column shown: found 1; allowed: 2, as the rest" in refused(other, folder, "csv")
+
+
+def test_outputs_that_share_a_place_share_the_score(folder: Path, other: Database) -> None:
+    def differ(rows: Rows) -> None:
+        row = next(row for row in rows if row["item"] == "1" and row["system"] == "'=SUM(A1)")
+        assert (row["shown"], row["step"]) == ("1", "7")
+        row.update(step="9", value="9")
+
+    change_csv(folder, differ)
+    assert "column step: found 9; allowed: 7, as the rest" in refused(other, folder, "csv")
+
+
+def test_an_answered_item_has_no_row_without_a_score(folder: Path, other: Database) -> None:
+    def skip(rows: Rows) -> None:
+        rows[1].update(step="", value="", revision="", rated_at="", counts="false")
+
+    change_csv(folder, skip)
+    assert "column step: found nothing; allowed: a step; only a skipped item" in refused(other, folder, "csv")
 
 
 def test_rows_of_one_answer_disagree(folder: Path, other: Database) -> None:
@@ -229,24 +223,24 @@ def test_an_empty_csv(folder: Path, other: Database) -> None:
         ("ratings.jsonl", '"ein Haus"', '"ein \\ud800"', "column output: found 'ein \\ud800', with half"),
         ("ratings.jsonl", "{", "", "ratings.jsonl, line 1: not JSON: "),
         ("items.jsonl", '"position": 1', '"position": 0', "line 2, column position: found 0; allowed: each"),
-        ("items.jsonl", '"original": 0', '"original": 99', "line 3, column original: found 99; allowed: the"),
+        ("items.jsonl", '"original": 0', '"original": 99', "line 3, column original: found 99; allowed: "),
         (
             "items.jsonl",
             '["plain"]',
             '["plane"]',
-            "line 1, column systems: found plane; allowed: the campaign's",
+            "line 1, column systems: found ('plane',); allowed: the campaign's",
         ),
         (
             "items.jsonl",
             '["ein Haus"]',
             "[]",
-            "line 1, column outputs: found 0 texts; allowed: 1, one for each",
+            "line 1, column outputs: found (); allowed: one text for each",
         ),
         (
             "items.jsonl",
             '"degraded": "plain"',
             '"degraded": "x"',
-            "line 4, column degraded: found x; allowed: ",
+            "line 4, column degraded: found 'x'; allowed: ",
         ),
         (
             "campaign.json",
@@ -335,7 +329,7 @@ def test_an_export_of_the_first_format_has_no_payloads(
     assert "payload: missing" in refused(other, folder, kind)
     header = folder / "campaign.json"
     header.write_text(header.read_text().replace("creamtea campaign 2", "creamtea campaign 1"))
-    import_export(other, "import", folder, kind, "test")
+    import_campaign(other, folder, kind, ImportFacts("import"), "test")
     with other.session() as session:
         rows_of_answers = session.execute(select(Rating.step, Rating.payload)).all()
     assert rows_of_answers

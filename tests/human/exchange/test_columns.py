@@ -66,6 +66,22 @@ def test_what_is_not_allowed_is_said_with_its_place(annotation: Any, cell: str) 
         Column(annotation).decode_cell(cell, "f, line 3")
 
 
+def test_no_plug_in_is_looked_for_at_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking takes a twentieth of a second, an hour for a campaign of 70,000 ratings."""
+
+    def looked(**_: Any) -> None:
+        raise AssertionError("the metadata of every distribution was read")
+
+    monkeypatch.setattr("creamtea.human.protocols.registry.entry_points", looked)
+    assert Column(columns.ProtocolName).decode("da", "f") == "da"
+
+
+@pytest.mark.parametrize("wrong", ["mqm", ["da"], None, 1])
+def test_an_unknown_protocol_is_refused(wrong: object) -> None:
+    with pytest.raises(InputError, match=r"^f: found .*; allowed: a protocol of creamtea"):
+        Column(columns.ProtocolName).decode(wrong, "f")
+
+
 def test_a_weight_beyond_floats_is_refused() -> None:
     with pytest.raises(InputError, match=r"^f: found 1000.*; allowed: a finite number"):
         WEIGHT.decode(10**400, "f")

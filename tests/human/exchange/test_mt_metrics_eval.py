@@ -11,8 +11,9 @@ from rated import Rated, everything
 from sqlalchemy import delete, select, update
 
 from creamtea.errors import InputError
-from creamtea.human.exchange.collecting import collect
-from creamtea.human.exchange.exporting import export_campaign, import_export
+from creamtea.human.exchange.elsewhere import ImportFacts
+from creamtea.human.exchange.exporting import export_campaign, import_campaign
+from creamtea.human.exchange.storing import collect
 from creamtea.store.database import Database
 from creamtea.store.tables import (
     Campaign,
@@ -159,7 +160,7 @@ def test_an_import_has_its_own_items_as_test_set(database: Database, other: Data
     rated.answer(rated.item({0: "x"}, segment_index=7), "ann", [[0]], [10])
     rated.answer(rated.item({1: ""}, segment_index=4), "ann", [[1]], [20])
     export_campaign(database, rated.name, "csv", tmp_path / "csv", "test")
-    import_export(other, rated.name, tmp_path / "csv", "csv", "test")
+    import_campaign(other, tmp_path / "csv", "csv", ImportFacts(rated.name), "test")
     found = exported(other, rated, tmp_path)
     assert found.source == ["source 1", "source 0"]
     assert found.outputs == {"a_b": [None, "x"], "c.d-e": ["", None]}
@@ -174,7 +175,7 @@ def test_the_export_of_an_export_has_the_same_scores(
     rate(rated)
     direct = exported(study_database, rated, tmp_path)
     export_campaign(study_database, rated.name, "jsonl", tmp_path / "jsonl", "test")
-    import_export(other, rated.name, tmp_path / "jsonl", "jsonl", "test")
+    import_campaign(other, tmp_path / "jsonl", "jsonl", ImportFacts(rated.name), "test")
     again = exported(other, rated, tmp_path / "again")
     for level in ("sys", "domain", "doc"):
         assert again.human["contrastive-da", level] == direct.human["contrastive-da", level]

@@ -14,10 +14,10 @@ from rated import NAMES, SYSTEMS, Rated, everything
 from sqlalchemy import select
 
 from creamtea.errors import InputError
-from creamtea.human.exchange.collecting import collect
-from creamtea.human.exchange.exporting import export_campaign, import_export, import_ratings
-from creamtea.human.exchange.plain import RatingsFacts
+from creamtea.human.exchange.elsewhere import ImportFacts
+from creamtea.human.exchange.exporting import export_campaign, import_campaign
 from creamtea.human.exchange.rows import RatingRow, rows_of
+from creamtea.human.exchange.storing import collect
 from creamtea.human.protocols import find_protocol, protocol_names
 from creamtea.store.database import Database
 from creamtea.store.tables import AuditEvent, Campaign, Rater, Rating
@@ -48,7 +48,7 @@ def moved(source: Database, target: Database, name: str, kind: str, folder: Path
     """The folder of an export that was imported under the same name."""
     path = folder / f"export-{next(_folders)}"
     export_campaign(source, name, kind, path, "test")
-    import_export(target, name, path, kind, "test")
+    import_campaign(target, path, kind, ImportFacts(name), "test")
     return path
 
 
@@ -159,7 +159,7 @@ def test_an_import_belongs_to_no_study_and_is_closed(
     rated = everything(database, "da")
     path = tmp_path / "out"
     export_campaign(database, rated.name, "csv", path, "anna's session")
-    done = import_export(other, "another name", path, "csv", "command line")
+    done = import_campaign(other, path, "csv", ImportFacts("another name"), "command line")
     assert (done.campaign, done.systems, done.items, done.raters) == ("another name", 3, 5, 3)
     with other.session() as session:
         campaign = session.scalars(select(Campaign)).one()
@@ -172,15 +172,15 @@ def test_an_import_belongs_to_no_study_and_is_closed(
         event = session.scalars(select(AuditEvent)).one()
         assert (event.actor, event.action) == ("anna's session", "ratings exported")
     with pytest.raises(InputError, match="exists already: import under another name"):
-        import_export(other, "another name", path, "csv", "command line")
+        import_campaign(other, path, "csv", ImportFacts("another name"), "command line")
 
 
 def test_the_ratings_alone_give_the_same_rows(database: Database, other: Database, tmp_path: Path) -> None:
     """What the folder adds (contexts, guidance, settings) is no part of a re-analysis."""
     rated = everything(database, "contrastive-da")
     export_campaign(database, rated.name, "csv", tmp_path / "out", "test")
-    facts = RatingsFacts(rated.name, None, "test", "en", "de")
-    import_ratings(other, facts, tmp_path / "out" / "ratings.csv", "csv", "test")
+    facts = ImportFacts(rated.name, None, "test", "en", "de")
+    import_campaign(other, tmp_path / "out" / "ratings.csv", "csv", facts, "test")
     assert rows(other, rated.name) == rows(database, rated.name)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.human.assignment.locking import active_rater, campaign_of, lock_campaign, protocol_of
-from creamtea.human.assignment.model import LEASE, Work, as_work
+from creamtea.human.assignment.model import LEASE, Work, shown_outputs
 from creamtea.human.assignment.orders import draw_order, groups_of
 from creamtea.human.assignment.places import (
     Outlook,
@@ -41,7 +42,7 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
         outlook = load_outlook(session, campaign, rater_id, now)
         held = _held(session, campaign, rater_id, now)
         if held is not None and held[0].lease_until > now + lease / 2:
-            return _work(campaign, *held, outlook)
+            return as_work(campaign, *held, outlook, draft=held[0].draft)
     with database.transaction() as session:
         campaign = lock_campaign(session, rater_id)
         rater = active_rater(session, campaign, rater_id)
@@ -53,7 +54,7 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
         if held is None:
             return None
         held[0].lease_until = now + lease
-    return _work(campaign, *held, outlook)
+    return as_work(campaign, *held, outlook, draft=held[0].draft)
 
 
 def _held(
@@ -127,21 +128,35 @@ def _choose(
     return None
 
 
-def _work(campaign: Campaign, assignment: Assignment, item: Item, outlook: Outlook) -> Work:
+def as_work(
+    campaign: Campaign,
+    assignment: Assignment,
+    item: Item,
+    outlook: Outlook,
+    *,
+    draft: dict[str, Any] | None,
+    revision: int = 1,
+) -> Work:
+    """The item as its rater sees it. `draft` holds "answers" and "comment", or is empty."""
+    draft = draft or {}
     tutorial = item.kind == ItemKind.TUTORIAL
     done = outlook.done(tutorial=tutorial)
-    known = any(past.assignment_id == assignment.id for past in outlook.past)
-    to_come = len(outlook.tutorial) if tutorial else outlook.at_most
-    left = to_come + known  # what was just drawn is among those to come
-    return as_work(
-        campaign,
-        item,
-        assignment.order,
+    left = len(outlook.tutorial) if tutorial else outlook.at_most
+    if assignment.submitted_at is None:  # what was drawn before is not among those to come
+        left += any(past.assignment_id == assignment.id for past in outlook.past)
+    return Work(
         assignment_id=assignment.id,
         protocol=protocol_of(campaign),
-        draft=assignment.draft or {},
-        revision=1,
+        tutorial=tutorial,
+        source=item.source,
+        context=list(item.context),
+        outputs=shown_outputs(item, assignment.order),
+        draft=list(draft.get("answers", [None] * len(assignment.order))),
+        comment=draft.get("comment", ""),
+        revision=revision,
         done=done,
         total=done + left,
         seconds_left=None if tutorial else outlook.seconds_left(left),
+        source_language=campaign.source_language,
+        target_language=campaign.target_language,
     )

@@ -23,15 +23,11 @@ _STATES = {
 
 def lock_campaign(session: Session, rater_id: int) -> Campaign:
     """Serialise the campaign's transactions: this must be the first statement of the transaction."""
-    return _campaign_of(session, rater_id, lock=True)
+    return campaign_of(session, rater_id, lock=True)
 
 
-def campaign_of(session: Session, rater_id: int) -> Campaign:
-    """The rater's campaign, as a session that only reads sees it."""
-    return _campaign_of(session, rater_id, lock=False)
-
-
-def _campaign_of(session: Session, rater_id: int, *, lock: bool) -> Campaign:
+def campaign_of(session: Session, rater_id: int, *, lock: bool = False) -> Campaign:
+    """The rater's campaign; without `lock` as a session that only reads sees it."""
     own = select(Rater.campaign_id).where(Rater.id == rater_id).scalar_subquery()
     wanted = select(Campaign).where(Campaign.id == own)
     campaign = session.scalar(wanted.with_for_update(key_share=True) if lock else wanted)

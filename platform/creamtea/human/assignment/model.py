@@ -8,8 +8,7 @@ from typing import Any
 
 from creamtea.errors import CreamteaError
 from creamtea.human.protocols import Protocol
-from creamtea.store.item_kinds import ItemKind
-from creamtea.store.tables import Campaign, Item
+from creamtea.store.tables import Item
 
 LEASE = timedelta(hours=2)
 
@@ -84,35 +83,3 @@ def shown_outputs(item: Item, order: list[list[int]]) -> list[str]:
     """The item's distinct texts in a drawn order."""
     texts = dict(zip(item.systems, item.outputs, strict=True))
     return [texts[group[0]] for group in order]
-
-
-def as_work(
-    campaign: Campaign,
-    item: Item,
-    order: list[list[int]],
-    *,
-    assignment_id: int,
-    protocol: Protocol,
-    draft: dict[str, Any],
-    revision: int,
-    done: int,
-    total: int,
-    seconds_left: int | None,
-) -> Work:
-    """`draft` holds "answers" and "comment", or is empty."""
-    return Work(
-        assignment_id=assignment_id,
-        protocol=protocol,
-        tutorial=item.kind == ItemKind.TUTORIAL,
-        source=item.source,
-        context=list(item.context),
-        outputs=shown_outputs(item, order),
-        draft=list(draft.get("answers", [None] * len(order))),
-        comment=draft.get("comment", ""),
-        revision=revision,
-        done=done,
-        total=total,
-        seconds_left=seconds_left,
-        source_language=campaign.source_language,
-        target_language=campaign.target_language,
-    )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlalchemy import func, select
 
-from creamtea.human.assignment.locking import active_rater, campaign_of, own, protocol_of
-from creamtea.human.assignment.model import Earlier, RatingRefused, Work, as_work
+from creamtea.human.assignment.drawing import as_work
+from creamtea.human.assignment.locking import active_rater, campaign_of, own
+from creamtea.human.assignment.model import Earlier, RatingRefused, Work
 from creamtea.human.assignment.places import load_outlook
 from creamtea.human.assignment.saving import newest_revision, stored_answers
 from creamtea.store.database import Database
@@ -56,25 +55,9 @@ def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
         if assignment.submitted_at is None or not stored:
             raise RatingRefused("this item is not saved yet")
         revision = newest_revision(stored)
-        draft: dict[str, Any] = {
-            "answers": [stored[revision][group[0]].answer for group in assignment.order],
-            "comment": assignment.comment,
-        }
-        if assignment.draft is not None and assignment.draft.get("revision") == revision + 1:
-            draft = assignment.draft
+        draft = assignment.draft
+        if draft is None or draft.get("revision") != revision + 1:
+            answers = [stored[revision][group[0]].answer for group in assignment.order]
+            draft = {"answers": answers, "comment": assignment.comment}
         outlook = load_outlook(session, campaign, rater_id, database.now(session))
-    tutorial = item.kind == ItemKind.TUTORIAL
-    done = outlook.done(tutorial=tutorial)
-    left = len(outlook.tutorial) if tutorial else outlook.at_most
-    return as_work(
-        campaign,
-        item,
-        assignment.order,
-        assignment_id=assignment.id,
-        protocol=protocol_of(campaign),
-        draft=draft,
-        revision=revision + 1,
-        done=done,
-        total=done + left,
-        seconds_left=None if tutorial else outlook.seconds_left(left),
-    )
+    return as_work(campaign, assignment, item, outlook, draft=draft, revision=revision + 1)

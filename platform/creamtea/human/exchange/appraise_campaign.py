@@ -3,83 +3,48 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from creamtea.errors import InputError
-from creamtea.human.exchange.appraise import AppraiseFile, Rated, occurrences
-from creamtea.human.exchange.content import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
-from creamtea.human.exchange.files import read_text
+from creamtea.human.exchange.appraise import AppraiseFile, Rated, occurrences, read_appraise
+from creamtea.human.exchange.content import Content, ItemContent
+from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
+from creamtea.human.exchange.files import Record, read_text
 from creamtea.human.protocols import find_protocol, usable_protocols
 from creamtea.store.item_kinds import ItemKind
 
+USUAL_PROTOCOL = "da"
 # kind, document, segment, system, and the number of the opinion (0: the first of a rater)
 Key = tuple[ItemKind, str, int, str, int]
 
 
-@dataclass(frozen=True)
-class AppraiseOptions:
-    """What the file does not say. Texts are files with one line per segment of the test set."""
+def read_appraise_campaign(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content, tuple[str, ...]]:
+    """The campaign that the scores of one language pair make, and what is left out of it in words. Moments
+    that the file lacks are `now`.
 
-    name: str
-    protocol: str  # one that `reads_appraise`: the files do not tell them apart
-    test_set: str
-    pair: tuple[str, str] | None = None  # languages; needed where the file has several pairs
-    sources: Path | None = None
-    outputs: Mapping[str, Path] = field(default_factory=dict)  # system → file
-    documents: Path | None = None  # DOMAIN TAB DOC per line, for segments counted within documents
-    first_segment: int = 1  # the number of a first segment
-
-
-def appraise_campaign(file: AppraiseFile, options: AppraiseOptions, now: datetime) -> Content:
-    """The campaign that the scores of one language pair make. Moments that the file lacks are `now`.
-
-    Segments keep their numbers; where these are counted within documents (one number in two documents), the
-    segments are numbered anew, document after document. Raises InputError for options that do not fit.
+    `facts.protocol` is one that `reads_appraise`: the files do not tell them apart. Segments keep their
+    numbers; where these are counted within documents (one number in two documents), the segments are numbered
+    anew, document after document. Raises InputError for facts that do not fit.
     """
-    if not find_protocol(options.protocol).reads_appraise:
-        raise InputError(
-            f"--protocol {options.protocol}: Appraise's scores are of {' or '.join(appraise_protocols())}"
-        )
-    ratings = _of_pair(file, options.pair)
+    protocol = facts.protocol or USUAL_PROTOCOL
+    if not find_protocol(protocol).reads_appraise:
+        known = " or ".join(kind.name for kind in usable_protocols() if kind.reads_appraise)
+        raise InputError(f"--protocol {protocol}: Appraise's scores are of {known}")
+    file = read_appraise(path)
+    ratings = _of_pair(file, facts.pair)
     systems = tuple(sorted({rating.system for rating in ratings}))
-    texts = _Texts(options, systems)
+    texts = _Texts(facts, systems)
     numbers = _segment_numbers(ratings, texts)
     keyed = [(rating, _key(rating, opinion)) for rating, opinion in occurrences(ratings)]
     positions = _positions([key for _, key in keyed])
-    starts = [rating.start for rating in ratings if rating.start is not None]
-    first, last = min(starts, default=now), max((rating.end for rating in ratings if rating.end), default=now)
-    people = dict.fromkeys(rating.rater for rating in ratings)
-    rated_by: dict[Key, int] = defaultdict(int)
-    for _, key in keyed:
-        rated_by[key] += 1
-    return Content(
-        name=options.name,
-        study=None,
-        test_set=options.test_set,
-        protocol=options.protocol,
-        systems=systems,
-        source_language=ratings[0].source_language,
-        target_language=ratings[0].target_language,
-        ratings_per_item=max(rated_by.values()),
-        seed=0,
-        instructions="",
-        settings={},
-        state="closed",
-        registered=None,
-        created_at=first,
-        launched_at=first,
-        closed_at=last,
-        raters=tuple(RaterContent(rater, first) for rater in people),
-        items=tuple(_item(key, positions, numbers, texts) for key in positions),
-        answers=tuple(_answer(rating, positions[key], now) for rating, key in keyed),
-    )
-
-
-def appraise_protocols() -> list[str]:
-    return [protocol.name for protocol in usable_protocols() if protocol.reads_appraise]
+    pair = ratings[0].source_language, ratings[0].target_language
+    items = [_item(key, positions, numbers, texts) for key in positions]
+    rows = [Record(file.name, rating.line, _row(rating, positions[key], now)) for rating, key in keyed]
+    content = made_elsewhere(facts, protocol, pair, systems, items, rows)
+    documents = (f"{file.document_scores} scores of whole documents",)
+    return content, documents if file.document_scores else ()
 
 
 def _of_pair(file: AppraiseFile, pair: tuple[str, str] | None) -> tuple[Rated, ...]:
@@ -140,44 +105,42 @@ def _item(
         segment=numbers[document, segment],
         document=document,
         source=texts.source(document, segment),
-        context=(),
         systems=(system,),
         outputs=("" if bad else texts.output(system, document, segment),),  # no file has the spoilt text
-        weight=1.0,
         original=positions[_original(key)] if kind.is_control else None,
         degraded=system if bad else None,
     )
 
 
-def _answer(rating: Rated, position: int, now: datetime) -> AnswerContent:
+def _row(rating: Rated, position: int, now: datetime) -> dict[str, Any]:
+    """The columns of an export that the score fills."""
     end = rating.end or now
-    return AnswerContent(
-        item=position,
-        rater=rating.rater,
-        order=((rating.system,),),
-        assigned_at=rating.start or now,
-        submitted_at=end,
-        skipped_at=None,
-        skip_reason="",
-        comment="",
-        active_ms=rating.active_ms,
-        scores=(ScoreContent(rating.system, 1, rating.step, end),),
-    )
+    return {
+        "rater": rating.rater,
+        "item": position,
+        "system": rating.system,
+        "step": rating.step,
+        "revision": 1,
+        "assigned_at": rating.start or now,
+        "submitted_at": end,
+        "rated_at": end,
+        "active_ms": rating.active_ms,
+    }
 
 
 class _Texts:
     """Sources and outputs by document and segment; "" where no file was given."""
 
-    def __init__(self, options: AppraiseOptions, systems: tuple[str, ...]) -> None:
-        unknown = sorted(set(options.outputs) - set(systems))
+    def __init__(self, facts: ImportFacts, systems: tuple[str, ...]) -> None:
+        unknown = sorted(set(facts.outputs) - set(systems))
         if unknown:
             raise InputError(
                 f"--output-of {unknown[0]}: the file has no such system; it has {', '.join(systems)}"
             )
-        self.first = options.first_segment
-        self.sources = None if options.sources is None else _file_lines(options.sources)
-        self.outputs = {system: _file_lines(path) for system, path in options.outputs.items()}
-        self.documents = None if options.documents is None else _document_lines(options.documents)
+        self.first = facts.first_segment
+        self.sources = None if facts.sources is None else _file_lines(facts.sources)
+        self.outputs = {system: _file_lines(path) for system, path in facts.outputs.items()}
+        self.documents = None if facts.documents is None else _document_lines(facts.documents)
 
     def line(self, document: str, segment: int) -> int:
         """Where a segment stands in the test set, 0 for the first."""

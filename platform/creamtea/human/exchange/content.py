@@ -6,7 +6,7 @@ database mean nothing in another. Who a rater is (name, subject) has no place he
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -24,11 +24,15 @@ from creamtea.human.exchange.columns import (
     Texts,
     Weight,
 )
+from creamtea.store.item_kinds import ItemKind
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RaterContent:
-    """A rater by a pseudonym. With `excluded_at`, the ratings are kept and do not count."""
+    """A rater by a pseudonym; the fields are columns of the table `rater`.
+
+    With `excluded_at`, the ratings are kept and do not count.
+    """
 
     pseudonym: Name
     created_at: Moment
@@ -37,34 +41,34 @@ class RaterContent:
     forgotten_at: Moment | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ItemContent:
     """An item of the campaign; the fields are those of the table `item`."""
 
     position: Integer
-    kind: KindName
+    kind: KindName = ItemKind.RATED
     segment: Integer
-    document: Text
-    source: Text
-    context: Texts
+    document: Text = ""
+    source: Text = ""
+    context: Texts = ()
     systems: Names
     outputs: Texts  # one for each of `systems`
-    weight: Weight
-    original: Integer | None  # the position of the item that a control was made from
-    degraded: Name | None  # the system whose text was spoilt
+    weight: Weight = 1.0
+    original: Integer | None = None  # the position of the item that a control was made from
+    degraded: Name | None = None  # the system whose text was spoilt
     guidance: Document | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ScoreContent:
     system: str
     revision: int
     step: int
     at: datetime
-    payload: dict[str, Any] | None = None
+    payload: dict[str, Any] | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AnswerContent:
     """What one rater made of one item: scores in one or more revisions, or a skip."""
 
@@ -73,10 +77,10 @@ class AnswerContent:
     order: tuple[tuple[str, ...], ...]  # the shown outputs from left to right, each with its systems
     assigned_at: datetime
     submitted_at: datetime | None
-    skipped_at: datetime | None
-    skip_reason: str
-    comment: str
-    active_ms: int | None
+    skipped_at: datetime | None = None
+    skip_reason: str = ""
+    comment: str = ""
+    active_ms: int | None = None
     scores: tuple[ScoreContent, ...]
 
     @property
@@ -85,21 +89,23 @@ class AnswerContent:
         return max((score.revision for score in self.scores), default=0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Content:
+    """The campaign; what has a default is usual for ratings made elsewhere."""
+
     name: Name
-    study: Name | None  # for people: an import belongs to no study
+    study: Name | None = None  # for people: an import belongs to no study
     test_set: Name
     protocol: ProtocolName
     systems: Names
     source_language: Name
     target_language: Name
     ratings_per_item: Integer
-    seed: Long
-    instructions: Text
-    settings: Document
-    state: State
-    registered: Document | None
+    seed: Long = 0
+    instructions: Text = ""
+    settings: Document = field(default_factory=dict)
+    state: State = "closed"
+    registered: Document | None = None
     created_at: Moment
     launched_at: Moment | None
     closed_at: Moment | None

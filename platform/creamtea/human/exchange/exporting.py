@@ -8,13 +8,12 @@ from pathlib import Path
 from creamtea.errors import InputError
 from creamtea.human import audit
 from creamtea.human.campaigns import find_campaign
-from creamtea.human.exchange.appraise import read_appraise
-from creamtea.human.exchange.appraise_campaign import AppraiseOptions, appraise_campaign
-from creamtea.human.exchange.collecting import collect
+from creamtea.human.exchange.appraise_campaign import read_appraise_campaign
+from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.folder import FORMATS, read_folder, write_folder
 from creamtea.human.exchange.mt_metrics_eval import write_mt_metrics_eval
-from creamtea.human.exchange.plain import RatingsFacts, read_ratings
-from creamtea.human.exchange.storing import Imported, store
+from creamtea.human.exchange.plain import read_ratings
+from creamtea.human.exchange.storing import Imported, collect, store
 from creamtea.human.exchange.whole_test_set import whole_test_set
 from creamtea.store.database import Database
 
@@ -52,23 +51,29 @@ def export_campaign(database: Database, name: str, kind: str, path: Path, actor:
     return Exported(tuple(files), sum(len(answer.scores) for answer in content.answers), left_out)
 
 
-def import_export(database: Database, name: str, path: Path, kind: str, actor: str) -> Imported:
-    """Store an export's folder (`write_folder`) as the campaign `name`, all of it or nothing."""
-    return store(database, replace(read_folder(path, kind), name=name), actor, path.name)
+def import_campaign(database: Database, path: Path, kind: str, facts: ImportFacts, actor: str) -> Imported:
+    """Store an export's folder, a file of ratings or a file of Appraise, all of it or nothing.
 
-
-def import_ratings(database: Database, facts: RatingsFacts, path: Path, kind: str, actor: str) -> Imported:
-    """Store one file of ratings, made elsewhere or taken out of an export, all of it or nothing."""
+    InputError where `facts` say what the folder or the file says itself, or do not fit.
+    """
+    if kind not in IMPORTS:
+        raise InputError(f"--format {kind}: it is one of {', '.join(IMPORTS)}")
+    if kind != APPRAISE and (facts.sources or facts.outputs or facts.documents):
+        raise InputError(
+            "--sources, --output-of and --documents are only for Appraise scores: --format appraise"
+        )
+    left_out: tuple[str, ...] = ()
+    pair = facts.pair
     with database.session() as session:
         now = database.now(session)
-    return store(database, read_ratings(path, kind, facts, now), actor, path.name)
-
-
-def import_appraise(database: Database, options: AppraiseOptions, path: Path, actor: str) -> Imported:
-    """Store the scores of one language pair in a file of Appraise, all of them or nothing."""
-    file = read_appraise(path)
-    with database.session() as session:
-        now = database.now(session)
-    left_out = f"{file.document_scores} scores of whole documents"
-    content = appraise_campaign(file, options, now)
-    return store(database, content, actor, path.name, (left_out,) if file.document_scores else ())
+    if kind == APPRAISE:
+        content, left_out = read_appraise_campaign(path, facts, now)
+    elif path.is_dir():
+        if facts.protocol or facts.test_set or pair:
+            raise InputError(
+                "--protocol, --test-set and the languages stand in the folder's campaign.json: leave them out"
+            )
+        content = replace(read_folder(path, kind), name=facts.name)
+    else:
+        content = read_ratings(path, kind, facts, now)
+    return store(database, content, actor, path.name, left_out)

@@ -32,6 +32,12 @@ class Record:
     def place(self, column: str) -> str:
         return f"{self.file}, line {self.line}, column {column}"
 
+    def refuse(self, column: str, allowed: str) -> InputError:
+        """What is wrong with the value of a column."""
+        found = self.values.get(column)
+        shown = "nothing" if found is None else repr(found)
+        return InputError(f"{self.place(column)}: found {shown}; allowed: {allowed}")
+
 
 # ---------------------------------------------------------------- writing
 
@@ -80,15 +86,19 @@ def read_text(path: Path) -> str:
         raise InputError(f"{path.name}, line {line}: not UTF-8; convert the file (iconv -t UTF-8)") from None
 
 
-def read_csv(
-    path: Path, columns: Mapping[str, Column], required: Collection[str] | None = None
+def read_records(
+    path: Path, kind: str, columns: Mapping[str, Column], required: Collection[str] | None = None
 ) -> list[Record]:
-    """Every record of the file. `required` (all by default) names the columns that must be there.
+    """Every record of a file, `kind` csv or jsonl. `required` (all by default) names the columns that must be
+    there.
 
     Raises InputError with file, line, column, what was found and what is allowed.
     """
-    text = read_text(path).removeprefix("\ufeff")
-    records = _csv_records(path.name, text)
+    return (_read_csv if kind == "csv" else _read_jsonl)(path, columns, required)
+
+
+def _read_csv(path: Path, columns: Mapping[str, Column], required: Collection[str] | None) -> list[Record]:
+    records = csv_records(path)
     try:
         line, header = next(records)
     except StopIteration:
@@ -117,11 +127,8 @@ def read_csv(
 
 def csv_records(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
     """The cells of a CSV without the checks of columns: (line, cells); blank lines are left out."""
-    return _csv_records(path.name, read_text(path).removeprefix("\ufeff"), delimiter)
-
-
-def _csv_records(file: str, text: str, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(MAX_CELL)
+    text = read_text(path).removeprefix("\ufeff")
     reader = csv.reader(io.StringIO(text, newline="\n"), strict=True, delimiter=delimiter)
     while True:
         line = reader.line_num + 1  # where the record begins
@@ -131,16 +138,13 @@ def _csv_records(file: str, text: str, delimiter: str = ",") -> Iterator[tuple[i
             return
         except csv.Error as error:
             raise InputError(
-                f"{file}, line {line}: not CSV: {error}; quote the cell, double its quotes"
+                f"{path.name}, line {line}: not CSV: {error}; quote the cell, double its quotes"
             ) from None
         if cells:
             yield line, cells
 
 
-def read_jsonl(
-    path: Path, columns: Mapping[str, Column], required: Collection[str] | None = None
-) -> list[Record]:
-    """Every line of the file as a record; InputError as `read_csv`."""
+def _read_jsonl(path: Path, columns: Mapping[str, Column], required: Collection[str] | None) -> list[Record]:
     lines = read_text(path).split("\n")
     if lines[-1] == "":
         lines.pop()
@@ -151,7 +155,7 @@ def read_jsonl(
 
 
 def read_json(path: Path, columns: Mapping[str, Column]) -> dict[str, Any]:
-    """A file that is one JSON object with these keys; InputError as `read_csv`."""
+    """A file that is one JSON object with these keys; InputError as `read_records`."""
     return _decoded_json(path.name, read_text(path), columns)
 
 
@@ -177,7 +181,7 @@ def decoded(
     columns: Mapping[str, Column],
     required: Collection[str] | None = None,
 ) -> dict[str, Any]:
-    """The values of a JSON object with these columns. InputError as `read_csv`."""
+    """The values of a JSON object with these columns. InputError as `read_records`."""
     _check_names(place, list(values), columns, required)
     return {name: columns[name].decode(value, f"{place}, column {name}") for name, value in values.items()}
 

@@ -12,10 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import PlainValidator
-
 from creamtea.errors import InputError
-from creamtea.human.exchange.answers import answers_of, checked_items
+from creamtea.human.exchange.answers import checked_items, with_answers
 from creamtea.human.exchange.columns import Column, Document, columns_of, one_of
 from creamtea.human.exchange.content import Content, ItemContent, RaterContent
 from creamtea.human.exchange.files import (
@@ -24,12 +22,10 @@ from creamtea.human.exchange.files import (
     encoded,
     json_text,
     jsonl_text,
-    read_csv,
     read_json,
-    read_jsonl,
+    read_records,
 )
 from creamtea.human.exchange.rows import COLUMNS, rows_of
-from creamtea.human.storable import check_json
 
 FORMAT = "creamtea campaign 2"  # raised with every change of a column
 EARLIER_FORMATS = {"creamtea campaign 1": ("payload",)}  # the columns that each does not have
@@ -39,21 +35,11 @@ HEADER = columns_of(Content, leave_out=("raters", "items", "answers"))
 RATER, ITEM = columns_of(RaterContent), columns_of(ItemContent)
 
 
-def _objects(value: Any) -> list[dict[str, Any]]:
-    if not isinstance(value, list):
-        raise ValueError
-    for entry in value:
-        if not isinstance(entry, dict):
-            raise ValueError
-        check_json(entry)
-    return value
-
-
 _READABLE = (FORMAT, *EARLIER_FORMATS)
 SIDECAR = {
     "format": Column(Annotated[str, one_of(lambda: _READABLE), f"one of {', '.join(_READABLE)}"]),
     "campaign": Column(Document),
-    "raters": Column(Annotated[list[dict[str, Any]], PlainValidator(_objects), "a list of objects"]),
+    "raters": Column(Annotated[list[Document], "a list of objects"]),
     "sha256": Column(Document),
 }
 
@@ -114,10 +100,7 @@ def read_folder(path: Path, kind: str) -> Content:
     content = replace(content, raters=_raters(sidecar["raters"]), items=_items(path / "items.jsonl", content))
     missing = EARLIER_FORMATS.get(sidecar["format"], ())
     required = [column for column in COLUMNS if column not in missing]
-    records = (read_csv if kind == "csv" else read_jsonl)(ratings, COLUMNS, required)
-    without = dict.fromkeys(missing)
-    filled = [replace(record, values=without | record.values) for record in records]
-    return replace(content, answers=answers_of(filled, content))
+    return with_answers(content, read_records(ratings, kind, COLUMNS, required))
 
 
 def _check_digests(path: Path, digests: Mapping[str, Any], files: tuple[str, ...]) -> None:
@@ -150,5 +133,5 @@ def _raters(entries: list[dict[str, Any]]) -> tuple[RaterContent, ...]:
 
 
 def _items(path: Path, content: Content) -> tuple[ItemContent, ...]:
-    records = read_jsonl(path, ITEM)
+    records = read_records(path, "jsonl", ITEM)
     return checked_items([(record, ItemContent(**record.values)) for record in records], content.systems)

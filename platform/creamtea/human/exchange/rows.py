@@ -1,23 +1,8 @@
 """One row per rating, with everything that a re-analysis needs.
 
-| column | what it is |
-|---|---|
-| campaign, protocol | of the campaign |
-| rater, excluded | pseudonym; true while the rater's ratings do not count |
-| item, kind, segment, document, weight | the item's position and fields |
-| original, degraded | controls: the item it was made from, the system whose text was spoilt |
-| source, system, output | what was rated |
-| shown | the output's place on the rater's page, 1 for the first; identical outputs share a place |
-| step, value | the score: steps above the lowest value, and as the scale writes it ("3.4") |
-| payload | an answer that is more than its score, as JSON; none where the score is the answer |
-| revision, counts | 1 for the first answer; true for the last revision of a rater who is not excluded |
-| comment, skip_reason | what the rater wrote |
-| assigned_at, submitted_at, skipped_at, rated_at | moments: item given, first answer, skipped, this score |
-| active_ms | milliseconds on the item before the first answer |
-
-A skipped item has a row for each system with `skipped_at`, and no step, value, payload, revision and
-rated_at.
-Items under a rater's hands (given, neither answered nor skipped) have no rows.
+docs/exchange.md says what each column is. A skipped item has a row for each system with `skipped_at`, and no
+step, value, payload, revision and rated_at. Items under a rater's hands (given, neither answered nor skipped)
+have no rows.
 """
 
 from __future__ import annotations
@@ -57,22 +42,27 @@ class RatingRow:
     source: Text
     system: Name
     output: Text
-    shown: Integer
+    shown: Integer  # the place on the page, 1 for the first
     step: Integer | None
-    value: Name | None
+    value: Name | None  # as the scale writes the step
     payload: Document | None
     revision: Integer | None
-    counts: Flag
+    counts: Flag  # the last revision of a rater who is not excluded
     comment: Text
     skip_reason: Text
     assigned_at: Moment
-    submitted_at: Moment | None
+    submitted_at: Moment | None  # the first answer
     skipped_at: Moment | None
-    rated_at: Moment | None
+    rated_at: Moment | None  # this score
     active_ms: Integer | None
 
 
 COLUMNS = columns_of(RatingRow)
+
+
+# fields of the item and of the answer that a row repeats
+OF_ITEM = ("kind", "segment", "document", "weight", "original", "degraded", "source")
+OF_ANSWER = ("comment", "skip_reason", "assigned_at", "submitted_at", "skipped_at", "active_ms")
 
 
 def rows_of(content: Content) -> Iterator[RatingRow]:
@@ -85,6 +75,8 @@ def rows_of(content: Content) -> Iterator[RatingRow]:
 
 def _rows(content: Content, item: ItemContent, answer: AnswerContent, excluded: bool) -> Iterator[RatingRow]:
     scale = find_protocol(content.protocol).scale
+    repeated = {name: getattr(item, name) for name in OF_ITEM}
+    repeated |= {name: getattr(answer, name) for name in OF_ANSWER}
     outputs = dict(zip(item.systems, item.outputs, strict=True))
     places = [(shown, system) for shown, group in enumerate(answer.order, start=1) for system in group]
     places.sort(key=lambda place: (place[0], content.systems.index(place[1])))
@@ -101,13 +93,6 @@ def _rows(content: Content, item: ItemContent, answer: AnswerContent, excluded: 
                 rater=answer.rater,
                 excluded=excluded,
                 item=item.position,
-                kind=item.kind,
-                segment=item.segment,
-                document=item.document,
-                weight=item.weight,
-                original=item.original,
-                degraded=item.degraded,
-                source=item.source,
                 system=system,
                 output=outputs[system],
                 shown=shown,
@@ -116,11 +101,6 @@ def _rows(content: Content, item: ItemContent, answer: AnswerContent, excluded: 
                 payload=None if score is None else score.payload,
                 revision=revision,
                 counts=score is not None and revision == answer.last_revision and not excluded,
-                comment=answer.comment,
-                skip_reason=answer.skip_reason,
-                assigned_at=answer.assigned_at,
-                submitted_at=answer.submitted_at,
-                skipped_at=answer.skipped_at,
                 rated_at=None if score is None else score.at,
-                active_ms=answer.active_ms,
+                **repeated,
             )

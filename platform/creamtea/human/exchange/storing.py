@@ -1,20 +1,114 @@
-"""`Content` into the database: one transaction, all of it or nothing."""
+"""A campaign between the database and `Content`: columns and fields of one name hold the same."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
-from sqlalchemy import insert, null, select
+from sqlalchemy import insert, or_, select
 from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
 from creamtea.human import audit
-from creamtea.human.exchange.content import Content
+from creamtea.human.campaigns import find_campaign
+from creamtea.human.exchange.content import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
 from creamtea.store.database import Database
-from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating
+from creamtea.store.rows import from_row
+from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating, StudyRow
 
 BATCH = 2000  # rows per INSERT
+
+
+def _without(content: Any, *names: str) -> dict[str, Any]:
+    """The fields of a dataclass but these."""
+    return {name: value for name, value in vars(content).items() if name not in names}
+
+
+# ---------------------------------------------------------------- out of the database
+
+
+def collect(database: Database, name: str) -> Content:
+    """Everything of a campaign that an export holds, from one snapshot of the database.
+
+    Raises InputError where there is no such campaign.
+    """
+    with database.session() as session:
+        campaign = find_campaign(session, name)
+        study = None if campaign.study_id is None else session.get_one(StudyRow, campaign.study_id).name
+        items = session.scalars(
+            select(Item).where(Item.campaign_id == campaign.id).order_by(Item.position)
+        ).all()
+        raters = session.scalars(
+            select(Rater).where(Rater.campaign_id == campaign.id).order_by(Rater.id)
+        ).all()
+        positions = {item.id: item.position for item in items}
+        pseudonyms = {rater.id: rater.pseudonym for rater in raters}
+        return from_row(
+            Content,
+            campaign,
+            study=study,
+            systems=tuple(campaign.systems),
+            raters=tuple(from_row(RaterContent, rater) for rater in raters),
+            items=tuple(_item(item, campaign.systems, positions) for item in items),
+            answers=tuple(_answers(session, campaign, positions, pseudonyms)),
+        )
+
+
+def _item(item: Item, systems: list[str], positions: dict[int, int]) -> ItemContent:
+    return from_row(
+        ItemContent,
+        item,
+        segment=item.segment_index,
+        context=tuple(item.context),
+        systems=tuple(systems[system] for system in item.systems),
+        outputs=tuple(item.outputs),
+        original=None if item.original_id is None else positions[item.original_id],
+        degraded=None if item.degraded is None else systems[item.degraded],
+    )
+
+
+def _answers(
+    session: Session, campaign: Campaign, positions: dict[int, int], pseudonyms: dict[int, str]
+) -> list[AnswerContent]:
+    """Answered and skipped items; what a rater is still on is nobody's answer yet."""
+    names = campaign.systems
+    scores: dict[int, list[ScoreContent]] = defaultdict(list)
+    ratings = (
+        select(Rating)
+        .join(Assignment, Assignment.id == Rating.assignment_id)
+        .join(Item, Item.id == Assignment.item_id)
+        .where(Item.campaign_id == campaign.id)
+        .order_by(Rating.revision, Rating.system)
+    )
+    for rating in session.scalars(ratings):
+        score = from_row(ScoreContent, rating, system=names[rating.system], at=rating.created_at)
+        scores[rating.assignment_id].append(score)
+    ended = (
+        select(Assignment)
+        .join(Item, Item.id == Assignment.item_id)
+        .where(
+            Item.campaign_id == campaign.id,
+            or_(Assignment.submitted_at.is_not(None), Assignment.skipped_at.is_not(None)),
+        )
+    )
+    answers = [
+        from_row(
+            AnswerContent,
+            assignment,
+            item=positions[assignment.item_id],
+            rater=pseudonyms[assignment.rater_id],
+            order=tuple(tuple(names[system] for system in group) for group in assignment.order),
+            assigned_at=assignment.created_at,
+            scores=tuple(scores[assignment.id]),
+        )
+        for assignment in session.scalars(ended)
+    ]
+    return sorted(answers, key=lambda answer: (answer.item, answer.rater))
+
+
+# ---------------------------------------------------------------- into the database
 
 
 @dataclass(frozen=True)
@@ -34,124 +128,71 @@ def store(
 ) -> Imported:
     """Write a campaign that belongs to no study and is closed: it can be analysed, not rated.
 
-    `actor` and `origin` (a file's name) go into the audit log. Raises InputError where a campaign of this
-    name exists.
+    One transaction, all of it or nothing. `actor` and `origin` (a file's name) go into the audit log. Raises
+    InputError where a campaign of this name exists.
     """
     with database.transaction() as session:
         if session.scalar(select(Campaign.id).where(Campaign.name == content.name)) is not None:
             raise InputError(f"campaign {content.name!r} exists already: import under another name")
-        now = database.now(session)
-        campaign = Campaign(
-            name=content.name,
-            study_id=None,
-            test_set=content.test_set,
-            protocol=content.protocol,
-            systems=list(content.systems),
-            source_language=content.source_language,
-            target_language=content.target_language,
-            ratings_per_item=content.ratings_per_item,
-            seed=content.seed,
-            instructions=content.instructions,
-            settings=content.settings,
-            state="closed",
-            registered=null() if content.registered is None else content.registered,
-            created_at=content.created_at,
-            launched_at=content.launched_at,
-            closed_at=content.closed_at or now,
-        )
+        campaign = Campaign(**_without(content, "study", "raters", "items", "answers"))
+        campaign.state, campaign.closed_at = "closed", content.closed_at or database.now(session)
         session.add(campaign)
         session.flush()
-        ratings = _answers(
-            session, content, _raters(session, content, campaign), _items(session, content, campaign)
-        )
-        imported = Imported(
-            campaign=content.name,
-            systems=len(content.systems),
-            items=len(content.items),
-            raters=len(content.raters),
-            ratings=ratings,
-            left_out=left_out,
-        )
-        detail = {"file": origin, "items": imported.items, "ratings": ratings, "left_out": list(left_out)}
+        raters = {
+            person.pseudonym: Rater(campaign_id=campaign.id, **vars(person)) for person in content.raters
+        }
+        session.add_all(raters.values())
+        items = _store_items(session, content, campaign)
+        ratings = _store_answers(session, content, raters, items)
+        imported = Imported(content.name, len(content.systems), len(items), len(raters), ratings, left_out)
+        detail = {"file": origin, "items": len(items), "ratings": ratings, "left_out": list(left_out)}
         audit.record(session, campaign.id, actor, audit.IMPORTED, detail=detail)
     return imported
 
 
-def _raters(session: Session, content: Content, campaign: Campaign) -> dict[str, int]:
-    raters = [
-        Rater(
-            campaign_id=campaign.id,
-            pseudonym=person.pseudonym,
-            created_at=person.created_at,
-            consented_at=person.consented_at,
-            excluded_at=person.excluded_at,
-            forgotten_at=person.forgotten_at,
-        )
-        for person in content.raters
-    ]
-    session.add_all(raters)
-    session.flush()
-    return {rater.pseudonym: rater.id for rater in raters}
-
-
-def _items(session: Session, content: Content, campaign: Campaign) -> dict[int, int]:
+def _store_items(session: Session, content: Content, campaign: Campaign) -> dict[int, Item]:
     """Items first, then what controls were made from: an original may follow its control."""
     numbers = {system: number for number, system in enumerate(content.systems)}
     items = {
-        shown.position: Item(
+        item.position: Item(
             campaign_id=campaign.id,
-            position=shown.position,
-            kind=shown.kind,
-            segment_index=shown.segment,
-            document=shown.document,
-            source=shown.source,
-            context=list(shown.context),
-            systems=[numbers[system] for system in shown.systems],
-            outputs=list(shown.outputs),
-            weight=shown.weight,
-            degraded=None if shown.degraded is None else numbers[shown.degraded],
-            guidance=null() if shown.guidance is None else shown.guidance,
+            **_without(item, "segment", "systems", "original", "degraded"),
+            segment_index=item.segment,
+            systems=[numbers[system] for system in item.systems],
+            degraded=None if item.degraded is None else numbers[item.degraded],
         )
-        for shown in content.items
+        for item in content.items
     }
     session.add_all(items.values())
     session.flush()
-    for shown in content.items:
-        if shown.original is not None:
-            items[shown.position].original_id = items[shown.original].id
+    for item in content.items:
+        if item.original is not None:
+            items[item.position].original_id = items[item.original].id
     session.flush()
-    return {position: item.id for position, item in items.items()}
+    return items
 
 
-def _answers(session: Session, content: Content, raters: dict[str, int], items: dict[int, int]) -> int:
+def _store_answers(
+    session: Session, content: Content, raters: dict[str, Rater], items: dict[int, Item]
+) -> int:
     """How many scores were stored."""
     numbers = {system: number for number, system in enumerate(content.systems)}
     assignments = [
         Assignment(
-            item_id=items[answer.item],
-            rater_id=raters[answer.rater],
+            **_without(answer, "item", "rater", "order", "assigned_at", "scores"),
+            item_id=items[answer.item].id,
+            rater_id=raters[answer.rater].id,
             order=[[numbers[system] for system in group] for group in answer.order],
             lease_until=answer.submitted_at or answer.skipped_at or answer.assigned_at,
             created_at=answer.assigned_at,
-            submitted_at=answer.submitted_at,
-            skipped_at=answer.skipped_at,
-            skip_reason=answer.skip_reason,
-            comment=answer.comment,
-            active_ms=answer.active_ms,
         )
         for answer in content.answers
     ]
     session.add_all(assignments)
     session.flush()
     scores = (
-        {
-            "assignment_id": assignment.id,
-            "system": numbers[score.system],
-            "revision": score.revision,
-            "step": score.step,
-            "payload": score.payload,
-            "created_at": score.at,
-        }
+        _without(score, "system", "at")
+        | {"assignment_id": assignment.id, "system": numbers[score.system], "created_at": score.at}
         for assignment, answer in zip(assignments, content.answers, strict=True)
         for score in answer.scores
     )

@@ -77,8 +77,8 @@ def _measures_of_rater(own: list[RaterAnswer], size: float, others: RaterAgreeme
         commonest=max(totals.values()) / len(own),
         values=values,
         # one score for all, where the others tell texts apart, is no agreement at all
-        agreement=0.0 if others.constant else others.correlation,
-        severity=others.severity.mean,
+        agreement=0.0 if others.constant else others.correlation.value,
+        severity=others.severity.value,
         shared=others.outputs,
     )
 

@@ -1,0 +1,79 @@
+"""Ratings made elsewhere as a campaign: what an import is told, and what follows from items and rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from creamtea.errors import InputError
+from creamtea.human.exchange.answers import with_answers
+from creamtea.human.exchange.content import Content, ItemContent, RaterContent
+from creamtea.human.exchange.files import Record
+
+UNKNOWN_LANGUAGE = "und"  # BCP 47: undetermined
+
+
+@dataclass(frozen=True)
+class ImportFacts:
+    """What a file of ratings does not say of its campaign. Texts are files with one line per segment of the
+    test set."""
+
+    name: str
+    protocol: str | None = None  # None: the column says it
+    test_set: str | None = None  # None: the campaign's name
+    source_language: str | None = None
+    target_language: str | None = None
+    # of a file of Appraise
+    sources: Path | None = None
+    outputs: Mapping[str, Path] = field(default_factory=dict)  # system → file
+    documents: Path | None = None  # DOMAIN TAB DOC per line, for segments counted within documents
+    first_segment: int = 1  # the number of a first segment
+
+    @property
+    def pair(self) -> tuple[str, str] | None:
+        """Source and target language; None where neither is given, InputError for one alone."""
+        if self.source_language and self.target_language:
+            return self.source_language, self.target_language
+        if self.source_language or self.target_language:
+            raise InputError("--source-language and --target-language go together: give both or neither")
+        return None
+
+
+def made_elsewhere(
+    facts: ImportFacts,
+    protocol: str,
+    pair: tuple[str, str] | None,
+    systems: Sequence[str],
+    items: Sequence[ItemContent],
+    records: Sequence[Record],
+) -> Content:
+    """The campaign of these items and rows (columns of `RatingRow`; moments, `revision` and one of `step`,
+    `value` and `payload` must be there). InputError as `with_answers`."""
+    rows = [record.values for record in records]
+    first = min(row["assigned_at"] for row in rows)
+    last = max(row["submitted_at"] or row["assigned_at"] for row in rows)
+    raters: dict[str, RaterContent] = {}
+    rated_by: dict[int, set[str]] = defaultdict(set)
+    for row in rows:
+        rated_by[row["item"]].add(row["rater"])
+        excluded_at = last if row.get("excluded") else None
+        rater = RaterContent(pseudonym=row["rater"], created_at=first, excluded_at=excluded_at)
+        raters.setdefault(row["rater"], rater)
+    source, target = pair or (UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE)
+    content = Content(
+        name=rows[0].get("campaign", facts.name),  # rows of an export keep its name
+        test_set=facts.test_set or facts.name,
+        protocol=protocol,
+        systems=tuple(systems),
+        source_language=source,
+        target_language=target,
+        ratings_per_item=max(map(len, rated_by.values())),
+        created_at=first,
+        launched_at=first,
+        closed_at=last,
+        raters=tuple(raters.values()),
+        items=tuple(items),
+    )
+    return replace(with_answers(content, records), name=facts.name)
