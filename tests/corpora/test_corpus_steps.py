@@ -16,6 +16,8 @@ from creamtea.contract.step import StepResult
 from creamtea.errors import StepError
 from creamtea.methods.corpora import IBM3
 from creamtea.steps.texts import ALIGN, CORPUS, SUBWORDS, TEST_SET
+from creamtea_workers.corpora import synthetic
+from creamtea_workers.corpora.segments import Prepared
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.selection.lexicon import Lexicon
 
@@ -132,6 +134,13 @@ def test_a_synthetic_test_set_is_annotated(run: Run) -> None:
         assert set(idiom) == {"name", "source", "target"}
         assert segment["source"][slice(*idiom["source"])] == idiom["name"]
         assert len(segment["reference"][slice(*idiom["target"])].split()) in (2, 3, 4)
+
+
+def test_a_test_set_without_segments_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(synthetic, "prepare_test_set", lambda spec, context: Prepared([]))
+    params = {"test_set": {"kind": "synthetic", "corpus": "c"}, "corpus": SYNTHETIC}
+    with pytest.raises(StepError, match="no segments"):
+        run(TEST_SET, "test", params={**params, "languages": LANGUAGES, "digests": {}})
 
 
 def test_a_test_set_of_files_keeps_an_empty_line(run: Run, tmp_path: Path) -> None:
@@ -303,11 +312,13 @@ def run_itds(run: Run, tmp_path: Path, info: str) -> tuple[StepResult, Context]:
 
 def test_idioms_of_itds_are_annotated_in_the_detokenised_text(run: Run, tmp_path: Path) -> None:
     result, context = run_itds(run, tmp_path, "0\tto pass on\tx\t1\n-1\tto pass on\tx\t1\n")
-    assert numbers(result) == {"segments": 2, "idioms": 1, "found": 1, "aligned": 1}
+    assert numbers(result) == {"segments": 2, "idioms": 2, "found": 1, "aligned": 1}
     assert result.facts == {"found": 1, "aligned": 1}
     first, second = read_segments(context)
     assert first["reference"] == 'x1 gebe es weiter "x2'
-    assert second["idioms"] == []
+    dictionary = {"source": "to pass on", "target": "x"}
+    assert second["idioms"] == [{"name": "to pass on", "source": [], "target": [], "words": dictionary}]
+    assert first["idioms"][0]["words"] == dictionary
     pieces = [
         (first["source"][slice(*note["source"])], first["reference"][slice(*note["target"])])
         for note in first["idioms"]

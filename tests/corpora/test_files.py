@@ -15,6 +15,7 @@ from creamtea.methods.planning import HeldOut
 from creamtea.methods.test_sets import FilesTestSet
 from creamtea.methods.texts import Filters, Languages, TrainingText
 from creamtea_workers.corpora.files import Files, Pair, Sieve, drop_reason, read_corpus
+from creamtea_workers.corpora.segments import idiom_words
 from creamtea_workers.corpora.test_files import read_test_set
 
 
@@ -227,6 +228,28 @@ def test_idioms_count_the_characters_of_the_detokenised_line(folder: Folder) -> 
     assert segment.source[slice(*segment.idioms[0]["source"])] == "that's it"
 
 
+def test_a_translation_may_be_a_text(folder: Folder) -> None:
+    note = {"name": "kick it", "source": [3, 11], "target": "den  Löffel\u00a0abgeben"}
+    idioms = folder.write("idioms.jsonl", json.dumps([note]) + "\n")
+    (segment,) = read_test_set(make_test_set(folder, "he kicks it", "er starb", idioms=idioms), folder.files)
+    words = {"source": "kicks it", "target": "den Löffel abgeben"}
+    assert segment.idioms == [{"name": "kick it", "source": [3, 11], "target": [], "words": words}]
+    assert idiom_words(segment._asdict()) == [("kick it", "kicks it", "den Löffel abgeben")]
+
+
+def test_idioms_in_pieces_are_asked_by_their_pieces() -> None:
+    segment = {
+        "source": "he took it all off",
+        "reference": "er zog alles aus",
+        "idioms": [
+            {"name": "take off", "source": [3, 7], "target": [3, 6]},
+            {"name": "all", "source": [11, 14], "target": []},
+            {"name": "take off", "source": [15, 18], "target": [13, 16]},
+        ],
+    }
+    assert idiom_words(segment) == [("take off", "took off", "zog aus")]
+
+
 def idiom_error(folder: Folder, lines: str) -> str:
     idioms = folder.write("idioms.jsonl", lines)
     with pytest.raises(StepError) as caught:
@@ -245,6 +268,7 @@ def idiom_error(folder: Folder, lines: str) -> str:
             "idioms.jsonl, line 1: source [0, 3] is not a span of text in a line of 2 characters",
         ),
         ('[{"name": "i", "source": [1, 1], "target": [0, 1]}]\n[]\n', "source [1, 1] is not a span of text"),
+        ('[{"name": "i", "source": [0, 1], "target": " "}]\n[]\n', "line 1: target is empty"),
     ],
 )
 def test_annotation_that_does_not_fit_is_named(folder: Folder, lines: str, message: str) -> None:

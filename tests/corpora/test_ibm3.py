@@ -46,7 +46,7 @@ def power(row: Mapping[T, float], gamma: float) -> dict[T, float]:
     return {outcome: p ** (1 / gamma) / total for outcome, p in row.items()}
 
 
-def story(tables: Tables[str, str], source: Sequence[str], gamma: float) -> dict[Sentence, float]:
+def story(tables: Tables[str], source: Sequence[str], gamma: float) -> dict[Sentence, float]:
     """The probability of every target, by going through all draws of Appendix B."""
     result: dict[Sentence, float] = defaultdict(float)
     n = [power(tables.fertility[word], gamma) for word in source]
@@ -66,7 +66,7 @@ def story(tables: Tables[str, str], source: Sequence[str], gamma: float) -> dict
 
 
 def arrangements(
-    tables: Tables[str, str], source: Sequence[str], origins: list[int], spurious: int, gamma: float
+    tables: Tables[str], source: Sequence[str], origins: list[int], spurious: int, gamma: float
 ) -> dict[Sentence, float]:
     m = len(origins) + spurious
     result: dict[Sentence, float] = defaultdict(float)

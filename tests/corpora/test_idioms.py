@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creamtea.errors import StepError
+from creamtea.methods.texts import Languages
 from creamtea_workers.corpora.files import Pair
 from creamtea_workers.corpora.idioms import align, annotate, entries, spans
 from creamtea_workers.corpora.itds import Idiom, find, read_info, split_words
@@ -39,6 +40,8 @@ FORMS = [
     ("nl", "breken", "brekend brekers", "breekt br"),  # of other languages the first four letters
 ]
 
+LANGUAGES = Languages(source="en", target="de")
+
 
 @pytest.mark.parametrize("language, lemma, forms, others", FORMS)
 def test_forms_of_a_lemma(language: str, lemma: str, forms: str, others: str) -> None:
@@ -58,12 +61,12 @@ def test_an_info_file_is_read() -> None:
     lines = [
         "1\tto pass on\tdas zeitliche segnen\t834",
         "-1\tsomething &apos;s up .\tetwas liegt an",
-        "0\tan eine strang zeihen|ziehen\tx",
+        "0\tan eine strang zeihen|ziehen",
     ]
-    idioms = read_info(lines, "i", "en")
+    idioms = read_info(lines, "i", LANGUAGES)
     assert idioms == [
-        Idiom("to pass on", ["to", "pass", "on"], 1),
-        Idiom("something's up.", ["something", "'s", "up", "."], -1),
+        Idiom("to pass on", ["to", "pass", "on"], 1, "das zeitliche segnen"),
+        Idiom("something's up.", ["something", "'s", "up", "."], -1, "etwas liegt an"),
         Idiom("an eine strang zeihen|ziehen", ["an", "eine", "strang", "zeihen|ziehen"], 0),
     ]
 
@@ -71,7 +74,7 @@ def test_an_info_file_is_read() -> None:
 @pytest.mark.parametrize("line", ["", "to pass on\t1", "1", "1\t ", "1.5\tto pass on"])
 def test_a_line_of_another_format_is_named(line: str) -> None:
     with pytest.raises(StepError, match=r"test\.info, line 2: a line must be the idiom's spread"):
-        read_info(["1\tto pass on\tx", line], "test.info", "en")
+        read_info(["1\tto pass on\tx", line], "test.info", LANGUAGES)
 
 
 # ---------------------------------------------------------------- the idiom's words
@@ -192,12 +195,15 @@ def test_segments_are_annotated_where_words_are_found_and_aligned() -> None:
         Segment("the cat runs", "das rennt Katze", []),  # has no dog
         Segment("the dog", "", []),  # nothing to align to
     ]
-    idiom = Idiom("to dog fast", ["to", "dog", "fast"], 0)
-    one = Idiom("to dog", ["to", "dog"], -1)
+    idiom = Idiom("to dog fast", ["to", "dog", "fast"], 0, "schnell hunden")
+    one = Idiom("to dog", ["to", "dog"], -1, "hunden")
     result = annotate(segments, [idiom, idiom, one], training(), "en", silent)
-    assert (result.found, result.aligned) == (2, 1)
+    assert result.counts == {"found": 2, "aligned": 1}
     first, second, third = (segment.idioms for segment in result.segments)
-    assert (second, third) == ([], [])
+    dictionary = {"source": "to dog fast", "target": "schnell hunden"}
+    assert second == [{"name": "to dog fast", "source": [], "target": [], "words": dictionary}]
+    assert [(note["source"], note["target"]) for note in third] == [([4, 7], [])]
+    assert [note.get("words") for note in first] == [dictionary, None]
     assert {segment_text(segments[0].source, note["source"]) for note in first} == {"dog", "fast"}
     assert [segment_text(segments[0].reference, note["target"]) for note in first] == ["Hund schnell"] * 2
 

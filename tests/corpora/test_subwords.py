@@ -93,9 +93,3 @@ def test_a_vocabulary_smaller_than_the_alphabet_names_the_smallest(tmp_path: Pat
     write_lines(tmp_path / "text", ["abcdefghijklmnopqrstuvwxyz"])
     with pytest.raises(StepError, match=r"vocabulary 16 is less than the characters.*possible is 31"):
         train_subwords([tmp_path / "text"], Subwords(vocabulary=16), tmp_path / "m")
-
-
-def test_the_ids_are_those_of_the_models() -> None:
-    from creamtea_workers.models import interface
-
-    assert (PAD, UNK, BOS, EOS) == (interface.PAD, interface.UNK, interface.BOS, interface.EOS)

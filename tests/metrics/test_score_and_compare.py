@@ -81,23 +81,11 @@ def test_chrf_has_no_length_ratio(
     assert len(segment_scores(context.output)) == 60
 
 
-@pytest.mark.parametrize(
-    ("references", "hypotheses", "message"),
-    [
-        (["one", "two"], ["one"], "1 hypotheses do not line up with the test set's 2 segments"),
-        ([], [], "the test set has no segments"),
-    ],
-)
 def test_outputs_of_another_test_set_are_refused(
-    references: list[str],
-    hypotheses: list[str],
-    message: str,
-    make_context: Fixture,
-    test_set_folder: Fixture,
-    decode_folder: Fixture,
+    make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture
 ) -> None:
-    folders = {"test_set": [test_set_folder(references)], "decode": [decode_folder(hypotheses)]}
-    with pytest.raises(StepError, match=message):
+    folders = {"test_set": [test_set_folder(["one", "two"])], "decode": [decode_folder(["one"])]}
+    with pytest.raises(StepError, match="1 hypotheses do not line up with the test set's 2 segments"):
         make_context(SCORE, {"metric": {"kind": "bleu"}}, folders).run()
 
 

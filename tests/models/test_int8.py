@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from forced_scores import forced_scores
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from layer_errors import relative_errors
@@ -213,7 +214,7 @@ def test_int8_scores_are_those_of_the_search(selected: bool) -> None:
     system = translator(prepare(plain_model(), "int8"), "beam", selected)
     hypotheses = [translation.hypothesis for translation in system.translate(sentences())]
     lengths = [len(hypothesis.tokens) + 1 for hypothesis in hypotheses]
-    scores = system.score(sentences(), hypotheses)
+    scores = forced_scores(system, sentences(), hypotheses)
     for score, hypothesis, length in zip(scores, hypotheses, lengths, strict=True):
         assert score == pytest.approx(hypothesis.score, abs=0.01 * length)
 

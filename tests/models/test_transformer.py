@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from creamtea.errors import StepError
-from creamtea.methods.architectures import Nvs, SsruArchitecture, TransformerArchitecture
+from creamtea.methods.architectures import Layered, Nvs, SsruArchitecture, TransformerArchitecture
 from creamtea.methods.objectives import Scones, Softmax
 from creamtea_workers.models.build import ModelConfig, build_model, load_model, save_model
 from creamtea_workers.models.interface import BOS, EOS, PAD, output_logits
@@ -145,6 +145,29 @@ def test_dropout_keeps_the_share_and_the_mean() -> None:
     assert (y == 0).float().mean().item() == pytest.approx(26 / 256, abs=2e-3)
     assert y.mean().item() == pytest.approx(1.0, abs=3e-3)
     assert torch.equal(dropout.eval()(x), x)
+
+
+@pytest.mark.parametrize("kind", [TransformerArchitecture, SsruArchitecture])
+@torch.no_grad()
+def test_attention_dropout_falls_on_the_weights_in_training_alone(kind: type[Layered]) -> None:
+    """With one key per query the only weight is 1, and is kept and doubled or dropped."""
+    sizes = SIZES | {"dropout": 0.0}
+    plain, dropping = (
+        Transformer(VOCABULARY, kind.model_validate(sizes | {"attention_dropout": share})).eval()
+        for share in (0.0, 0.5)
+    )
+    dropping.load_state_dict(plain.state_dict())
+    source, target = sources(7, 5), prefixes(2, 6)
+    expected = plain.decode(plain.encode(source), target)
+    assert torch.equal(dropping.decode(dropping.encode(source), target), expected)
+    dropping.train()
+    first, second = (dropping.decode(dropping.encode(source), target) for _ in range(2))
+    assert not torch.equal(first, second)
+    attention = dropping.decoder_layers()[0].cross
+    value = torch.ones(2, 4, 1, 4)
+    attended = attention.weigh(torch.randn(2, 4, 300, 4), torch.randn(2, 4, 1, 4), value, None)
+    assert set(attended.unique().tolist()) == {0.0, 2.0}
+    assert attended.mean().item() == pytest.approx(1.0, abs=0.1)
 
 
 def test_positions_beyond_the_table_continue_it() -> None:

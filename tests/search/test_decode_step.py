@@ -167,15 +167,6 @@ def test_hypotheses_cut_at_the_limit_are_counted(folders: dict[str, list[Path]],
     assert next(row for row in result.metrics if row.name == "truncated").detail == {"count": 15, "of": 15}
 
 
-def test_no_segments_are_no_crash(folders: dict[str, list[Path]], tmp_path: Path) -> None:
-    (tmp_path / "none").mkdir()
-    empty = step_files.test_set_folder(tmp_path / "none", [])
-    given = context({**folders, "test_set": [empty]}, tmp_path / "out")
-    result = given.run()
-    assert read_rows(given.output / "hypotheses.jsonl") == []
-    assert all(row.value is None and row.note for row in result.metrics)
-
-
 def test_nvs_without_a_head_says_what_to_do(folders: dict[str, list[Path]], tmp_path: Path) -> None:
     size = step_files.vocabulary_size(folders["subwords"][0])
     headless = step_files.model_folder(tmp_path, size, "headless", nvs=None)

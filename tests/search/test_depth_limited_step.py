@@ -25,7 +25,7 @@ ENOUGH = SearchBudget(100_000, only_first=True)
 def judge(
     model: TableModel, objective: str, numbers: list[int], budget: SearchBudget
 ) -> list[depth_limited.Verdict]:
-    trained = TrainedModel(model, OBJECTIVES[objective], "fp32", has_nvs_head=False)
+    trained = TrainedModel(model, OBJECTIVES[objective], step_files.model_config(5), "fp32")
     return depth_limited.judge(trained, [[n] for n in numbers], 2, LENGTHS, budget, lambda: None)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import step_files
 import torch
+from scipy import stats
 from step_context import Context
 from step_files import read_rows
 
@@ -15,6 +16,7 @@ from creamtea.methods.searches import Exact
 from creamtea.methods.selections import FullVocabulary
 from creamtea.steps.systems import LATENCY
 from creamtea_workers.search.systems import TrainedModel
+from creamtea_workers.search.translator import Translator
 from creamtea_workers.steps import latency
 
 SYSTEMS = [
@@ -48,14 +50,21 @@ SYSTEMS = [
 ]
 
 
-def given(tmp_path: Path, systems: list[dict[str, Any]]) -> Context:
+PERCENTILES = ("latency_p50", "latency_p90", "latency_p99")
+MEANS = ("latency_mean", "latency_mean_p50", "latency_mean_p90", "latency_mean_p99", "sentences_per_second")
+
+
+def given(tmp_path: Path, systems: list[dict[str, Any]], **protocol: int) -> Context:
     subwords = step_files.subwords_folder(tmp_path)
     size = step_files.vocabulary_size(subwords)
     words = ["the", "cat", "sat", "on", "the", "mat", "in", "the", "park"]
     segments = [{"source": " ".join(words[: n % 9]), "reference": "x"} for n in range(12)]
     return Context(
         LATENCY,
-        {"latency": {"sentences": 4, "repetitions": 3, "warmup": 1, "threads": 1}, "systems": systems},
+        {
+            "latency": {"sentences": 4, "repetitions": 3, "warmup": 1, "threads": 1, **protocol},
+            "systems": systems,
+        },
         {
             "test_set": [step_files.test_set_folder(tmp_path, segments)],
             "subwords": [subwords],
@@ -90,8 +99,11 @@ def test_every_system_sentence_and_repetition_is_timed_once(tmp_path: Path) -> N
     assert all(row["seconds"] > 0 for row in rows)
 
     by_subject = {(row.name, row.subject): row for row in result.metrics}
-    assert set(by_subject) == {(f"latency_p{p}", str(s)) for p in (50, 90, 99) for s in range(len(SYSTEMS))}
+    names = (*PERCENTILES, *MEANS)
+    assert set(by_subject) == {(name, str(s)) for name in names for s in range(len(SYSTEMS))}
     for (name, subject), row in by_subject.items():
+        if name in MEANS:
+            continue
         table = np.array([one["seconds"] for one in rows if one["system"] == int(subject)]).reshape(3, 4)
         expected = np.median([np.percentile(one, int(name.removeprefix("latency_p"))) for one in table])
         assert row.value == pytest.approx(1000 * expected, rel=1e-2, abs=1e-3)
@@ -121,7 +133,7 @@ def test_percentages_are_paired_over_repetitions_against_every_system() -> None:
     drift = np.array([1.0, 2.0, 4.0, 8.0])
     first = np.stack([drift, 3 * drift], axis=1)  # (repetitions, sentences)
     second = first * np.array([0.5, 0.5, 0.5, 0.25])[:, None]
-    rows = latency.metrics(np.stack([first, second]), [{"beam": 1}, {"beam": 2}])
+    rows = list(latency.percentiles(np.stack([first, second]), [{"beam": 1}, {"beam": 2}]))
     of = {(row.name, row.subject): row.detail["percent_of"] for row in rows}
     assert of["latency_p50", "1"][0]["value"] == of["latency_p99", "1"][0]["value"] == 50.0
     assert (of["latency_p50", "1"][0]["low"], of["latency_p50", "1"][0]["high"]) == (25.0, 50.0)
@@ -131,6 +143,60 @@ def test_percentages_are_paired_over_repetitions_against_every_system() -> None:
     (time,) = [row for row in rows if (row.name, row.subject) == ("latency_p50", "0")]
     assert (time.low, time.value, time.high) == (2000.0, 6000.0, 16000.0)
     assert time.detail["beam"] == 1
+
+
+def test_means_have_the_t_interval_over_repetitions_and_ratios_are_paired() -> None:
+    drift = np.array([1.0, 2.0, 4.0, 8.0])
+    first = np.stack([drift, 3 * drift], axis=1)
+    second = first * np.array([0.5, 0.5, 0.5, 0.25])[:, None]
+    rows = {
+        (row.name, row.subject): row
+        for row in latency.means(np.stack([first, second]), 6, [{"beam": 1}, {"beam": 2}])
+    }
+    assert {name for name, _ in rows} == set(MEANS)
+    for name, values in (
+        ("latency_mean", 2000 * drift),
+        ("latency_mean_p90", 2800 * drift),
+        ("sentences_per_second", 6 / (4 * drift)),
+    ):
+        row = rows[name, "0"]
+        low, high = stats.ttest_1samp(values, 0).confidence_interval()
+        assert (row.low, row.value, row.high) == pytest.approx((low, values.mean(), high))
+        assert row.detail["beam"] == 1
+        assert row.detail["percent_of"][0]["value"] == 100.0
+    half = rows["latency_mean", "1"].detail["percent_of"][0]
+    assert half["value"] == pytest.approx(100 * second.mean() / first.mean())
+    assert half["low"] < half["value"] < half["high"]
+    assert rows["sentences_per_second", "1"].detail["percent_of"][0]["value"] > 200
+
+
+def test_batches_hold_neighbouring_lengths_and_are_timed_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = given(tmp_path, [SYSTEMS[0], SYSTEMS[1]], sentences=7, batch_size=3)
+    sizes: list[list[int]] = []
+    translate = Translator.translate
+
+    def counted(self: Translator, sources: Any, with_scores: bool = True) -> Any:
+        sizes.append([len(source) for source in sources])
+        return translate(self, sources, with_scores)
+
+    monkeypatch.setattr(Translator, "translate", counted)
+    result = context.run()
+    assert len(sizes) == 2 * (1 + 3 * 3)  # systems × (warm-up + repetitions × batches)
+    assert {len(size) for size in sizes[2:]} == {3, 1}
+    assert all(size == sorted(size) for size in sizes)
+    rows = read_rows(tmp_path / "out" / "latency.jsonl")
+    firsts = result.facts["segments"][::3]
+    keys = sorted((row["system"], row["sentence"], row["repetition"]) for row in rows)
+    assert keys == sorted((s, n, r) for s in range(2) for n in firsts for r in range(3))
+    by_subject = {(row.name, row.subject): row for row in result.metrics}
+    for system in range(2):
+        of_system = [row["seconds"] for row in rows if row["system"] == system]
+        totals = np.array(of_system).reshape(3, 3).sum(axis=1)
+        speed = by_subject["sentences_per_second", str(system)]
+        assert speed.value == pytest.approx((7 / totals).mean(), rel=1e-2)
+        assert speed.detail["batch_size"] == 3
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from creamtea_workers.search.output import (
     GatheredWeights,
     OutputLayer,
     _pad,
-    end_positions,
     output_layer,
 )
 
@@ -91,18 +90,8 @@ def test_int8_selections_too_large_to_gather_come_from_full_int8_logits() -> Non
     torch.testing.assert_close(layer.logits(hidden), output_layer(model, None).logits(hidden))
 
 
-@pytest.mark.parametrize("kind", ["weights", "logits"])
-def test_positions_find_each_id_and_refuse_the_others(kind: str) -> None:
-    layer = layers()[kind]
-    every = torch.arange(V).expand(len(SIZES), V)
-    positions, allowed = layer.positions(every)
-    for sentence, ids in enumerate(selection()):
-        assert every[sentence][allowed[sentence]].tolist() == ids.tolist()
-        assert layer.ids(positions)[sentence][allowed[sentence]].tolist() == ids.tolist()
-
-
 def test_the_end_is_found_among_each_sentences_ids() -> None:
-    ends = end_positions(layers()["weights"], len(SIZES), torch.device("cpu"))
+    ends = layers()["weights"].ends(len(SIZES))
     assert [int(ids[end]) for ids, end in zip(selection(), ends.squeeze(1), strict=True)] == [EOS] * 4
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 import torch
+from forced_scores import score_hypotheses
 from scipy import stats
 from toy_models import OBJECTIVES, Slow, TableModel, batch_of, memory_of
 
@@ -18,7 +19,6 @@ from creamtea_workers.search.greedy import GreedySearch
 from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.output import output_layer
 from creamtea_workers.search.sample import Sampler, SampleSearch, draws
-from creamtea_workers.search.scorer import score_hypotheses
 
 LIMIT = 3
 DRAWS = 4000

@@ -14,6 +14,8 @@ from creamtea.contract.step import MetricRow, StepResult
 from creamtea.errors import StepError
 from creamtea.methods.analyses.search_errors import SearchErrors
 from creamtea.steps.systems import DECODE
+from creamtea_workers.corpora.segments import EncodedTestSet
+from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.search.hypothesis import length_limit
 from creamtea_workers.steps import search_errors
 from creamtea_workers.steps.search_errors import SearchedOutputs
@@ -117,7 +119,9 @@ def test_nothing_proved_is_told(folders: dict[str, list[Path]], tmp_path: Path) 
 def test_an_output_without_an_end_has_no_score(folders: dict[str, list[Path]], tmp_path: Path) -> None:
     cut = length_limit(2.0, 3)
     folder = written(tmp_path / "beam1", [-0.5, -0.5], [cut, cut - 1])
-    assert search_errors.read_outputs(folder, [[4, 5, 6], [4, 5, 6]]).scores == [-math.inf, -0.5]
+    subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
+    test_set = EncodedTestSet(subwords, [{"index": 0}, {"index": 1}], [[4, 5, 6], [4, 5, 6]])
+    assert search_errors.read_outputs(folder, test_set).scores == [-math.inf, -0.5]
 
 
 def test_a_real_search(folders: dict[str, list[Path]], tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from forced_scores import forced_scores
 from toy_models import OBJECTIVES
 
 from creamtea.methods.precisions import Precision
@@ -94,7 +95,7 @@ def test_batches_of_1_and_32_agree_and_scores_are_the_scorers(
     assert scores == pytest.approx([t.hypothesis.score for t in alone], abs=1e-4)
 
     hypotheses = [t.hypothesis for t in batch]
-    assert system.score(sources(), hypotheses) == pytest.approx(scores, abs=1e-4)
+    assert forced_scores(system, sources(), hypotheses) == pytest.approx(scores, abs=1e-4)
     assert len({len(h.tokens) for h in hypotheses}) > 3  # the test is of sentences of different lengths
     if selection != "full":
         assert len({t.selected_size for t in batch}) > 3
@@ -120,7 +121,9 @@ def test_batches_of_1_and_32_agree_in_a_prepared_model(
     assert len({len(t.hypothesis.tokens) for t in batch}) > 3
     if precision == "fp32":
         assert isinstance(prepared.projection.linear, inference.PackedLinear)
-        assert system.score(sources(), [t.hypothesis for t in batch]) == pytest.approx(scores, abs=1e-4)
+        assert forced_scores(system, sources(), [t.hypothesis for t in batch]) == pytest.approx(
+            scores, abs=1e-4
+        )
 
 
 def test_outputs_stay_within_the_sentences_own_vocabulary(model: Transformer, lexicon: Path) -> None:
@@ -142,7 +145,7 @@ def test_a_token_outside_the_vocabulary_scores_minus_infinity(
         max(set(range(4, VOCABULARY)) - set(Lexicon.load(lexicon).select(s, 9).tolist())) for s in lines
     ]
     hypotheses = [Hypothesis([token], 0.0, finished=True) for token in outside]
-    assert system.score(lines, hypotheses) == [-float("inf")] * 3
+    assert forced_scores(system, lines, hypotheses) == [-float("inf")] * 3
 
 
 @pytest.mark.parametrize("objective", ["softmax", "scones"])
@@ -153,7 +156,7 @@ def test_softmax_renormalises_over_the_selection_and_scones_does_not(
     some = translator(model, objective, SELECTIONS["lexicon"], SEARCHES["greedy"], lexicon)
     hypotheses = [t.hypothesis for t in some.translate(sources()[1:9])]
     restricted = [h.score for h in hypotheses]
-    unrestricted = full.score(sources()[1:9], hypotheses)
+    unrestricted = forced_scores(full, sources()[1:9], hypotheses)
     if objective == "scones":
         assert restricted == pytest.approx(unrestricted, abs=1e-4)
     else:

@@ -24,6 +24,7 @@ class Numbers:
     """Stands for a SubwordModel: every id is a word."""
 
     size = FIRST + WORDS
+    source_vocabulary = None
 
     def decode(self, ids: Sequence[int]) -> str:
         return " ".join(str(i) for i in ids)

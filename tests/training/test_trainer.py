@@ -114,6 +114,25 @@ def test_ssrus_learn_to_reverse(tmp_path: Path) -> None:
     assert outcome.evaluation.bleu > 75
 
 
+@pytest.mark.parametrize(
+    "training",
+    [{"clip": 0.05}, {"optimizer": "lamb", "clip": 0.05, "autocast": "none", "accumulate": 2}],
+    ids=["adam", "lamb"],
+)
+def test_an_nvs_head_changes_no_other_weight(tmp_path: Path, training: dict[str, Any]) -> None:
+    pairs = reversals(60, 5, seed=1)
+    found = {}
+    for name, nvs in (("plain", None), ("head", {"positive_weight": 100.0, "clip": 0.5})):
+        outcome = trainer(parameters({**SHORT, **training}, nvs=nvs), pairs, tmp_path / name).run()
+        found[name] = outcome.model.state_dict(), series(outcome)
+    (plain, plain_curves), (head, head_curves) = found["plain"], found["head"]
+    assert set(head) - set(plain) == {"nvs.weight", "nvs.bias"}
+    for name, weight in plain.items():
+        assert torch.equal(weight, head[name]), name
+    assert plain_curves == head_curves
+    assert head["nvs.bias"].abs().max() > 0  # it has learnt
+
+
 def test_a_finished_training_only_averages_again(tmp_path: Path) -> None:
     pairs = reversals(60, 5, seed=1)
     first = trainer(parameters(SHORT), pairs, tmp_path).run()

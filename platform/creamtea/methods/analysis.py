@@ -22,11 +22,11 @@ MODEL_INPUTS = {"test_set": "segments", "subwords": "subwords", "train": "the tr
 
 
 class Analysis(Method):
-    """Something measured over a test set, by steps of its own kind."""
+    """Something measured over a test set, by steps of its own kind. The docstring of an analysis says what is
+    measured, and where in the papers: reports show it."""
 
     test_set: Name
     step: ClassVar[StepKind[Any]]
-    about: ClassVar[str]  # what is measured, and where in the papers
     tables: ClassVar[tuple[TableLayout, ...]]
     plots: ClassVar[tuple[CellPlot | RowPlot | PointPlot, ...]] = ()
     over: ClassVar[tuple[str, ...]] = ()  # columns of the first table that plots draw over a number
@@ -34,6 +34,10 @@ class Analysis(Method):
 
     def describe(self) -> str:
         return self.title
+
+    @classmethod
+    def about(cls) -> str:
+        return " ".join((cls.__doc__ or "").split())
 
     @property
     def first_sentences(self) -> int | None:
@@ -93,6 +97,10 @@ class OfFirstSentences(OfVariants):
     """Analyses of variants that may take only the first sentences of their test set."""
 
     sentences: Positive | None = None
+
+    @classmethod
+    def about(cls) -> str:
+        return " ".join((cls.__doc__ or "").split())
 
     @property
     def first_sentences(self) -> int | None:

@@ -11,6 +11,7 @@ from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import Block, RawStudy, parsed
 from creamtea.document.values import Above0, BelowOne, Positive, Strict
 from creamtea.methods.family import Family, Method
+from creamtea.methods.texts import Subwords
 
 PRESETS: dict[str, Block] = {
     "small": {"encoder_layers": 3, "decoder_layers": 3, "width": 128, "heads": 4, "feed_forward": 512},
@@ -50,13 +51,14 @@ class Layered(Architecture):
     heads: Positive = 4
     feed_forward: Positive = 512
     dropout: BelowOne = 0.1
+    attention_dropout: Annotated[BelowOne, Field(exclude_if=lambda share: share == 0)] = 0.0
     recurrent: ClassVar[bool] = False  # the decoder looks back by SSRUs, not by self-attention
     worker: ClassVar[str] = "creamtea_workers.models.transformer"
 
     def describe(self) -> str:
         """ "" for the default, else a preset or the sizes: "base", "deep (20+2 SSRU)", "6+6, width 256"."""
         sizes = f"{self.encoder_layers}+{self.decoder_layers}{' SSRU' * self.recurrent}"
-        chosen = self.model_dump(exclude={"dropout"})
+        chosen = self.model_dump(exclude={"dropout", "attention_dropout"})
         for name, preset in PRESETS.items():
             if chosen.items() >= Architecture.completed(preset).items():
                 return {"small": "", "deep": f"deep ({sizes})"}.get(name, name)
@@ -85,16 +87,51 @@ class SsruArchitecture(Layered):
     recurrent: ClassVar[bool] = True
 
 
+class RnnArchitecture(Architecture):
+    """Bidirectional LSTM encoder; LSTM decoder with attention and input feeding (Luong et al. 2015), as in
+    Peters and Martins (2021, sections 4.1 and 4.2). Embeddings are not tied."""
+
+    kind: Literal["rnn"]
+    layers: Positive = 2  # of the encoder, and of the decoder
+    width: Positive = 256  # of the decoder, and of each direction of the encoder
+    embedding: Positive = 128
+    language_embedding: Annotated[int, Field(ge=0)] = (
+        0  # how much of a source embedding is its first symbol's
+    )
+    attention: Literal["softmax", "entmax", "sparsemax"] = "entmax"  # entmax: α = 1.5
+    gated: bool = False  # an encoder each for lemma and tags, and a gate between them (GATEDATTN)
+    dropout: BelowOne = 0.3
+    title: ClassVar[str] = "recurrent encoder and decoder"
+    worker: ClassVar[str] = "creamtea_workers.models.rnn"
+
+    def describe(self) -> str:
+        return f"LSTM, {self.layers}+{self.layers}, width {self.width}{', gated' * self.gated}"
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        size = parsed(cls, block)
+        if size and size.language_embedding >= size.embedding:
+            found = f"{size.language_embedding} of {size.embedding}"
+            yield Mistake((*path, "language_embedding"), found, "less than the embedding")
+        variant = study.named(str(path[0]), path[1]) or {}
+        subwords = parsed(Subwords, study.named("subwords", variant.get("subwords")))
+        if size and size.gated and subwords and subwords.joint:
+            found = f"true with subwords of kind {subwords.kind}"
+            yield Mistake((*path, "gated"), found, "subwords of kind characters, which have symbols for tags")
+
+
 ARCHITECTURES: Family[Any] = Family(
     "architecture", Architecture, "creamtea.methods.architectures", ("build",), default="transformer"
 )
 
 
 class Nvs(Strict):
-    """Neural vocabulary selection head (Domhan et al. 2022, Eq. 3), gradients blocked before the encoder.
+    """Neural vocabulary selection head (Domhan et al. 2022, Eq. 3), gradients blocked before the encoder. The
+    translation model's weights are exactly those of a training without the head.
 
     `auto_weight` x in place of `positive_weight`: x · n_neg / n_pos of each sentence (Appendix B).
     """
 
     positive_weight: Annotated[float, Field(ge=1.0)] = 100000.0
     auto_weight: Above0 | None = None
+    clip: Above0 = 1.0  # norm of the head's own gradient

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from creamtea.contract.kind import StepKind, StepParams
 from creamtea.document.mistakes import KeyPath, Mistake, one_of, shown
-from creamtea.document.raw import Block, RawStudy, kind_of
+from creamtea.document.raw import Block, RawStudy, kind_of, repeated
 from creamtea.document.values import Name, Positive, Seed, Share
 from creamtea.methods.family import Family, Method
 from creamtea.methods.planning import File, Inputs, Planner, TextPlan
-from creamtea.methods.texts import Filters, TextPair, TrainingText
+from creamtea.methods.texts import Filters, TextPair, TrainingText, needs_joint
 
 
 class Corpus(Method):
@@ -143,6 +143,105 @@ class Ibm3Corpus(Corpus):
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
         yield from needs_corpus((*path, "corpus"), block.get("corpus"), study, FilesCorpus)
         yield from study.unknown_key(path, block, "subwords", "subwords")
+        yield from needs_joint((*path, "subwords"), block.get("subwords"), study, "an IBM-3 corpus")
+
+
+LanguageList = Annotated[list[Name], Field(min_length=1)]
+# of a language with much training text and one with little: "adyghe--kabardian"
+Pair = Annotated[str, Field(pattern=r"^[a-z]+(-[a-z]+)*--[a-z]+(-[a-z]+)*$")]
+Pairs = Annotated[list[Pair], Field(min_length=1)]
+
+
+def pair_parts(pair: str) -> dict[str, str]:
+    """What stands for {pair}, {high} and {low} in a path."""
+    high, _, low = pair.partition("--")
+    return {"pair": pair, "high": high, "low": low}
+
+
+def filled(path: str, parts: Mapping[str, str]) -> str:
+    """A path with the parts in place of their names in braces."""
+    for name, value in parts.items():
+        path = path.replace(f"{{{name}}}", value)
+    return path
+
+
+class WordCorpus(Corpus):
+    """Words in SIGMORPHON's tab-separated files, one or more of each language."""
+
+    def named_files(self) -> Iterator[File]:
+        """Every file, with its place in the corpus."""
+        raise NotImplementedError(f"{type(self).__name__} does not name its files")
+
+    def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
+        return TextPlan(aligned=[[((*place, *key), path)] for key, path in self.named_files()])
+
+
+class G2pCorpus(WordCorpus):
+    """Words and their phones in several languages (SIGMORPHON 2020, task 1): word TAB phones, with {language}
+    in the paths. A source is the language as one symbol and the word: "<ady>абан"."""
+
+    kind: Literal["g2p"]
+    languages: LanguageList
+    train: str
+    dev: str
+    title: ClassVar[str] = "grapheme to phoneme"
+    noun: ClassVar[str] = "a corpus of pronunciations"
+    worker: ClassVar[str] = "creamtea_workers.corpora.g2p"
+
+    def named_files(self) -> Iterator[File]:
+        for key, path in (("train", self.train), ("dev", self.dev)):
+            for language in self.languages:
+                yield (key,), filled(path, {"language": language})
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        for key in ("train", "dev"):
+            yield from needs_parts(path, block, key, ("language",))
+
+
+class InflectionCorpus(WordCorpus):
+    """Lemmas and inflected forms (SIGMORPHON 2019, task 1): lemma TAB form TAB tags, of pairs of a language
+    with many words and one with few, with {pair}, {high} and {low} in the paths. A source is the language,
+    the lemma and the tags, "<zulu>hamba<V><PST>"; development words are of the languages with few.
+
+    `repeat` up-samples the words of the languages with few. `hallucinated` adds so many made-up words of each
+    of these languages: what a lemma and its form share is replaced by random characters (Anastasopoulos and
+    Neubig 2019).
+    """
+
+    kind: Literal["inflection"]
+    pairs: Pairs
+    high: str
+    low: str
+    dev: str
+    repeat: Positive = 1
+    hallucinated: Annotated[int, Field(ge=0, le=10**6)] = 0
+    seed: Seed = 1  # of what is made up
+    title: ClassVar[str] = "morphological inflection"
+    noun: ClassVar[str] = "a corpus of inflected forms"
+    worker: ClassVar[str] = "creamtea_workers.corpora.inflection"
+
+    def named_files(self) -> Iterator[File]:
+        for key, path in (("high", self.high), ("low", self.low), ("dev", self.dev)):
+            for pair in self.pairs:
+                yield (key,), filled(path, pair_parts(pair))
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        for key in ("high", "low", "dev"):
+            yield from needs_parts(path, block, key, ("pair", "high", "low"))
+
+
+def needs_parts(path: KeyPath, block: Block, key: str, parts: Sequence[str]) -> Iterator[Mistake]:
+    """Mistakes in the list of languages or pairs of a block at `path`, and in a path (`key`) to a file of
+    each."""
+    entries = block.get("pairs", block.get("languages"))
+    yield from repeated(entries, (*path, "pairs" if "pairs" in block else "languages"))
+    count = len(entries) if isinstance(entries, list) else 0
+    name = block.get(key)
+    if isinstance(name, str) and count > 1 and not any(f"{{{part}}}" in name for part in parts):
+        listed = " or ".join(f"{{{part}}}" for part in parts)
+        yield Mistake((*path, key), f"{shown(name)}, one file for all", f"a path with {listed} in it")
 
 
 def needs_corpus(path: KeyPath, name: Any, study: RawStudy, corpus: type[Corpus]) -> Iterator[Mistake]:

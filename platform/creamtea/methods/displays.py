@@ -19,7 +19,7 @@ class RowSetting(NamedTuple):
     words: str = ""  # "beam 4"
     x: float | None = None  # where plots draw it
     tick: str = ""  # on the axis, in place of x
-    needs: str = ""  # shown where the test set has it: "idioms", or "repeated" idioms
+    needs: str = ""  # shown where it was measured: "idioms", "words" of idioms, "repeated idioms", …
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Measure:
     column: Column
     metric: str = ""  # the column's key where it is not given
     detail: str = ""  # what of the metric's detail is shown, in place of its value
+    counts: Callable[[Mapping[str, Any]], tuple[int, int]] | None = None  # (count, of) of the detail: a share
     part: int | None = None  # the subject is this part of the setting's, or all of them joined by "/"
     undefined: Mapping[str, str] = field(default_factory=dict)  # subjects without this measure: the reason
 

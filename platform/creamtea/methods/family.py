@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from pydantic import GetCoreSchemaHandler, TypeAdapter
+from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from creamtea.contract.kind import OWN_STEP_KINDS, StepKind
 from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import Block, RawStudy
 from creamtea.document.values import Strict
@@ -79,6 +80,8 @@ class Family(Generic[M]):
 
     def __post_init__(self) -> None:
         self.base.family = self
+        # its own schema, made before it had a family: TypeAdapter(base) would take it for any kind's
+        del self.base.__pydantic_core_schema__
 
     @property
     def group(self) -> str:
@@ -114,16 +117,16 @@ class Family(Generic[M]):
             raise TypeError(f"it is not a subclass of {self.base.__module__}.{self.base.__name__}")
         if kind_name(method) != kind:
             raise ValueError(f"its kind is {kind_name(method)!r}, not the entry point's name")
-        return method
-
-    @cached_property
-    def _adapter(self) -> TypeAdapter[Any]:
-        # annotated, since pydantic would take the base's own schema for a bare class
-        return TypeAdapter(cast(Any, Annotated[self.base, self.noun]))
-
-    def parse(self, block: Any) -> M:
-        """The method of a raw block. Raises pydantic's ValidationError."""
-        method: M = self._adapter.validate_python(block)
+        for step in steps_of(method):
+            if step.name in OWN_STEP_KINDS:
+                raise ValueError(
+                    f"creamtea itself has steps of its step's kind, {step.name!r}: rename the step"
+                )
+            owner = _PLUGIN_STEPS.setdefault(step.name, step).params
+            if owner is not step.params:
+                raise ValueError(
+                    f"{owner.__module__} has steps of its step's kind, {step.name!r}, too: rename one of them"
+                )
         return method
 
     def schema(self, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -141,12 +144,6 @@ class Family(Generic[M]):
                 return f"; the plug-in {broken.plugin} has this {self.noun}, and is broken: {broken.reason}"
         return "; `creamtea plugins` lists the kinds that installed plug-ins add"
 
-    def step_kinds(self, kind: str) -> set[str]:
-        """The names of the kinds of steps that a kind brings along."""
-        method = self.kinds[kind]
-        steps = [getattr(method, "step", None), *getattr(method, "steps", ())]
-        return {step.name for step in steps if step is not None}
-
     def _completed(self, block: Any) -> Any:
         return self.base.completed(block) if isinstance(block, dict) else block
 
@@ -159,6 +156,15 @@ class Family(Generic[M]):
         """What the kind of a raw block finds wrong with it."""
         if (method := self.kind_of(block)) is not None:
             yield from method.check(path, block, study)
+
+
+_PLUGIN_STEPS: dict[str, StepKind[Any]] = {}  # by name
+
+
+def steps_of(method: type[Method]) -> list[StepKind[Any]]:
+    """The kinds of steps that a method brings along."""
+    own = getattr(method, "step", None)
+    return [*getattr(method, "steps", ()), *([] if own is None else [own])]
 
 
 def kind_name(method: type[Method]) -> str:

@@ -32,10 +32,12 @@ class LatencyProtocol(Strict):
     repetitions: Annotated[int, Field(ge=2)] = 30
     warmup: Annotated[int, Field(ge=0)] = 3  # sentences per system before the clock starts
     threads: Positive = 1
+    # sentences at a time, of similar length; 1 is what a person waits for, more is what a server does
+    batch_size: Positive = Field(default=1, exclude_if=lambda value: value == 1)
 
 
 class Latency(LatencyProtocol):
-    """Batch-1 latency of systems, interleaved in one process. Every system's time is also given as a
+    """Latency of systems, interleaved in one process. Every system's time is also given as a
     percentage of each of `baselines`: name the full vocabulary in fp32 and in int8 there, since a speed-up
     over fp32 alone may be one that int8 gives for nothing."""
 

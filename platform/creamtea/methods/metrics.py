@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from creamtea.contract.columns import Column
-from creamtea.document.values import Positive
+from creamtea.document.mistakes import KeyPath, Mistake, shown
+from creamtea.document.raw import Block, RawStudy
+from creamtea.document.values import Name, Positive, Strict
 from creamtea.methods.family import Family, Method
+from creamtea.scorers import ScorerPins, find_scorer
 
 
 class Metric(Method):
@@ -18,6 +21,7 @@ class Metric(Method):
     digits: ClassVar[int] = 1  # of a score, in every table and figure
     better: ClassVar[str] = "higher"
     counts_length: ClassVar[bool] = False  # it also leaves `length_ratio`
+    by_group: ClassVar[bool] = False  # a mean over a test set's groups: resamples keep the size of each
     # what systems are compared on: their outputs, or the segment scores of their score steps, so that a
     # neural metric does not run twice
     compares: ClassVar[Literal["outputs", "segment scores"]] = "outputs"
@@ -38,10 +42,22 @@ class Metric(Method):
         """The path or name of its model, which the key pins by content where it is a file under --data."""
         return None
 
+    def scorer_pins(self) -> ScorerPins | None:
+        """What pins the program that computes it, if that is one of this machine's scorers. Raises
+        creamtea.scorers.UnknownScorer."""
+        return None
+
+    def of_step(self) -> Metric:
+        """Without what only reports read, so that a new title changes no key."""
+        return self
+
     def column(self, signature: str = "") -> Column:
         return Column(self.name(), self.describe(), self.digits, self.better, signature=signature)
 
 
+MEAN_OF_GROUPS = (
+    "mean over the test set's groups, bootstrap interval over the words of each group; detail.signature"
+)
 LENGTH_RATIO = "hypothesis over reference tokens, as the metric's tokenizer counts them"
 
 
@@ -101,16 +117,120 @@ class Comet(Metric):
     }
 
     def describe(self) -> str:
-        return "COMET" if self.model == DEFAULT_COMET else f"COMET ({self._short_model()})"
+        return "COMET" if self.model == DEFAULT_COMET else f"COMET ({_short(self.model)})"
 
     def name(self) -> str:
-        return "comet" if self.model == DEFAULT_COMET else f"comet-{self._short_model()}"
+        return "comet" if self.model == DEFAULT_COMET else f"comet-{_short(self.model)}"
 
     def checkpoint(self) -> str | None:
         return self.model
 
-    def _short_model(self) -> str:
-        return self.model.rstrip("/").rpartition("/")[2]
+
+class Display(Strict):
+    """How reports show a metric's scores. `title` empty: its name."""
+
+    title: Annotated[str, Field(max_length=60)] = ""
+    digits: Annotated[int, Field(ge=0, le=6)] = 3
+    better: Literal["higher", "lower"] = "higher"
+
+
+class Command(Metric):
+    """A program that scores segments in an environment of its own. `scorer` is what this machine calls it
+    (creamtea.scorers). `model` is a path below --data, which the key pins by content, or a name that the
+    program knows."""
+
+    kind: Literal["command"]
+    scorer: Name
+    model: str | None = None
+    display: Display = Display()
+    title: ClassVar[str] = "a scorer of this machine"
+    worker: ClassVar[str] = "creamtea_workers.metrics.command"
+    compares: ClassVar[Literal["outputs", "segment scores"]] = "segment scores"
+    metrics: ClassVar[Mapping[str, str]] = {
+        "command": "mean of the segments' scores, bootstrap interval over segments; detail.signature"
+    }
+
+    def describe(self) -> str:
+        return self.display.title or self.name()
+
+    def name(self) -> str:
+        return self.scorer if self.model is None else f"{self.scorer}-{_short(self.model)}"
+
+    def checkpoint(self) -> str | None:
+        return self.model
+
+    def scorer_pins(self) -> ScorerPins | None:
+        return find_scorer(self.scorer, with_model=self.model is not None).pins()
+
+    def of_step(self) -> Metric:
+        return self.model_copy(update={"display": Display()})
+
+    def column(self, signature: str = "") -> Column:
+        return Column(
+            self.name(), self.describe(), self.display.digits, self.display.better, signature=signature
+        )
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        model = block.get("model")
+        if isinstance(model, str) and not (model.strip("/") and model.isprintable() and model[0] != "-"):
+            yield Mistake((*path, "model"), shown(model), "a name or path that does not begin with -")
+
+
+def _short(model: str) -> str:
+    return model.rstrip("/").rpartition("/")[2]
+
+
+class OfWords(Metric):
+    """Metrics of words, each word right or wrong: computed for each language of a test set, and averaged
+    (Peters and Martins 2021, sections 4.1 and 4.2)."""
+
+    title: ClassVar[str]
+    worker: ClassVar[str] = "creamtea_workers.metrics.words"
+    digits: ClassVar[int] = 2
+    by_group: ClassVar[bool] = True
+
+    def describe(self) -> str:
+        return self.title
+
+    def name(self) -> str:
+        return self.kind
+
+
+class Wer(OfWords):
+    """Word error rate: share of words that differ from their reference."""
+
+    kind: Literal["wer"]
+    title: ClassVar[str] = "WER"
+    better: ClassVar[str] = "lower"
+    metrics: ClassVar[Mapping[str, str]] = {"wer": f"0 to 100, {MEAN_OF_GROUPS}"}
+
+
+class Per(OfWords):
+    """Phone error rate: sum of the Levenshtein distances in tokens (what stands between blanks) over the sum
+    of the references' tokens."""
+
+    kind: Literal["per"]
+    title: ClassVar[str] = "PER"
+    better: ClassVar[str] = "lower"
+    metrics: ClassVar[Mapping[str, str]] = {"per": f"in %, {MEAN_OF_GROUPS}"}
+
+
+class Accuracy(OfWords):
+    """Share of words that equal their reference."""
+
+    kind: Literal["accuracy"]
+    title: ClassVar[str] = "accuracy"
+    metrics: ClassVar[Mapping[str, str]] = {"accuracy": f"0 to 100, {MEAN_OF_GROUPS}"}
+
+
+class Levenshtein(OfWords):
+    """Mean Levenshtein distance to the reference in characters."""
+
+    kind: Literal["levenshtein"]
+    title: ClassVar[str] = "Levenshtein distance"
+    better: ClassVar[str] = "lower"
+    metrics: ClassVar[Mapping[str, str]] = {"levenshtein": f"characters, {MEAN_OF_GROUPS}"}
 
 
 METRICS: Family[Any] = Family("metric", Metric, "creamtea.methods.metrics", ("build",))

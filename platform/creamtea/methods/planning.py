@@ -65,6 +65,9 @@ class Planner(Protocol):
 
     def seeds(self, variant: str) -> Sequence[int]: ...
 
+    def seeds_of(self, system: str) -> Sequence[int]:
+        """Those that translate: of an ensemble one, which stands for all."""
+
     def variant_of(self, system: str) -> str: ...
 
     def searching_systems(self, test_set: str) -> list[str]:
@@ -85,6 +88,9 @@ class Planner(Protocol):
 
     def model(self, variant: str, seed: int) -> Inputs:
         """The inputs `subwords` and `train` of a step that runs a trained variant."""
+
+    def models_of(self, system: str, seed: int) -> Inputs:
+        """The same of a step that runs a system; of an ensemble the models of all seeds."""
 
     def decode_variant(
         self, place: str, variant: str, seed: int, search: Search, test_set: Key, labels: Labels

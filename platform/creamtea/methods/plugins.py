@@ -11,7 +11,7 @@ from creamtea.errors import StepError
 from creamtea.methods.analysis import ANALYSES
 from creamtea.methods.architectures import ARCHITECTURES
 from creamtea.methods.corpora import CORPORA
-from creamtea.methods.family import Family
+from creamtea.methods.family import Family, steps_of
 from creamtea.methods.metrics import METRICS
 from creamtea.methods.objectives import OBJECTIVES
 from creamtea.methods.searches import SEARCHES
@@ -34,9 +34,9 @@ def plugins_of(kind: StepKind[Any], params: StepParams) -> dict[str, str]:
     """The distributions, with their versions, that a step of this kind takes methods from."""
     plugins = [method.family.added.plugins.get(method.kind) for method in methods_in(params)]
     for family in FAMILIES:
-        for name, plugin in family.added.plugins.items():
-            if kind.name in family.step_kinds(name):
-                plugins.append(plugin)
+        for name, method in family.added.kinds.items():
+            if kind in steps_of(method):
+                plugins.append(family.added.plugins[name])
     return {plugin.distribution: plugin.version for plugin in plugins if plugin is not None}
 
 

@@ -30,7 +30,7 @@ class Search(Method):
         size = parsed(Subwords, study.named("subwords", variant.get("subwords")) or None)
         for key in cls.within_vocabulary:
             value = block.get(key)
-            if size and isinstance(value, int) and value > size.vocabulary:
+            if size and size.joint and isinstance(value, int) and value > size.vocabulary:
                 found = f"{value:,}, of {size.vocabulary:,} subwords"
                 yield Mistake((*path, key), found, "at most the size of the vocabulary")
 

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
 
 from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import Block, RawStudy
 from creamtea.document.values import Name, Positive, Seed, Share, Strict
-from creamtea.methods.corpora import FilesCorpus, Ibm3Corpus, SyntheticCorpus, needs_corpus
+from creamtea.methods.corpora import (
+    FilesCorpus,
+    Ibm3Corpus,
+    LanguageList,
+    Pairs,
+    SyntheticCorpus,
+    filled,
+    needs_corpus,
+    needs_parts,
+    pair_parts,
+)
 from creamtea.methods.family import Family, Method
 from creamtea.methods.planning import File, Planner, TextPlan
 from creamtea.methods.texts import Tokenized
@@ -47,16 +59,21 @@ class ItdsIdioms(Strict):
     """Idioms of an `.info` file of IdiomTranslationDS (Fadaee, Bisazza and Monz 2018).
 
     Their words are found in the source by lemma, their translations in the reference by a word alignment
-    that is trained on `corpus` and the test set together.
+    that is trained on `corpus` and the test set together. Idiom recall asks for the words of the file's
+    `metadata`, the idiom and its dictionary translation (NVS paper, section 2.3), or for those of the `text`.
     """
 
     info: str  # line-aligned with the test set
     corpus: Name
+    words: Annotated[Literal["metadata", "text"], Field(exclude_if=lambda words: words == "text")] = (
+        "metadata"
+    )
 
 
 class FilesTestSet(OfFile):
     """`idioms` is a line-aligned JSON Lines file: a list of {name, source: [from, to], target: [from, to]}
-    per line, character offsets into the source and the reference."""
+    per line, character offsets into the source and the reference. `target` may be a text instead: a
+    translation of the idiom that need not be in the reference."""
 
     kind: Literal["files"]
     target: str
@@ -127,6 +144,60 @@ class Ibm3TestSet(OfFile):
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
         yield from needs_corpus((*path, "corpus"), block.get("corpus"), study, Ibm3Corpus)
+
+
+class WordTestSet(TestSet):
+    """Words in SIGMORPHON's tab-separated files, of which `limit` takes the first of each language. The
+    languages are groups: metrics are computed for each, and averaged."""
+
+    file: str
+    limit: Positive | None = None
+
+    def parts(self) -> list[dict[str, str]]:
+        """What stands for the names in braces in the path of each language's file."""
+        raise NotImplementedError(f"{type(self).__name__} does not name its languages")
+
+    def named_files(self) -> list[str]:
+        return [filled(self.file, parts) for parts in self.parts()]
+
+    def first(self, sentences: int) -> TestSet:
+        each = max(1, sentences // len(self.named_files()))
+        return self.model_copy(update={"limit": each if self.limit is None else min(each, self.limit)})
+
+    def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
+        return TextPlan(aligned=[[((*place, "file"), path)] for path in self.named_files()])
+
+
+class G2pTestSet(WordTestSet):
+    """Words and their phones (see the corpus of this kind)."""
+
+    kind: Literal["g2p"]
+    languages: LanguageList
+    title: ClassVar[str] = "grapheme to phoneme"
+    worker: ClassVar[str] = "creamtea_workers.corpora.g2p"
+
+    def parts(self) -> list[dict[str, str]]:
+        return [{"language": language} for language in self.languages]
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        yield from needs_parts(path, block, "file", ("language",))
+
+
+class InflectionTestSet(WordTestSet):
+    """Lemmas and inflected forms of the second language of each pair (see the corpus of this kind)."""
+
+    kind: Literal["inflection"]
+    pairs: Pairs
+    title: ClassVar[str] = "morphological inflection"
+    worker: ClassVar[str] = "creamtea_workers.corpora.inflection"
+
+    def parts(self) -> list[dict[str, str]]:
+        return [pair_parts(pair) for pair in self.pairs]
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        yield from needs_parts(path, block, "file", ("pair", "high", "low"))
 
 
 TEST_SETS: Family[Any] = Family("test set", TestSet, "creamtea.methods.test_sets", ("prepare_test_set",))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from creamtea.document.mistakes import KeyPath, Mistake
+from creamtea.document.raw import RawStudy, parsed
 from creamtea.document.values import Name, Positive, Strict
 
 Tokenized = Literal["no", "moses"]
@@ -43,12 +46,37 @@ class Filters(Strict):
     held_out: list[Name] = []  # test sets: training pairs with one of their source sentences are dropped
 
 
-class Subwords(Strict):
-    """Joint SentencePiece model over both sides."""
+# what a side of a word-level task is split into: characters (`<…>` is one symbol, a blank another), or what
+# stands between blanks
+Symbols = Literal["characters", "tokens"]
 
-    kind: Literal["bpe", "unigram"] = "bpe"
+
+def is_characters(symbols: Symbols) -> bool:
+    return symbols == "characters"
+
+
+class Subwords(Strict):
+    """bpe, unigram: a joint SentencePiece model over both sides. characters: no subwords, but a vocabulary of
+    all the symbols in the training text for each side (`source`, `target`)."""
+
+    kind: Literal["bpe", "unigram", "characters"] = "bpe"
     vocabulary: Annotated[int, Field(ge=16, le=128000)] = 4000
     character_coverage: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
+    source: Annotated[Symbols, Field(exclude_if=is_characters)] = "characters"
+    target: Annotated[Symbols, Field(exclude_if=is_characters)] = "characters"
+
+    @property
+    def joint(self) -> bool:
+        """Whether both sides have the same subwords."""
+        return self.kind != "characters"
+
+
+def needs_joint(path: KeyPath, name: Any, study: RawStudy, what: str) -> Iterator[Mistake]:
+    """A mistake at `path` if the subwords of this name are not the same on both sides, which `what` needs."""
+    subwords = parsed(Subwords, study.named("subwords", name))
+    if subwords and not subwords.joint:
+        found = f"{what} with {subwords.kind}"
+        yield Mistake(path, found, "subwords of kind bpe or unigram for it", settled=True)
 
 
 class Alignment(Strict):

@@ -6,18 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from creamtea.contract.step import StepContext
 from creamtea.stats.bootstrap import Array
+from creamtea_workers.corpora.batches import Batch, Pairs
 from creamtea_workers.corpora.segments import EncodedTestSet
-from creamtea_workers.models.interface import BOS, EOS, PAD, TranslationModel
-from creamtea_workers.objectives.base import Objective
+from creamtea_workers.models.interface import output_logits
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search.output import output_layer
 from creamtea_workers.search.systems import TrainedModel
-from creamtea_workers.search.translator import source_batch
 
 _POSITIONS = 1 << 12  # of a batch, padding counted: B × T
 _CELLS = 1 << 22  # log-scores held at once: 16 MB
@@ -30,55 +29,40 @@ Statistic = Callable[[Tensor, Tensor], Tensor]
 class References:
     """A trained model, and the sentence pairs at which its distributions are measured."""
 
-    model: TranslationModel
-    objective: Objective
-    sources: list[list[int]]  # subwords, without </s>
-    targets: list[list[int]]  # with </s>
-    confidence_note: str  # of the objective's method
+    trained: TrainedModel
+    pairs: Pairs
 
     @classmethod
     def load(cls, context: StepContext[Any]) -> References:
         """Of a step with the inputs test_set, subwords and train."""
         prepare_torch(context.cpus)
         test_set = EncodedTestSet.of_step(context)
-        trained = TrainedModel.of_step(context)
-        encode = test_set.subwords.encode
-        return cls(
-            trained.model,
-            trained.objective,
-            test_set.sources,
-            [[*encode(segment["reference"]), EOS] for segment in test_set.segments],
-            trained.confidence_note,
-        )
+        references = test_set.subwords.encode_targets([row["reference"] for row in test_set.segments])
+        return cls(TrainedModel.of_step(context), Pairs(test_set.sources, references))
 
     def measure(self, statistic: Statistic, context: StepContext[Any]) -> list[Array]:
         """For each pair the statistics (T, F) of its T target positions."""
-        measured: dict[int, Array] = {}
-        for batch in batches([len(target) for target in self.targets]):
-            context.progress(len(measured), len(self.targets), "sentences")
-            measured.update(zip(batch, self._measure(batch, statistic), strict=True))
-        context.progress(len(measured), len(self.targets), "sentences")
-        return [measured[n] for n in range(len(self.targets))]
+        lengths = self.pairs.target_lengths
+        measured: dict[int, Tensor] = {}
+        for members in batches(lengths.tolist()):
+            context.progress(len(measured), len(lengths), "sentences")
+            numbers = self._measure(self.pairs.batch(np.array(members)), statistic)
+            measured.update(zip(members, numbers.split(lengths[members].tolist()), strict=True))
+        context.progress(len(measured), len(lengths), "sentences")
+        return [measured[n].numpy() for n in range(len(lengths))]
 
     @torch.inference_mode()
-    def _measure(self, batch: Sequence[int], statistic: Statistic) -> list[Array]:
-        device = self.model.output_weight.device
-        lengths = [len(self.targets[n]) for n in batch]
-        rows = [[*self.targets[n], *[PAD] * (max(lengths) - len(self.targets[n]))] for n in batch]
-        targets = torch.tensor(rows, device=device)  # (B, T)
-        begin = torch.full_like(targets[:, :1], BOS)
-        memory = self.model.encode(source_batch([self.sources[n] for n in batch], device))
-        hidden = self.model.decode(memory, torch.cat([begin, targets[:, :-1]], dim=1))
-        inside = torch.arange(max(lengths), device=device) < torch.tensor(lengths, device=device)[:, None]
-        hidden, wanted = hidden[inside], targets[inside]  # (N, D), (N,): sentence after sentence
-        output = output_layer(self.model, None)
-        chunk = max(1, _CELLS // self.model.vocabulary_size)
+    def _measure(self, batch: Batch, statistic: Statistic) -> Tensor:
+        """(N, F) of the batch's N target positions, sentence after sentence."""
+        model = self.trained.model
+        batch = batch.to(model.output_weight.device)
+        hidden, targets = batch.real(model.decode(model.encode(batch.source), batch.target_in))
+        size = max(1, _CELLS // model.vocabulary_size)
         parts = []
-        for start in range(0, len(wanted), chunk):
-            logits = output.logits(hidden[None, start : start + chunk])  # (1, n, V)
-            log_scores = output.log_scores(self.objective, logits)[0]
-            parts.append(statistic(log_scores, wanted[start : start + chunk]).double().cpu())
-        return [part.numpy() for part in torch.cat(parts).split(lengths)]
+        for rows, wanted in zip(hidden.split(size), targets.split(size), strict=True):  # (n, D), (n,)
+            log_scores = self.trained.objective.log_scores(output_logits(model, rows))
+            parts.append(statistic(log_scores, wanted).double().cpu())
+        return torch.cat(parts)
 
 
 def batches(lengths: Sequence[int]) -> list[list[int]]:

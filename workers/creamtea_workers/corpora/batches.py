@@ -87,17 +87,22 @@ def pad(rows: Sequence[NDArray[np.int32]]) -> Tensor:
     return torch.from_numpy(table)
 
 
-def plan_epoch(pairs: Pairs, batch_tokens: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
+def plan_epoch(
+    pairs: Pairs, batch_tokens: int, seed: int, epoch: int, batch_sentences: int | None = None
+) -> list[NDArray[np.int64]]:
     """The members of each batch of an epoch, in training order: every pair once.
 
     The pairs are shuffled, then sorted by target and source length (ties stay shuffled), cut into batches
     of at most `batch_tokens` target positions, padding included, and the batches are shuffled. A pair
-    longer than `batch_tokens` is a batch of its own.
+    longer than `batch_tokens` is a batch of its own. `batch_sentences`: batches of so many pairs instead.
     """
     random = np.random.default_rng((seed, epoch))
     shuffled = random.permutation(len(pairs))
     order = shuffled[np.lexsort((pairs.source_lengths[shuffled], pairs.target_lengths[shuffled]))]
-    cuts = cut(pairs.target_lengths[order], batch_tokens)
+    if batch_sentences is None:
+        cuts = cut(pairs.target_lengths[order], batch_tokens)
+    else:
+        cuts = [*range(0, len(order), batch_sentences), len(order)]
     batches = [order[first:last] for first, last in pairwise(cuts)]
     return [batches[i] for i in random.permutation(len(batches))]
 

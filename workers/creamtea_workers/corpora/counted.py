@@ -28,7 +28,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,13 +62,12 @@ class Ibm3Counts:
     jumps: Ids  # (classes, 2 · widest + 1): of class k (2^k ≤ m < 2^(k+1)) the jumps -widest … widest
 
     def save(self, path: Path) -> None:
-        arrays: dict[str, Any] = {name: getattr(self, name) for name in _ARRAYS}
-        np.savez_compressed(path, vocabulary_size=np.array(self.vocabulary_size), **arrays)
+        np.savez_compressed(path, **vars(self))
 
     @classmethod
     def load(cls, path: Path) -> Ibm3Counts:
         with np.load(path, allow_pickle=False) as arrays:
-            return cls(int(arrays["vocabulary_size"]), *(arrays[name] for name in _ARRAYS))
+            return cls(**{**arrays, "vocabulary_size": int(arrays["vocabulary_size"])})
 
     @property
     def p1(self) -> float:
@@ -85,9 +83,6 @@ class Ibm3Counts:
         """Of t(·|x) in bits, a mean over the links: how open the choice of a target subword is."""
         totals = np.bincount(self.sources, weights=self.links, minlength=self.vocabulary_size)
         return float(-(self.links * np.log2(self.links / totals[self.sources])).sum() / self.links.sum())
-
-
-_ARRAYS = ("fertility", "sources", "targets", "links", "null", "jumps")
 
 
 def count(
@@ -157,7 +152,7 @@ class Jumps:
         return [SMOOTHING] * before + inside + [SMOOTHING] * (m - before - len(inside))
 
 
-def tables(counts: Ibm3Counts) -> Tables[int, int]:
+def tables(counts: Ibm3Counts) -> Tables[int]:
     """IBM-3's parameters; a subword that no counted source held is copied."""
     fertility: dict[int, dict[int, float]] = {}
     lexical: dict[int, dict[int, float]] = {}
@@ -183,8 +178,8 @@ class Ibm3Translator:
         self._model, self._subwords = Ibm3(tables(counts), gamma), subwords
 
     def translate(self, text: str, rng: random.Random) -> str | None:
-        """One sample, normalised; None if there is none but empty text: nothing known but blanks in the
-        source, none of its subwords with a fertility above 0, or nothing but blanks in several samples."""
+        """One sample, normalised; None if only empty text can be had: the source has nothing known but
+        blanks, none of its subwords has a fertility above 0, or several samples were nothing but blanks."""
         source = known(self._subwords.encode(text))
         if not self._text(source):
             return None

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
 from creamtea.contract.step import StepContext
 from creamtea.errors import StepError
 from creamtea.methods.corpora import FilesCorpus
 from creamtea.methods.planning import HeldOut
-from creamtea.methods.texts import Filters, Languages, Tokenized
+from creamtea.methods.test_sets import FilesTestSet
+from creamtea.methods.texts import Filters, Languages, TextPair, Tokenized
 from creamtea.steps.texts import CorpusParams, TestSetParams
 from creamtea_workers.corpora.moses import detokenise
 from creamtea_workers.corpora.text import UserFile, normalise
@@ -22,14 +23,6 @@ Side = Literal["source", "target"]
 class Pair(NamedTuple):
     source: str
     target: str
-
-
-class AlignedFiles(Protocol):
-    """Two line-aligned files of a study: training text, a development set, a test set."""
-
-    source: str
-    target: str
-    tokenized: Tokenized
 
 
 @dataclass(frozen=True)
@@ -56,14 +49,14 @@ class Files:
         language = self.languages.source if side == "source" else self.languages.target
         return [detokenise(line, language) for line in lines]
 
-    def raw_pairs(self, text: AlignedFiles) -> list[Pair]:
+    def raw_pairs(self, text: TextPair | FilesTestSet) -> list[Pair]:
         """The aligned lines of two files, as `text` gives them. StepError where the counts differ."""
         sources = self.text(text.source, "source", text.tokenized)
         targets = self.text(text.target, "target", text.tokenized)
         same_length({text.source: sources, text.target: targets})
         return [Pair(*pair) for pair in zip(sources, targets, strict=True)]
 
-    def pairs(self, text: AlignedFiles) -> list[Pair]:
+    def pairs(self, text: TextPair) -> list[Pair]:
         """The same, normalised."""
         return [Pair(normalise(source), normalise(target)) for source, target in self.raw_pairs(text)]
 
@@ -94,6 +87,7 @@ class FilteredCorpus:
     dev_read: int
     dropped: dict[str, int]  # of training, by reason
     train_added: int = 0  # how many of `train` were added by `repeat`
+    dev_groups: list[str] = field(default_factory=list)  # of words: the language of each of `dev`
 
 
 def prepare_corpus(spec: FilesCorpus, context: StepContext[CorpusParams]) -> FilteredCorpus:

@@ -1,6 +1,6 @@
 """IBM model 3 as a generator of target sentences (Stahlberg and Kumar 2022, Appendix B; Brown et al. 1993).
 
-What the generative story leaves open is settled so:
+What the generative story leaves open is settled as follows:
 
 - *Temperature.* Every table is tempered, p^(1/γ) renormalised (Eq. 10): n, t, d as in the paper, and the
   choice of NULL words, too, so that γ = 0 (the arg max, the first of equals) is fully deterministic.
@@ -24,8 +24,6 @@ from math import exp
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 T = TypeVar("T", bound=Hashable)
-X = TypeVar("X", bound=Hashable)
-W = TypeVar("W", bound=Hashable)
 _DRAWS = 1000  # of fertilities, before a source is said to have no translation
 
 
@@ -73,39 +71,39 @@ class Diagonal:
 
 
 @dataclass(frozen=True)
-class Tables(Generic[X, W]):
-    """The parameters of IBM-3, untempered: X are source words, W target words; weights > 0, on any scale."""
+class Tables(Generic[T]):
+    """The parameters of IBM-3, untempered; T are the words of either language. Weights > 0, on any scale."""
 
-    fertility: Mapping[X, Mapping[int, float]]  # n(φ|x)
-    lexical: Mapping[X, Mapping[W, float]]  # t(τ|x); no row where φ is always 0
-    null_words: Mapping[W, float]  # t(τ|NULL); empty only if p1 is 0
+    fertility: Mapping[T, Mapping[int, float]]  # n(φ|x)
+    lexical: Mapping[T, Mapping[T, float]]  # t(τ|x); no row where φ is always 0
+    null_words: Mapping[T, float]  # t(τ|NULL); empty only if p1 is 0
     p1: float  # probability of a NULL word after each other word
     distortion: Distortion
 
 
-class Target(NamedTuple, Generic[W]):
+class Target(NamedTuple, Generic[T]):
     """A target word and the source position, from 1, that it came from; 0 is NULL."""
 
-    word: W
+    word: T
     origin: int
 
 
-class Ibm3(Generic[X, W]):
+class Ibm3(Generic[T]):
     """`tables` at temperature `gamma`, ready for sampling."""
 
-    def __init__(self, tables: Tables[X, W], gamma: float) -> None:
+    def __init__(self, tables: Tables[T], gamma: float) -> None:
         self.tables, self.gamma = tables, gamma
         self._n = {x: Distribution(row, gamma) for x, row in tables.fertility.items()}
         self._t = {x: Distribution(row, gamma) for x, row in tables.lexical.items()}
         self._null = Distribution(tables.null_words, gamma) if tables.null_words else None
         self._p1 = temper((1 - tables.p1, tables.p1), gamma)[1]
 
-    def sample(self, source: Sequence[X], rng: random.Random) -> list[Target[W]]:
+    def sample(self, source: Sequence[T], rng: random.Random) -> list[Target[T]]:
         """A target sentence of `source`. ValueError if every draw of the fertilities was zero."""
         fertilities = self._fertilities(source, rng)  # step 1
         spurious = sum(rng.random() < self._p1 for _ in range(sum(fertilities)))  # step 2
         m = sum(fertilities) + spurious  # step 3
-        slots: list[Target[W] | None] = [None] * m
+        slots: list[Target[T] | None] = [None] * m
         for i, (word, fertility) in enumerate(zip(source, fertilities, strict=True), start=1):
             for _ in range(fertility):  # steps 4 and 5
                 target = Target(self._t[word].draw(rng), i)
@@ -116,14 +114,14 @@ class Ibm3(Generic[X, W]):
             slots[vacant[int(rng.random() * len(vacant))]] = Target(self._null.draw(rng), 0)
         return [target for target in slots if target is not None]  # step 7
 
-    def _fertilities(self, source: Sequence[X], rng: random.Random) -> list[int]:
+    def _fertilities(self, source: Sequence[T], rng: random.Random) -> list[int]:
         for _ in range(_DRAWS):
             fertilities = [self._n[word].draw(rng) for word in source]
             if any(fertilities):
                 return fertilities
         raise ValueError(f"no word of {list(source)} gets a translation at temperature {self.gamma}")
 
-    def _place(self, slots: Sequence[Target[W] | None], i: int, length: int, rng: random.Random) -> int:
+    def _place(self, slots: Sequence[Target[T] | None], i: int, length: int, rng: random.Random) -> int:
         weights = self.tables.distortion.weights(i, length, len(slots))
         vacant = {slot: weights[slot] for slot, target in enumerate(slots) if target is None}
         return Distribution(vacant, self.gamma).draw(rng)

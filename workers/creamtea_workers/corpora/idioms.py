@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from creamtea_workers.corpora.files import Pair
 from creamtea_workers.corpora.itds import Idiom, Word, find, is_mark, split_words
-from creamtea_workers.corpora.segments import Segment
+from creamtea_workers.corpora.segments import Prepared, Segment
 from creamtea_workers.selection.aligner import train_aligner
 from creamtea_workers.selection.viterbi import viterbi
 
@@ -30,21 +30,17 @@ MAX_WORDS = 80  # of a side; longer training pairs are not aligned
 Link = tuple[int, int]  # places of a source and a target word
 
 
-class Annotated(NamedTuple):
-    segments: list[Segment]
-    found: int  # segments whose source holds the words of their idiom
-    aligned: int  # of these, those with a word of the reference aligned to them
-
-
 def annotate(
     segments: Sequence[Segment],
     idioms: Sequence[Idiom],
     training: Iterable[Pair],
     source_language: str,
     progress: Callable[[int, int], None],
-) -> Annotated:
-    """The segments, each with its idiom, as several entries where it is in several pieces (`entries`); with
-    none where its words are not found or not aligned."""
+) -> Prepared:
+    """The segments, each with its idiom and its words in the metadata, as several entries where it is in
+    several pieces (`entries`); without spans where its words are not found, or not aligned. Counted are the
+    segments whose source holds the words of their idiom (`found`), and of these those with a word of the
+    reference aligned to them (`aligned`)."""
     sources = [split_words(segment.source) for segment in segments]
     targets = [split_words(segment.reference) for segment in segments]
     alignments = align(sources, targets, training, progress)
@@ -56,9 +52,10 @@ def annotate(
         found += places is not None
         inside = sorted({t for s, t in links if s in (places or ()) and not is_mark(target[t].text)})
         aligned += bool(inside)
-        notes = entries(idiom.name, spans(source, places), spans(target, inside)) if places and inside else []
-        annotated.append(segment._replace(idioms=notes))
-    return Annotated(annotated, found, aligned)
+        first, *others = entries(idiom.name, spans(source, places or ()), spans(target, inside))
+        first["words"] = {"source": idiom.name, "target": idiom.translation}
+        annotated.append(segment._replace(idioms=[first, *others]))
+    return Prepared(annotated, {"found": found, "aligned": aligned})
 
 
 def spans(words: Sequence[Word], places: Sequence[int]) -> list[list[int]]:
@@ -74,7 +71,8 @@ def spans(words: Sequence[Word], places: Sequence[int]) -> list[list[int]]:
 
 def entries(name: str, source: Sequence[list[int]], target: Sequence[list[int]]) -> list[dict[str, Any]]:
     """An idiom in pieces as a segment holds it: entries of one name, whose spans together are the idiom. The
-    side with fewer pieces repeats its last one."""
+    side with fewer pieces repeats its last one, or [] where it has none; there is always an entry."""
+    source, target = source or [[]], target or [[]]
     return [
         {
             "name": name,

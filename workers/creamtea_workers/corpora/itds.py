@@ -1,9 +1,10 @@
 """Idioms of IdiomTranslationDS (Fadaee, Bisazza and Monz 2018) in their sentences.
 
 A line of an `.info` file belongs to a line of the test set. Of its columns, which its authors do not
-document, two are used: the second is the idiom, lower-cased (English verb phrases with a leading "to", German
-as lemmas), the first is its spread in the source: its span in Moses' tokens, minus the number of the idiom's
-words, minus 1. So -1 is a phrase without a gap; the words may be in any order.
+document, three are used: the second is the idiom, lower-cased (English verb phrases with a leading "to",
+German as lemmas), the third its dictionary translation, the first its spread in the source: its span in
+Moses' tokens, minus the number of the idiom's words, minus 1. So -1 is a phrase without a gap; the words may
+be in any order.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from itertools import pairwise, product
 from typing import NamedTuple
 
 from creamtea.errors import StepError
+from creamtea.methods.texts import Languages
 from creamtea_workers.corpora.lemmas import places_of
 from creamtea_workers.corpora.moses import detokenise, primary
 from creamtea_workers.corpora.text import normalise
@@ -40,6 +42,7 @@ class Idiom(NamedTuple):
     name: str
     words: list[str]
     spread: int
+    translation: str = ""  # of a dictionary
 
 
 def split_words(text: str) -> list[Word]:
@@ -47,7 +50,7 @@ def split_words(text: str) -> list[Word]:
     return [Word(match[0].lower().replace("’", "'"), *match.span()) for match in _WORD.finditer(text)]
 
 
-def read_info(lines: Sequence[str], name: str, language: str) -> list[Idiom]:
+def read_info(lines: Sequence[str], name: str, languages: Languages) -> list[Idiom]:
     """The idioms of an `.info` file; StepError where a line is not `spread TAB idiom …`."""
     idioms = []
     for number, line in enumerate(lines, start=1):
@@ -57,11 +60,16 @@ def read_info(lines: Sequence[str], name: str, language: str) -> list[Idiom]:
                 f"{name}, line {number}: a line must be the idiom's spread (a whole number), a tab and the "
                 "idiom, as in the .info files of IdiomTranslationDS"
             )
-        phrase = normalise(detokenise(_BROKEN_ESCAPE.sub(r"&\1;", columns[1]), language))
+        phrase = _text(columns[1], languages.source)
         # "|" between alternatives of a lemma is not a mark
         words = [word.text.replace("_", "|") for word in split_words(phrase.replace("|", "_"))]
-        idioms.append(Idiom(phrase, words, int(columns[0])))
+        translation = _text(columns[2], languages.target) if len(columns) > 2 else ""
+        idioms.append(Idiom(phrase, words, int(columns[0]), translation))
     return idioms
+
+
+def _text(column: str, language: str) -> str:
+    return normalise(detokenise(_BROKEN_ESCAPE.sub(r"&\1;", column), language))
 
 
 # ---------------------------------------------------------------- the words in the source

@@ -4,7 +4,7 @@ target language. Everything here is fixed: a corpus's seed chooses sentences, ne
 Idioms are what the pair is for. An idiom is a phrase of two to four ordinary words that has a translation
 of its own, in words that occur nowhere else. Its words are the most frequent of their classes, are
 ambiguous, and stand in several idioms each, but mostly they are used literally. So the row of each of them
-in a word-by-word lexicon is full of literal translations, and a short list misses the idiom's; who reads
+in a word-by-word lexicon is full of literal translations, and a short list misses the idiom's; a reader of
 the context cannot be in doubt, as the phrase is never meant literally (`Grammar.sentence`).
 """
 
@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
-from typing import Literal
 
 from creamtea_workers.corpora.ibm3 import Diagonal, Distribution, Tables
 
@@ -55,71 +53,41 @@ PREPOSITIONS = _words("on under in over behind near with from before beside")
 CONJUNCTIONS = _words("and but while because when so")
 DETERMINERS = _words("the my this that every some his her")
 
-IdiomKind = Literal["verb", "noun", "place"]
-IDIOMS: dict[IdiomKind, tuple[str, ...]] = {
-    "verb": (
-        "kicked the bucket",
-        "kicked the bread",
-        "kicked the candle",
-        "broke the ice",
-        "broke the bread",
-        "broke the rope",
-        "held the candle",
-        "held the horse",
-        "held the rope",
-        "burned the bread",
-        "burned the bridge",
-        "burned the bucket",
-        "crossed the ice",
-        "crossed the fire",
-        "crossed the bridge",
-        "dropped the rope",
-        "dropped the horse",
-        "dropped the fire",
-        "sat on the horse",
-        "walked over the ice",
-        "slept in the bucket",
-        "stood under the candle",
+
+def _phrases(text: str) -> tuple[str, ...]:
+    return tuple(phrase.strip() for phrase in text.split(","))
+
+
+IDIOMS = {
+    "verb": _phrases(
+        """
+        kicked the bucket, kicked the bread, kicked the candle,
+        broke the ice, broke the bread, broke the rope,
+        held the candle, held the horse, held the rope,
+        burned the bread, burned the bridge, burned the bucket,
+        crossed the ice, crossed the fire, crossed the bridge,
+        dropped the rope, dropped the horse, dropped the fire,
+        sat on the horse, walked over the ice, slept in the bucket, stood under the candle
+        """
     ),
-    "noun": (
-        "cold fire",
-        "cold horse",
-        "cold bread",
-        "black horse",
-        "black candle",
-        "black bridge",
-        "golden bridge",
-        "golden bucket",
-        "golden rope",
-        "empty bucket",
-        "empty candle",
-        "empty ice",
+    "noun": _phrases(
+        """
+        cold fire, cold horse, cold bread, black horse, black candle, black bridge,
+        golden bridge, golden bucket, golden rope, empty bucket, empty candle, empty ice
+        """
     ),
-    "place": (
-        "on the rope",
-        "under the bridge",
-        "over the fire",
-        "behind the ice",
-        "in the fire",
-        "near the horse",
+    "place": _phrases(
+        "on the rope, under the bridge, over the fire, behind the ice, in the fire, near the horse"
     ),
 }
-PHRASES: tuple[str, ...] = tuple(phrase for phrases in IDIOMS.values() for phrase in phrases)
+KINDS = {phrase: kind for kind, phrases in IDIOMS.items() for phrase in phrases}
+PHRASES = tuple(KINDS)
 IDIOM_WORDS = frozenset(word for phrase in PHRASES for word in phrase.split())
 
 MIN_WORDS, MAX_WORDS = 4, 14  # of a source sentence
 
 
 # ---------------------------------------------------------------- the grammar
-
-
-@dataclass(frozen=True)
-class Idiom:
-    phrase: str
-    kind: IdiomKind
-
-
-_IDIOMS = tuple(Idiom(phrase, kind) for kind, phrases in IDIOMS.items() for phrase in phrases)
 
 
 def _zipf(words: Sequence[str]) -> Distribution[str]:
@@ -131,18 +99,18 @@ class Grammar:
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
-        self._classes = {id(words): _zipf(words) for words in _CLASSES}
+        self._classes = {words: _zipf(words) for words in _CLASSES}
 
     def sentence(self, idiom_rate: float) -> list[str]:
         """A sentence, with one idiom in `idiom_rate` of all; no idiom's phrase occurs by chance."""
-        idiom = _IDIOMS[int(self._rng.random() * len(_IDIOMS))] if self._happens(idiom_rate) else None
+        idiom = PHRASES[int(self._rng.random() * len(PHRASES))] if self._happens(idiom_rate) else None
         while True:
             units = self._sentence(idiom)
             words = " ".join(units).split()
             if MIN_WORDS <= len(words) <= MAX_WORDS and _phrases_in(words) == (idiom is not None):
                 return units
 
-    def _sentence(self, idiom: Idiom | None) -> list[str]:
+    def _sentence(self, idiom: str | None) -> list[str]:
         opening = [self._word(ADVERBS)] if self._happens(0.1) else []
         if not self._happens(0.3):
             return opening + self._clause(idiom)
@@ -150,49 +118,39 @@ class Grammar:
         first, second = self._clause(idiom if in_first else None), self._clause(None if in_first else idiom)
         return [*opening, *first, self._word(CONJUNCTIONS), *second]
 
-    def _clause(self, idiom: Idiom | None) -> list[str]:
-        kind = idiom.kind if idiom else None
-        phrase = idiom.phrase if idiom else ""
+    def _clause(self, idiom: str | None) -> list[str]:
+        kind, phrase = (KINDS[idiom], idiom) if idiom else (None, "")
         transitive = self._happens(0.7)
         as_subject = kind == "noun" and (not transitive or self._happens(0.5))
-        units = self._noun_phrase(phrase if as_subject else None)
+        units = self._noun_phrase(phrase if as_subject else "")
         if kind == "verb":
             units += [phrase]
         elif transitive:
             as_object = kind == "noun" and not as_subject
-            units += [self._word(TRANSITIVE), *self._noun_phrase(phrase if as_object else None)]
+            units += [self._word(TRANSITIVE), *self._noun_phrase(phrase if as_object else "")]
         else:
             units += [self._word(INTRANSITIVE)]
         if kind == "place":
             units += [phrase]
         elif self._happens(0.3):
-            units += [self._word(PREPOSITIONS), *self._noun_phrase(None)]
+            units += [self._word(PREPOSITIONS), *self._noun_phrase()]
         return units + ([self._word(ADVERBS)] if self._happens(0.2) else [])
 
-    def _noun_phrase(self, idiom: str | None) -> list[str]:
+    def _noun_phrase(self, idiom: str = "") -> list[str]:
         determiner = self._word(DETERMINERS)
-        if idiom is not None:
+        if idiom:
             return [determiner, idiom]
         adjective = [self._word(ADJECTIVES)] if self._happens(0.4) else []
         return [determiner, *adjective, self._word(NOUNS)]
 
-    def _word(self, words: Sequence[str]) -> str:
-        return self._classes[id(words)].draw(self._rng)
+    def _word(self, words: tuple[str, ...]) -> str:
+        return self._classes[words].draw(self._rng)
 
     def _happens(self, probability: float) -> bool:
         return self._rng.random() < probability
 
 
-_CLASSES = (
-    TRANSITIVE,
-    INTRANSITIVE,
-    NOUNS,
-    ADJECTIVES,
-    ADVERBS,
-    PREPOSITIONS,
-    CONJUNCTIONS,
-    DETERMINERS,
-)
+_CLASSES = (TRANSITIVE, INTRANSITIVE, NOUNS, ADJECTIVES, ADVERBS, PREPOSITIONS, CONJUNCTIONS, DETERMINERS)
 
 
 def _phrases_in(words: Sequence[str]) -> int:
@@ -205,7 +163,7 @@ def _phrases_in(words: Sequence[str]) -> int:
 
 
 @cache
-def tables() -> Tables[str, str]:
+def tables() -> Tables[str]:
     """n, t, d and the NULL words of the invented language."""
     rng = random.Random("creamtea: the invented language")
     invented = _invent(rng)

@@ -11,8 +11,9 @@ known to hold them, not a lemmatiser. All strings are lower case; alternatives o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from pathlib import Path
 
 from creamtea_workers.corpora.moses import primary
 
@@ -23,10 +24,11 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-def _table(text: str) -> dict[str, frozenset[str]]:
-    """A line: a lemma, then forms; a lemma may have several lines."""
+def _table(name: str, fold: Mapping[int, str] | None = None) -> dict[str, frozenset[str]]:
+    """forms/NAME.txt. A line: a lemma, then forms; a lemma may have several lines."""
+    text = Path(__file__).with_name("forms").joinpath(f"{name}.txt").read_text(encoding="utf-8")
     table: dict[str, frozenset[str]] = {}
-    for lemma, *forms in (line.split() for line in text.strip().split("\n")):
+    for lemma, *forms in (line.split() for line in text.translate(fold or {}).splitlines()):
         table[lemma] = table.get(lemma, frozenset()) | frozenset(forms)
     return table
 
@@ -46,81 +48,7 @@ def places_of(lemma: str, words: Sequence[str], language: str) -> list[int]:
 
 # ---------------------------------------------------------------- English
 
-# forms that the endings of `_english` do not give
-_ENGLISH = _table(
-    """
-be am is are was were been being 's 're 'm
-beat beaten
-begin began begun
-bite bit bitten
-blow blew blown
-break broke broken
-bring brought
-build built
-burn burnt
-buy bought
-catch caught
-come came
-do did done does
-draw drew drawn
-drink drank drunk
-drive drove driven
-eat ate eaten
-fall fell fallen
-feel felt
-fight fought
-find found
-fly flew flown flies
-get got gotten
-give gave given
-go went gone goes
-hang hung
-have has had having 've 'd
-hear heard
-hold held
-keep kept
-know knew known
-lead led
-leave left
-lose lost
-make made
-mean meant
-meet met
-pay paid
-ride rode ridden
-ring rang rung
-rise rose risen
-run ran
-say said
-see saw seen
-sell sold
-send sent
-shake shook shaken
-shoot shot
-show shown
-sing sang sung
-sink sank sunk
-sit sat
-sleep slept
-speak spoke spoken
-spend spent
-spoil spoilt spoiled
-stand stood
-steal stole stolen
-strike struck
-take took taken
-teach taught
-tell told
-think thought
-throw threw thrown
-wear wore worn
-win won
-write wrote written
-a an
-your my his her its our their
-yourself myself himself herself itself ourselves themselves yourselves
-"""
-)
+_ENGLISH = _table("english")  # forms that the endings of `_english` do not give
 
 
 def _english(lemma: str, word: str) -> bool:
@@ -138,102 +66,9 @@ def _english(lemma: str, word: str) -> bool:
 
 # ---------------------------------------------------------------- German
 
-# words that take no endings: all their forms
-_GERMAN_CLOSED = _table(
-    """
-die der das den dem des denen deren dessen
-eine ein einen einem einer eines
-kein keine keinen keinem keiner keines
-sein bin bist ist sind seid sei seien war warst waren wart wäre wären gewesen
-sein seine seinen seinem seiner seines mein meine meinen meinem meiner meines dein deine deinen
-sein deinem deiner deines ihr ihre ihren ihrem ihrer ihres
-sein unser unsere unseren unserem unserer unseres euer euere eueren euerem euerer eueres unsre
-sein unsren unsrem unsrer unsres eure euren eurem eurer eures
-ich mich mir mein
-sie ihnen ihr ihre ihren ihrem ihrer
-sich mich mir dich dir uns euch
-es 's
-in im ins
-an am ans
-zu zum zur
-von vom
-bei beim
-auf aufs
-um ums
-"""
-)
+_GERMAN_CLOSED = _table("german-closed")  # words that take no endings: all their forms
 # of verbs and adjectives further stems, which take the endings, too
-_GERMAN = _table(
-    """
-haben hab hast hat hatte hätte gehabt
-werden wird wirst wurde würde worden geworden
-können kann konnte könnte gekonnt
-müssen muss musste müsste
-sollen soll
-wollen will
-dürfen darf durfte
-beißen biss gebissen
-bieten bot geboten
-binden band gebunden
-bleiben blieb geblieben
-brechen brich brach gebrochen
-bringen brachte gebracht
-denken dachte gedacht
-essen iss ass gegessen
-fahren fuhr
-fallen fiel
-finden fand gefunden
-fliegen flog geflogen
-geben gib gab
-gehen ging gegangen
-gießen goss gegossen
-greifen griff gegriffen
-halten hielt
-hängen hing gehangen
-heben hob gehoben
-kommen kam
-kriechen kroch gekrochen
-lassen liess
-laufen lief
-legen leg
-leiden litt gelitten
-liegen lag gelegen
-nehmen nimm nahm genommen
-raten riet
-reißen riss gerissen
-rufen rief
-scheren schor geschor
-schieben schob geschoben
-schlagen schlug
-schließen schloss geschlossen
-schneiden schnitt geschnitten
-schreiben schrieb geschrieben
-schreien schrie geschrien
-schwimmen schwamm geschwommen
-sehen sieh sah
-sitzen sass gesessen
-sprechen sprich sprach gesprochen
-springen sprang gesprungen
-stehen stand gestanden
-steigen stieg gestiegen
-sterben stirb starb gestorben
-tragen trug
-treffen triff traf getroffen
-treiben trieb getrieben
-treten tritt trat getreten
-trinken trank getrunken
-tun tat getan
-verlieren verlor
-wachsen wuchs
-werfen wirf warf geworfen
-wissen weiss wusste gewusst
-ziehen zog gezogen
-gut besser best
-sauer saur
-hoch hohe höher höchst
-viel mehr meist
-""".translate(_FOLD)
-)
+_GERMAN = _table("german", _FOLD)
 _ENDINGS = frozenset(
     _words(
         """

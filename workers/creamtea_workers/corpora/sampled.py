@@ -13,7 +13,7 @@ from creamtea_workers.corpora.counted import Ibm3Counts, Ibm3Translator
 from creamtea_workers.corpora.files import Files, FilteredCorpus, Pair
 from creamtea_workers.corpora.segments import Prepared, Segment
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.corpora.text import normalise, read_lines
+from creamtea_workers.corpora.text import normalise, read_split
 
 
 def prepare_corpus(spec: Ibm3Corpus, context: StepContext[CorpusParams]) -> FilteredCorpus:
@@ -27,7 +27,7 @@ def prepare_corpus(spec: Ibm3Corpus, context: StepContext[CorpusParams]) -> Filt
         context.progress(done, total, "sampling")
 
     for split in ("train", "dev"):
-        sources = read_lines(context.input("corpus") / f"{split}.src")
+        sources, _ = read_split(context.input("corpus"), split)
         targets = translator.translate_all(sources, f"{spec.seed} {split}", progress)
         splits[split] = [Pair(s, t) for s, t in zip(sources, targets, strict=True) if t is not None]
         read[split] = len(sources)

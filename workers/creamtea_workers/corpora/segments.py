@@ -1,35 +1,67 @@
-"""The segments of a test set: as they are prepared, and as later steps read them."""
+"""The segments of a test set: as they are prepared, and as later steps read them with their hypotheses."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from creamtea.contract.step import StepContext
+from creamtea.errors import StepError
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import read_jsonl
+from creamtea_workers.corpora.vocabularies import TextModel, load_text_model
 
 
 class Segment(NamedTuple):
     source: str
     reference: str
-    idioms: list[dict[str, Any]]  # {name, source: [from, to], target: [from, to]}; one name is one idiom
+    # {name, source: [from, to], target: [from, to]}, [] where it is not in the text; entries of one name are
+    # the parts of one idiom, of which one may have `words: {source, target}`, those of a dictionary
+    idioms: list[dict[str, Any]]
+
+
+class IdiomWords(NamedTuple):
+    """An idiom's own words, without their sentence, and those of its translation."""
+
+    name: str
+    source: str
+    target: str
+
+
+def idiom_words(segment: Mapping[str, Any]) -> list[IdiomWords]:
+    """Of each idiom of a line of segments.jsonl: its `words`, or what its spans hold."""
+    found = []
+    for name in dict.fromkeys(idiom["name"] for idiom in segment["idioms"]):
+        parts = [idiom for idiom in segment["idioms"] if idiom["name"] == name]
+        given = [part["words"] for part in parts if "words" in part]
+        sides = given[0] if given else {side: _text_of(segment, parts, side) for side in ("source", "target")}
+        if sides["source"] and sides["target"]:
+            found.append(IdiomWords(name, sides["source"], sides["target"]))
+    return found
+
+
+def _text_of(segment: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], side: str) -> str:
+    text = segment["source" if side == "source" else "reference"]
+    spans = dict.fromkeys(tuple(part[side]) for part in parts if part[side])
+    return " ".join(text[start:end] for start, end in spans)
 
 
 @dataclass(frozen=True)
 class Prepared:
     """The segments of a test set, and counts that only its kind has."""
 
-    segments: Sequence[Segment]
+    segments: Sequence[Segment]  # at least one
     counts: dict[str, int] = field(default_factory=dict)
+    groups: Sequence[str] = ()  # of words: the language of each
 
 
 @dataclass(frozen=True)
 class EncodedTestSet:
     """A test set in the subwords of a model."""
 
-    subwords: SubwordModel
+    subwords: TextModel
     segments: list[dict[str, Any]]  # lines of segments.jsonl: index, and the fields of `Segment`
     sources: list[list[int]]  # subwords of each, without </s>
 
@@ -37,10 +69,27 @@ class EncodedTestSet:
     def of_step(cls, context: StepContext[Any]) -> EncodedTestSet:
         """From a step's inputs test_set and subwords."""
         segments = read_jsonl(context.input("test_set") / "segments.jsonl")
-        subwords = SubwordModel.of_step(context)
+        subwords = load_text_model(context)
         return cls(subwords, segments, subwords.encode_lines([row["source"] for row in segments]))
+
+    @property
+    def joint(self) -> SubwordModel:
+        """The subwords of both sides. StepError if each side has its own."""
+        if not isinstance(self.subwords, SubwordModel):
+            raise StepError(
+                "what a vocabulary selection holds is measured in subwords of kind bpe or unigram"
+            )
+        return self.subwords
 
     @property
     def indices(self) -> list[int]:
         """The segments' numbers."""
         return [row["index"] for row in self.segments]
+
+
+def read_hypotheses(decode: Path, indices: Sequence[int]) -> list[dict[str, Any]]:
+    """The lines of a decode step's hypotheses.jsonl. StepError unless they are of these segments."""
+    rows = read_jsonl(decode / "hypotheses.jsonl")
+    if [row["index"] for row in rows] != list(indices):
+        raise StepError(f"{len(rows)} hypotheses do not line up with the test set's {len(indices)} segments")
+    return rows

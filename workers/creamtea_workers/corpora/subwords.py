@@ -12,14 +12,14 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import sentencepiece
 
 from creamtea.contract.step import StepContext
 from creamtea.errors import StepError
 from creamtea.methods.texts import Subwords
-from creamtea_workers.corpora.text import normalise, read_lines
+from creamtea_workers.corpora.text import normalise, read_lines, read_split
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 _BLANK = "\u2581"  # SentencePiece writes blanks so; a piece that starts a word starts with it
@@ -78,7 +78,9 @@ def _explain(message: str, spec: Subwords) -> str:
 
 
 class SubwordModel:
-    """Text to ids and back. Ids come without bos and eos: who needs them adds them."""
+    """Text to ids and back. Ids come without bos and eos; callers that need them add them."""
+
+    source_vocabulary = None  # both sides have the same subwords
 
     def __init__(self, processor: sentencepiece.SentencePieceProcessor) -> None:
         self._processor = processor
@@ -100,6 +102,15 @@ class SubwordModel:
     def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
         return [self.encode(line) for line in lines]
 
+    def encode_split(
+        self, corpus: Path, split: Literal["train", "dev"]
+    ) -> tuple[list[list[int]], list[list[int]]]:
+        """The source and target sides that a corpus step left."""
+        sources, targets = read_split(corpus, split)
+        return self.encode_lines(sources), self.encode_lines(targets)
+
+    encode_targets = encode_lines
+
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; pad, bos and eos are dropped, an unknown subword shows as ⁇."""
         text: str = self._processor.decode([int(i) for i in ids if i not in (PAD, BOS, EOS)])
@@ -108,6 +119,11 @@ class SubwordModel:
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The subwords as SentencePiece writes them, for people and logs."""
         return [self._processor.id_to_piece(int(i)) for i in ids]
+
+    def word_starts(self) -> frozenset[int]:
+        """The ids of the subwords that begin a word."""
+        pieces = self.pieces(range(self.size))
+        return frozenset(id_ for id_, piece in enumerate(pieces) if piece.startswith(_BLANK))
 
     def offsets(self, text: str) -> list[Offset]:
         """The subwords of normalised text with their characters. ValueError if `text` is not normalised:

@@ -20,8 +20,6 @@ from creamtea_workers.corpora.ibm3 import Ibm3, Target
 from creamtea_workers.corpora.language import Grammar, tables
 from creamtea_workers.corpora.segments import Prepared, Segment
 
-Unit = str  # a word, or an idiom's phrase (the only units with blanks)
-
 
 def prepare_corpus(spec: SyntheticCorpus, context: StepContext[CorpusParams]) -> FilteredCorpus:
     """What is made to measure needs no filter: no side is empty, no source comes twice."""
@@ -58,15 +56,15 @@ def unseen_segments(test_set: SyntheticTestSet, corpus: SyntheticCorpus) -> list
     return _translate(units, corpus.gamma, f"{test_set.seed} test")
 
 
-def _corpus_sources(corpus: SyntheticCorpus) -> tuple[list[list[Unit]], list[list[Unit]]]:
+def _corpus_sources(corpus: SyntheticCorpus) -> tuple[list[list[str]], list[list[str]]]:
     seen: set[str] = set()
     train = list(islice(_unseen(f"{corpus.seed} train", corpus.idiom_rate, seen), corpus.train))
     dev = list(islice(_unseen(f"{corpus.seed} dev", corpus.idiom_rate, seen), corpus.dev))
     return train, dev
 
 
-def _unseen(stream: str, idiom_rate: float, seen: set[str]) -> Iterator[list[Unit]]:
-    """Source sentences that are not in `seen`, which grows by each."""
+def _unseen(stream: str, idiom_rate: float, seen: set[str]) -> Iterator[list[str]]:
+    """Source sentences (`Grammar.sentence`) that are not in `seen`, which grows by each."""
     grammar = Grammar(random.Random(f"source {stream}"))
     while True:
         units = grammar.sentence(idiom_rate)
@@ -77,7 +75,7 @@ def _unseen(stream: str, idiom_rate: float, seen: set[str]) -> Iterator[list[Uni
 
 
 def _translate(
-    sources: list[list[Unit]], gamma: float, stream: str, progress: Callable[[int, int], None] | None = None
+    sources: list[list[str]], gamma: float, stream: str, progress: Callable[[int, int], None] | None = None
 ) -> list[Segment]:
     model, rng = Ibm3(tables(), gamma), random.Random(f"target {stream}")
     segments = []
@@ -88,7 +86,7 @@ def _translate(
     return segments
 
 
-def _annotate(units: list[Unit], target: list[Target[str]]) -> Segment:
+def _annotate(units: list[str], target: list[Target[str]]) -> Segment:
     """Join both sides by blanks and note the characters of each idiom and its translation."""
     words = [word for word, _ in target]
     origins = [origin for _, origin in target]
@@ -100,6 +98,6 @@ def _annotate(units: list[Unit], target: list[Target[str]]) -> Segment:
     return Segment(" ".join(units), " ".join(words), idioms)
 
 
-def _span(units: list[Unit], place: int) -> list[int]:
+def _span(units: list[str], place: int) -> list[int]:
     start = sum(len(unit) + 1 for unit in units[:place])
     return [start, start + len(units[place])]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from creamtea.contract.step import StepContext
+from creamtea.document.values import Strict
 from creamtea.errors import StepError
 from creamtea.methods.test_sets import FilesTestSet, ItdsIdioms
 from creamtea.steps.texts import TestSetParams
@@ -15,19 +17,18 @@ from creamtea_workers.corpora.files import Files, Pair, same_length
 from creamtea_workers.corpora.idioms import annotate
 from creamtea_workers.corpora.itds import read_info
 from creamtea_workers.corpora.segments import Prepared, Segment
-from creamtea_workers.corpora.text import move_span, normalise, read_lines
+from creamtea_workers.corpora.text import move_span, normalise, read_split
 
 Span = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2, max_length=2)]
 
 
-class IdiomNote(BaseModel):
-    """An idiom of a test sentence: its characters [from, to) in source and reference."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
+class IdiomNote(Strict):
+    """An idiom of a test sentence: its characters [from, to) in source and reference, or its translation as a
+    text."""
 
     name: str
     source: Span
-    target: Span
+    target: Span | str
 
 
 _NOTES = TypeAdapter(list[IdiomNote])
@@ -46,16 +47,31 @@ def _with_idioms(
     files = Files.of(context)
     lines = files.lines(itds.info)
     same_length({spec.source: files.lines(spec.source), itds.info: lines})
-    corpus = context.input("corpus")
-    training = zip(read_lines(corpus / "train.src"), read_lines(corpus / "train.tgt"), strict=True)
+    idioms = read_info(lines[: len(segments)], itds.info, context.params.languages)
+    untranslated = [number for number, idiom in enumerate(idioms, start=1) if not idiom.translation]
+    if itds.words == "metadata" and untranslated:
+        raise StepError(
+            f"{itds.info}, line {untranslated[0]}: the third column, the idiom's translation, is missing: "
+            "add it, or set itds.words to text"
+        )
+    training = zip(*read_split(context.input("corpus"), "train"), strict=True)
     annotated = annotate(
         segments,
-        read_info(lines[: len(segments)], itds.info, language),
+        idioms,
         (Pair(*pair) for pair in training),
         language,
         lambda done, total: context.progress(done, total, "aligning words"),
     )
-    return Prepared(annotated.segments, {"found": annotated.found, "aligned": annotated.aligned})
+    if itds.words == "metadata":
+        return annotated
+    kept = [segment._replace(idioms=in_the_text(segment.idioms)) for segment in annotated.segments]
+    return replace(annotated, segments=kept)
+
+
+def in_the_text(idioms: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The idioms that stand in both texts, without the words of the metadata."""
+    sides = ("name", "source", "target")
+    return [{key: idiom[key] for key in sides} for idiom in idioms if idiom["source"] and idiom["target"]]
 
 
 def read_test_set(test_set: FilesTestSet, files: Files) -> list[Segment]:
@@ -87,16 +103,21 @@ def _read_notes(line: str, pair: Pair, place: str) -> list[dict[str, Any]]:
         where = "".join(f"[{part!r}]" for part in first["loc"])
         raise StepError(
             f"{place}: {where} {first['msg']}; a line is a JSON list of "
-            '{"name": …, "source": [from, to], "target": [from, to]}'
+            '{"name": …, "source": [from, to], "target": [from, to] or a text}'
         ) from error
-    return [
-        {
-            "name": note.name,
-            "source": _span_in(pair.source, note.source, f"{place}: source"),
-            "target": _span_in(pair.target, note.target, f"{place}: target"),
-        }
-        for note in notes
-    ]
+    return [_entry(note, pair, place) for note in notes]
+
+
+def _entry(note: IdiomNote, pair: Pair, place: str) -> dict[str, Any]:
+    source = _span_in(pair.source, note.source, f"{place}: source")
+    entry: dict[str, Any] = {"name": note.name, "source": source}
+    if not isinstance(note.target, str):
+        return {**entry, "target": _span_in(pair.target, note.target, f"{place}: target")}
+    translation = normalise(note.target)
+    if not translation:
+        raise StepError(f"{place}: target is empty; give the idiom's translation, or its span")
+    words = {"source": normalise(pair.source)[slice(*source)], "target": translation}
+    return {**entry, "target": [], "words": words}
 
 
 def _span_in(line: str, span: list[int], place: str) -> list[int]:

@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from creamtea.errors import StepError
 
@@ -52,13 +52,9 @@ class UserFile:
     def find(cls, name: str, locations: Mapping[str, str], digests: Mapping[str, str]) -> UserFile:
         return cls(name=name, path=Path(locations[name]), digest=digests[name])
 
-    def read(self) -> bytes:
-        """The file's content, unpacked. StepError if it cannot be read or has changed since planning."""
-        return b"".join(self.parts())
-
     def parts(self) -> Iterator[bytes]:
-        """The content that `read` returns, part by part, for files too large for memory. A change of the file
-        is only detected, and raised, after the last part."""
+        """The content, unpacked, part by part, for files too large for memory. StepError if it cannot be
+        read; and, after the last part, if it has changed since planning."""
         digest = hashlib.sha256()
         try:
             with self.path.open("rb") as raw:
@@ -83,7 +79,7 @@ class UserFile:
 
     def lines(self) -> list[str]:
         """The lines as they are, without line ends. StepError names a line that is not UTF-8."""
-        rows = self.read().removeprefix(_BYTE_ORDER_MARK).split(b"\n")
+        rows = b"".join(self.parts()).removeprefix(_BYTE_ORDER_MARK).split(b"\n")
         if rows[-1] == b"":
             rows.pop()  # what follows the last line end is not a line
         lines = []
@@ -106,6 +102,11 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 def read_lines(path: Path) -> list[str]:
     """Lines that `write_lines` wrote."""
     return path.read_text(encoding="utf-8").split("\n")[:-1]
+
+
+def read_split(corpus: Path, split: Literal["train", "dev"]) -> tuple[list[str], list[str]]:
+    """The source and target sides that a corpus step left."""
+    return read_lines(corpus / f"{split}.src"), read_lines(corpus / f"{split}.tgt")
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:

@@ -45,5 +45,6 @@ def mean_statistics(values: Sequence[float]) -> Array:
     return np.column_stack([values, np.ones(len(values))])
 
 
-def mean_of_sums(sums: Array) -> Array:
-    return np.asarray(sums[..., 0] / sums[..., 1])
+def ratio(sums: Array) -> Array:
+    """(..., 2) -> (...). A resample whose divisor is 0 counts as one with a divisor of 1."""
+    return np.asarray(sums[..., 0] / np.maximum(sums[..., 1], 1.0))

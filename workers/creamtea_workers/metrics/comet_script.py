@@ -1,11 +1,9 @@
 """Scores segments with COMET, in COMET's own environment: imports nothing from creamtea.
 
-    python -I comet_script.py --model NAME_OR_PATH --input FILE --output FILE [--batch-size N] [--gpus N]
+    python -I comet_script.py --model NAME_OR_PATH [--batch-size N] [--gpus N]
 
-Input: JSON lines {"src", "mt", "ref"}. Output: one JSON number per line, in the input's order. Standard
-output carries JSON lines to the caller: {"message"}, {"done", "total"} in batches, and at the end one of
-{"result": {...}}, {"unavailable": reason} (exit code 3) or {"failed": reason} (exit code 1); all that the
-libraries print goes to standard error. Exits at once when standard input closes, as the caller is gone then.
+Reads and prints JSON Lines as scorers do (docs/scorers.md). Progress is counted in batches; the scores come
+at the end. All that the libraries print goes to standard error.
 """
 
 from __future__ import annotations
@@ -16,10 +14,14 @@ import json
 import math
 import os
 import sys
-import threading
 import traceback
 from pathlib import Path
 from typing import Any
+
+REMEDY = (
+    "fetch the model once with a network (HF_HUB_OFFLINE unset, and logged in to the hub for a gated model), "
+    "or give the path of a checkpoint as the metric's `model`; the next run tries again"
+)
 
 
 class Unavailable(Exception):
@@ -29,8 +31,6 @@ class Unavailable(Exception):
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--model", required=True)
-    parser.add_argument("--input", type=Path, required=True)
-    parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--gpus", type=int, default=0)
     args = parser.parse_args()
@@ -43,28 +43,19 @@ def main() -> int:
         channel.write(json.dumps(message) + "\n")
         channel.flush()
 
-    threading.Thread(target=end_with_caller, daemon=True).start()
     try:
-        send({"result": score(args.model, args.input, args.output, args.batch_size, args.gpus, send)})
+        score(args.model, args.batch_size, args.gpus, send)
     except Unavailable as error:
-        send({"unavailable": str(error)})
-        return 3
+        send({"error": f"{error}; {REMEDY}"})
+        return 1
     except Exception as error:
         traceback.print_exc()
-        send({"failed": one_line(error)})
+        send({"error": one_line(error)})
         return 1
     return 0
 
 
-def end_with_caller() -> None:
-    """A killed caller (a cancelled task, say) must not leave a model in memory."""
-    sys.stdin.read()
-    os._exit(4)
-
-
-def score(
-    model_name: str, source: Path, target: Path, batch_size: int, gpus: int, send: Any
-) -> dict[str, Any]:
+def score(model_name: str, batch_size: int, gpus: int, send: Any) -> None:
     local = local_checkpoint(model_name)
     try:
         import comet
@@ -82,7 +73,11 @@ def score(
     except OSError as error:  # its encoder's tokenizer and configuration come from the model hub
         raise Unavailable(f"a part of {model_name} cannot be fetched: {one_line(error)}") from error
 
-    samples = [json.loads(line) for line in source.read_text(encoding="utf-8").split("\n") if line]
+    segments = [json.loads(line) for line in sys.stdin]
+    samples = [
+        {"src": segment["source"], "mt": segment["hypothesis"], "ref": segment["reference"]}
+        for segment in segments
+    ]
     batches = math.ceil(len(samples) / batch_size)
     done = 0
 
@@ -94,16 +89,19 @@ def score(
     model.register_forward_hook(count)
     # no loader processes: tokenising is cheap, and they would outlive a killed parent
     output = model.predict(samples, batch_size=batch_size, gpus=gpus, num_workers=0, progress_bar=False)
-    target.write_text("".join(f"{json.dumps(float(value))}\n" for value in output.scores), encoding="utf-8")
-    return {
-        "system_score": float(output.system_score),
+    for segment, value in zip(segments, output.scores, strict=True):
+        send({"index": segment["index"], "score": float(value)})
+    version = installed_version("unbabel-comet")
+    facts = {
         "revision": revision,
         "class": type(model).__name__,
         "references": bool(model.requires_references()),
-        "comet": installed_version("unbabel-comet"),
+        "comet": version,
         "torch": torch.__version__,
         "device": torch.cuda.get_device_name() if gpus else "cpu",
     }
+    corpus = float(output.system_score)
+    send({"corpus": corpus, "signature": f"revision:{revision}|version:{version}", "facts": facts})
 
 
 def local_checkpoint(model: str) -> Path | None:

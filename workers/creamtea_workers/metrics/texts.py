@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from creamtea.errors import StepError
+from creamtea_workers.corpora.segments import read_hypotheses
 from creamtea_workers.corpora.text import read_jsonl
 
 
@@ -17,25 +19,25 @@ class Texts:
     sources: list[str]
     hypotheses: list[str]
     references: list[str]
+    groups: list[str] = field(default_factory=list)  # the name of each segment's, "" where there is none
 
 
 def read_texts(test_set: Path, decode: Path) -> Texts:
     """The texts in two steps' output folders. Raises StepError where they do not belong together."""
     segments = read_jsonl(test_set / "segments.jsonl")
-    hypotheses = read_jsonl(decode / "hypotheses.jsonl")
-    expected = [row["index"] for row in segments]
-    if not expected:
-        raise StepError("the test set has no segments: nothing can be scored")
-    if [row["index"] for row in hypotheses] != expected:
-        raise StepError(
-            f"{len(hypotheses)} hypotheses do not line up with the test set's {len(expected)} segments"
-        )
+    indices = [row["index"] for row in segments]
     return Texts(
-        expected,
+        indices,
         [row["source"] for row in segments],
-        [row["text"] for row in hypotheses],
+        [row["text"] for row in read_hypotheses(decode, indices)],
         [row["reference"] for row in segments],
+        groups_of(segments),
     )
+
+
+def groups_of(segments: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Of the lines of segments.jsonl."""
+    return [row.get("group", "") for row in segments]
 
 
 def read_segment_scores(score: Path) -> list[float]:

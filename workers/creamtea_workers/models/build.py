@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import torch
+from pydantic import Field
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -15,7 +16,8 @@ from creamtea.methods.architectures import Architecture, Nvs
 from creamtea.methods.family import implementation
 from creamtea.methods.objectives import Objective
 from creamtea.steps.systems import TrainParams
-from creamtea_workers.models.transformer import Transformer
+from creamtea_workers.models.base import Model
+from creamtea_workers.models.interface import SourceVocabulary
 from creamtea_workers.objectives import base, build_objective
 
 
@@ -25,35 +27,41 @@ class ModelConfig(Strict):
     objective: Objective
     architecture: Architecture
     nvs: Nvs | None
-    vocabulary_size: int
+    vocabulary_size: int  # of the target
+    # None: source and target have the same
+    source_vocabulary: SourceVocabulary | None = Field(default=None, exclude_if=lambda value: value is None)
 
     @classmethod
-    def of(cls, params: TrainParams, vocabulary_size: int) -> ModelConfig:
+    def of(
+        cls, params: TrainParams, vocabulary_size: int, source: SourceVocabulary | None = None
+    ) -> ModelConfig:
         return cls(
             objective=params.objective,
             architecture=params.architecture,
             nvs=params.nvs,
             vocabulary_size=vocabulary_size,
+            source_vocabulary=source,
         )
 
 
-def build_model(config: ModelConfig) -> Transformer:
+def build_model(config: ModelConfig) -> Model:
     """A fresh model; its random numbers come from torch's global generator."""
     build = implementation(config.architecture).build
-    model: Transformer = build(config.architecture, config.vocabulary_size, config.nvs)
+    own_source = {} if config.source_vocabulary is None else {"source": config.source_vocabulary}
+    model: Model = build(config.architecture, config.vocabulary_size, config.nvs, **own_source)
     objective = build_objective(config.objective)
     nn.init.constant_(model.output_bias, objective.initial_bias(config.vocabulary_size))
     return model
 
 
-def save_model(folder: Path, model: Transformer, config: ModelConfig) -> None:
+def save_model(folder: Path, model: Model, config: ModelConfig) -> None:
     state = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
     save_file(state, folder / "model.safetensors")
     text = json.dumps(config.model_dump(mode="json"), indent=2, sort_keys=True)
     (folder / "model.json").write_text(text + "\n", encoding="utf-8")
 
 
-def load_initial(model: Transformer, folder: Path) -> bool:
+def load_initial(model: Model, folder: Path) -> bool:
     """Load the weights of another train step from `folder` into a fresh model, in which an NVS head may be
     new: True if it is. StepError where names or shapes differ."""
     loaded, own = load_file(folder / "model.safetensors"), model.state_dict()
@@ -81,9 +89,7 @@ def shape_of(weight: Tensor) -> str:
     return " × ".join(map(str, weight.shape))
 
 
-def load_model(
-    folder: Path, device: str | torch.device = "cpu"
-) -> tuple[Transformer, base.Objective, ModelConfig]:
+def load_model(folder: Path, device: str | torch.device = "cpu") -> tuple[Model, base.Objective, ModelConfig]:
     """What a train step left in `folder`: the model in eval mode, its objective, model.json."""
     config = ModelConfig.model_validate_json((folder / "model.json").read_text(encoding="utf-8"))
     model = build_model(config)

@@ -16,17 +16,17 @@ from torch.nn import functional as F
 
 from creamtea.errors import StepError
 from creamtea.methods.precisions import Precision
+from creamtea_workers.models.base import Model
 from creamtea_workers.models.int8 import Int8Linear, Int8Matrix, require_int8
 from creamtea_workers.models.interface import Memory
 from creamtea_workers.models.nvs import CHUNK, LOWEST, NvsHead
-from creamtea_workers.models.transformer import Transformer
 
 MIN_PACKED = 2**18  # elements of an fp32 weight; packing a smaller one costs more per call than it saves
 Layer = Callable[[Tensor], Tensor]  # (..., D) → (..., K)
 
 
 @torch.no_grad()
-def prepare(model: Transformer, precision: Precision) -> Transformer:
+def prepare(model: Model, precision: Precision) -> Model:
     """Prepare a model on its device for translation; `model` itself is changed, and can no longer be trained
     or saved. StepError if the device does not support the precision."""
     on_cpu = model.output_weight.device.type == "cpu"
@@ -50,10 +50,10 @@ def prepare(model: Transformer, precision: Precision) -> Transformer:
 
 
 def pack(
-    model: Transformer,
+    model: Model,
     linear: Callable[[Tensor, Tensor | None], Layer],
     projection: Callable[[Tensor, Tensor], Layer],
-) -> Transformer:
+) -> Model:
     """Replace the model's layers. The new ones are not modules: the overhead of calling an `nn.Module` is as
     long as a small layer takes."""
     for parent in list(model.modules()):

@@ -1,7 +1,7 @@
 """What training and search know about a model, and nothing more. Models know nothing about the search.
 
 Shapes: B sentences, S source and T target positions, N decoder rows (B × beam), D width, V vocabulary,
-K selected vocabulary. Ids: pad 0, unk 1, bos 2, eos 3. A source row is subwords + eos, then pads.
+K selected vocabulary. The special ids are those of the subwords. A source row is subwords + eos, then pads.
 """
 
 from __future__ import annotations
@@ -13,7 +13,19 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-PAD, UNK, BOS, EOS = 0, 1, 2, 3
+from creamtea.document.values import Strict
+from creamtea_workers.corpora.subwords import BOS as BOS
+from creamtea_workers.corpora.subwords import EOS as EOS
+from creamtea_workers.corpora.subwords import PAD as PAD
+
+
+class SourceVocabulary(Strict):
+    """Of a model whose source has a vocabulary of its own. Ids 4 … 3 + `bracketed` are languages and tags."""
+
+    size: int
+    bracketed: int
+
+
 Projection = Callable[[Tensor], Tensor]  # hidden (..., D) → logits (..., V)
 
 

@@ -75,10 +75,26 @@ def join_heads(x: Tensor) -> Tensor:
     return x.transpose(1, 2).flatten(2)
 
 
-class SelfAttention(nn.Module):
-    def __init__(self, width: int, heads: int) -> None:
+class Attention(nn.Module):
+    """Scaled dot-product attention (Vaswani et al. 2017, Eq. 1); `dropout` falls on its weights in training.
+    Masks are True where a key may be attended, and broadcast to (B, H, T, S)."""
+
+    def __init__(self, heads: int, dropout: float) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads, self.dropout = heads, dropout
+
+    def weigh(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool = False
+    ) -> Tensor:
+        """Queries (B, H, T, E), keys and values (B, H, S, E) → (B, T, D)."""
+        share = self.dropout if self.training else 0.0
+        attended = F.scaled_dot_product_attention(query, key, value, mask, dropout_p=share, is_causal=causal)
+        return join_heads(attended)
+
+
+class SelfAttention(Attention):
+    def __init__(self, width: int, heads: int, dropout: float = 0.0) -> None:
+        super().__init__(heads, dropout)
         self.qkv = nn.Linear(width, 3 * width)
         self.out = nn.Linear(width, width)
 
@@ -105,13 +121,12 @@ class SelfAttention(nn.Module):
         self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, causal: bool = False
     ) -> Tensor:
         """Queries, keys, values (B, H, ·, E) → (B, T, D)."""
-        return self.out(join_heads(F.scaled_dot_product_attention(query, key, value, mask, is_causal=causal)))
+        return self.out(self.weigh(query, key, value, mask, causal))
 
 
-class CrossAttention(nn.Module):
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
+class CrossAttention(Attention):
+    def __init__(self, width: int, heads: int, dropout: float = 0.0) -> None:
+        super().__init__(heads, dropout)
         self.query = nn.Linear(width, width)
         self.kv = nn.Linear(width, 2 * width)
         self.out = nn.Linear(width, width)
@@ -123,7 +138,7 @@ class CrossAttention(nn.Module):
 
     def forward(self, x: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> Tensor:
         (query,) = split_heads(self.query(x), 1, self.heads)
-        return self.out(join_heads(F.scaled_dot_product_attention(query, key, value, mask)))
+        return self.out(self.weigh(query, key, value, mask))
 
 
 class FeedForward(nn.Module):

@@ -23,7 +23,9 @@ class NvsHead(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocabulary_size, width))
         self.bias = nn.Parameter(torch.zeros(vocabulary_size))
-        nn.init.normal_(self.weight, std=width**-0.5)
+        # a generator of its own, so that the model's weights and dropout are those of a model without a head
+        generator = torch.Generator().manual_seed((torch.initial_seed() + 1) % 2**63)
+        nn.init.normal_(self.weight, std=width**-0.5, generator=generator)
 
     def forward(self, memory: Memory) -> Tensor:
         """(B, V) logits, fp32 (fp64 of fp64), differentiable in the head's own parameters only."""

@@ -1,15 +1,15 @@
 """Pre-norm Transformer (Vaswani et al. 2017; layer normalisation first, as in Xiong et al. 2020).
 
-Source, target and output embeddings are one matrix; the output layer has a bias of its own. The decoder
+Source, target and output embeddings are one matrix, or that of the source is another where its vocabulary is
+another; the output layer has a bias of its own. The decoder
 looks back by self-attention or by SSRUs (`Layered.recurrent`); positions are added for both. Dropout falls
-on the embeddings and on the output of every sublayer, not on attention weights (fused attention has no
-dropout on CPUs).
+on the embeddings and on the output of every sublayer, and on attention weights where `attention_dropout`
+says so.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 import torch
@@ -18,7 +18,8 @@ from torch.nn import functional as F
 
 from creamtea.errors import StepError
 from creamtea.methods.architectures import Layered, Nvs
-from creamtea_workers.models.interface import PAD, Memory, State, Tree
+from creamtea_workers.models.base import Model
+from creamtea_workers.models.interface import PAD, Memory, SourceVocabulary, State, Tree
 from creamtea_workers.models.layers import (
     CrossAttention,
     Dropout,
@@ -46,7 +47,7 @@ class EncoderLayer(nn.Module):
     def __init__(self, size: Layered) -> None:
         super().__init__()
         self.attention_norm = nn.LayerNorm(size.width)
-        self.attention = SelfAttention(size.width, size.heads)
+        self.attention = SelfAttention(size.width, size.heads, size.attention_dropout)
         self.feed_norm = nn.LayerNorm(size.width)
         self.feed = FeedForward(size.width, size.feed_forward)
         self.dropout = Dropout(size.dropout)
@@ -63,10 +64,12 @@ class DecoderLayer(nn.Module):
         super().__init__()
         self.attention_norm = nn.LayerNorm(size.width)
         self.attention: PrefixLayer = (
-            Ssru(size.width) if size.recurrent else SelfAttention(size.width, size.heads)
+            Ssru(size.width)
+            if size.recurrent
+            else SelfAttention(size.width, size.heads, size.attention_dropout)
         )
         self.cross_norm = nn.LayerNorm(size.width)
-        self.cross = CrossAttention(size.width, size.heads)
+        self.cross = CrossAttention(size.width, size.heads, size.attention_dropout)
         self.feed_norm = nn.LayerNorm(size.width)
         self.feed = FeedForward(size.width, size.feed_forward)
         self.dropout = Dropout(size.dropout)
@@ -85,15 +88,22 @@ class DecoderLayer(nn.Module):
         return x + self.feed(self.feed_norm(x))
 
 
-class Transformer(nn.Module):
+class Transformer(Model):
     """See `creamtea_workers.models.interface.TranslationModel`."""
 
-    def __init__(self, vocabulary_size: int, size: Layered, nvs: Nvs | None = None) -> None:
+    def __init__(
+        self,
+        vocabulary_size: int,
+        size: Layered,
+        nvs: Nvs | None = None,
+        source: SourceVocabulary | None = None,
+    ) -> None:
         super().__init__()
         self.vocabulary_size = vocabulary_size
         self.scale = math.sqrt(size.width)
         self.heads, self.recurrent = size.heads, size.recurrent
         self.embedding = nn.Embedding(vocabulary_size, size.width)
+        self.source_embedding = None if source is None else nn.Embedding(source.size, size.width)
         self.output_bias = nn.Parameter(torch.zeros(vocabulary_size))
         self.positions = PositionTable(size.width)
         self.dropout = Dropout(size.dropout)
@@ -101,12 +111,7 @@ class Transformer(nn.Module):
         self.encoder_norm = nn.LayerNorm(size.width)
         self.decoder = nn.ModuleList(DecoderLayer(size) for _ in range(size.decoder_layers))
         self.decoder_norm = nn.LayerNorm(size.width)
-        head = None if nvs is None else NvsHead(vocabulary_size, size.width)
-        self.nvs: Callable[[Memory], Tensor] | None = head
-        # what `models.inference` changes: how logits are made of hidden vectors, and whether batches may be
-        # padded; not where rounding, which padding changes, could change an output (int8)
-        self.projection: Callable[[Tensor], Tensor] | None = None
-        self.may_pad = True
+        self.nvs = None if nvs is None else NvsHead(vocabulary_size, size.width)
         self.initialise()
 
     def initialise(self) -> None:
@@ -118,20 +123,22 @@ class Transformer(nn.Module):
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
         nn.init.normal_(self.embedding.weight, std=1 / self.scale)
+        if self.source_embedding is not None:
+            nn.init.normal_(self.source_embedding.weight, std=1 / self.scale)
 
     @property
     def output_weight(self) -> Tensor:
         return self.embedding.weight
 
-    def embed(self, ids: Tensor, start: int = 0) -> Tensor:
-        """ids (B, T) at positions start … → (B, T, D)."""
-        vectors = F.embedding(ids, self.embedding.weight) * self.scale
+    def embed(self, ids: Tensor, start: int = 0, table: nn.Embedding | None = None) -> Tensor:
+        """ids (B, T) at positions start … → (B, T, D); `table`: of the source, if it has its own."""
+        vectors = F.embedding(ids, (table or self.embedding).weight) * self.scale
         return self.dropout(vectors + self.positions(start, ids.shape[1]).to(vectors.dtype))
 
     def encode(self, source: Tensor) -> Memory:
         mask = source != PAD
         keys = key_mask(mask)
-        x = self.embed(source)  # (B, S, D)
+        x = self.embed(source, table=self.source_embedding)  # (B, S, D)
         for layer in self.encoder:
             x = layer(x, keys)
         return Memory(self.encoder_norm(x), mask)
@@ -175,20 +182,17 @@ class Transformer(nn.Module):
     def decoder_layers(self) -> list[DecoderLayer]:
         return cast(list[DecoderLayer], list(self.decoder))
 
-    def nvs_logits(self, memory: Memory) -> Tensor:
-        if self.nvs is None:
-            raise ValueError("this model was trained without an NVS head")
-        return self.nvs(memory)
 
-
-def build(spec: Layered, vocabulary_size: int, nvs: Nvs | None) -> Transformer:
+def build(
+    spec: Layered, vocabulary_size: int, nvs: Nvs | None, source: SourceVocabulary | None = None
+) -> Transformer:
     """A fresh model; its random numbers come from torch's global generator."""
     if spec.width % spec.heads:
         raise StepError(
             f"architecture.width {spec.width} is not a multiple of architecture.heads {spec.heads}: "
             "change one of them"
         )
-    return Transformer(vocabulary_size, spec, nvs)
+    return Transformer(vocabulary_size, spec, nvs, source)
 
 
 def key_mask(mask: Tensor) -> Tensor | None:

@@ -27,7 +27,7 @@ from creamtea.methods.searches import Beam
 from creamtea_workers.models.interface import BOS, EOS
 from creamtea_workers.search.base import Detokenize, SearchInput, SearchMethod
 from creamtea_workers.search.hypothesis import Hypothesis
-from creamtea_workers.search.output import OutputLayer, end_positions
+from creamtea_workers.search.output import OutputLayer
 from creamtea_workers.search.top import top_candidates
 
 
@@ -54,7 +54,7 @@ class BeamSearch(SearchMethod):
         device = batch.memory.hidden.device
         results: list[Hypothesis | None] = [None] * len(limits)
         beams = _Beams.start(self.width, self.length_normalization, limits, device)
-        ends = end_positions(output, len(limits), device)
+        ends = output.ends(len(limits))
         state = model.start(batch.memory, max(limits))
         while True:
             hidden = model.step(beams.last.flatten(), state)  # (n·R, D)

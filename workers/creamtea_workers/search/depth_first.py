@@ -26,7 +26,7 @@ from torch import Tensor
 from creamtea_workers.models.interface import BOS
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.base import SearchInput
-from creamtea_workers.search.output import OutputLayer, end_positions
+from creamtea_workers.search.output import OutputLayer
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def depth_first(
     device = batch.memory.hidden.device
     tree = model.start_tree(batch.memory, max(limits))
     searches = [_Search(*each) for each in zip(range(len(limits)), limits, bounds, strict=True)]
-    ends = end_positions(output, len(limits), device)  # (n, 1)
+    ends = output.ends(len(limits))  # (n, 1)
     while True:
         running = [not search.is_done(budget) for search in searches]
         yield [search.finished() for search, runs in zip(searches, running, strict=True) if not runs]

@@ -14,7 +14,7 @@ from typing import Any
 
 from creamtea.contract.step import MetricRow
 from creamtea.methods.searches import Exact
-from creamtea_workers.analysis.rows import NO_SEGMENTS, mean_row, share_row
+from creamtea_workers.analysis.rows import mean_row, share_row
 from creamtea_workers.search.base import Detokenize, Findings, SearchInput, SearchMethod
 from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.depth_first import FinishedSearch, SearchBudget, depth_first
@@ -88,12 +88,10 @@ def exact_row(index: int, hypothesis: Hypothesis) -> dict[str, Any]:
 
 def exact_metrics(rows: Sequence[Mapping[str, Any]]) -> list[MetricRow]:
     """Of the lines of exact.jsonl."""
-    if not rows:
-        return [MetricRow(name, None, note=NO_SEGMENTS) for name in (*OUTCOMES, "expansions")]
     outcomes = [row["outcome"] for row in rows]
     return [
         *(share_row(outcome, outcomes.count(outcome), len(rows)) for outcome in OUTCOMES),
-        mean_row("expansions", [row["expansions"] for row in rows], NO_SEGMENTS, {}),
+        mean_row("expansions", [row["expansions"] for row in rows]),
     ]
 
 

@@ -42,8 +42,8 @@ class OutputLayer(Protocol):
     def ids(self, positions: Tensor) -> Tensor:
         """positions (B, R) -> vocabulary ids (B, R)."""
 
-    def positions(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """ids (B, R) -> positions (B, R), and (B, R) bool: whether the id may be used at all."""
+    def ends(self, sentences: int) -> Tensor:
+        """The positions of </s>: (B, 1) of B sentences."""
 
     def keep(self, sentences: Tensor) -> OutputLayer:
         """The layer of these sentences (positions in the batch) only."""
@@ -89,8 +89,8 @@ class FullOutput:
     def ids(self, positions: Tensor) -> Tensor:
         return positions
 
-    def positions(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        return ids, torch.ones_like(ids, dtype=torch.bool)
+    def ends(self, sentences: int) -> Tensor:
+        return torch.full((sentences, 1), EOS, device=self._model.output_weight.device)
 
     def keep(self, sentences: Tensor) -> FullOutput:
         return self
@@ -112,13 +112,13 @@ class _Selected:
     def ids(self, positions: Tensor) -> Tensor:
         return self._ids.gather(1, positions)
 
-    def positions(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        # the padding repeats the last id at the end: the leftmost match is the real one, if there is one
-        positions = torch.searchsorted(self._ids, ids.contiguous()).clamp(max=self._ids.shape[1] - 1)
-        allowed = self._ids.gather(1, positions) == ids
-        if self._real is not None:
-            allowed &= self._real.gather(1, positions)
-        return positions, allowed
+    def ends(self, sentences: int) -> Tensor:
+        # the padding repeats the last id at the end: of equal ones the first is the real one
+        return (self._ids == EOS).int().argmax(dim=1, keepdim=True)
+
+    def _kept(self, sentences: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The ids of these sentences, and which of them are real."""
+        return self._ids[sentences], None if self._real is None else self._real[sentences]
 
 
 class GatheredWeights(_Selected):
@@ -142,9 +142,8 @@ class GatheredWeights(_Selected):
         return torch.baddbmm(self._bias, hidden, self._weight).float()
 
     def keep(self, sentences: Tensor) -> GatheredWeights:
-        real = None if self._real is None else self._real[sentences]
         weight = self._weight.transpose(1, 2)[sentences].transpose(1, 2)
-        return GatheredWeights(self._ids[sentences], real, weight, self._bias[sentences])
+        return GatheredWeights(*self._kept(sentences), weight, self._bias[sentences])
 
 
 class GatheredInt8(_Selected):
@@ -163,8 +162,7 @@ class GatheredInt8(_Selected):
         return logits
 
     def keep(self, sentences: Tensor) -> GatheredInt8:
-        real = None if self._real is None else self._real[sentences]
-        return GatheredInt8(self._ids[sentences], real, [self._matrices[n] for n in sentences.tolist()])
+        return GatheredInt8(*self._kept(sentences), [self._matrices[n] for n in sentences.tolist()])
 
 
 class GatheredLogits(_Selected):
@@ -180,10 +178,4 @@ class GatheredLogits(_Selected):
         return logits if self._real is None else logits.masked_fill_(~self._real.unsqueeze(1), PADDED)
 
     def keep(self, sentences: Tensor) -> GatheredLogits:
-        real = None if self._real is None else self._real[sentences]
-        return GatheredLogits(self._model, self._ids[sentences], real)
-
-
-def end_positions(output: OutputLayer, sentences: int, device: torch.device) -> Tensor:
-    """Where </s> stands among each sentence's ids: (B, 1)."""
-    return output.positions(torch.full((sentences, 1), EOS, device=device))[0]
+        return GatheredLogits(self._model, *self._kept(sentences))

@@ -16,7 +16,9 @@ from creamtea.methods.precisions import Precision
 from creamtea.methods.searches import Search
 from creamtea.methods.selections import Selection
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.models.build import load_model
+from creamtea_workers.corpora.vocabularies import TextModel
+from creamtea_workers.models.build import ModelConfig, load_model
+from creamtea_workers.models.ensemble import Ensemble, EnsembleObjective
 from creamtea_workers.models.inference import prepare
 from creamtea_workers.models.interface import TranslationModel
 from creamtea_workers.objectives.base import Objective
@@ -33,29 +35,27 @@ class TrainedModel:
 
     model: TranslationModel
     objective: Objective
+    config: ModelConfig
     precision: Precision
-    has_nvs_head: bool
-    confidence_note: str = ""  # of the objective's method
 
     @classmethod
     def load(cls, folder: Path, precision: Precision, device: torch.device) -> TrainedModel:
         model, objective, config = load_model(folder, device)
-        return cls(
-            prepare(model, precision),
-            objective,
-            precision,
-            has_nvs_head=config.nvs is not None,
-            confidence_note=config.objective.confidence_note,
-        )
+        return cls(prepare(model, precision), objective, config, precision)
 
     @classmethod
     def of_step(cls, context: StepContext[Any], precision: Precision = "fp32") -> TrainedModel:
-        """From a step's input train, on the step's device."""
-        return cls.load(context.input("train"), precision, step_device(context.gpus))
+        """From a step's input train, on the step's device; an ensemble of several."""
+        device = step_device(context.gpus)
+        first, *others = [cls.load(folder, precision, device) for folder in context.inputs("train")]
+        if not others:
+            return first
+        ensemble = Ensemble([first.model, *(other.model for other in others)], first.objective)
+        return cls(ensemble, EnsembleObjective(), first.config, precision)
 
     def require(self, selection: type[Selection]) -> None:
         """StepError when the model lacks what the selection needs."""
-        if selection.needs_head and not self.has_nvs_head:
+        if selection.needs_head and self.config.nvs is None:
             raise StepError(
                 f"{selection.title}: this variant was trained without an NVS head; give the variant "
                 "`nvs: {}`, or the system another selection"
@@ -66,17 +66,18 @@ class TrainedModel:
         selection: Selection,
         search: Search,
         lexicon: Path | None = None,
-        subwords: SubwordModel | None = None,
+        subwords: TextModel | None = None,
     ) -> Translator:
         """`lexicon` for lexicon selection, `subwords` for MBR and for NVS without context."""
         self.require(type(selection))
+        joint = subwords if isinstance(subwords, SubwordModel) else None
         if self.precision in search.excluded_precisions:
             reason = search.excluded_precisions[self.precision]
             raise StepError(f"{search.title} in precision {self.precision}: {reason}; give the system fp32")
         return Translator(
             model=self.model,
             objective=self.objective,
-            selector=build_selector(selection, SelectionResources(self.model, lexicon, subwords)),
+            selector=build_selector(selection, SelectionResources(self.model, lexicon, joint)),
             search=build_search(search, subwords.decode if subwords else None),
         )
 

@@ -17,7 +17,6 @@ from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.base import SearchInput, SearchMethod
 from creamtea_workers.search.hypothesis import Hypothesis, length_limit
 from creamtea_workers.search.output import output_layer
-from creamtea_workers.search.scorer import score_hypotheses
 from creamtea_workers.selection.base import Selector
 
 Sources = Sequence[Sequence[int]]  # subwords of each sentence, without </s>
@@ -83,13 +82,6 @@ class Translator:
         batch, sizes = self._batch(sources)
         for hypotheses in self.search.rounds(batch):
             yield [(n, Translation(hypothesis, sizes[n])) for n, hypothesis in hypotheses]
-
-    @torch.inference_mode()
-    def score(self, sources: Sources, hypotheses: Sequence[Hypothesis]) -> list[float]:
-        """Force-decoding under the same selected vocabularies: what `translate` gave them."""
-        memory, selection = self._encode(sources)
-        output = output_layer(self.model, selection)
-        return score_hypotheses(self.model, self.objective, memory, output, hypotheses)
 
     @torch.inference_mode()
     def selected_sizes(self, sources: Sources) -> list[int]:

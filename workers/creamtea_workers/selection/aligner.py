@@ -47,6 +47,11 @@ class TranslationTable:
     probability: Reals
     vocabulary_size: int
 
+    @property
+    def keys(self) -> Ids:
+        """Of each entry: ascending numbers for its pair of ids."""
+        return self.source * self.vocabulary_size + self.target
+
 
 @dataclass(frozen=True)
 class Aligner:
@@ -121,7 +126,7 @@ class _Cells:
         groups: list[_Group] = []
         index = _Index()
         start = 0
-        for source, target in _batches(sources, targets):  # (pairs, n), (pairs, m)
+        for _, source, target in same_shape(sources, targets):  # (pairs, n), (pairs, m)
             group = _Group(len(source), target.shape[1], source.shape[1], start)
             aligned = source[:, None, :] * vocabulary_size + target[:, :, None]  # (pairs, m, n)
             null = vocabulary_size * vocabulary_size + target  # (pairs, m)
@@ -164,25 +169,21 @@ class _Index:
             self._waiting, self._size = [], 0
 
 
-def _batches(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Iterator[tuple[Ids, Ids]]:
-    """Pairs of one shape as arrays (pairs, n) and (pairs, m), shapes in order."""
-    for places in same_shape(sources, targets):
-        yield (
-            np.array([sources[place] for place in places], dtype=np.int64),
-            np.array([targets[place] for place in places], dtype=np.int64),
-        )
-
-
-def same_shape(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """The places of pairs of one shape, at most `_CELLS` cells at a time, shapes in order; pairs with an
-    empty side are omitted."""
+def same_shape(
+    sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+) -> Iterator[tuple[list[int], Ids, Ids]]:
+    """The places of pairs of one shape, their sources (pairs, n) and targets (pairs, m), at most `_CELLS`
+    cells at a time, shapes in order; pairs with an empty side are omitted."""
     shapes: dict[tuple[int, int], list[int]] = defaultdict(list)
     for place, (source, target) in enumerate(zip(sources, targets, strict=True)):
         if source and target:
             shapes[len(target), len(source)].append(place)
     for (m, n), places in sorted(shapes.items()):
         size = max(1, _CELLS // (m * n))
-        yield from (places[first : first + size] for first in range(0, len(places), size))
+        for first in range(0, len(places), size):
+            part = places[first : first + size]
+            pairs = [np.array([side[place] for place in part], dtype=np.int64) for side in (sources, targets)]
+            yield part, pairs[0], pairs[1]
 
 
 # ---------------------------------------------------------------- the two steps

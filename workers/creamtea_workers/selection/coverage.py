@@ -1,9 +1,12 @@
 """Which subwords of a reference a selection contains (NVS paper, section 2.3).
 
-Recall is the share of the *unique* subwords of the reference that are in the sentence's selected set, EOS
-on neither side. Two scopes: the whole reference, and only its subwords that overlap the target spans of
-an idiom. In both the set is the one that decoding uses, selected from the whole source sentence. (In
-idiom scope the paper gives the lexicon the idiom's source words only, which can only lower its recall.)
+Recall is the share of the *unique* subwords of the reference that are in the selected set, EOS on neither
+side. Three scopes:
+- sentence: selected from the source sentence, looked for in the whole reference;
+- idiom words: selected from the idiom's words alone, looked for in its translation, "the source and target
+  idiomatic multiword expressions according to metadata" (`Material.of_idioms`);
+- idiom, in its context, which the paper does not have: selected from the sentence, as in decoding, looked for
+  in the subwords of the reference that overlap the idiom's target spans.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from creamtea.contract.step import StepContext
-from creamtea_workers.corpora.segments import EncodedTestSet
+from creamtea_workers.corpora.segments import EncodedTestSet, idiom_words
 from creamtea_workers.corpora.subwords import SubwordModel
 
 Ids = NDArray[np.int64]
@@ -35,20 +38,20 @@ class Reference:
 
     @classmethod
     def of(cls, subwords: SubwordModel, text: str, idioms: Iterable[Mapping[str, Any]]) -> Reference:
-        """`idioms`: {"name", "target": [from, to)} in characters of the text. Entries of the same name are
-        the parts of one idiom; an idiom whose spans cover no subword is omitted."""
+        """`idioms`: {"name", "target": [from, to) or []} in characters of the text. Entries of the same name
+        are the parts of one idiom; an idiom whose spans cover no subword is omitted."""
         offsets = subwords.offsets(text)
         inside: dict[str, list[int]] = defaultdict(list)
         for idiom in idioms:
-            start, end = idiom["target"]
+            start, end = idiom["target"] or (0, 0)
             inside[idiom["name"]] += [o.id for o in offsets if o.start < end and start < o.end]
-        named = {name: _unique(ids) for name, ids in inside.items() if ids}
-        return cls(_unique(offset.id for offset in offsets), named)
+        named = {name: unique(ids) for name, ids in inside.items() if ids}
+        return cls(unique(offset.id for offset in offsets), named)
 
     @property
     def idiom(self) -> Ids:
         """Those of any idiom; empty where there is none."""
-        return _unique(id_ for ids in self.idioms.values() for id_ in ids.tolist())
+        return unique(id_ for ids in self.idioms.values() for id_ in ids.tolist())
 
     def scopes(self) -> list[Ids]:
         """What `Counts` counts: the sentence, any idiom, each idiom."""
@@ -59,7 +62,8 @@ class Reference:
         return np.array([len(ids) for ids in self.scopes()])
 
 
-def _unique(ids: Iterable[int]) -> Ids:
+def unique(ids: Iterable[int]) -> Ids:
+    """Ascending."""
     return np.unique(np.fromiter(ids, dtype=np.int64))
 
 
@@ -75,11 +79,24 @@ class Material:
     def load(cls, context: StepContext[Any]) -> Material:
         """From a step's inputs test_set and subwords."""
         test_set = EncodedTestSet.of_step(context)
+        subwords = test_set.joint
         references = [
-            Reference.of(test_set.subwords, segment["reference"], segment["idioms"])
-            for segment in test_set.segments
+            Reference.of(subwords, segment["reference"], segment["idioms"]) for segment in test_set.segments
         ]
-        return cls(test_set.subwords, test_set.sources, references)
+        return cls(subwords, test_set.sources, references)
+
+    @classmethod
+    def of_idioms(cls, context: StepContext[Any]) -> Material:
+        """A row for each idiom of each segment: its words alone are the source, those of its translation are
+        the reference and its only idiom."""
+        test_set = EncodedTestSet.of_step(context)
+        idioms = [idiom for segment in test_set.segments for idiom in idiom_words(segment)]
+        targets = [unique(ids) for ids in test_set.joint.encode_lines([idiom.target for idiom in idioms])]
+        return cls(
+            test_set.joint,
+            test_set.joint.encode_lines([idiom.source for idiom in idioms]),
+            [Reference(ids, {idiom.name: ids}) for ids, idiom in zip(targets, idioms, strict=True)],
+        )
 
     def __len__(self) -> int:
         return len(self.sources)

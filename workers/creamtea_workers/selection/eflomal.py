@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from creamtea.errors import StepError, StepUnavailable
+from creamtea.scratch import scratch_folder
+from creamtea_workers.metrics.scorer import end
 from creamtea_workers.selection.aligner import TranslationTable
 
 PROGRAM = "eflomal-align"
@@ -48,7 +48,7 @@ def align_with_eflomal(
     ]
     if not pairs:
         raise StepError("no pair to align: every one has an empty side")
-    with tempfile.TemporaryDirectory(prefix="creamtea-eflomal-") as name:
+    with scratch_folder("eflomal") as name:
         folder = Path(name)
         # subwords as numbers: eflomal lower-cases its words
         _write(folder / "source", (source for source, _ in pairs))
@@ -101,9 +101,7 @@ def _run(program: Path, folder: Path, threads: int, watch: Callable[[], None]) -
                 except subprocess.TimeoutExpired:
                     continue
         finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            end(process)
     if code != 0 or not (folder / "links").is_file():
         printed = " ".join(log.read_text(encoding="utf-8", errors="replace").split())[-400:]
         raise StepError(f"{program} failed (code {code}): {printed or 'it printed nothing'}")

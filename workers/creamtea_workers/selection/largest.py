@@ -12,9 +12,7 @@ class Largest:
     """The `count` largest of all numbers added (fp32, with repetitions). Keeps about 2 × `count`."""
 
     def __init__(self, count: int) -> None:
-        if count < 1:
-            raise ValueError(f"count must be 1 or more, not {count}")
-        self.count = count
+        self.count = count  # 1 or more
         self._parts: list[NDArray[np.float32]] = []
         self._held = 0
         self._threshold = -np.inf  # smaller numbers can no longer be among the largest

@@ -45,10 +45,10 @@ class Lexicon:
     @classmethod
     def load(cls, path: Path) -> Lexicon:
         with np.load(path, allow_pickle=False) as arrays:
-            return cls(arrays["starts"], arrays["targets"], arrays["probabilities"])
+            return cls(**arrays)
 
     def save(self, path: Path) -> None:
-        np.savez_compressed(path, starts=self.starts, targets=self.targets, probabilities=self.probabilities)
+        np.savez_compressed(path, **vars(self))
 
     @property
     def entries(self) -> int:
@@ -64,8 +64,5 @@ class Lexicon:
         """
         if k < 1:
             raise ValueError(f"k must be 1 or more, not {k}")
-        rows = [self.targets[start : min(start + k, end)] for start, end in self._rows(source_ids)]
+        rows = [self.targets[self.starts[id_] : self.starts[id_ + 1]][:k] for id_ in set(source_ids)]
         return np.unique(np.concatenate([np.array([EOS], dtype=np.int64), *rows]))
-
-    def _rows(self, source_ids: Iterable[int]) -> list[tuple[int, int]]:
-        return [(int(self.starts[id_]), int(self.starts[id_ + 1])) for id_ in set(source_ids)]

@@ -16,14 +16,15 @@ from torch import Tensor
 from creamtea.contract.step import StepContext
 from creamtea.methods.selections import NvsSelection
 from creamtea.steps.systems import RecallParams
+from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.interface import EOS, Memory, TranslationModel
 from creamtea_workers.search.systems import TrainedModel
 from creamtea_workers.search.translator import source_batch
 from creamtea_workers.selection.base import SelectionResources
 from creamtea_workers.selection.coverage import Counts, Material, Reference
-from creamtea_workers.selection.words import Word, word_starts, words_of
 
 Logits = NDArray[np.float32]
+Word = tuple[int, ...]
 
 _CELLS = 1 << 24  # logits (words × vocabulary) held at once: 64 MB
 
@@ -49,7 +50,11 @@ class WordVotes:
     """
 
     model: TranslationModel
-    starts: frozenset[int]  # `word_starts` of the subwords
+    starts: frozenset[int]  # the subwords that begin a word
+
+    @classmethod
+    def of(cls, model: TranslationModel, subwords: SubwordModel) -> WordVotes:
+        return cls(model, subwords.word_starts())
 
     def __call__(self, sources: Sequence[Sequence[int]]) -> Tensor:
         """(B, V) fp32, -inf where no word votes. Each distinct word of the batch is encoded once, with words
@@ -72,6 +77,16 @@ class WordVotes:
         for _, group in groupby(sorted(words, key=len), key=len):
             same = list(group)
             yield from (same[first : first + size] for first in range(0, len(same), size))
+
+
+def words_of(source: Sequence[int], starts: Collection[int]) -> list[Word]:
+    """Each word with its subwords. A script without blanks has one word for what stands between two."""
+    words: list[list[int]] = []
+    for id_ in source:
+        if id_ in starts or not words:
+            words.append([])
+        words[-1].append(id_)
+    return [tuple(word) for word in words]
 
 
 def above(logits: Tensor, threshold: float) -> Tensor:
@@ -97,8 +112,7 @@ def build(spec: NvsSelection, resources: SelectionResources) -> NvsSelector:
         return NvsSelector(resources.model, spec.threshold)
     if resources.subwords is None:
         raise ValueError("NVS without context needs the subwords")
-    words = WordVotes(resources.model, word_starts(resources.subwords))
-    return NvsSelector(resources.model, spec.threshold, words)
+    return NvsSelector(resources.model, spec.threshold, WordVotes.of(resources.model, resources.subwords))
 
 
 # ---------------------------------------------------------------- recall
@@ -110,7 +124,7 @@ def count(
     """Of each segment, at each threshold."""
     trained = TrainedModel.of_step(context)
     trained.require(NvsSelection)
-    words = WordVotes(trained.model, word_starts(material.subwords)) if spec.context == "word" else None
+    words = WordVotes.of(trained.model, material.subwords) if spec.context == "word" else None
     logits = nvs_logits(
         trained.model,
         material.sources,

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from creamtea.errors import StepError
 from creamtea_workers.corpora.subwords import BOS, EOS, PAD, SubwordModel
@@ -40,41 +39,39 @@ class ImportedTable:
     skipped: int  # of these, with an unknown piece
 
 
-@dataclass
-class _Entries:
-    """What has been read; arrays, since a table can have tens of millions of lines."""
-
-    source: array[int] = field(default_factory=lambda: array("i"))
-    target: array[int] = field(default_factory=lambda: array("i"))
-    logarithm: array[float] = field(default_factory=lambda: array("f"))
-    lines: int = 0
-    unknown: str = ""  # the first unknown piece, and its line
-
-    def numpy(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        return (
-            np.frombuffer(self.source, dtype=np.int32).astype(np.int64),
-            np.frombuffer(self.target, dtype=np.int32).astype(np.int64),
-            np.exp(np.frombuffer(self.logarithm, dtype=np.float32), dtype=np.float64),
-        )
-
-
 def read_table(file: UserFile, subwords: SubwordModel) -> ImportedTable:
     """StepError names the file, the line, what was found and the remedy."""
-    entries = _read(file, subwords)
-    if entries.lines == 0:
+    pieces = subwords.pieces(range(subwords.size))
+    # a text has neither pad, nor bos, nor eos
+    targets = {piece.encode(): id_ for id_, piece in enumerate(pieces) if id_ not in (PAD, BOS, EOS)}
+    sources = {NULL: subwords.size, **targets}
+    # arrays, since a table can have tens of millions of lines
+    source_ids, target_ids, logarithms = array("i"), array("i"), array("f")
+    lines, unknown = 0, ""  # the first unknown piece, and its line
+    for lines, line in enumerate(_lines(file), start=1):
+        source, target, logarithm = _fields(line, file.name, lines)
+        if source in sources and target in targets:
+            source_ids.append(sources[source])
+            target_ids.append(targets[target])
+            logarithms.append(logarithm)
+        elif not unknown:
+            piece = (target if source in sources else source).decode(errors="replace")
+            unknown = f"{piece!r} in line {lines:,}"
+    if lines == 0:
         raise StepError(f"{file.name} is empty: {_FORMAT} was expected")
-    skipped = entries.lines - len(entries.source)
-    if skipped > MAX_UNKNOWN * entries.lines:
+    skipped = lines - len(source_ids)
+    if skipped > MAX_UNKNOWN * lines:
         raise StepError(
-            f"{file.name}: {skipped:,} of {entries.lines:,} lines have pieces that are not among the "
-            f"study's {subwords.size:,} subwords (first: {entries.unknown}), so the table is of other "
+            f"{file.name}: {skipped:,} of {lines:,} lines have pieces that are not among the "
+            f"study's {subwords.size:,} subwords (first: {unknown}), so the table is of other "
             f"subwords: {_SAME_SUBWORDS}"
         )
-    source, target, probability = entries.numpy()
-    order = np.lexsort((target, source))
-    table = TranslationTable(source[order], target[order], probability[order], subwords.size)
+    first, second = (np.frombuffer(ids, dtype=np.int32).astype(np.int64) for ids in (source_ids, target_ids))
+    probability = np.exp(np.frombuffer(logarithms, dtype=np.float32), dtype=np.float64)
+    order = np.lexsort((second, first))
+    table = TranslationTable(first[order], second[order], probability[order], subwords.size)
     _check_rows(file, table, subwords)
-    return ImportedTable(table, entries.lines, skipped)
+    return ImportedTable(table, lines, skipped)
 
 
 def coverage(table: TranslationTable, sources: Sequence[Sequence[int]], file: UserFile) -> float:
@@ -91,27 +88,6 @@ def coverage(table: TranslationTable, sources: Sequence[Sequence[int]], file: Us
             f"{_SAME_SUBWORDS}"
         )
     return share
-
-
-def _read(file: UserFile, subwords: SubwordModel) -> _Entries:
-    entries = _Entries()
-    pieces = subwords.pieces(range(subwords.size))
-    # a text has neither pad, nor bos, nor eos
-    targets = {piece.encode(): id_ for id_, piece in enumerate(pieces) if id_ not in (PAD, BOS, EOS)}
-    sources = {NULL: subwords.size, **targets}
-    for number, line in enumerate(_lines(file), start=1):
-        entries.lines = number
-        source, target, logarithm = _fields(line, file.name, number)
-        source_id, target_id = sources.get(source), targets.get(target)
-        if source_id is None or target_id is None:
-            if not entries.unknown:
-                piece = (source if source_id is None else target).decode(errors="replace")
-                entries.unknown = f"{piece!r} in line {number:,}"
-            continue
-        entries.source.append(source_id)
-        entries.target.append(target_id)
-        entries.logarithm.append(logarithm)
-    return entries
 
 
 def _lines(file: UserFile) -> Iterator[bytes]:

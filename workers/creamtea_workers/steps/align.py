@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.texts import Alignment
 from creamtea.steps.texts import AlignParams
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.corpora.text import UserFile, read_lines
-from creamtea_workers.selection.aligner import TranslationTable, train_aligner
+from creamtea_workers.corpora.text import UserFile, read_split
+from creamtea_workers.selection.aligner import Aligner, TranslationTable, train_aligner
 from creamtea_workers.selection.eflomal import align_with_eflomal
 from creamtea_workers.selection.lexicon import Lexicon
 from creamtea_workers.selection.table import coverage, read_table
 
 
 def run(context: StepContext[AlignParams]) -> StepResult:
-    """Metrics: `lexicon_entries`; of an imported table also `table_lines`, `table_lines_skipped` (with a
-    subword that the study does not have) and `source_coverage` (share of the source subwords of the training
-    text, by occurrence, that have a row). Points, of em: `log_likelihood` per iteration.
-    """
     spec = context.params.alignment
     table, result = ALIGNERS[spec.aligner](context, spec)
     lexicon = Lexicon.build(table, spec.max_k)
@@ -32,27 +30,43 @@ Aligned = tuple[TranslationTable, StepResult]
 
 
 def with_em(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
-    sources, targets, size = encoded_training_text(context)
+    context.progress(0, spec.iterations, "encoding")
+    subwords = SubwordModel.of_step(context)
+    sources, targets = subwords.encode_split(context.input("corpus"), "train")
+    aligner, result = train_in_step(context, sources, targets, subwords.size, spec.iterations)
+    return aligner.table, result
+
+
+def train_in_step(
+    context: StepContext[Any],
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    vocabulary_size: int,
+    iterations: int,
+) -> tuple[Aligner, StepResult]:
+    """The built-in aligner, and a result with its learning curve and tension."""
     aligner = train_aligner(
         sources,
         targets,
-        size,
-        spec.iterations,
+        vocabulary_size,
+        iterations,
         lambda iteration, value: context.progress(
-            iteration, spec.iterations, f"log-likelihood {value:.3f} per target subword"
+            iteration, iterations, f"log-likelihood {value:.3f} per target subword"
         ),
     )
     points = [
         PointRow("log_likelihood", iteration, value)
         for iteration, value in enumerate(aligner.log_likelihoods, start=1)
     ]
-    return aligner.table, StepResult(points=points, facts={"tension": round(aligner.tension, 4)})
+    return aligner, StepResult(points=points, facts={"tension": round(aligner.tension, 4)})
 
 
 def with_eflomal(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
-    sources, targets, size = encoded_training_text(context)
-    watch = lambda: context.progress(0, 1, "eflomal")  # noqa: E731
-    return align_with_eflomal(sources, targets, size, context.cpus, watch), StepResult()
+    context.progress(0, 1, "encoding")
+    subwords = SubwordModel.of_step(context)
+    sources, targets = subwords.encode_split(context.input("corpus"), "train")
+    watch = partial(context.progress, 0, 1, "eflomal")
+    return align_with_eflomal(sources, targets, subwords.size, context.cpus, watch), StepResult()
 
 
 def with_table(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
@@ -61,11 +75,11 @@ def with_table(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
     file = UserFile.find(spec.table, context.locations, context.params.digests or {})
     subwords = SubwordModel.of_step(context)
     imported = read_table(file, subwords)
-    sources = subwords.encode_lines(read_lines(context.input("corpus") / "train.src"))
+    sources, _ = read_split(context.input("corpus"), "train")
     metrics = [
         MetricRow("table_lines", imported.lines),
         MetricRow("table_lines_skipped", imported.skipped),
-        MetricRow("source_coverage", coverage(imported.table, sources, file)),
+        MetricRow("source_coverage", coverage(imported.table, subwords.encode_lines(sources), file)),
     ]
     return imported.table, StepResult(metrics=metrics)
 
@@ -75,13 +89,3 @@ ALIGNERS: dict[str, Callable[[StepContext[AlignParams], Alignment], Aligned]] = 
     "eflomal": with_eflomal,
     "table": with_table,
 }
-
-
-def encoded_training_text(context: StepContext[AlignParams]) -> tuple[list[list[int]], list[list[int]], int]:
-    """Sources, targets, and the number of subwords."""
-    context.progress(0, 1, "encoding")
-    subwords, corpus = SubwordModel.of_step(context), context.input("corpus")
-    sources, targets = (
-        subwords.encode_lines(read_lines(corpus / f"train.{side}")) for side in ("src", "tgt")
-    )
-    return sources, targets, subwords.size

@@ -8,11 +8,8 @@ from creamtea_workers.analysis.outputs import output_rows
 
 
 def run(context: StepContext[OutputParams]) -> StepResult:
-    """Parameters {"widths", "metric": a BLEU, "languages"}; inputs test_set and decode, one per width in
-    this order (and subwords, train, which the decoding has used).
-
-    Metrics, subject the width ("4"): `bleu`, `length_ratio`, `empty`, each with a 95 % interval
-    (`creamtea_workers.analysis.outputs` defines them). Points `bleu`, `length_ratio`, `empty`: x the width.
+    """One decoding per width, in this order. `creamtea_workers.analysis.outputs` defines the metrics; their
+    subject is the width ("4").
     """
     widths, decodes = context.params.widths, context.inputs("decode")
     rows: list[MetricRow] = []

@@ -10,32 +10,26 @@ from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.calibration import CalibrationParams
 from creamtea.stats.bootstrap import Array
 from creamtea_workers.analysis.forced import References
-from creamtea_workers.analysis.rows import NO_SEGMENTS, ratio_row
+from creamtea_workers.analysis.rows import ratio_row
 
 
 def run(context: StepContext[CalibrationParams]) -> StepResult:
     """Teacher-forced on the references, every position of every sentence, </s> included, counted alike.
-    Parameters {"bins"}; inputs test_set, subwords, train.
 
     A position's confidence is its largest probability, clamped to [0, 1] (for SCONES its largest σ, a
     different quantity: the rows' note says so); it is right if that subword, of equal ones the lowest, is the
     reference's. With M bins of equal width, [m/M, (m+1)/M) and the last one closed, ECE = Σ |B_m|/N
     |acc(B_m) - conf(B_m)|.
 
-    Metrics: `ece` (0 … 1), `accuracy`, `confidence` (means over positions), each with a 95 % bootstrap
-    interval over sentences (a resample's ECE is a little higher on average than that of all sentences, as
-    noise adds to it). Points `accuracy`: one for each bin that holds something, x its mean confidence, y its
-    accuracy, the label its number of positions.
+    Intervals are over sentences; a resample's ECE is a little higher on average than that of all sentences,
+    as noise adds to it. A bin that holds nothing has no point.
     """
     references = References.load(context)
-    if not references.targets:
-        return StepResult(
-            [MetricRow(name, None, note=NO_SEGMENTS) for name in ("ece", "accuracy", "confidence")]
-        )
     measured = references.measure(confidence_and_accuracy, context)
     bins = context.params.bins
     statistics = np.stack([bin_sums(sentence, bins) for sentence in measured])  # (segments, 3 · bins)
-    return StepResult(metrics(statistics, bins, references.confidence_note), points(statistics.sum(axis=0)))
+    note = references.trained.config.objective.confidence_note
+    return StepResult(metrics(statistics, bins, note), points(statistics.sum(axis=0)))
 
 
 def confidence_and_accuracy(log_scores: Tensor, targets: Tensor) -> Tensor:

@@ -9,9 +9,10 @@ from creamtea.errors import StepError
 from creamtea.stats.bootstrap import paired_bootstrap
 from creamtea.stats.randomization import paired_randomization
 from creamtea.steps.systems import CompareParams
+from creamtea_workers.corpora.text import read_jsonl
 from creamtea_workers.metrics import build_metric
 from creamtea_workers.metrics.base import Array, Metric, mean_statistics
-from creamtea_workers.metrics.texts import read_segment_scores, read_texts
+from creamtea_workers.metrics.texts import groups_of, read_segment_scores, read_texts
 
 
 def run(context: StepContext[CompareParams]) -> StepResult:
@@ -34,20 +35,23 @@ def run(context: StepContext[CompareParams]) -> StepResult:
         raise StepError("the outputs to compare have different numbers of segments")
     both = statistics["baseline"], statistics["system"]
     context.progress(total, total + 2, f"{metric.name}: paired bootstrap")
-    result = paired_bootstrap(*both, metric.score, significance.samples, significance.seed)
+    groups = None
+    if context.params.metric.by_group:
+        groups = groups_of(read_jsonl(context.input("test_set") / "segments.jsonl"))
+    result = paired_bootstrap(*both, metric.score, significance.samples, significance.seed, groups)
     context.progress(total + 1, total + 2, f"{metric.name}: approximate randomisation")
-    swaps = paired_randomization(*both, metric.score, significance.trials, significance.seed)
+    p_swaps = paired_randomization(*both, metric.score, significance.trials, significance.seed)
     detail = {
-        "signature": f"{metric.signature()}|seed:{result.seed}|bs:{result.samples}",
+        "signature": f"{metric.signature()}|seed:{significance.seed}|bs:{significance.samples}",
         "p_value": result.p_value,  # sacreBLEU's definition
         "p_two_sided": result.p_two_sided,
-        "p_randomization": swaps.p_value,
+        "p_randomization": p_swaps,
         "baseline": result.baseline,
         "system": result.system,
-        "segments": result.segments,
-        "samples": result.samples,
-        "trials": swaps.trials,
-        "seed": result.seed,
+        "segments": len(statistics["system"][0]),
+        "samples": significance.samples,
+        "trials": significance.trials,
+        "seed": significance.seed,
         "outputs": {role: len(outputs) for role, outputs in folders.items()},
     }
     row = MetricRow("delta", result.delta, result.low, result.high, subject=metric.name, detail=detail)

@@ -17,6 +17,8 @@ def run(context: StepContext[CorpusParams]) -> StepResult:
     corpus: FilteredCorpus = implementation(spec).prepare_corpus(spec, context)
     _write(context.output, "train", corpus.train)
     _write(context.output, "dev", corpus.dev)
+    if corpus.dev_groups:
+        write_lines(context.output / "dev.groups", corpus.dev_groups)
     context.progress(1, 1)
     pairs = {
         "train_read": corpus.train_read,

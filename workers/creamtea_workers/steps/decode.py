@@ -12,10 +12,9 @@ import torch
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea.steps.systems import DecodeParams
-from creamtea_workers.analysis.rows import NO_SEGMENTS
 from creamtea_workers.corpora.segments import EncodedTestSet
-from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import write_jsonl
+from creamtea_workers.corpora.vocabularies import TextModel
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.resume import SAVE_EVERY, SavedTranslations
 from creamtea_workers.search.systems import TrainedModel, device_name, lexicon_file, step_device
@@ -29,13 +28,8 @@ def run(context: StepContext[DecodeParams]) -> StepResult:
     """One hypothesis per segment, in the segments' order. An empty source line is translated like any other:
     the model sees only </s>. The batch size changes no output in fp32; in bf16 a kernel may round differently
     for another shape, which can decide between near-equal tokens. Translations are saved
-    every `SAVE_EVERY` seconds: an attempt continues where the last one stopped.
-
-    Metrics: `selected_size` (mean per sentence; V without selection), `empty` (share of outputs without
-    text), `truncated` (share cut at the length limit; its detail has the counts), `sentences_per_second`
-    (search with selection; loading, subwords and files not counted).
-
-    A search may leave more files and metrics (`SearchMethod.findings`).
+    every `SAVE_EVERY` seconds: an attempt continues where the last one stopped. A search may leave more files
+    and metrics (`SearchMethod.findings`).
     """
     prepare_torch(context.cpus)
     params = context.params
@@ -89,7 +83,7 @@ def translate(
     return saved
 
 
-def hypothesis_row(index: int, translation: Translation, subwords: SubwordModel) -> dict[str, Any]:
+def hypothesis_row(index: int, translation: Translation, subwords: TextModel) -> dict[str, Any]:
     hypothesis = translation.hypothesis
     if not math.isfinite(hypothesis.score):
         raise StepError(
@@ -109,9 +103,6 @@ def metrics(
     rows: Sequence[dict[str, Any]], translations: Sequence[Translation], seconds: float
 ) -> list[MetricRow]:
     count = len(rows)
-    if count == 0:
-        names = ("selected_size", "empty", "truncated", "sentences_per_second")
-        return [MetricRow(name, None, note=NO_SEGMENTS) for name in names]
     empty = sum(not row["text"] for row in rows)
     truncated = sum(not translation.hypothesis.finished for translation in translations)
     return [

@@ -12,7 +12,6 @@ from functools import partial
 import torch
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
-from creamtea.errors import StepError
 from creamtea.methods.analyses.depth_limited import DepthLimitedParams
 from creamtea_workers.analysis.rows import share_row
 from creamtea_workers.corpora.segments import EncodedTestSet
@@ -48,26 +47,17 @@ class Verdict:
 
 
 def run(context: StepContext[DepthLimitedParams]) -> StepResult:
-    """Parameters {"lengths", "width", "max_states"}; inputs test_set, subwords, train.
-
-    For each length ℓ a depth-first search looks for a hypothesis of at most ℓ subwords (</s> not counted)
+    """For each length ℓ a depth-first search looks for a hypothesis of at most ℓ subwords (</s> not counted)
     that scores higher than the beam's of that width, by more than rounding explains, in at most `max_states`
     expansions per sentence and length. What outscores it at one ℓ does so at every larger one. An output that
     the beam search cut at its length limit has no score: any finished hypothesis outscores it.
 
     An attempt continues after the last batch that was saved; batches are saved every `SAVE_EVERY` seconds.
 
-    Metrics, subject ℓ ("2"), shares of all sentences with Wilson intervals:
-
-    - `shorter_better`: such a hypothesis was found (a lower bound where some are undecided);
-    - `undecided`: none was found when `max_states` was reached.
-
-    Points `shorter_better`: x = ℓ.
+    The subject of a metric is ℓ ("2"). `shorter_better` is a lower bound where some sentences are undecided.
     """
     prepare_torch(context.cpus)
     sources = EncodedTestSet.of_step(context).sources
-    if not sources:
-        raise StepError("the test set has no segments: there is nothing to search")
     trained = TrainedModel.of_step(context)
     lengths = sorted(set(context.params.lengths))
     budget = SearchBudget(context.params.max_states, only_first=True)

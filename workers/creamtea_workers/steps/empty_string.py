@@ -8,30 +8,25 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
-from creamtea.errors import StepError
 from creamtea.methods.analyses.empty_string import EmptyStringParams
-from creamtea.methods.searches import Greedy
-from creamtea.methods.selections import FullVocabulary
-from creamtea_workers.analysis.rows import NO_SEGMENTS, mean_row, share_row
-from creamtea_workers.corpora.segments import EncodedTestSet
-from creamtea_workers.corpora.text import read_jsonl, write_jsonl
+from creamtea_workers.analysis.rows import mean_row, share_row
+from creamtea_workers.corpora.segments import EncodedTestSet, read_hypotheses
+from creamtea_workers.corpora.text import write_jsonl
+from creamtea_workers.models.interface import BOS, EOS, output_logits
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.systems import TrainedModel
+from creamtea_workers.search.translator import source_batch
 
 _BATCH = 64  # sentences
 _MAX_BARS = 40
-_NAMES = ("empty_preferred", "empty_impossible", "log_prob_gap", "log_prob_output", "log_prob_empty")
 
 
 def run(context: StepContext[EmptyStringParams]) -> StepResult:
     """The log-probability of the empty string, log P(</s> | x), against the score of the system's output
-    under the same model; for SCONES both are sums of log σ. Parameters {"precision"}; inputs test_set,
-    decode, subwords, train.
-
-    Metrics, over all sentences:
+    under the same model; for SCONES both are sums of log σ. Over all sentences:
 
     - `empty_preferred`: the share for which the empty string scores strictly higher than the output, or is
       the output. Table 4 is an upper bound for how often the empty string is the most probable of all, which
@@ -48,12 +43,7 @@ def run(context: StepContext[EmptyStringParams]) -> StepResult:
     """
     prepare_torch(context.cpus)
     test_set = EncodedTestSet.of_step(context)
-    hypotheses = read_jsonl(context.input("decode") / "hypotheses.jsonl")
-    indices = test_set.indices
-    if indices != [row["index"] for row in hypotheses]:
-        raise StepError(
-            f"{len(hypotheses)} hypotheses do not line up with the test set's {len(indices)} segments"
-        )
+    hypotheses = read_hypotheses(context.input("decode"), test_set.indices)
     trained = TrainedModel.of_step(context, context.params.precision)
     empty = empty_scores(trained, test_set.sources, context)
     rows = [
@@ -67,19 +57,21 @@ def run(context: StepContext[EmptyStringParams]) -> StepResult:
     )
 
 
+@torch.inference_mode()
 def empty_scores(
     trained: TrainedModel, sources: Sequence[Sequence[int]], context: StepContext[Any]
 ) -> list[float]:
     """log P(</s> | x) of each source."""
-    translator = trained.translator(FullVocabulary(), Greedy())  # texts are scored, nothing is searched
-    nothing = Hypothesis([], 0.0, finished=True)
+    model, device = trained.model, trained.model.output_weight.device
     order = sorted(range(len(sources)), key=lambda n: -len(sources[n]))
     by_position: dict[int, float] = {}
     for start in range(0, len(order), _BATCH):
         context.progress(start, len(order), "sentences")
         batch = order[start : start + _BATCH]
-        scores = translator.score([sources[n] for n in batch], [nothing] * len(batch))
-        by_position.update(zip(batch, scores, strict=True))
+        begin = torch.full((len(batch), 1), BOS, device=device)
+        hidden = model.decode(model.encode(source_batch([sources[n] for n in batch], device)), begin)
+        log_scores = trained.objective.log_scores(output_logits(model, hidden))  # (B, 1, V)
+        by_position.update(zip(batch, log_scores[:, 0, EOS].tolist(), strict=True))
     context.progress(len(order), len(order), "sentences")
     return [by_position[n] for n in range(len(sources))]
 
@@ -87,8 +79,6 @@ def empty_scores(
 def metrics(outputs: Sequence[float], empty: Sequence[float], lengths: Sequence[int]) -> list[MetricRow]:
     """Scores of the outputs and of the empty string, and the outputs' subwords."""
     of = len(outputs)
-    if of == 0:
-        return [MetricRow(name, None, note=NO_SEGMENTS) for name in _NAMES]
     preferred = sum(
         length == 0 or other > own for own, other, length in zip(outputs, empty, lengths, strict=True)
     )
@@ -100,7 +90,7 @@ def metrics(outputs: Sequence[float], empty: Sequence[float], lengths: Sequence[
         share_row("empty_preferred", preferred, of, detail=about),
         share_row("empty_impossible", of - len(possible), of),
         mean_row("log_prob_gap", gaps, never, infinite),
-        mean_row("log_prob_output", outputs, NO_SEGMENTS, {}),
+        mean_row("log_prob_output", outputs),
         mean_row("log_prob_empty", possible, never, infinite),
     ]
 

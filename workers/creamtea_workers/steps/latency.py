@@ -1,11 +1,13 @@
-"""Step `latency`: how long one sentence takes, one at a time, system beside system.
+"""Step `latency`: how long a sentence or a batch takes, one at a time, system beside system.
 
-The protocol: batch size 1; every system translates every chosen sentence once per repetition, the order of
-the systems drawn anew for each sentence, all in one process, so that whatever drifts on the machine hits
-all alike; warm-up excluded; a fixed number of threads; the garbage collector off while the clock runs.
+The protocol: batches of one size, by default 1; every system translates every chosen sentence once per
+repetition, the order of the systems drawn anew for each batch, all in one process, so that whatever drifts on
+the machine hits all alike; warm-up excluded; a fixed number of threads; the garbage collector off while the
+clock runs. A batch holds sentences of neighbouring lengths, as in the decode step.
 What is timed: from the source's subword ids to the output's subword ids as a list, that is encoding,
 vocabulary selection and search. Segmentation and detokenisation, the same for all systems, are not; nor
-are the scores of greedy search, which its decisions do not need.
+are the scores of greedy search, which its decisions do not need. On a GPU the clock stops when the ids are
+on the host.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import gc
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
@@ -22,60 +24,66 @@ import numpy as np
 import torch
 
 from creamtea.contract.step import MetricRow, StepContext, StepResult
-from creamtea.errors import StepError
 from creamtea.stats.bootstrap import SEED, Array
-from creamtea.stats.percentiles import RESAMPLES, median_interval, repetition_percentiles
+from creamtea.stats.estimate import Estimate, mean_estimate
+from creamtea.stats.medians import RESAMPLES, MedianInterval, median_interval
+from creamtea.stats.ratio import baseline_ratio
 from creamtea.steps.systems import LatencyParams, TimedSystem
 from creamtea_workers.corpora.segments import EncodedTestSet
-from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import write_jsonl
+from creamtea_workers.corpora.vocabularies import TextModel
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.systems import TrainedModel, device_name, lexicon_file, step_device
 from creamtea_workers.search.translator import Translator, naming_segments
 
+Sentence = Sequence[int]  # ids of its subwords
+Detail = Mapping[str, Any]
 PERCENTILES = (50, 90, 99)
 _SEED = 1  # of the order in which systems take turns
 
 
 def run(context: StepContext[LatencyParams]) -> StepResult:
-    """Metrics `latency_p50`, `latency_p90`, `latency_p99` in milliseconds, one of each per system; the
-    subject is its position. `creamtea.stats.percentiles` defines value and interval. `percent_of` in the
-    detail has, for each system by its position, the median over repetitions of the ratio to that system in
-    the same repetition, in per cent, with the 95 % bootstrap interval over repetitions: {"value", "low",
-    "high"}.
+    """Metrics of each system, whose position is the subject. `latency_p50`, `latency_p90`, `latency_p99` in
+    milliseconds of a batch are percentiles over batches; their median over repetitions has the interval that
+    `creamtea.stats.medians` defines. `latency_mean_p50` … are their means over repetitions with a t interval
+    (NVS paper, Table 5), `latency_mean` that of the mean over batches, and `sentences_per_second` that of the
+    speed (SCONES paper, Figure 2, whose own are medians of five runs).
+
+    `percent_of` in the detail has, for each system by its position, the ratio to that system in per cent with
+    its 95 % interval, {"value", "low", "high"}: of the percentiles the median over repetitions of the ratio
+    in the same repetition, of the means the ratio of both (`creamtea.stats.ratio`).
     """
     protocol = context.params.latency
     prepare_torch(protocol.threads)
     device = step_device(context.gpus)
     test_set = EncodedTestSet.of_step(context)
     sources = test_set.sources
-    if not sources:
-        raise StepError("latency: the test set has no segments; name another one under latency.test_set")
     chosen = spread_by_length([len(source) for source in sources], protocol.sentences)
     systems = load_systems(context, device, test_set.subwords)
     sentences = [sources[n] for n in chosen]
+    batches = in_batches(sentences, protocol.batch_size)
     indices = [test_set.segments[n]["index"] for n in chosen]
     with naming_segments(sentences, indices):  # a beam that is too wide, before anything is timed
         sizes = [float(np.mean(system.selected_sizes(sentences))) for system in systems]
-    warm_up(systems, sentences, protocol.warmup)
+    warm_up(systems, batches, protocol.warmup)
     with no_garbage_collection():
-        seconds = measure(systems, sentences, protocol.repetitions, context)
-    write_jsonl(context.output / "latency.jsonl", rows(seconds, indices))
+        seconds = measure(systems, batches, protocol.repetitions, context)
+    write_jsonl(context.output / "latency.jsonl", rows(seconds, indices[:: protocol.batch_size]))
     common = {
-        "batch_size": 1,
+        "batch_size": protocol.batch_size,
         "threads": torch.get_num_threads(),
         "hardware": device_name(device),
         "torch": torch.__version__,
         "sentences": len(sentences),
         "repetitions": protocol.repetitions,
         "warmup": protocol.warmup,
-        "interval": f"95 %, bootstrap over repetitions, {RESAMPLES} resamples, seed {SEED}",
     }
     details = [
         {**common, **describe(system, translator, size)}
         for system, translator, size in zip(context.params.systems, systems, sizes, strict=True)
     ]
-    return StepResult(metrics=metrics(seconds, details), facts={"segments": indices})
+    metrics = [*percentiles(seconds, details), *means(seconds, len(sentences), details)]
+    return StepResult(metrics=metrics, facts={"segments": indices})
 
 
 def spread_by_length(lengths: Sequence[int], count: int) -> list[int]:
@@ -85,8 +93,13 @@ def spread_by_length(lengths: Sequence[int], count: int) -> list[int]:
     return [order[place] for place in places]
 
 
+def in_batches(sentences: Sequence[Sentence], size: int) -> list[Sequence[Sentence]]:
+    """The last one may have fewer sentences."""
+    return [sentences[start : start + size] for start in range(0, len(sentences), size)]
+
+
 def load_systems(
-    context: StepContext[LatencyParams], device: torch.device, subwords: SubwordModel
+    context: StepContext[LatencyParams], device: torch.device, subwords: TextModel
 ) -> list[Translator]:
     """Systems with the same model and precision share it."""
     folders, lexicon = context.inputs("models"), lexicon_file(context)
@@ -100,47 +113,46 @@ def load_systems(
     return systems
 
 
-def warm_up(systems: Sequence[Translator], sentences: Sequence[Sequence[int]], count: int) -> None:
-    """Each system translates `count` sentences, the longest first."""
+def warm_up(systems: Sequence[Translator], batches: Sequence[Sequence[Sentence]], count: int) -> None:
+    """Each system translates `count` batches, the longest first."""
     for system in systems:
         for n in range(count):
-            system.translate([sentences[-1 - n % len(sentences)]], with_scores=False)
+            system.translate(batches[-1 - n % len(batches)], with_scores=False)
 
 
 @contextmanager
 def no_garbage_collection() -> Iterator[None]:
     gc.collect()
-    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if was_enabled:
-            gc.enable()
+        gc.enable()
 
 
 def measure(
     systems: Sequence[Translator],
-    sentences: Sequence[Sequence[int]],
+    batches: Sequence[Sequence[Sentence]],
     repetitions: int,
     context: StepContext[LatencyParams],
 ) -> Array:
-    """Seconds (systems, repetitions, sentences)."""
+    """Seconds (systems, repetitions, batches)."""
     turns, order = random.Random(_SEED), list(range(len(systems)))
-    seconds = np.zeros((len(systems), repetitions, len(sentences)))
+    seconds = np.zeros((len(systems), repetitions, len(batches)))
     for repetition in range(repetitions):
-        for n, sentence in enumerate(sentences):
-            context.progress(repetition + n / len(sentences), repetitions, "repetitions")
+        for n, batch in enumerate(batches):
+            context.progress(repetition + n / len(batches), repetitions, "repetitions")
             turns.shuffle(order)
             for position in order:
                 began = time.perf_counter()
-                systems[position].translate([sentence], with_scores=False)  # ends with the ids on the host
+                systems[position].translate(batch, with_scores=False)  # ends with the ids on the host
                 seconds[position, repetition, n] = time.perf_counter() - began
     context.progress(repetitions, repetitions, "repetitions")
     return seconds
 
 
 def rows(seconds: Array, indices: Sequence[int]) -> Iterator[dict[str, Any]]:
+    """`indices`: of the first segment of each batch."""
     for (system, repetition, n), value in np.ndenumerate(seconds):
         yield {
             "system": system,
@@ -162,22 +174,38 @@ def describe(system: TimedSystem, translator: Translator, selected_size: float) 
     }
 
 
-def metrics(seconds: Array, details: Sequence[dict[str, Any]]) -> list[MetricRow]:
-    result = []
+def percentiles(seconds: Array, details: Sequence[Detail]) -> Iterator[MetricRow]:
+    """Medians over repetitions of seconds (systems, repetitions, batches)."""
+    interval = f"95 %, bootstrap over repetitions, {RESAMPLES} resamples, seed {SEED}"
     for percent in PERCENTILES:
-        times = [repetition_percentiles(system, percent) for system in seconds]
-        for position, (own, detail) in enumerate(zip(times, details, strict=True)):
-            time_ = median_interval(1000 * own)
+        times = np.percentile(1000 * seconds, percent, axis=2)  # (systems, repetitions)
+        for position, own in enumerate(times):
             # of every system, since which of them are baselines is a study's to say, not a measurement's
             percents = [asdict(median_interval(100 * own / other)) for other in times]
-            result.append(
-                MetricRow(
-                    f"latency_p{percent}",
-                    time_.value,
-                    time_.low,
-                    time_.high,
-                    subject=str(position),
-                    detail={**detail, "percent_of": percents},
-                )
-            )
-    return result
+            detail = {**details[position], "interval": interval, "percent_of": percents}
+            yield row(f"latency_p{percent}", position, median_interval(own), detail)
+
+
+def means(seconds: Array, sentences: int, details: Sequence[Detail]) -> Iterator[MetricRow]:
+    """Means over repetitions of seconds (systems, repetitions, batches) for so many sentences."""
+    measures = {
+        "latency_mean": 1000 * seconds.mean(axis=2),
+        **{
+            f"latency_mean_p{percent}": np.percentile(1000 * seconds, percent, axis=2)
+            for percent in PERCENTILES
+        },
+        "sentences_per_second": sentences / seconds.sum(axis=2),
+    }
+    for name, values in measures.items():
+        for position, own in enumerate(values):
+            percents = [baseline_ratio(other, own).delta for other in values]
+            detail = {
+                **details[position],
+                "interval": "95 %, t over repetitions",
+                "percent_of": [{"value": of.value, "low": of.low, "high": of.high} for of in percents],
+            }
+            yield row(name, position, mean_estimate(own), detail)
+
+
+def row(name: str, position: int, value: MedianInterval | Estimate, detail: Detail) -> MetricRow:
+    return MetricRow(name, value.value, value.low, value.high, subject=str(position), detail=detail)

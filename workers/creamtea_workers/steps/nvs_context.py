@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +12,13 @@ from numpy.typing import NDArray
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.nvs_context import NvsContextParams
 from creamtea.methods.selections import NvsSelection
-from creamtea.stats.proportion import wilson_interval
+from creamtea_workers.analysis.rows import share_row
+from creamtea_workers.corpora.segments import EncodedTestSet, idiom_words
+from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.systems import TrainedModel
-from creamtea_workers.selection.coverage import Material
-from creamtea_workers.selection.nvs import WordVotes, nvs_counts, nvs_logits
-from creamtea_workers.selection.words import word_starts
+from creamtea_workers.selection.coverage import Ids, Reference, unique
+from creamtea_workers.selection.nvs import WordVotes, logit, nvs_logits
 
 CONTEXTS = ("sentence", "word")
 SHARES = (*CONTEXTS, "only_sentence", "only_word")
@@ -24,74 +26,99 @@ NO_IDIOMS = "no segment of this test set has an annotated idiom"
 
 
 def run(context: StepContext[NvsContextParams]) -> StepResult:
-    """Over the segments with an idiom, at each threshold: the metric `all_selected` is the share of segments
-    of which all the idioms' reference subwords are selected. Subjects: `0.9/sentence` (with context),
-    `0.9/word` (each word alone, united), `0.9/only_sentence`, `0.9/only_word` (in that way and not in the
-    other: "All excl" of Table 6), each with a 95 % Wilson interval. `selected_size` of `0.9/sentence` and
-    `0.9/word` is the mean size over the same segments. Points `all_selected_sentence` and
-    `all_selected_word` over that size, labelled by the threshold.
+    """Over the segments with an idiom, at each threshold: `all_words_selected` is the share of segments of
+    which all subwords of the idioms' translations are selected (those of the metadata, where the test set has
+    them), `all_selected` that of segments of which all subwords of the idioms' part of the reference are.
+    Subjects: `0.9/sentence` (with context), `0.9/word` (each word alone, united), `0.9/only_sentence`,
+    `0.9/only_word` (in that way and not in the other: "All excl" of Table 6). Sizes and points are means over
+    the segments of `all_selected`.
     """
     prepare_torch(context.cpus)
     thresholds = list(dict.fromkeys(context.params.thresholds))
-    material = idiomatic(Material.load(context))
-    if not len(material):
-        return StepResult([row for threshold in thresholds for row in nothing(f"{threshold:g}")])
-    counts = count(context, material, thresholds)  # (contexts, segments, thresholds, 2)
-    possible = np.array([len(reference.idiom) for reference in material.references])
+    wanted = Wanted.of(EncodedTestSet.of_step(context))
+    sizes, everything = count(context, wanted, thresholds)
     result = StepResult()
-    for place, threshold in enumerate(thresholds):
-        selected, reached = counts[:, :, place, 0], counts[:, :, place, 1]
-        result.metrics.extend(shares(f"{threshold:g}", reached == possible))
-        for name, own, everything in zip(CONTEXTS, selected, reached == possible, strict=True):
-            size = float(own.mean())
-            result.metrics.append(MetricRow("selected_size", size, subject=f"{threshold:g}/{name}"))
-            share = float(everything.mean())
-            result.points.append(PointRow(f"all_selected_{name}", size, share, f"threshold={threshold:g}"))
+    for name, ids in wanted.ids.items():
+        there = [len(of_segment) > 0 for of_segment in ids]
+        for place, threshold in enumerate(thresholds):
+            if not any(there):
+                result.metrics.extend(nothing(name, f"{threshold:g}"))
+                continue
+            hits = everything[name][:, there, place]
+            result.metrics.extend(shares(name, f"{threshold:g}", hits))
+            if name == "all_selected":
+                add_sizes(result, f"{threshold:g}", sizes[:, there, place], hits)
     return result
 
 
-def idiomatic(material: Material) -> Material:
-    """The segments with an idiom."""
-    pairs = zip(material.sources, material.references, strict=True)
-    kept = [(source, reference) for source, reference in pairs if reference.idioms]
-    return Material(material.subwords, [source for source, _ in kept], [reference for _, reference in kept])
+@dataclass(frozen=True)
+class Wanted:
+    """The sentences with an idiom, and by metric the subwords that should be selected from each; none of a
+    sentence whose idiom the metric does not know."""
+
+    subwords: SubwordModel
+    sources: list[list[int]]
+    ids: dict[str, list[Ids]]
+
+    @classmethod
+    def of(cls, test_set: EncodedTestSet) -> Wanted:
+        subwords = test_set.joint
+        rows = []
+        for source, segment in zip(test_set.sources, test_set.segments, strict=True):
+            words = unique(i for idiom in idiom_words(segment) for i in subwords.encode(idiom.target))
+            reference = Reference.of(subwords, segment["reference"], segment["idioms"])
+            if len(words) or len(reference.idiom):
+                rows.append((source, words, reference.idiom))
+        ids = {"all_words_selected": [row[1] for row in rows], "all_selected": [row[2] for row in rows]}
+        return cls(subwords, [row[0] for row in rows], ids)
 
 
-def nothing(threshold: str) -> list[MetricRow]:
-    names = [("all_selected", share) for share in SHARES] + [("selected_size", name) for name in CONTEXTS]
+def nothing(name: str, threshold: str) -> list[MetricRow]:
+    names = [(name, share) for share in SHARES]
+    names += [("selected_size", context) for context in CONTEXTS if name == "all_selected"]
     return [MetricRow(name, None, subject=f"{threshold}/{kind}", note=NO_IDIOMS) for name, kind in names]
 
 
 def count(
-    context: StepContext[NvsContextParams], material: Material, thresholds: Sequence[float]
-) -> NDArray[np.int64]:
-    """(contexts, segments, thresholds, 2): selected ids, and those of the idioms."""
+    context: StepContext[NvsContextParams], wanted: Wanted, thresholds: Sequence[float]
+) -> tuple[NDArray[np.int64], dict[str, NDArray[np.bool_]]]:
+    """(contexts, segments, thresholds): how many ids are selected, and by metric whether all that are wanted
+    are."""
     trained = TrainedModel.of_step(context)
     trained.require(NvsSelection)
-    alone = WordVotes(trained.model, word_starts(material.subwords))
-    n = len(material)
-    counts = np.zeros((len(CONTEXTS), n, len(thresholds), 2), dtype=np.int64)
+    alone = WordVotes.of(trained.model, wanted.subwords)
+    n = len(wanted.sources)
+    least = np.array([logit(threshold) for threshold in thresholds])[:, None]
+    sizes = np.zeros((len(CONTEXTS), n, len(thresholds)), dtype=np.int64)
+    everything = {name: np.zeros(sizes.shape, dtype=np.bool_) for name in wanted.ids}
     for place, words in enumerate((None, alone)):
 
         def progress(done: int, before: int = place * n) -> None:
             context.progress(before + done, len(CONTEXTS) * n, "sentences")
 
-        for position, row in nvs_logits(trained.model, material.sources, words, progress):
-            of_segment = nvs_counts(row, material.references[position], thresholds)
-            counts[place, position] = of_segment[:, [0, 2]]
-    return counts
+        for position, row in nvs_logits(trained.model, wanted.sources, words, progress):
+            sizes[place, position] = (row > least).sum(axis=1)
+            for name, ids in wanted.ids.items():
+                everything[name][place, position] = (row[ids[position]] > least).all(axis=1)
+    return sizes, everything
 
 
-def shares(threshold: str, everything: NDArray[np.bool_]) -> list[MetricRow]:
-    """everything (contexts, segments): whether all of a segment's idiomatic subwords are selected."""
+def add_sizes(
+    result: StepResult, threshold: str, sizes: NDArray[np.int64], everything: NDArray[np.bool_]
+) -> None:
+    """Both (contexts, segments)."""
+    for name, own, hits in zip(CONTEXTS, sizes, everything, strict=True):
+        size = float(own.mean())
+        result.metrics.append(MetricRow("selected_size", size, subject=f"{threshold}/{name}"))
+        point = PointRow(f"all_selected_{name}", size, float(hits.mean()), f"threshold={threshold}")
+        result.points.append(point)
+
+
+def shares(name: str, threshold: str, everything: NDArray[np.bool_]) -> list[MetricRow]:
+    """everything (contexts, segments): whether all subwords that are wanted are selected."""
     sentence, word = everything
-    n = len(sentence)
-    rows = []
-    for kind, hits in zip(SHARES, (sentence, word, sentence & ~word, word & ~sentence), strict=True):
-        count = int(hits.sum())
-        low, high = wilson_interval(count, n)
-        detail = {"count": count, "segments": n}
-        rows.append(
-            MetricRow("all_selected", count / n, low, high, subject=f"{threshold}/{kind}", detail=detail)
-        )
-    return rows
+    segments = len(sentence)
+    return [
+        share_row(name, int(hits.sum()), segments, f"{threshold}/{kind}", {"segments": segments})
+        for kind, hits in zip(SHARES, (sentence, word, sentence & ~word, word & ~sentence), strict=True)
+    ]

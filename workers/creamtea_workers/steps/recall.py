@@ -3,97 +3,112 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.family import implementation
 from creamtea.methods.selections import SweepPoint
-from creamtea.stats.bootstrap import SAMPLES, SEED, bootstrap_interval
 from creamtea.steps.systems import RecallParams
+from creamtea_workers.analysis.rows import ratio_row
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.selection.coverage import Counts, Material
-from creamtea_workers.selection.recall import NOTHING, distinct_idioms, micro, statistics
+from creamtea_workers.selection.recall import NOTHING, Statistics, distinct_idioms, scopes
 
 # name and subject of the metric of each scope
 ROWS = {
     "sentence": ("recall", "sentence"),
     "idiom": ("recall", "idiom"),
     "idiom_macro": ("recall_macro", "idiom"),
+    "idiom_words": ("recall", "idiom_words"),
+    "idiom_words_macro": ("recall_macro", "idiom_words"),
 }
+CURVES = ("sentence", "idiom", "idiom_words")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A test set's sentences, and its idioms by themselves, each with its counts at every setting."""
+
+    sentences: Material
+    counts: list[Counts]
+    idioms: Material
+    idiom_counts: list[Counts]
+
+    def scopes(self, place: int) -> dict[str, Statistics]:
+        """At the setting in this place."""
+        return scopes(
+            self.sentences.references,
+            [of_segment[place, 1:] for of_segment in self.counts],
+            self.idioms.references,
+            [of_idiom[place, 1:] for of_idiom in self.idiom_counts],
+        )
+
+    def sizes(self, place: int) -> NDArray[np.int64]:
+        """(n,) the selected size of each sentence."""
+        return np.array([of_segment[place, 0] for of_segment in self.counts])
+
+    def distinct(self, scope: str) -> int:
+        """How many idioms there are in a scope of idioms."""
+        material = self.idioms if "words" in scope else self.sentences
+        return len(distinct_idioms(material.references))
 
 
 def run(context: StepContext[RecallParams]) -> StepResult:
-    """Recall of unique reference subwords (`creamtea_workers.selection.coverage` defines it). Segments
-    without idioms are left out of the idiom scope.
+    """Recall of unique reference subwords (`creamtea_workers.selection.coverage` defines it and its scopes).
 
-    Metrics at the system's own setting: `recall` (micro-average; subjects `sentence`, `idiom`),
-    `recall_macro` (subject `idiom`: mean over distinct idioms; `creamtea_workers.selection.recall`) and
-    `selected_size` (mean per sentence), each with a 95 % bootstrap interval over segments; points
-    `recall_sentence` and `recall_idiom` against the mean size for every setting of the sweep.
+    Metrics are at the system's own setting, with intervals over segments (over idioms, where they are asked
+    by themselves); points at every setting of the sweep, over the mean size of the sentences' sets.
     """
     prepare_torch(context.cpus)
     selection = context.params.selection
     settings = selection.sweep(context.params.sweep)  # the system's own first
-    material = Material.load(context)
-    if not len(material):
-        rows = ROWS.items()
-        return StepResult(
-            [MetricRow(name, None, subject=subject, note=NOTHING[scope]) for scope, (name, subject) in rows]
-        )
+    sentences, idioms = Material.load(context), Material.of_idioms(context)
     values = [value for _, value in settings]
-    counts: list[Counts] = implementation(selection).count(selection, context, values, material)
-    own = [of_segment[0] for of_segment in counts]
-    sweep = np.stack([of_segment[1:, :3] for of_segment in counts], axis=1)  # (settings, n, 3)
-    return StepResult(metrics(settings[0], own, material), points(settings[1:], sweep, material))
+    count = implementation(selection).count
+    measured = Measured(
+        sentences,
+        count(selection, context, values, sentences),
+        idioms,
+        count(selection, context, values, idioms) if len(idioms) else [],
+    )
+    return StepResult(metrics(settings[0], measured), points(settings, measured))
 
 
-def metrics(own: SweepPoint, counts: Sequence[Counts], material: Material) -> list[MetricRow]:
-    """`counts`: of each segment (3 + idioms,), at the system's own setting."""
-    sizes = np.array([[segment[0], 1] for segment in counts])
-    size = bootstrap_interval(sizes, micro)
-    rows = [MetricRow("selected_size", size.value, size.low, size.high, detail=detail(own, len(counts)))]
-    scopes = statistics(material.references, [segment[1:] for segment in counts])
-    for scope, (values, score) in scopes.items():
+def metrics(own: SweepPoint, measured: Measured) -> list[MetricRow]:
+    """At the system's own setting."""
+    setting = {"setting": own[0]}
+    sizes = measured.sizes(0)
+    rows = [ratio_row("selected_size", np.stack([sizes, np.ones_like(sizes)], axis=1), detail=setting)]
+    for scope, (values, score) in measured.scopes(0).items():
         name, subject = ROWS[scope]
         if not len(values):
             rows.append(MetricRow(name, None, subject=subject, note=NOTHING[scope]))
             continue
-        interval = bootstrap_interval(values, score)
-        about = detail(own, len(values))
-        if scope == "idiom_macro":
-            about["average"] = "macro"
-        else:
-            about |= {"average": "micro", "unique_subwords": int(values[:, 1].sum())}
-        if subject == "idiom":
-            about["idioms"] = len(distinct_idioms(material.references))
-        rows.append(
-            MetricRow(name, interval.value, interval.low, interval.high, subject=subject, detail=about)
-        )
+        detail: dict[str, object] = {**setting, "average": "macro"}
+        if name == "recall":
+            detail |= {"average": "micro", "unique_subwords": int(values[:, 1].sum())}
+        if scope != "sentence":
+            detail["idioms"] = measured.distinct(scope)
+        rows.append(ratio_row(name, values, score, subject, detail=detail))
     return rows
 
 
-def detail(setting: SweepPoint, segments: int) -> dict[str, object]:
-    return {
-        "setting": setting[0],
-        "segments": segments,
-        "bootstrap": {"samples": SAMPLES, "seed": SEED},
-    }
-
-
-def points(settings: Sequence[SweepPoint], counts: Counts, material: Material) -> list[PointRow]:
-    """counts (settings, n, 3); of each scope the points in order of size."""
-    possible = np.array([reference.possible()[:2] for reference in material.references]).sum(axis=0)
-    rows = []
-    for position, scope in enumerate(("sentence", "idiom")):
-        if possible[position] == 0:
-            continue
-        curve = [
-            (float(size[:, 0].mean()), float(size[:, 1 + position].sum() / possible[position]), label)
-            for (label, _), size in zip(settings, counts, strict=True)
-        ]
-        rows += [
-            PointRow(f"recall_{scope}", x, y, label)
-            for x, y, label in sorted(curve, key=lambda point: point[0])
-        ]
-    return rows
+def points(settings: Sequence[SweepPoint], measured: Measured) -> list[PointRow]:
+    """Of each scope the points of the sweep in order of size; the first setting is the system's own, which
+    the sweep repeats."""
+    curves: dict[str, list[tuple[float, float, str]]] = {scope: [] for scope in CURVES}
+    for place, (label, _) in enumerate(settings[1:], start=1):
+        statistics = measured.scopes(place)
+        for scope, curve in curves.items():
+            values, score = statistics[scope]
+            if len(values):
+                recall = float(score(values.sum(axis=0)))
+                curve.append((float(measured.sizes(place).mean()), recall, label))
+    return [
+        PointRow(f"recall_{scope}", x, y, label)
+        for scope, curve in curves.items()
+        for x, y, label in sorted(curve, key=lambda point: point[0])
+    ]

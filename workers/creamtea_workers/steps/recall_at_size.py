@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.recall_at_size import RecallAtSizeParams
 from creamtea.methods.selections import NvsSelection
-from creamtea.stats.bootstrap import Array, ScoreFunction, bootstrap_interval, paired_bootstrap
+from creamtea.stats.bootstrap import Array, ScoreFunction, paired_bootstrap
+from creamtea_workers.analysis.rows import BOOTSTRAP, ratio_row
 from creamtea_workers.models.interface import EOS, TranslationModel
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.systems import TrainedModel
 from creamtea_workers.selection.alignment import lexicon_counts
-from creamtea_workers.selection.coverage import Material
+from creamtea_workers.selection.coverage import Counts, Material
 from creamtea_workers.selection.largest import Largest
 from creamtea_workers.selection.lexicon import Lexicon
 from creamtea_workers.selection.nvs import Logits, nvs_logits
-from creamtea_workers.selection.recall import NOTHING, distinct_idioms, statistics
+from creamtea_workers.selection.recall import NOTHING, Statistics, distinct_idioms, scopes
 
-SCOPES = ("sentence", "idiom", "idiom_macro")
-SIZES = ("selected_size_lexicon", "selected_size_nvs", "threshold")
+SCOPES = tuple(NOTHING)
 RECALLS = ("recall_lexicon", "recall_nvs", "recall_difference")
 Reached = list[NDArray[np.int64]]  # of each segment (2 + idioms,), as `Reference.possible` has them
 
@@ -38,8 +38,8 @@ class Matched:
     lexicon_size: float  # mean per sentence, </s> counted
     nvs_size: float
     logit: float  # the threshold; -inf selects everything
-    lexicon: Reached
-    nvs: Reached
+    lexicon: tuple[Reached, Reached]  # of the sentences, and of the idioms by themselves
+    nvs: tuple[Reached, Reached]
 
     @property
     def threshold(self) -> float:
@@ -53,33 +53,25 @@ def run(context: StepContext[RecallAtSizeParams]) -> StepResult:
     so nothing lies between the two sizes but equal logits.
 
     Metrics, subject `k=200`: `selected_size_lexicon`, `selected_size_nvs`, `threshold` (a probability; its
-    logit in the detail). Subjects `k=200/sentence`, `k=200/idiom`, `k=200/idiom_macro` (see
+    logit in the detail). Subjects `k=200/sentence`, `k=200/idiom` and so on (the scopes of
     `creamtea_workers.selection.recall`): `recall_lexicon`, `recall_nvs` with bootstrap intervals over
     segments, and `recall_difference` (NVS less lexicon) with a paired one and its two-sided p. The threshold
-    stays where it is in the resamples. Points `recall_lexicon_sentence`, `recall_nvs_sentence` and the same
-    of `idiom` and `idiom_macro`: recall over mean size, labelled by k.
+    stays where it is in the resamples, and is that of the sentences for idioms by themselves, too. Points
+    `recall_lexicon_sentence`, `recall_nvs_sentence` and the same of the other scopes: recall over mean size
+    of the sentences' sets, labelled by k.
     """
     prepare_torch(context.cpus)
     ks = sorted(set(context.params.k))
-    material = Material.load(context)
-    if not len(material):
-        return StepResult([row for k in ks for row in nothing(k, "the test set has no segments")])
+    material, idioms = Material.load(context), Material.of_idioms(context)
     trained = TrainedModel.of_step(context)
     trained.require(NvsSelection)
     lexicon = Lexicon.load(context.input("align") / "lexicon.npz")
-    matched = match(trained.model, lexicon, material, ks, context)
+    matched = match(trained.model, lexicon, material, idioms, ks, context)
     result = StepResult()
     for pair in matched:
         result.metrics.extend(sizes(pair))
-        compare(pair, material, result)
+        compare(pair, material, idioms, result)
     return result
-
-
-def nothing(k: int, note: str) -> list[MetricRow]:
-    rows = [MetricRow(name, None, subject=f"k={k}", note=note) for name in SIZES]
-    return rows + [
-        MetricRow(name, None, subject=f"k={k}/{scope}", note=note) for scope in SCOPES for name in RECALLS
-    ]
 
 
 # ---------------------------------------------------------------- the threshold for each size
@@ -89,14 +81,12 @@ def match(
     model: TranslationModel,
     lexicon: Lexicon,
     material: Material,
+    idioms: Material,
     ks: Sequence[int],
     context: StepContext[RecallAtSizeParams],
 ) -> list[Matched]:
     n = len(material)
-    counts = [
-        lexicon_counts(lexicon, source, reference, ks)
-        for source, reference in zip(material.sources, material.references, strict=True)
-    ]
+    counts, idiom_counts = (_lexicon_counts(lexicon, rows, ks) for rows in (material, idioms))
     totals = [int(total) for total in np.sum([of_segment[:, 0] for of_segment in counts], axis=0)]
     pool = Largest(max(totals) - n + 1)
     wanted: list[list[Logits]] = [[] for _ in range(n)]  # of each sentence, the logits of each scope
@@ -106,6 +96,9 @@ def match(
         wanted[position] = [logits[ids] for ids in material.references[position].scopes()]
         logits[EOS] = -np.inf  # selected beside the threshold
         pool.add(logits)
+    wanted_idioms: list[list[Logits]] = [[] for _ in range(len(idioms))]
+    for position, logits in nvs_logits(model, idioms.sources) if len(idioms) else ():
+        wanted_idioms[position] = [logits[ids] for ids in idioms.references[position].scopes()]
     descending = pool.descending()
     matches = []
     for place, (k, total) in enumerate(zip(ks, totals, strict=True)):
@@ -116,11 +109,26 @@ def match(
                 lexicon_size=total / n,
                 nvs_size=(selected + n) / n,
                 logit=least,
-                lexicon=[of_segment[place, 1:] for of_segment in counts],
-                nvs=[np.array([int((logits > least).sum()) for logits in scopes]) for scopes in wanted],
+                lexicon=(
+                    [of_segment[place, 1:] for of_segment in counts],
+                    [of_idiom[place, 1:] for of_idiom in idiom_counts],
+                ),
+                nvs=(_above(least, wanted), _above(least, wanted_idioms)),
             )
         )
     return matches
+
+
+def _lexicon_counts(lexicon: Lexicon, material: Material, ks: Sequence[int]) -> list[Counts]:
+    return [
+        lexicon_counts(lexicon, source, reference, ks)
+        for source, reference in zip(material.sources, material.references, strict=True)
+    ]
+
+
+def _above(least: float, wanted: Sequence[Sequence[Logits]]) -> Reached:
+    """How many of the logits of each scope exceed `least`, by row."""
+    return [np.array([int((logits > least).sum()) for logits in row]) for row in wanted]
 
 
 def threshold_for(descending: Logits, budget: int) -> tuple[float, int]:
@@ -143,9 +151,13 @@ def sizes(pair: Matched) -> list[MetricRow]:
     ]
 
 
-def compare(pair: Matched, material: Material, result: StepResult) -> None:
+def compare(pair: Matched, material: Material, idioms: Material, result: StepResult) -> None:
     """Add the metrics and points of every scope."""
-    lexicon, nvs = (statistics(material.references, reached) for reached in (pair.lexicon, pair.nvs))
+
+    def by_scope(reached: tuple[Reached, Reached]) -> dict[str, Statistics]:
+        return scopes(material.references, reached[0], idioms.references, reached[1])
+
+    lexicon, nvs = by_scope(pair.lexicon), by_scope(pair.nvs)
     for scope in SCOPES:
         subject = f"k={pair.k}/{scope}"
         (values, score), (other, _) = lexicon[scope], nvs[scope]
@@ -156,7 +168,8 @@ def compare(pair: Matched, material: Material, result: StepResult) -> None:
             continue
         detail: dict[str, object] = {"segments": len(values), "lexicon": f"k={pair.k}", "nvs": pair.threshold}
         if scope != "sentence":
-            detail["idioms"] = len(distinct_idioms(material.references))
+            counted = idioms if "words" in scope else material
+            detail["idioms"] = len(distinct_idioms(counted.references))
         result.metrics.extend(recalls(values, other, score, subject, detail))
         for name, size, sums in (("lexicon", pair.lexicon_size, values), ("nvs", pair.nvs_size, other)):
             recall = float(score(sums.sum(axis=0)))
@@ -167,12 +180,10 @@ def recalls(
     lexicon: Array, nvs: Array, score: ScoreFunction, subject: str, detail: dict[str, object]
 ) -> list[MetricRow]:
     """`lexicon`, `nvs`: statistics of the same segments."""
-    own = [bootstrap_interval(values, score) for values in (lexicon, nvs)]
     paired = paired_bootstrap([lexicon], [nvs], score)
-    detail = {**detail, "bootstrap": {"samples": paired.samples, "seed": paired.seed}}
-    rows = [
-        MetricRow(name, interval.value, interval.low, interval.high, subject, detail=detail)
-        for name, interval in zip(RECALLS, own, strict=False)
+    difference = {**detail, "bootstrap": BOOTSTRAP, "p_two_sided": paired.p_two_sided}
+    return [
+        ratio_row("recall_lexicon", lexicon, score, subject, detail=detail),
+        ratio_row("recall_nvs", nvs, score, subject, detail=detail),
+        MetricRow("recall_difference", paired.delta, paired.low, paired.high, subject, detail=difference),
     ]
-    difference = {**detail, "p_two_sided": paired.p_two_sided}
-    return [*rows, MetricRow(RECALLS[-1], paired.delta, paired.low, paired.high, subject, detail=difference)]

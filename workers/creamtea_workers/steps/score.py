@@ -24,7 +24,7 @@ def run(context: StepContext[ScoreParams]) -> StepResult:
     context.progress(0, 2, f"{metric.name}: {len(texts.sources)} segments")
     statistics = metric.statistics(texts)
     context.progress(1, 2, f"{metric.name}: bootstrap")
-    interval = bootstrap_interval(statistics, metric.score)
+    interval = bootstrap_interval(statistics, metric.score, groups=texts.groups if spec.by_group else None)
     scores = zip(texts.indices, metric.segment_scores(statistics), strict=True)
     write_jsonl(
         context.output / "segment_scores.jsonl",

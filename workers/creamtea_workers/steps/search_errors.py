@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
-from creamtea.errors import StepError
 from creamtea.methods.analyses.beam_sizes import OutputParams
 from creamtea.methods.searches import Beam
 from creamtea_workers.analysis.outputs import output_rows
 from creamtea_workers.analysis.rows import mean_row, share_row
-from creamtea_workers.corpora.segments import EncodedTestSet
+from creamtea_workers.corpora.segments import EncodedTestSet, read_hypotheses
 from creamtea_workers.corpora.text import read_jsonl
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.exact import exact_metrics, tolerance
@@ -35,10 +34,8 @@ class SearchedOutputs:
 
 
 def run(context: StepContext[OutputParams]) -> StepResult:
-    """Parameters {"widths", "metric": a BLEU, "languages"}; inputs test_set, subwords, train; decode: one
-    beam search per width, in this order; exact: the exact search.
-
-    Metrics, shares with Wilson intervals and the others with bootstrap intervals over segments:
+    """One decoding per width, in this order. Shares have Wilson intervals, other metrics bootstrap intervals
+    over segments:
 
     - `search_errors`, subject the width ("4"): the share of the sentences whose best translation is proved
       that the beam search has not found. An error is a score lower than the best one by more than rounding
@@ -47,7 +44,6 @@ def run(context: StepContext[OutputParams]) -> StepResult:
     - `search_errors_at_least`, by width: of all sentences, the share for which the exact search has found a
       better translation, be it proved the best or not: a lower bound where some are unproved.
     - `proved`, `improved`, `limit`: the exact search's outcomes; `unproved` = `improved` + `limit` (Table 7).
-    - `expansions`: mean per sentence.
     - `bleu`, `length_ratio`, `empty`, by width and for the subject "exact", which has the best translation
       found where it is not proved (`creamtea_workers.analysis.outputs`).
     - `log_prob_best`, `log_prob_empty`, `log_prob_gap` (Figure 6): mean log-probability of the best
@@ -60,10 +56,8 @@ def run(context: StepContext[OutputParams]) -> StepResult:
     """
     prepare_torch(context.cpus)
     test_set, folder, widths = context.input("test_set"), context.input("exact"), context.params.widths
-    sources = EncodedTestSet.of_step(context).sources
-    if not sources:
-        raise StepError("the test set has no segments: there is nothing to search")
-    exact, searched = read_outputs(folder, sources), read_jsonl(folder / "exact.jsonl")
+    encoded = EncodedTestSet.of_step(context)
+    exact, searched = read_outputs(folder, encoded), read_jsonl(folder / "exact.jsonl")
     proved = [row["outcome"] == "proved" for row in searched]
 
     rows = [
@@ -72,24 +66,23 @@ def run(context: StepContext[OutputParams]) -> StepResult:
         *output_rows(context.params, test_set, folder, "exact"),
     ]
     for width, decode in zip(widths, context.inputs("decode"), strict=True):
-        errors = search_errors(read_outputs(decode, sources), exact)
+        errors = search_errors(read_outputs(decode, encoded), exact)
         rows += error_rows(str(width), errors, proved)
         rows += output_rows(context.params, test_set, decode, str(width))
     trained = TrainedModel.of_step(context)
-    empty = empty_scores(trained, sources, context)
+    empty = empty_scores(trained, encoded.sources, context)
     rows += probability_rows(exact.scores, empty, proved.count(False))
     return StepResult(rows, points(rows, widths))
 
 
-def read_outputs(decode: Path, sources: Sequence[Sequence[int]]) -> SearchedOutputs:
-    rows = read_jsonl(decode / "hypotheses.jsonl")
-    if len(rows) != len(sources):
-        raise StepError(f"{len(rows)} hypotheses do not line up with the test set's {len(sources)} segments")
-    cut = [
-        row["length"] >= length_limit(_RATIO, len(source)) for row, source in zip(rows, sources, strict=True)
+def read_outputs(decode: Path, test_set: EncodedTestSet) -> SearchedOutputs:
+    rows = read_hypotheses(decode, test_set.indices)
+    limits = [length_limit(_RATIO, len(source)) for source in test_set.sources]
+    lengths = [row["length"] for row in rows]
+    scores = [
+        row["score"] if row["length"] < limit else -math.inf for row, limit in zip(rows, limits, strict=True)
     ]
-    scores = [-math.inf if is_cut else row["score"] for is_cut, row in zip(cut, rows, strict=True)]
-    return SearchedOutputs(scores, [row["length"] for row in rows])
+    return SearchedOutputs(scores, lengths)
 
 
 def search_errors(beam: SearchedOutputs, exact: SearchedOutputs) -> list[bool]:

@@ -1,15 +1,25 @@
-"""Step `subwords`: one joint SentencePiece model over both sides of the training text."""
+"""Step `subwords`: one joint SentencePiece model over both sides of the training text, or a vocabulary of
+each side."""
 
 from __future__ import annotations
 
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.steps.texts import SubwordsParams
 from creamtea_workers.corpora.subwords import SubwordModel, train_subwords
+from creamtea_workers.corpora.vocabularies import FILE, Vocabularies
 
 
 def run(context: StepContext[SubwordsParams]) -> StepResult:
     spec = context.params.subwords
     corpus = context.input("corpus")
+    if not spec.joint:
+        vocabularies = Vocabularies.of_corpus(corpus, spec)
+        vocabularies.save(context.output / FILE)
+        sizes = {
+            "vocabulary_size": vocabularies.size,
+            "source_vocabulary_size": vocabularies.source_vocabulary.size,
+        }
+        return StepResult(metrics=[MetricRow(name, size) for name, size in sizes.items()])
     context.progress(0, 1, f"{spec.kind}, vocabulary {spec.vocabulary}")
     out = context.output / "subwords.model"
     train_subwords([corpus / "train.src", corpus / "train.tgt"], spec, out)

@@ -13,29 +13,24 @@ from torch import Tensor
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.support_density import SupportDensityParams
 from creamtea.stats.bootstrap import Array
-from creamtea.stats.pooled import pooled_median
+from creamtea.stats.medians import pooled_median
 from creamtea_workers.analysis.forced import References
-from creamtea_workers.analysis.rows import BOOTSTRAP, NO_SEGMENTS, ratio_row
+from creamtea_workers.analysis.rows import BOOTSTRAP, ratio_row
 
 
 def run(context: StepContext[SupportDensityParams]) -> StepResult:
     """Teacher-forced on the references, every position of every sentence, </s> included, counted alike.
-    Inputs test_set, subwords, train.
 
     A subword is in the support if its log-score is above -inf, so that what underflows as a probability still
     counts: softmax and SCONES have the whole vocabulary.
 
-    Metrics: `density` (0 … 1: mean share of the vocabulary), `support_size` (mean number of subwords),
-    `support_size_median`, each with a 95 % bootstrap interval over sentences. Points `support_size`: a
-    histogram, y the share of positions with a support of more than x/2 and at most x subwords; x are the
-    powers of two, at last the size of the vocabulary; the label names the sizes ("5–8").
+    Intervals are over sentences. Points `support_size`: y is the share of positions with a support of more
+    than x/2 and at most x subwords; x are the powers of two, at last the size of the vocabulary; the label
+    names the sizes ("5–8").
     """
     references = References.load(context)
-    if not references.targets:
-        names = ("density", "support_size", "support_size_median")
-        return StepResult([MetricRow(name, None, note=NO_SEGMENTS) for name in names])
     sizes = [sentence[:, 0] for sentence in references.measure(support_sizes, context)]
-    vocabulary = references.model.vocabulary_size
+    vocabulary = references.trained.model.vocabulary_size
     return StepResult(metrics(sizes, vocabulary), histogram(np.concatenate(sizes), vocabulary))
 
 

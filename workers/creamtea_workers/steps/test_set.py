@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from creamtea.contract.step import MetricRow, StepContext, StepResult
+from creamtea.errors import StepError
 from creamtea.methods.family import implementation
 from creamtea.steps.texts import TestSetParams
 from creamtea_workers.corpora.segments import Prepared
@@ -12,10 +13,12 @@ from creamtea_workers.corpora.text import write_jsonl
 def run(context: StepContext[TestSetParams]) -> StepResult:
     spec = context.params.test_set
     prepared: Prepared = implementation(spec).prepare_test_set(spec, context)
-    write_jsonl(
-        context.output / "segments.jsonl",
-        ({"index": index, **segment._asdict()} for index, segment in enumerate(prepared.segments)),
-    )
+    if not prepared.segments:  # what later steps rely on
+        raise StepError("the test set has no segments: nothing can be translated or measured")
+    lines = [{"index": index, **segment._asdict()} for index, segment in enumerate(prepared.segments)]
+    for line, group in zip(lines, prepared.groups, strict=False):  # only words have groups
+        line["group"] = group
+    write_jsonl(context.output / "segments.jsonl", lines)
     context.progress(1, 1)
     metrics = {
         "segments": len(prepared.segments),

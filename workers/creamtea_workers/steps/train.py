@@ -9,11 +9,11 @@ import torch
 
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.errors import StepError
-from creamtea.methods.training import Training
+from creamtea.methods.training import SelectBy, Training
 from creamtea.steps.systems import TrainParams
 from creamtea_workers.corpora.batches import Pairs
-from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.corpora.text import read_lines
+from creamtea_workers.corpora.text import read_lines, read_split
+from creamtea_workers.corpora.vocabularies import TextModel, load_text_model
 from creamtea_workers.models.build import save_model
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.systems import device_name, step_device
@@ -25,9 +25,9 @@ def run(context: StepContext[TrainParams]) -> StepResult:
     prepare_torch(context.cpus)
     device = step_device(context.gpus)
     corpus = context.input("corpus")
-    subwords = SubwordModel.of_step(context)
+    subwords = load_text_model(context)
     pairs = training_pairs(corpus, subwords, context.params.training)
-    development = development_set(corpus, subwords)
+    development = development_set(corpus, subwords, context.params.training.select_by)
     initial = context.inputs("initial")
     trainer = Trainer(
         context.params,
@@ -40,15 +40,15 @@ def run(context: StepContext[TrainParams]) -> StepResult:
     )
     outcome = trainer.run()
     save_model(context.output, outcome.model, trainer.config)
-    return StepResult(metrics(outcome, pairs), curves(outcome), facts(outcome, device))
+    return StepResult(metrics(outcome, pairs, development), curves(outcome), facts(outcome, device))
 
 
-def training_pairs(corpus: Path, subwords: SubwordModel, training: Training) -> Pairs:
-    sources, targets = (
-        subwords.encode_lines(read_lines(corpus / f"train.{side}")) for side in ("src", "tgt")
-    )
+def training_pairs(corpus: Path, subwords: TextModel, training: Training) -> Pairs:
+    sources, targets = subwords.encode_split(corpus, "train")
     # eos takes one of a batch's tokens
-    longest = min(training.max_tokens, training.batch_tokens - 1)
+    longest = training.max_tokens
+    if training.batch_sentences is None:
+        longest = min(longest, training.batch_tokens - 1)
     pairs = Pairs(sources, targets, longest)
     if len(pairs) == 0:
         raise StepError(
@@ -58,16 +58,21 @@ def training_pairs(corpus: Path, subwords: SubwordModel, training: Training) -> 
     return pairs
 
 
-def development_set(corpus: Path, subwords: SubwordModel) -> Development:
-    sources, targets = (read_lines(corpus / f"dev.{side}") for side in ("src", "tgt"))
-    pairs = Pairs(subwords.encode_lines(sources), subwords.encode_lines(targets))
-    return Development(pairs, targets[:BLEU_SENTENCES], subwords)
+def development_set(corpus: Path, subwords: TextModel, select_by: SelectBy) -> Development:
+    """With the references of its first sentences, or of all where a metric of them selects."""
+    _, references = read_split(corpus, "dev")
+    groups = read_lines(corpus / "dev.groups") if (corpus / "dev.groups").exists() else ()
+    some = references[:BLEU_SENTENCES] if select_by == "loss" else references
+    return Development(Pairs(*subwords.encode_split(corpus, "dev")), some, subwords, select_by, groups)
 
 
-def metrics(outcome: TrainingResult, pairs: Pairs) -> list[MetricRow]:
-    position = outcome.position
-    bleu = {"sentences": BLEU_SENTENCES, "search": "greedy", "tokenize": "13a"}
+def metrics(outcome: TrainingResult, pairs: Pairs, development: Development) -> list[MetricRow]:
+    position, select_by = outcome.position, development.select_by
+    sentences = BLEU_SENTENCES if select_by == "loss" else len(development.references)
+    bleu = {"sentences": sentences, "search": "greedy", "tokenize": "13a"}
+    errors = outcome.evaluation.errors
     return [
+        *([] if errors is None else [MetricRow(f"dev_{select_by}", errors)]),
         MetricRow("dev_loss", outcome.evaluation.loss),
         MetricRow("dev_bleu", outcome.evaluation.bleu, detail=bleu),
         MetricRow("updates", position.update),

@@ -23,7 +23,7 @@ MAIN = "training.pt"
 class Best:
     """A saved model: its development loss, update, and the slot (file) that holds it."""
 
-    loss: float
+    loss: float  # or what else models are chosen by, lower is better
     update: int
     slot: int
 
@@ -36,7 +36,9 @@ class Position:
     epoch: int = 0
     position: int = 0  # batches of this epoch that are done
     validated: int = 0  # the update of the last validation
-    waited: int = 0  # validations since the best development loss
+    waited: int = 0  # validations since the best one
+    stalled: int = 0  # of these, since the learning rate was last halved
+    halvings: int = 0  # of the learning rate
     best: list[Best] = field(default_factory=list)  # best first
     points: list[tuple[str, int, float]] = field(default_factory=list)  # learning curves
     tokens: int = 0  # target tokens trained on, and the seconds spent on them, over all attempts

@@ -10,8 +10,16 @@ from typing import Protocol
 import torch
 from sacrebleu.metrics import BLEU
 
+from creamtea.methods.training import SelectBy
 from creamtea_workers.corpora.batches import Pairs, plan_in_order
-from creamtea_workers.models.interface import TrainableModel, TranslationModel, output_logits
+from creamtea_workers.metrics.texts import Texts
+from creamtea_workers.metrics.words import COUNTS, WordMetric
+from creamtea_workers.models.interface import (
+    SourceVocabulary,
+    TrainableModel,
+    TranslationModel,
+    output_logits,
+)
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.greedy import GreedySearch
 from creamtea_workers.search.translator import Translator
@@ -28,6 +36,9 @@ class Subwords(Protocol):
 
     size: int
 
+    @property
+    def source_vocabulary(self) -> SourceVocabulary | None: ...
+
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids."""
 
@@ -39,13 +50,22 @@ class Development:
     pairs: Pairs
     references: Sequence[str]
     subwords: Subwords
+    select_by: SelectBy = "loss"
+    groups: Sequence[str] = ()  # of words: the language of each reference
 
 
 @dataclass(frozen=True)
 class Evaluation:
     loss: float  # of the training objective, per token, EOS included
     perplexity: float  # exp of the mean -log score of the reference's tokens; infinite if one is impossible
-    bleu: float  # greedy, 13a, at most BLEU_SENTENCES sentences
+    bleu: float  # greedy, 13a, of the sentences with references
+    errors: float | None = None  # PER or Levenshtein distance, where models are selected by it
+
+    def rank(self, select_by: SelectBy) -> float:
+        """What models are selected by; lower is better."""
+        value = {"loss": self.loss, "bleu": -self.bleu}.get(select_by, self.errors)
+        assert value is not None
+        return value
 
 
 def evaluate(
@@ -55,9 +75,20 @@ def evaluate(
     model.eval()
     with torch.inference_mode():
         loss, surprise = reference_loss(model, objective, development.pairs, device)
-        bleu = greedy_bleu(model, objective, development)
+        hypotheses = greedy_translations(model, objective, development)
     model.train(was_training)
-    return Evaluation(loss, math.exp(surprise) if surprise < 700 else math.inf, bleu)
+    bleu = float(BLEU().corpus_score(hypotheses, [list(development.references)]).score)
+    perplexity = math.exp(surprise) if surprise < 700 else math.inf
+    return Evaluation(loss, perplexity, bleu, word_errors(hypotheses, development))
+
+
+def word_errors(hypotheses: list[str], development: Development) -> float | None:
+    if development.select_by not in COUNTS:
+        return None
+    metric, references = WordMetric(development.select_by), list(development.references)
+    groups = list(development.groups) or [""] * len(references)
+    statistics = metric.statistics(Texts([], [], hypotheses, references, groups))
+    return float(metric.score(statistics.sum(axis=0)))
 
 
 def reference_loss(
@@ -78,7 +109,7 @@ def reference_loss(
     return loss.item() / tokens, surprise.item() / tokens
 
 
-def greedy_bleu(model: TranslationModel, objective: Objective, development: Development) -> float:
+def greedy_translations(model: TranslationModel, objective: Objective, development: Development) -> list[str]:
     """Of the first sentences, which have references."""
     translator = Translator(model, objective, FullSelector(), GreedySearch())
     sources = [row[:-1].tolist() for row in development.pairs.sources[: len(development.references)]]
@@ -89,4 +120,4 @@ def greedy_bleu(model: TranslationModel, objective: Objective, development: Deve
         translations = translator.translate([sources[i] for i in members], with_scores=False)
         for i, translation in zip(members, translations, strict=True):
             hypotheses[i] = development.subwords.decode(translation.hypothesis.tokens)
-    return float(BLEU().corpus_score(hypotheses, [list(development.references)]).score)
+    return hypotheses

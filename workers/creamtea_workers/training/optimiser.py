@@ -35,16 +35,19 @@ def make_optimiser(model: nn.Module, training: Training) -> torch.optim.Optimize
     )
 
 
-def learning_rate(update: int, training: Training, width: int) -> float:
+def learning_rate(update: int, training: Training, width: int, halvings: int = 0) -> float:
     """Of update 1, 2, …; `width` is the model's.
 
     - inverse_sqrt: linear up to the peak at `warmup`, then peak · √(warmup / update)
     - noam: factor · width^-0.5 · min(update^-0.5, update · warmup^-1.5) (Vaswani et al. 2017, Eq. 3)
     - constant: linear up to the peak at `warmup` (0: from the first update), then the peak
+    - plateau: the same, times 2^-halvings
     """
     rate, warmup = training.learning_rate, training.warmup
     if training.schedule == "noam":
         return rate * width**-0.5 * min(update**-0.5, update * warmup**-1.5)
     if update < warmup:
         return rate * update / warmup
+    if training.schedule == "plateau":
+        return rate * 0.5**halvings
     return rate if training.schedule == "constant" else rate * math.sqrt(warmup / update)

@@ -19,9 +19,9 @@ from creamtea.contract.step import Checkpoints
 from creamtea.errors import StepError
 from creamtea.steps.systems import TrainParams
 from creamtea_workers.corpora.batches import Batch, Pairs, plan_epoch
+from creamtea_workers.models.base import Model
 from creamtea_workers.models.build import ModelConfig, build_model, load_initial
 from creamtea_workers.models.nvs import nvs_loss
-from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.objectives.smoothing import unigram_frequencies
 from creamtea_workers.training.best import average_best, keep_best
@@ -36,7 +36,7 @@ REPORT_EVERY = 20  # updates between readings of the loss, each of which waits f
 class TrainingResult:
     """The averaged model, and its evaluation on the development set."""
 
-    model: Transformer
+    model: Model
     evaluation: Evaluation
     position: Position
     stopped: str  # why the training ended
@@ -70,7 +70,9 @@ class Trainer:
         torch.manual_seed(self.seed)
         unigram = unigram_frequencies(pairs.targets, development.subwords.size).to(device)
         self.objective = build_objective(params.objective, unigram)
-        self.config = ModelConfig.of(params, development.subwords.size)
+        self.config = ModelConfig.of(
+            params, development.subwords.size, development.subwords.source_vocabulary
+        )
         self.model = build_model(self.config)
         self.width = self.model.output_weight.shape[1]
         same_parts = initial is not None and not load_initial(self.model, initial)
@@ -123,7 +125,9 @@ class Trainer:
 
     def plan_of(self, epoch: int) -> list[NDArray[Any]]:
         if self.plan_epoch != epoch:
-            self.plan = plan_epoch(self.pairs, self.training.batch_tokens, self.seed, epoch)
+            self.plan = plan_epoch(
+                self.pairs, self.training.batch_tokens, self.seed, epoch, self.training.batch_sentences
+            )
             self.plan_epoch = epoch
         return self.plan
 
@@ -133,6 +137,9 @@ class Trainer:
             return "max_updates"
         if self.training.max_epochs is not None and self.state.epoch >= self.training.max_epochs:
             return "max_epochs"
+        lowest = self.training.learning_rate * 0.5**self.state.halvings
+        if self.training.schedule == "plateau" and lowest < self.training.min_learning_rate:
+            return "min_learning_rate"
         return "patience" if self.state.waited >= self.training.patience else ""
 
     def next_batches(self) -> list[Batch]:
@@ -146,9 +153,9 @@ class Trainer:
         self.state.update += 1
         self.state.position += len(batches)
         for group in self.optimiser.param_groups:
-            group["lr"] = learning_rate(self.state.update, self.training, self.width)
+            group["lr"] = self.learning_rate()
         self.losses.append(self.accumulate(batches))
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.training.clip)
+        self.clip_gradients()
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         tokens = sum(batch.target_tokens for batch in batches)
@@ -156,6 +163,17 @@ class Trainer:
         self.state.loss_tokens += tokens
         if len(self.losses) >= REPORT_EVERY:
             self.flush_losses()
+
+    def clip_gradients(self) -> None:
+        """The NVS head's by themselves: with them in one norm the head would shorten the model's steps."""
+        head = [weight for name, weight in self.model.named_parameters() if name.startswith("nvs.")]
+        own = [weight for name, weight in self.model.named_parameters() if not name.startswith("nvs.")]
+        if self.training.clip_value is None:
+            torch.nn.utils.clip_grad_norm_(own, self.training.clip)
+        else:
+            torch.nn.utils.clip_grad_value_(own, self.training.clip_value)
+        if self.nvs is not None:
+            torch.nn.utils.clip_grad_norm_(head, self.nvs.clip)
 
     def accumulate(self, batches: Sequence[Batch]) -> Tensor:
         """Gradients as of a single batch of all pairs; (2,): its loss, and the sum of its translation
@@ -222,26 +240,47 @@ class Trainer:
                 f"the development loss is {result.loss} after update {self.state.update}: lower "
                 "training.learning_rate or training.clip, or lengthen training.warmup"
             )
-        before = [y for name, _, y in self.state.points if name == "dev_loss"]
-        self.state.waited = 0 if result.loss < min(before, default=math.inf) else self.state.waited + 1
+        rank = result.rank(self.development.select_by)
+        is_better = rank < self.best_rank()
         self.state.best = keep_best(
             self.checkpoints,
             self.state.best,
             self.training.average,
-            (result.loss, self.state.update),
+            (rank, self.state.update),
             self.model.state_dict(),
             self.training.keep,
         )
         self.state.validated = self.state.update
         self.record(result)
+        self.wait(is_better)
         self.dev_summary = f", dev BLEU {result.bleu:.1f}"
+        if result.errors is not None:
+            self.dev_summary = f", dev {self.development.select_by} {result.errors:.2f}"
         self.report_progress()
         self.clock = time.monotonic()
         self.checkpoint()
 
+    def best_rank(self) -> float:
+        """Of the validations so far."""
+        select_by = self.development.select_by
+        sign = -1 if select_by == "bleu" else 1
+        ranks = [sign * y for name, _, y in self.state.points if name == f"dev_{select_by}"]
+        return min(ranks, default=math.inf)
+
+    def wait(self, is_better: bool) -> None:
+        """Count validations since the best; the rate of `schedule: plateau` is halved if too many."""
+        self.state.waited = 0 if is_better else self.state.waited + 1
+        self.state.stalled = 0 if is_better else self.state.stalled + 1
+        if self.state.stalled > self.training.plateau_patience:
+            self.state.stalled = 0
+            self.state.halvings += 1
+
+    def learning_rate(self) -> float:
+        return learning_rate(self.state.update, self.training, self.width, self.state.halvings)
+
     def record(self, result: Evaluation) -> None:
         trained = self.state.update > 0  # False where an adaptation starts
-        rate = learning_rate(self.state.update, self.training, self.width) if trained else math.nan
+        rate = self.learning_rate() if trained else math.nan
         values = {
             "train_loss": self.state.loss_sum / self.state.loss_tokens if trained else math.nan,
             "dev_loss": result.loss,
@@ -249,6 +288,8 @@ class Trainer:
             "dev_bleu": result.bleu,
             "learning_rate": rate,
         }
+        if result.errors is not None:
+            values[f"dev_{self.development.select_by}"] = result.errors
         self.state.loss_sum, self.state.loss_tokens = 0.0, 0
         self.state.points += [(name, self.state.update, y) for name, y in values.items() if math.isfinite(y)]
 

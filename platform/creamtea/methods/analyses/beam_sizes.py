@@ -62,16 +62,13 @@ def beam_settings(spec: OverBeams) -> list[RowSetting]:
 
 
 class BeamSizes(OverBeams):
-    """The beam-search curse (SCONES, Figures 3 and 4): BLEU, length ratio and empty outputs over the beam."""
+    """The beam-search curse: what a wider beam does to quality, length and empty outputs (SCONES, Figures 3
+    and 4)."""
 
     kind: Literal["beam_sizes"]
     widths: Annotated[list[Width], Field(min_length=1)] = [1, 2, 4, 8, 16, 32, 64, 128]
 
     title: ClassVar[str] = "Beam sizes"
-    about: ClassVar[str] = (
-        "The beam-search curse: what a wider beam does to quality, length and empty outputs "
-        "(SCONES, Figures 3 and 4)."
-    )
     step: ClassVar[StepKind[OutputParams]] = StepKind(
         "beam_sizes",
         1,

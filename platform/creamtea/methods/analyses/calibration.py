@@ -17,18 +17,14 @@ class CalibrationParams(StepParams):
 
 
 class Calibration(OfFirstSentences):
-    """Expected calibration error, teacher-forced (Peters and Martins 2021, Table 7), and its reliability
-    diagram. For SCONES of the largest σ, another quantity."""
+    """Expected calibration error of the most likely subword, teacher-forced (Peters and Martins 2021, Table
+    7). For SCONES of the largest σ, which is another quantity. Bars of the diagram are Wilson intervals over
+    positions."""
 
     kind: Literal["calibration"]
     bins: Annotated[int, Field(ge=2, le=100)] = 10
 
     title: ClassVar[str] = "Calibration"
-    about: ClassVar[str] = (
-        "Expected calibration error of the most likely subword, teacher-forced (Peters and Martins 2021, "
-        "Table 7). For SCONES of the largest σ, which is another quantity. Bars of the diagram are Wilson "
-        "intervals over positions."
-    )
     over: ClassVar[tuple[str, ...]] = ("ece",)
     step: ClassVar[StepKind[CalibrationParams]] = StepKind(
         "calibration",

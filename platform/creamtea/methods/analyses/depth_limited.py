@@ -27,8 +27,8 @@ def length_settings(spec: DepthLimited) -> list[RowSetting]:
 
 
 class DepthLimited(OfFirstSentences):
-    """How often a hypothesis of at most so many subwords outscores the beam's (Peters and Martins 2021,
-    Table 5)."""
+    """How often a hypothesis of at most so many subwords outscores the beam's (Peters and Martins 2021, Table
+    5)."""
 
     kind: Literal["depth_limited"]
     lengths: Annotated[list[Positive], Field(min_length=1)] = [1, 2, 3, 4, 5]
@@ -36,10 +36,6 @@ class DepthLimited(OfFirstSentences):
     max_states: Positive = 100_000
 
     title: ClassVar[str] = "Short hypotheses"
-    about: ClassVar[str] = (
-        "How often a hypothesis of at most so many subwords outscores the beam's (Peters and Martins 2021, "
-        "Table 5)."
-    )
     step: ClassVar[StepKind[DepthLimitedParams]] = StepKind(
         "depth_limited",
         1,

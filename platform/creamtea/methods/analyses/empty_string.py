@@ -23,18 +23,14 @@ class EmptyStringParams(StepParams):
 
 
 class EmptyString(Analysis):
-    """How often a system's model prefers the empty string to the system's output (Stahlberg and Byrne 2019;
-    Peters and Martins 2021, Table 4), and by how much (SCONES, Figure 6)."""
+    """How often the model prefers the empty string to the system's output (Peters and Martins 2021, Table 4,
+    which is of outputs that are not empty), and by how much (SCONES, Figure 6)."""
 
     kind: Literal["empty_string"]
     systems: list[Name] | None = None  # None: every system with the full vocabulary that searches
     sentences: Positive | None = None  # only the first of the test set
 
     title: ClassVar[str] = "Empty string"
-    about: ClassVar[str] = (
-        "How often the model prefers the empty string to the system's output (Peters and Martins 2021, "
-        "Table 4), and by how much (SCONES, Figure 6)."
-    )
     rows: ClassVar[Literal["variant", "system"]] = "system"
     over: ClassVar[tuple[str, ...]] = ("empty_preferred",)
     step: ClassVar[StepKind[EmptyStringParams]] = StepKind(
@@ -57,7 +53,19 @@ class EmptyString(Analysis):
         TableLayout(
             "system",
             (
-                Measure(share("empty_preferred", "preferred", "sentences that it is better for", "lower")),
+                Measure(
+                    share(
+                        "empty_higher",
+                        "more probable",
+                        "sentences whose output is less probable than the empty string",
+                        "lower",
+                    ),
+                    metric="empty_preferred",
+                    counts=lambda detail: (detail["count"] - detail["output_empty"], detail["of"]),
+                ),
+                Measure(
+                    share("empty_preferred", "preferred", "these, and those whose output is empty", "lower")
+                ),
                 Measure(share("empty_impossible", "impossible", "sentences where its probability is 0")),
                 GAP,
                 deviation_of("log_prob_gap", "gap"),
@@ -89,11 +97,12 @@ class EmptyString(Analysis):
         names = self.systems if self.systems is not None else planner.searching_systems(self.test_set)
         for system in names:
             variant, precision = planner.variant_of(system), planner.precision_of(system)
-            for seed in planner.seeds(variant):
+            for seed in planner.seeds_of(system):
                 own = {"analysis": name, "variant": variant, "seed": seed}
                 place = f"{name}/{system}/{seed}"
                 decode = planner.decode_system(place, system, seed, test_set, own)
-                inputs: Inputs = {"test_set": [test_set], "decode": [decode], **planner.model(variant, seed)}
+                models = planner.models_of(system, seed)
+                inputs: Inputs = {"test_set": [test_set], "decode": [decode], **models}
                 labels = {**own, "system": system, "test_set": self.test_set}
                 params = EmptyStringParams.model_validate({"precision": precision})
                 planner.add(self.step, place, params, inputs, labels)

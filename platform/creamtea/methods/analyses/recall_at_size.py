@@ -20,8 +20,10 @@ from creamtea.methods.selections import check_k
 RECALL = "share of the unique reference subwords that are selected"
 SCOPES = (
     ("sentence", "sentences", ""),
-    ("idiom", "idioms", "idioms"),
-    ("idiom_macro", "mean over idioms", "repeated"),
+    ("idiom_words", "idioms", "words"),
+    ("idiom_words_macro", "mean over idioms", "repeated words"),
+    ("idiom", "idioms in context", "idioms"),
+    ("idiom_macro", "mean over idioms in context", "repeated idioms"),
 )
 
 
@@ -38,20 +40,17 @@ def scope_settings(spec: RecallAtSize) -> list[RowSetting]:
 
 
 class RecallAtSize(OfVariants):
-    """NVS against the lexicon at equal mean size (NVS paper, Figure 3), on sentences and idioms: for each k
-    the NVS threshold is the one that selects as much as the lexicon does."""
+    """NVS against the lexicon where both select equally many subwords on average (NVS paper, Figure 3)."""
 
     kind: Literal["recall_at_size"]
+    # of the lexicon; for each the NVS threshold is the one that selects as much
     k: Annotated[list[Positive], Field(min_length=1)] = [10, 50, 100, 200, 1000]
 
     title: ClassVar[str] = "Recall at equal size"
-    about: ClassVar[str] = (
-        "NVS against the lexicon where both select equally many subwords on average (NVS paper, Figure 3)."
-    )
     needs_head: ClassVar[bool] = True
     step: ClassVar[StepKind[RecallAtSizeParams]] = StepKind(
         "recall_at_size",
-        1,
+        2,
         "analyse recall at equal size",
         RecallAtSizeParams,
         inputs={**MODEL_INPUTS, "align": "the lexicon"},
@@ -59,7 +58,8 @@ class RecallAtSize(OfVariants):
             "selected_size_lexicon": "subject k=200; mean per sentence",
             "selected_size_nvs": "subject k=200; mean per sentence",
             "threshold": "subject k=200; detail.logit",
-            "recall_lexicon": "subjects k=200/sentence, /idiom, /idiom_macro",
+            "recall_lexicon": "subjects k=200/sentence, /idiom_words, /idiom_words_macro, /idiom, "
+            "/idiom_macro",
             "recall_nvs": "likewise",
             "recall_difference": "likewise; paired interval, detail.p_two_sided",
         },

@@ -77,8 +77,8 @@ OUTCOMES = TableLayout(
 
 
 class SearchErrors(OverBeams):
-    """Exact search (SCONES, sections 4.3 and 4.4; Figures 5 to 7): what it finds and proves, and how often a
-    beam misses it."""
+    """How often a beam search misses the best translation of all, and what that translation is like (SCONES,
+    sections 4.3 and 4.4, Figures 5 to 7). Errors are counted over the sentences whose best is proved."""
 
     kind: Literal["search_errors"]
     widths: Annotated[list[Width], Field(min_length=1)] = [1, 4]
@@ -86,11 +86,6 @@ class SearchErrors(OverBeams):
     max_seconds: Above0 | None = None  # per sentence
 
     title: ClassVar[str] = "Search errors"
-    about: ClassVar[str] = (
-        "How often a beam search misses the best translation of all, and what that translation is like "
-        "(SCONES, sections 4.3 and 4.4, Figures 5 to 7). Errors are counted over the sentences whose best is "
-        "proved."
-    )
     step: ClassVar[StepKind[OutputParams]] = StepKind(
         "search_errors",
         1,

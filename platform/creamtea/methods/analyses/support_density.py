@@ -21,10 +21,6 @@ class SupportDensity(OfFirstSentences):
     kind: Literal["support_density"]
 
     title: ClassVar[str] = "Density of the support"
-    about: ClassVar[str] = (
-        "Mean share of the vocabulary with a probability above zero, teacher-forced (Peters and Martins "
-        "2021, Table 6)."
-    )
     over: ClassVar[tuple[str, ...]] = ("density",)
     step: ClassVar[StepKind[SupportDensityParams]] = StepKind(
         "support_density",

@@ -1,0 +1,151 @@
+"""Scorers: the programs that compute metrics of kind `command`, in environments of their own.
+
+A study is data: it names a scorer, and only the file of CREAMTEA_SCORERS, which belongs to the machine, says
+which program that is. Every worker needs the same scorers as the machine that plans the study.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from creamtea.document.canonical import digest
+from creamtea.document.document import read_document
+from creamtea.document.mistakes import Mistake, StudyErrors, mistakes_of_pydantic, one_of, shown
+from creamtea.document.values import Above0, Name, Strict
+from creamtea.errors import InputError
+from creamtea.settings import Settings
+
+MODEL = "{model}"  # in a command: where the study's model is on this machine
+Word = Annotated[str, Field(min_length=1)]
+
+
+class Scorer(Strict):
+    """`command`: the program's absolute path and its arguments, which no shell reads. `version` names what
+    files do not show: packages, weights that the program brings along. `files`: further files and folders
+    that the scores depend on. `environment`: variables for the program, secrets too."""
+
+    command: Annotated[list[Word], Field(min_length=1)]
+    version: Word
+    timeout_minutes: Above0 = 60.0  # without a line of output
+    files: list[Word] = Field(default=[])
+    environment: dict[str, str] = Field(default={}, repr=False)
+
+    @property
+    def takes_model(self) -> bool:
+        return any(MODEL in word for word in self.command)
+
+    def mistake(self) -> tuple[str, str]:
+        """What of it is not on this machine: found and allowed, both empty if nothing is."""
+        program = Path(self.command[0])
+        if not (program.is_absolute() and program.is_file() and os.access(program, os.X_OK)):
+            return f"{shown(str(program))} as its program", "the absolute path of a program"
+        for file in map(Path, self.files):
+            if not (file.is_absolute() and file.exists()):
+                return f"{shown(str(file))} in its files", "absolute paths of files and folders"
+        return "", ""
+
+    def pins(self) -> ScorerPins:
+        """Its identity, the same wherever its files lie."""
+        arguments = [_content(word) or word for word in self.command[1:]]
+        program = _content(self.command[0]) if _is_script(Path(self.command[0])) else ""
+        files = [content_digest(Path(file)) for file in self.files]
+        return ScorerPins(version=self.version, digest=digest([program, arguments, files]))
+
+
+class ScorerPins(Strict):
+    """What a step's key holds of its scorer. `digest` is of the arguments and the content of the files."""
+
+    version: str
+    digest: str
+
+
+class _File(Strict):
+    scorers: dict[Name, Scorer]
+
+
+class UnknownScorer(Exception):
+    """A scorer that this machine lacks; with what was found and what is allowed."""
+
+    def __init__(self, found: str, allowed: str) -> None:
+        super().__init__(f"{found}; allowed: {allowed}")
+        self.found, self.allowed = found, allowed
+
+
+def find_scorer(name: str, with_model: bool) -> Scorer:
+    """A scorer that is ready on this machine, for a metric that names a model or none. Raises UnknownScorer,
+    or InputError for a broken file."""
+    path = Settings.load().scorers
+    if path is None:
+        raise UnknownScorer(
+            shown(name),
+            "a scorer of this machine, and it has none: set CREAMTEA_SCORERS to a file that lists them "
+            "(docs/scorers.md)",
+        )
+    scorers = read_scorers(path)
+    if name not in scorers:
+        raise UnknownScorer(shown(name), one_of(scorers, name, f"a scorer of {path}"))
+    found, allowed = scorers[name].mistake()
+    if found:
+        raise UnknownScorer(f"{shown(name)}, which has {found} in {path}", allowed)
+    if scorers[name].takes_model != with_model:
+        found = f"{shown(name)} {'with' if with_model else 'without'} a model"
+        how = "without" if with_model else "with"
+        raise UnknownScorer(found, f"this scorer {how} a `model`, as {path} has its command {how} {MODEL}")
+    return scorers[name]
+
+
+def read_scorers(path: Path) -> dict[str, Scorer]:
+    """InputError, with every mistake, for a file that cannot be read or that anybody may change."""
+    if not path.is_absolute():
+        raise InputError(f"CREAMTEA_SCORERS must be an absolute path, not {str(path)!r}")
+    if path.is_file() and path.stat().st_mode & stat.S_IWOTH:
+        raise InputError(
+            f"{path} names programs that creamtea runs, and every user of this machine may change it: "
+            "take that right away (chmod o-w)"
+        )
+    document = read_document(path, "scorers")
+    mistakes: list[Mistake] = list(document.mistakes)
+    try:
+        scorers = _File.model_validate(document.data).scorers
+    except ValidationError as error:
+        errors: Any = error.errors(include_url=False)
+        mistakes += mistakes_of_pydantic(errors, _File, document.data)
+    if mistakes:
+        raise StudyErrors([mistake.line(document.place(mistake.path)) for mistake in mistakes], str(path))
+    return scorers
+
+
+def content_digest(path: Path) -> str:
+    """The sha256 of a file, or of a folder's files with their names in it. Raises InputError."""
+    if not path.is_dir():
+        try:
+            with path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise InputError(f"{path} cannot be read ({error.strerror})") from None
+    return digest({str(file.relative_to(path)): content_digest(file) for file in _files_in(path)})
+
+
+def _files_in(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        folders.sort()
+        yield from (Path(place) / name for name in sorted(names))
+
+
+def _content(word: str) -> str:
+    """The digest of an argument that is the absolute path of a file; empty for any other."""
+    path = Path(word)
+    return f"sha256:{content_digest(path)}" if path.is_absolute() and path.is_file() else ""
+
+
+def _is_script(program: Path) -> bool:
+    """An interpreter or a compiled program differs between machines of one version; a script should not."""
+    with program.open("rb") as file:
+        return file.read(2) == b"#!"

@@ -1,0 +1,131 @@
+"""Corpora and test sets of words: SIGMORPHON's files, their groups, and malformed lines."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from step_context import Context
+
+from creamtea.errors import StepError
+from creamtea.steps.texts import CORPUS, TEST_SET
+
+LANGUAGES = {"source": "mul", "target": "mul"}
+FILES = {
+    "ady.tsv": "абан\taː b aː n\nаб\taː b\n",
+    "hin.tsv": "तू\tt uː\r\n",
+    "zulu-train-high": "hamba\tbahambile\tV;PST;3;PL\nlala ni\tlalani\tV;IMP\n",
+    "swahili-train-low": "enda\tanaenda\tV;PRS;3;SG\n",
+    "swahili-dev": "soma\tanasoma\tV;PRS;3;SG\n",
+}
+G2P = {"kind": "g2p", "languages": ["ady", "hin"]}
+INFLECTION = {"kind": "inflection", "pairs": ["zulu--swahili"]}
+
+
+def files(tmp_path: Path, **changed: str) -> dict[str, dict[str, str]]:
+    digests, locations = {}, {}
+    for name, text in (FILES | changed).items():
+        (tmp_path / name).write_bytes(text.encode())
+        digests[name] = hashlib.sha256(text.encode()).hexdigest()
+        locations[name] = str(tmp_path / name)
+    return {"digests": digests, "locations": locations}
+
+
+def corpus(tmp_path: Path, spec: dict[str, Any], **changed: str) -> Context:
+    found = files(tmp_path, **changed)
+    params = {"corpus": spec, "languages": LANGUAGES, "digests": found["digests"]}
+    return Context(CORPUS, params, {}, tmp_path / "out", locations=found["locations"])
+
+
+def segments(tmp_path: Path, spec: dict[str, Any]) -> list[tuple[str, str, str]]:
+    found = files(tmp_path)
+    params = {"test_set": spec, "corpus": None, "languages": LANGUAGES, "digests": found["digests"]}
+    context = Context(TEST_SET, params, {}, tmp_path / "out", locations=found["locations"])
+    context.run()
+    lines = (context.output / "segments.jsonl").read_text(encoding="utf-8").splitlines()
+    return [(row["source"], row["reference"], row["group"]) for row in map(json.loads, lines)]
+
+
+def read(context: Context) -> dict[str, list[str]]:
+    return {path.name: path.read_text(encoding="utf-8").split("\n")[:-1] for path in context.output.iterdir()}
+
+
+def test_pronunciations_of_several_languages(tmp_path: Path) -> None:
+    context = corpus(tmp_path, {**G2P, "train": "{language}.tsv", "dev": "{language}.tsv"})
+    counts = {row.subject: row.value for row in context.run().metrics}
+    assert read(context) == {
+        "train.src": ["<ady>абан", "<ady>аб", "<hin>तू"],
+        "train.tgt": ["aː b aː n", "aː b", "t uː"],
+        "dev.src": ["<ady>абан", "<ady>аб", "<hin>तू"],
+        "dev.tgt": ["aː b aː n", "aː b", "t uː"],
+        "dev.groups": ["ady", "ady", "hin"],
+    }
+    assert counts == {"train_read": 3, "train_kept": 3, "dev_read": 3, "dev_kept": 3}
+
+
+def test_inflected_forms_of_a_pair_with_the_few_up_sampled(tmp_path: Path) -> None:
+    spec = {"high": "{high}-train-high", "low": "{low}-train-low", "dev": "{low}-dev", "repeat": 3}
+    context = corpus(tmp_path, {**INFLECTION, **spec})
+    counts = {row.subject: row.value for row in context.run().metrics}
+    few = "<swahili>enda<V><PRS><3><SG>"
+    assert read(context) == {
+        "train.src": ["<zulu>hamba<V><PST><3><PL>", "<zulu>lala ni<V><IMP>", few, few, few],
+        "train.tgt": ["bahambile", "lalani", "anaenda", "anaenda", "anaenda"],
+        "dev.src": ["<swahili>soma<V><PRS><3><SG>"],
+        "dev.tgt": ["anasoma"],
+        "dev.groups": ["swahili"],
+    }
+    assert counts == {"train_read": 3, "train_kept": 5, "train_added": 2, "dev_read": 1, "dev_kept": 1}
+
+
+def test_made_up_words_follow_those_that_are_read(tmp_path: Path) -> None:
+    spec = {"high": "{high}-train-high", "low": "{low}-train-low", "dev": "{low}-dev", "hallucinated": 7}
+    context = corpus(tmp_path, {**INFLECTION, **spec})
+    counts = {row.subject: row.value for row in context.run().metrics}
+    assert (counts["train_read"], counts["train_kept"], counts["train_added"]) == (3, 10, 7)
+    sources, targets = read(context)["train.src"][3:], read(context)["train.tgt"][3:]
+    for source, target in zip(sources, targets, strict=True):
+        assert source.startswith("<swahili>")
+        assert source.endswith("<V><PRS><3><SG>")
+        assert target == f"ana{source[9:13]}"
+
+
+def test_segments_have_their_language_as_group(tmp_path: Path) -> None:
+    assert segments(tmp_path, {**G2P, "file": "{language}.tsv"}) == [
+        ("<ady>абан", "aː b aː n", "ady"),
+        ("<ady>аб", "aː b", "ady"),
+        ("<hin>तू", "t uː", "hin"),
+    ]
+
+
+def test_a_limit_is_of_each_language(tmp_path: Path) -> None:
+    found = segments(tmp_path, {**G2P, "file": "{language}.tsv", "limit": 1})
+    assert [group for _, _, group in found] == ["ady", "hin"]
+
+
+def test_segments_of_inflected_forms(tmp_path: Path) -> None:
+    assert segments(tmp_path, {**INFLECTION, "file": "{low}-dev"}) == [
+        ("<swahili>soma<V><PRS><3><SG>", "anasoma", "swahili")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\tb\nab\n", r"ady.tsv, line 2: 1 columns where 2 belong; a line is word TAB phones"),
+        ("a\tb\tc\n", r"ady.tsv, line 1: 3 columns where 2 belong"),
+        ("a\tb\n\tb\n", r"ady.tsv, line 2: nothing where word belongs"),
+        ("a\t \n", r"ady.tsv, line 1: nothing where phones belongs"),
+        ("a<b\tb\n", r"ady.tsv, line 1: < or > in word, .* take them out"),
+        ("", r"ady.tsv is empty: it needs at least one line"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, text: str, message: str) -> None:
+    context = corpus(
+        tmp_path, {**G2P, "train": "{language}.tsv", "dev": "{language}.tsv"}, **{"ady.tsv": text}
+    )
+    with pytest.raises(StepError, match=message):
+        context.run()

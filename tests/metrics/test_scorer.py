@@ -1,0 +1,300 @@
+"""Programs that score: what they may say and do wrong, and that nothing of them is left over."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from limits import wait_until
+
+from creamtea.contract.step import StepCancelled
+from creamtea.errors import StepUnavailable
+from creamtea_workers.metrics.scorer import GUARD, Failure, Program, ScorerMetric, Scores, _take, run
+from creamtea_workers.metrics.texts import Texts
+
+THREE = Texts([4, 7, 9], ["one", "two", "three"], ["eins", "", "„drei“\n\u2028"], ["eins", "zwei", "drei"])
+GOOD = """\
+import json, sys
+for line in sys.stdin:
+    segment = json.loads(line)
+    print(json.dumps({"index": segment["index"], "score": len(segment["hypothesis"]) / 8}))
+"""
+
+
+def quiet(done: float, total: float, message: str) -> None:
+    pass
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Callable[..., Program]:
+    """A scorer of this text, run by this Python."""
+
+    def write(text: str, timeout: float = 600.0, **environment: str) -> Program:
+        path = tmp_path / "score.py"
+        path.write_text(text, encoding="utf-8")
+        return Program("the scorer tea", [sys.executable, str(path)], timeout, environment)
+
+    return write
+
+
+Write = Callable[..., Program]
+
+
+class Metric(ScorerMetric):
+    def __init__(self, program: Program) -> None:
+        super().__init__("command", quiet)
+        self._program = program
+
+    def program(self) -> Program:
+        return self._program
+
+
+# ---------------------------------------------------------------- what a scorer may say
+
+
+def test_every_segment_arrives_as_it_is_and_gets_its_score(program: Write, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.jsonl"
+    scores = run(program(f"sys_in = open({str(copy)!r}, 'w')\n{GOOD}    sys_in.write(line)\n"), THREE, quiet)
+    assert scores.values == {4: 0.5, 7: 0.0, 9: 1.0}
+    assert [json.loads(line) for line in copy.read_text().split("\n") if line] == [
+        {"index": index, "source": source, "hypothesis": hypothesis, "reference": reference}
+        for index, source, hypothesis, reference in zip(
+            THREE.indices, THREE.sources, THREE.hypotheses, THREE.references, strict=True
+        )
+    ]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_scores_in_any_order_with_a_summary_first_or_last(program: Write, first: bool) -> None:
+    lines = [f'{{"index": {index}, "score": {index}}}' for index in (9, 4, 7)]
+    summary = '{"corpus": 6.6667, "signature": "tea:1|\\u001b[31mred", "facts": {"device": "cpu", "n": 3}}'
+    lines.insert(0 if first else 3, summary)
+    metric = Metric(program("".join(f"print({line!r})\n\n" for line in lines)))
+    statistics = metric.statistics(THREE)
+    assert statistics.tolist() == [[4, 1], [7, 1], [9, 1]]
+    assert metric.score(statistics.sum(axis=0)) == pytest.approx(20 / 3)
+    assert metric.own_signature == "tea:1| [31mred"  # nothing that could steer a terminal
+    assert metric.facts == {"device": "cpu", "n": 3}
+    assert metric.note == ""
+
+
+def test_a_corpus_score_that_is_not_the_mean_is_said(program: Write) -> None:
+    metric = Metric(program(GOOD + 'print(json.dumps({"corpus": 0.75}))'))
+    statistics = metric.statistics(THREE)
+    assert metric.score(statistics.sum(axis=0)) == 0.5
+    assert metric.note == "the mean of the segments' scores; the scorer tea's own score of the whole is 0.75"
+
+
+def test_progress_is_passed_on(program: Write) -> None:
+    told: list[tuple[float, float, str]] = []
+    text = """\
+print('{"message": "loading"}')
+print('{"done": 1, "total": 2, "message": "batches"}')
+"""
+    run(program(text + GOOD), THREE, lambda *now: told.append(now))
+    assert told[0] == (0, 1, "the scorer tea: starting")
+    assert (0, 1, "the scorer tea: loading") in told
+    assert (1, 2, "the scorer tea: batches") in told
+    assert told[-1] == (3, 3, "the scorer tea: scoring")
+
+
+def test_a_scorer_sees_nothing_of_creamteas_environment(
+    program: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("CREAMTEA_DATABASE_URL", "RAY_AUTH_TOKEN", "PYTHONPATH", "VIRTUAL_ENV", "HF_HOME"):
+        monkeypatch.setenv(name, "x")
+    text = GOOD + 'import os\nprint(json.dumps({"facts": dict(os.environ)}))'
+    seen = run(program(text, TEA="green", HF_HOME="own"), THREE, quiet).facts
+    assert (seen["TEA"], seen["HF_HOME"]) == ("green", "own")
+    assert not {"CREAMTEA_DATABASE_URL", "RAY_AUTH_TOKEN", "PYTHONPATH", "VIRTUAL_ENV"} & set(seen)
+
+
+# ---------------------------------------------------------------- what it may do wrong
+
+NOISE = "import sys\nprint('model 1 of 2\\n\\x1b[1mout of memory', file=sys.stderr)\n"
+KILLED = "import os; os.kill(os.getpid(), "
+TAIL = r"; standard error ends: model 1 of 2 / \[1mout of memory$"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("sys.exit(9)", "ended with code 9 after 0 of 3 scores"),
+        (GOOD + "raise SystemExit(2)", "ended with code 2 after 3 of 3 scores"),
+        (
+            "import os; os.kill(os.getpid(), 9)",
+            r"was ended by SIGKILL \(out of memory\?\) after 0 of 3 scores",
+        ),
+        (KILLED + "11)", r"was ended by SIGSEGV after 0 of 3 scores"),
+        ("", "gave 0 scores for 3 segments; the first without one is segment 4"),
+        ('print(\'{"index": 4, "score": 1}\')', "gave 1 scores for 3 segments; .* is segment 7"),
+        ('print(\'{"index": 4, "score": 1}\\n\' * 2)', "scored segment 4 twice"),
+        (GOOD + 'print(\'{"index": 10, "score": 1}\')', "scored segment 10, which it was not given"),
+        ('print(\'{"index": true, "score": 1}\')', "scored segment True, which it was not given"),
+        ('print(\'{"index": 7, "score": NaN}\')', "gave segment 7 the score nan"),
+        ('print(\'{"index": 7, "score": -Infinity}\')', "gave segment 7 the score -inf"),
+        (
+            "print('Loading weights')",
+            "printed what is not a score, as line 1 of its output: 'Loading weights'",
+        ),
+        ('print(\'{"index": 4, "score": "0.5"}\')', "printed what is not a score, as line 1"),
+        ('print(\'{"index": 4, "score": null}\')', "printed what is not a score, as line 1"),
+        ("print('{\"score\": 1}')", "printed what is not a score, as line 1"),
+        ("print('0.5')", "printed what is not a score, as line 1 of its output: '0.5'"),
+        ("print('{}')", "printed what is not a score, as line 1"),
+        ('print(\'{"done": 1, "total": NaN}\')', "printed what is not a score, as line 1"),
+        ("print('{\"corpus\": NaN}')", "printed what is not a score, as line 1"),
+        ("print('{\"facts\": 1}')", "printed what is not a score, as line 1"),
+        ("print('[' * 100000)", "printed what is not a score, as line 1"),
+        ("sys.stdout.buffer.write(bytes(range(128, 256)) * 20)", "printed what is not a score, as line 1"),
+    ],
+)
+def test_each_failure_is_one_message_with_the_end_of_standard_error(
+    text: str, message: str, program: Write
+) -> None:
+    with pytest.raises(StepUnavailable, match=f"^the scorer tea {message}.*{TAIL}") as caught:
+        run(program(NOISE + text), THREE, quiet)
+    assert str(caught.value).isprintable()
+
+
+def test_a_reason_of_its_own_is_shown(program: Write) -> None:
+    text = 'print(\'{"error": "the model is missing"}\'); raise SystemExit(1)'
+    with pytest.raises(StepUnavailable, match=r"^the scorer tea: the model is missing$"):
+        run(program(text), THREE, quiet)
+
+
+def test_a_quiet_death_says_so(program: Write) -> None:
+    with pytest.raises(StepUnavailable, match=r"ended with code 1 .*; standard error is empty$"):
+        run(program("raise SystemExit(1)"), THREE, quiet)
+
+
+def test_only_the_end_of_a_long_standard_error_is_quoted(program: Write) -> None:
+    text = "import sys\nfor n in range(20000): print(n, 'x' * 99, file=sys.stderr)\nsys.exit(1)"
+    with pytest.raises(StepUnavailable) as caught:
+        run(program(text), THREE, quiet)
+    assert "19999 x" in str(caught.value)
+    assert "19994 x" not in str(caught.value)
+
+
+def test_a_program_that_cannot_start(tmp_path: Path) -> None:
+    broken = tmp_path / "program"
+    broken.write_bytes(b"\x7fELF no program at all")
+    broken.chmod(0o755)
+    for command, reason in ((str(broken), "Exec format error"), ("/nowhere/at/all", "No such file")):
+        with pytest.raises(StepUnavailable, match=rf"^tea: {command} cannot be started \({reason}"):
+            run(Program("tea", [command], 60.0), THREE, quiet)
+
+
+def test_secrets_are_not_quoted(program: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_abcdefgh")
+    text = (
+        "import os, sys\n"
+        "print(os.environ['HF_TOKEN'], 'and', os.environ['TEA_KEY_FILE'], file=sys.stderr); sys.exit(1)"
+    )
+    with pytest.raises(StepUnavailable, match=r"ends: … and …$"):
+        run(program(text, TEA_KEY_FILE="/secret/place"), THREE, quiet)
+    said = program("import os, json\nprint(json.dumps({'error': 'no ' + os.environ['HF_TOKEN']}))")
+    with pytest.raises(StepUnavailable, match=r"^the scorer tea: no …$"):
+        run(said, THREE, quiet)
+
+
+# ---------------------------------------------------------------- nothing is left over
+
+SLEEPER = "import os, pathlib, time\npathlib.Path({!r}).write_text(str(os.getpid()))\ntime.sleep(600)"
+
+
+def test_a_scorer_that_hangs_is_ended_with_its_children(program: Write, tmp_path: Path) -> None:
+    text = f"""{NOISE}
+import pathlib, subprocess, time
+child = subprocess.Popen(["sleep", "600"])
+pathlib.Path({str(tmp_path / "child")!r}).write_text(str(child.pid))
+print('{{"message": "waiting for tea"}}')
+time.sleep(600)
+"""
+    with pytest.raises(
+        StepUnavailable, match=rf"printed nothing for 0.05 minutes and was ended \(waiting for tea\){TAIL}"
+    ):
+        run(program(text, timeout=3.0), THREE, quiet)
+    wait_until(lambda: has_ended(int((tmp_path / "child").read_text())))
+
+
+def test_a_child_that_outlives_its_scorer_does_not_hold_the_step(program: Write, tmp_path: Path) -> None:
+    text = f"""{GOOD}
+import pathlib, subprocess
+child = subprocess.Popen(["sleep", "600"])
+pathlib.Path({str(tmp_path / "child")!r}).write_text(str(child.pid))
+"""
+    assert len(run(program(text), THREE, quiet).values) == 3
+    wait_until(lambda: has_ended(int((tmp_path / "child").read_text())))
+
+
+def test_a_cancel_ends_the_scorer(program: Write, tmp_path: Path) -> None:
+    place = tmp_path / "pid"
+    text = SLEEPER.format(str(place))
+
+    def cancel(done: float, total: float, message: str) -> None:
+        if place.exists() and place.read_text():
+            raise StepCancelled
+
+    with pytest.raises(StepCancelled):
+        run(program(text), THREE, cancel)
+    wait_until(lambda: has_ended(int(place.read_text())))
+
+
+def test_a_killed_caller_leaves_no_scorer_behind(tmp_path: Path) -> None:
+    """As when Ray kills a worker: nobody is left who could end the scorer."""
+    place, source = tmp_path / "pid", tmp_path / "input.jsonl"
+    source.write_text("")
+    scorer = SLEEPER.format(str(place))
+    caller = f"""
+import subprocess, sys, time
+subprocess.Popen(
+    [sys.executable, "-I", "-S", {str(GUARD)!r}, {str(source)!r}, sys.executable, "-c", {scorer!r}],
+    stdin=subprocess.PIPE, start_new_session=True)
+time.sleep(600)
+"""
+    process = subprocess.Popen([sys.executable, "-c", caller])
+    try:
+        wait_until(lambda: place.exists() and place.read_text())
+        os.kill(process.pid, signal.SIGKILL)
+    finally:
+        process.kill()
+        process.wait()
+    wait_until(lambda: has_ended(int(place.read_text())))
+
+
+def has_ended(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
+# ---------------------------------------------------------------- any line at all
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+KEYS = ("index", "score", "done", "total", "message", "error", "corpus", "signature", "facts")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary() | st.dictionaries(st.sampled_from(KEYS), JSON).map(lambda said: json.dumps(said).encode()))
+def test_no_line_breaks_the_reader(line: bytes) -> None:
+    scores = Scores()
+    with suppress(Failure):
+        _take(line, 1, {1, 2}, scores)
+    assert scores.values.keys() <= {1, 2}
+    assert scores.done == scores.done
+    json.dumps(scores.facts, allow_nan=False)

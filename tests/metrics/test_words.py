@@ -1,0 +1,126 @@
+"""WER, PER, accuracy and Levenshtein distance: by hand, against a plain implementation, over groups."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rapidfuzz.distance import Levenshtein
+
+from creamtea.methods.metrics import METRICS
+from creamtea.stats.bootstrap import resampled_sums
+from creamtea.steps.systems import COMPARE, SCORE
+from creamtea_workers.metrics.texts import Texts
+from creamtea_workers.metrics.words import COUNTS, WordMetric
+
+Fixture = Callable[..., Any]
+# group, hypothesis, reference: ady has 1 of 2 words wrong, 1 error in 5 phones; hin 2 of 3, 4 in 5
+WORDS = [
+    ("ady", "aː b aː n", "aː b aː n"),
+    ("ady", "d", "d͡z"),
+    ("hin", "t uː x", "t uː"),
+    ("hin", "", "a b"),
+    ("hin", "k", "k"),
+]
+BY_HAND = {"wer": (50 + 200 / 3) / 2, "per": (20 + 60) / 2, "accuracy": (50 + 100 / 3) / 2}
+
+
+def texts(words: Sequence[tuple[str, str, str]]) -> Texts:
+    groups, hypotheses, references = (list(column) for column in zip(*words, strict=True))
+    return Texts(list(range(len(words))), references, hypotheses, references, groups)
+
+
+def score(name: str, words: Sequence[tuple[str, str, str]]) -> float:
+    metric = WordMetric(name)
+    return float(metric.score(metric.statistics(texts(words)).sum(axis=0)))
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_by_hand(name: str) -> None:
+    assert score(name, WORDS) == pytest.approx(BY_HAND[name])
+
+
+def test_levenshtein_distance_counts_characters() -> None:
+    # "" and kitten/sitting 3 in one language; ab/ba 2 in another
+    words = [("a", "kitten", "sitting"), ("a", "x y", "x y"), ("b", "ab", "ba")]
+    assert score("levenshtein", words) == pytest.approx((1.5 + 2) / 2)
+
+
+def plain(hypothesis: Sequence[str], reference: Sequence[str]) -> int:
+    """The recursion of the definition."""
+    if not hypothesis or not reference:
+        return len(hypothesis) + len(reference)
+    return min(
+        plain(hypothesis[1:], reference) + 1,
+        plain(hypothesis, reference[1:]) + 1,
+        plain(hypothesis[1:], reference[1:]) + (hypothesis[0] != reference[0]),
+    )
+
+
+@given(st.lists(st.sampled_from(["a", "aː", "b"]), max_size=5), st.lists(st.sampled_from("ab"), max_size=5))
+def test_the_library_is_the_definition(hypothesis: list[str], reference: list[str]) -> None:
+    assert Levenshtein.distance(hypothesis, reference) == plain(hypothesis, reference)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_every_metric_knows_itself(name: str) -> None:
+    spec = METRICS.kinds[name].model_validate({"kind": name})
+    assert spec.name() == name
+    assert (spec.column().digits, spec.better) == (2, "higher" if name == "accuracy" else "lower")
+
+
+def test_single_words() -> None:
+    metric = WordMetric("per")
+    assert metric.segment_scores(metric.statistics(texts(WORDS))).tolist() == [0, 100, 50, 100, 0]
+
+
+def test_a_resample_keeps_the_size_of_each_group() -> None:
+    groups = ["b", "a", "b", "b", "a"]
+    statistics = np.array([[group == "a", group == "b", n] for n, group in enumerate(groups)], dtype=float)
+    sums = resampled_sums(statistics, 300, groups=groups)
+    assert (sums[:, 0] == 2).all()
+    assert (sums[:, 1] == 3).all()
+    assert len(np.unique(sums[:, 2])) > 5
+    assert (
+        resampled_sums(statistics, 300, groups=["x"] * 5).tolist() == resampled_sums(statistics, 300).tolist()
+    )
+
+
+def grouped(folder: Path) -> Path:
+    path = folder / "segments.jsonl"
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines = [json.dumps({**row, "group": word[0]}) for row, word in zip(rows, WORDS, strict=True)]
+    path.write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def test_the_score_step(make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture) -> None:
+    folders = {
+        "test_set": [grouped(test_set_folder([reference for _, _, reference in WORDS]))],
+        "decode": [decode_folder([hypothesis for _, hypothesis, _ in WORDS])],
+    }
+    (row,) = make_context(SCORE, {"metric": {"kind": "per"}}, folders).run().metrics
+    assert (row.name, row.value) == ("per", pytest.approx(40.0))
+    assert row.low <= row.value <= row.high
+    assert row.detail["signature"] == "metric:per|mean of groups:2"
+
+
+def test_the_compare_step(make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture) -> None:
+    """Against enumeration: all 2^5 swaps of words, of which many give the observed difference."""
+    perfect = [reference for _, _, reference in WORDS]
+    folders = {
+        "test_set": [grouped(test_set_folder(perfect))],
+        "baseline": [decode_folder(perfect, "baseline")],
+        "system": [decode_folder([hypothesis for _, hypothesis, _ in WORDS], "system")],
+    }
+    params = {"metric": {"kind": "wer"}, "significance": {"samples": 200, "trials": 20000, "seed": 1}}
+    (row,) = make_context(COMPARE, params, folders).run().metrics
+    assert row.value == pytest.approx(BY_HAND["wer"])
+    # wrong words: one of ady (25 each way), two of hin (50 / 3 each): |±25 ± 16.7 ± 16.7| >= 58.3 twice in 8
+    assert row.detail["p_randomization"] == pytest.approx(2 / 8, abs=0.02)

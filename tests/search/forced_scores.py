@@ -1,0 +1,42 @@
+"""Force-decoding: the scores of given hypotheses, which those that searches report must equal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from creamtea_workers.models.interface import BOS, EOS, Memory, TranslationModel
+from creamtea_workers.objectives.base import Objective
+from creamtea_workers.search.hypothesis import Hypothesis
+from creamtea_workers.search.output import OutputLayer, output_layer
+from creamtea_workers.search.translator import Translator, source_batch
+
+
+@torch.inference_mode()
+def forced_scores(
+    system: Translator, sources: Sequence[Sequence[int]], hypotheses: Sequence[Hypothesis]
+) -> list[float]:
+    """Under the sentences' own selected vocabularies."""
+    memory = system.model.encode(source_batch(sources, torch.device("cpu")))
+    output = output_layer(system.model, system.selector.select(sources, memory))
+    return score_hypotheses(system.model, system.objective, memory, output, hypotheses)
+
+
+def score_hypotheses(
+    model: TranslationModel,
+    objective: Objective,
+    memory: Memory,
+    output: OutputLayer,
+    hypotheses: Sequence[Hypothesis],
+) -> list[float]:
+    """The sum of each hypothesis's log-scores; -inf for a token outside the sentence's vocabulary."""
+    rows = [h.tokens + [EOS] * h.finished for h in hypotheses]
+    longest = max(map(len, rows))
+    targets = torch.tensor([row + [EOS] * (longest - len(row)) for row in rows])  # (B, T)
+    begin = torch.full_like(targets[:, :1], BOS)
+    hidden = model.decode(memory, torch.cat([begin, targets[:, :-1]], dim=1))  # (B, T, D)
+    log_scores = output.log_scores(objective, output.logits(hidden))  # (B, T, K)
+    ids = output.ids(torch.arange(log_scores.shape[2]).expand(len(rows), -1))  # (B, K)
+    chosen = log_scores.masked_fill(ids[:, None] != targets[:, :, None], -torch.inf).amax(dim=2)
+    return [float(own[: len(row)].double().sum()) for own, row in zip(chosen, rows, strict=True)]

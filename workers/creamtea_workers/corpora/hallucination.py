@@ -1,0 +1,57 @@
+"""Made-up words for a language with few: data hallucination (Anastasopoulos and Neubig 2019).
+
+Where a lemma and its form share at least `MIN_STEM` characters in a row, that is taken for the stem, and
+each of its characters is replaced with probability 1/2 by a random one, the same in both; the tags stay. Of
+more than `MAX_WHOLE` characters the first and the last are kept, as in the code of that paper's authors.
+Theirs samples an alignment of the whole corpus and takes characters from the development words as well;
+here lemma and form are aligned by edit distance, and the characters are those of the training words.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+
+from rapidfuzz.distance import Levenshtein
+
+from creamtea.errors import StepError
+
+MIN_STEM, MAX_WHOLE = 3, 5  # characters
+Word = tuple[str, str, str]  # lemma, form, tags
+
+
+def hallucinate(words: Sequence[Word], count: int, seed: int, language: str) -> list[Word]:
+    """`count` made-up words, round after round of those with a stem. StepError where no word has one."""
+    draw = random.Random(f"{language} {seed}")
+    alphabet = sorted({character for lemma, form, _ in words for character in lemma + form} - {" "})
+    with_stems = [(word, shared) for word in words if (shared := list(stems(word[0], word[1])))]
+    if not with_stems:
+        raise StepError(
+            f"no word of {language} shares {MIN_STEM} characters in a row with its form: nothing can be "
+            "hallucinated; take `hallucinated` out of the corpus"
+        )
+    made: list[Word] = []
+    while len(made) < count:
+        for (lemma, form, tags), shared in with_stems[: count - len(made)]:
+            letters, inflected = list(lemma), list(form)
+            for first, other, length in shared:
+                for n in range(length):
+                    if draw.random() < 0.5:
+                        letters[first + n] = inflected[other + n] = draw.choice(alphabet)
+            made.append(("".join(letters), "".join(inflected), tags))
+    return made
+
+
+def stems(lemma: str, form: str) -> Iterator[tuple[int, int, int]]:
+    """What may be replaced: where it begins in the lemma and in the form, and how long it is."""
+    for block in Levenshtein.opcodes(lemma, form):
+        if block.tag != "equal":
+            continue
+        first = block.src_start
+        for part in lemma[block.src_start : block.src_end].split(" "):  # a blank stays
+            length, other = len(part), first - block.src_start + block.dest_start
+            if length > MAX_WHOLE:
+                yield first + 1, other + 1, length - 2
+            elif length >= MIN_STEM:
+                yield first, other, length
+            first += length + 1

@@ -1,0 +1,318 @@
+"""Metrics that another program computes, in an environment of its own: COMET, and the scorers of a machine.
+
+The program reads JSON Lines on its standard input, one for each segment: {"index", "source", "hypothesis",
+"reference"}. It prints JSON Lines: {"index", "score"} for each segment, in any order; at any time {"message"}
+or {"done", "total"} for progress; once {"corpus": score, "signature": text, "facts": {...}}, each of them
+optional; or {"error": reason} if it cannot go on. Its standard error is for people: the end of it is quoted
+if something goes wrong. Whatever goes wrong leaves the metric unavailable and the rest of the study as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+from creamtea.errors import StepUnavailable
+from creamtea.scratch import scratch_folder
+from creamtea_workers.metrics.base import Array, mean_statistics, ratio
+from creamtea_workers.metrics.texts import Texts
+
+GUARD = Path(__file__).with_name("guard.py")
+MAX_LINE = 1_000_000  # characters of a line of output
+MAX_WORDS = 600  # characters that are kept of what a program says
+TAIL_LINES = 5  # of standard error
+LAST_SECONDS = 60.0  # from the end of the output to the end of the program
+SECRETS = ("TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "AUTH", "KEY")  # in names of variables
+Progress = Callable[[float, float, str], None]
+_KILLED = {
+    128 + number: f"was ended by {number.name}" + " (out of memory?)" * (number == signal.SIGKILL)
+    for number in signal.Signals
+}
+
+
+@dataclass(frozen=True)
+class Program:
+    """`environment` is added to this process's own, without what is creamtea's, Ray's and Python's there."""
+
+    title: str  # in messages
+    command: Sequence[str]
+    timeout: float  # seconds without a line of output
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def variables(self) -> dict[str, str]:
+        inherited = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("CREAMTEA_", "RAY_", "PYTHON")) and name != "VIRTUAL_ENV"
+        }
+        return {**inherited, "PYTHONUNBUFFERED": "1", **self.environment}
+
+    def without_secrets(self, text: str) -> str:
+        """Printable, and without the values of variables that hold secrets."""
+        for name, value in self.variables().items():
+            if len(value) >= 8 and any(word in name.upper() for word in SECRETS):
+                text = text.replace(value, "…")
+        return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+@dataclass
+class Scores:
+    """What a program has said. `values`: by the segment's index."""
+
+    values: dict[int, float] = field(default_factory=dict)
+    corpus: float | None = None
+    signature: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
+    done: float = 0.0
+    total: float = 1.0
+    message: str = "starting"
+    error: str = ""
+
+
+class Failure(Exception):
+    """What a program did wrong."""
+
+
+class ScorerMetric:
+    """Mean of the segments' scores; statistics (n, 2): the segment's score, and 1."""
+
+    def __init__(self, name: str, progress: Progress) -> None:
+        self.name = name
+        self.note = ""
+        self.facts: Mapping[str, Any] = {}  # what the program said of itself
+        self.own_signature = ""
+        self._progress = progress
+
+    def program(self) -> Program:
+        """Raises StepUnavailable where this machine lacks it."""
+        raise NotImplementedError
+
+    def statistics(self, texts: Texts) -> Array:
+        program = self.program()
+        scores = run(program, texts, self._progress)
+        values = [scores.values[index] for index in texts.indices]
+        self.facts, self.own_signature = scores.facts, scores.signature
+        mean = math.fsum(values) / len(values)
+        if scores.corpus is not None and not math.isclose(mean, scores.corpus, rel_tol=1e-3, abs_tol=1e-6):
+            self.note = (
+                f"the mean of the segments' scores; {program.title}'s own score of the whole is "
+                f"{scores.corpus:.6g}"
+            )
+        return mean_statistics(values)
+
+    def score(self, sums: Array) -> Array:
+        return ratio(sums)
+
+    def segment_scores(self, statistics: Array) -> Array:
+        return statistics[:, 0]
+
+
+def run(program: Program, texts: Texts, progress: Progress) -> Scores:
+    """A score for each segment. Raises StepUnavailable with what the program did wrong, and the end of its
+    standard error; what `progress` raises ends the program."""
+    with scratch_folder("scorer") as folder:
+        source = Path(folder) / "input.jsonl"
+        with source.open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps(segment) + "\n" for segment in _segments(texts))
+        # -I -S: nothing of this environment reaches the guard
+        process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(GUARD), str(source), *program.command],
+            stdin=subprocess.PIPE,  # held open: the guard ends the program when it closes
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            env=program.variables(),
+            start_new_session=True,
+        )
+        errors, failure = _Errors(process), None
+        try:
+            scores = _listen(program, process, texts, progress)
+            _check(scores, texts, _exit_code(process))
+        except Failure as error:
+            failure = error
+        finally:
+            end(process)
+    if failure is not None:
+        raise StepUnavailable(program.without_secrets(f"{program.title} {failure}{errors.tail()}"))
+    if scores.error:
+        raise StepUnavailable(program.without_secrets(f"{program.title}: {scores.error}"))
+    scores.signature = program.without_secrets(scores.signature)[:MAX_WORDS]
+    return scores
+
+
+def _segments(texts: Texts) -> Iterator[dict[str, Any]]:
+    for index, source, hypothesis, reference in zip(
+        texts.indices, texts.sources, texts.hypotheses, texts.references, strict=True
+    ):
+        yield {"index": index, "source": source, "hypothesis": hypothesis, "reference": reference}
+
+
+def _exit_code(process: subprocess.Popen[bytes]) -> int:
+    try:
+        return process.wait(timeout=LAST_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise Failure(f"closed its output but did not end within {LAST_SECONDS:g} seconds") from None
+
+
+def _check(scores: Scores, texts: Texts, code: int) -> None:
+    if scores.error:
+        return
+    if code:
+        how = _KILLED.get(code, f"ended with code {code}")
+        raise Failure(f"{how} after {len(scores.values)} of {len(texts.indices)} scores")
+    missing = [index for index in texts.indices if index not in scores.values]
+    if missing:
+        raise Failure(
+            f"gave {len(scores.values)} scores for {len(texts.indices)} segments; the first without one is "
+            f"segment {missing[0]}"
+        )
+
+
+# ---------------------------------------------------------------- listening
+
+
+def _listen(program: Program, process: subprocess.Popen[bytes], texts: Texts, progress: Progress) -> Scores:
+    """What the program says until it ends, or closes its output."""
+    assert process.stdout is not None
+    lines: queue.Queue[bytes | None] = queue.Queue()
+    threading.Thread(target=_read_lines, args=(process.stdout, lines), daemon=True).start()
+    scores, wanted = Scores(), set(texts.indices)
+    heard, number, ended = time.monotonic(), 0, False
+    while True:
+        # also between lines: this is where a cancel arrives
+        progress(scores.done, scores.total, f"{program.title}: {scores.message}")
+        try:
+            line = lines.get(timeout=1.0)
+        except queue.Empty:
+            if ended:
+                return scores  # something that it started holds its output open
+            ended = process.poll() is not None
+            if time.monotonic() - heard > program.timeout:
+                raise Failure(
+                    f"printed nothing for {program.timeout / 60:g} minutes and was ended ({scores.message})"
+                ) from None
+            continue
+        if line is None:
+            return scores
+        heard, number = time.monotonic(), number + 1
+        if line.strip():
+            _take(line, number, wanted, scores)
+
+
+def _read_lines(stream: IO[bytes], lines: queue.Queue[bytes | None]) -> None:
+    with stream:
+        while line := stream.readline(MAX_LINE):
+            lines.put(line)
+    lines.put(None)
+
+
+def _take(line: bytes, number: int, wanted: set[int], scores: Scores) -> None:
+    """Add what a line says. Raises Failure for one that says nothing that a scorer may say."""
+    try:
+        said = json.loads(line)
+    except (ValueError, RecursionError):
+        said = None
+    try:
+        if not isinstance(said, dict):
+            raise TypeError
+        if "score" in said:
+            _take_score(said, wanted, scores)
+        elif "done" in said:
+            scores.done, scores.total = _finite(said["done"]), max(_finite(said["total"]), 1.0)
+            scores.message = str(said.get("message", "scoring"))[:MAX_WORDS]
+        elif said.keys() <= {"message", "error"} and said:
+            scores.message = str(said.get("message", scores.message))[:MAX_WORDS]
+            scores.error = str(said.get("error", scores.error))[:MAX_WORDS]
+        elif said.keys() <= {"corpus", "signature", "facts"} and said:
+            _take_summary(said, scores)
+        else:
+            raise TypeError
+    except (TypeError, KeyError, OverflowError):
+        shown = line[:80].decode("utf-8", "replace").strip()
+        raise Failure(
+            f"printed what is not a score, as line {number} of its output: {shown!r}; other text belongs to "
+            "standard error"
+        ) from None
+
+
+def _take_score(said: Mapping[str, Any], wanted: set[int], scores: Scores) -> None:
+    index, score = said["index"], _number(said["score"])
+    if type(index) is not int or index not in wanted:
+        raise Failure(f"scored segment {index!r:.80}, which it was not given")
+    if index in scores.values:
+        raise Failure(f"scored segment {index} twice")
+    if not math.isfinite(score):
+        raise Failure(f"gave segment {index} the score {score}")
+    scores.values[index] = score
+    scores.done, scores.total, scores.message = len(scores.values), len(wanted), "scoring"
+
+
+def _take_summary(said: Mapping[str, Any], scores: Scores) -> None:
+    if "corpus" in said:
+        scores.corpus = _finite(said["corpus"])
+    scores.signature = str(said.get("signature", scores.signature))
+    if not isinstance(facts := said.get("facts", {}), dict):
+        raise TypeError
+    scores.facts |= {str(name)[:MAX_WORDS]: _plain(value) for name, value in facts.items()}
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError
+    return float(value)
+
+
+def _finite(value: Any) -> float:
+    if not math.isfinite(number := _number(value)):
+        raise TypeError
+    return number
+
+
+def _plain(value: Any) -> Any:
+    """A number, a truth value or short text."""
+    finite = isinstance(value, int | float) and math.isfinite(value)
+    return value if finite else str(value)[:MAX_WORDS]
+
+
+class _Errors:
+    """The end of what a process prints on standard error."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stderr is not None
+        self._lines: deque[bytes] = deque(maxlen=TAIL_LINES)
+        self._reader = threading.Thread(target=self._read, args=(process.stderr,), daemon=True)
+        self._reader.start()
+
+    def _read(self, stream: IO[bytes]) -> None:
+        with stream:
+            while line := stream.readline(MAX_LINE):
+                if line.strip():
+                    self._lines.append(line[-MAX_WORDS:])
+
+    def tail(self) -> str:
+        """In words, once the process has ended."""
+        self._reader.join(timeout=1.0)
+        lines = [line.decode("utf-8", "replace").strip() for line in list(self._lines)]
+        return f"; standard error ends: {' / '.join(lines)}" if lines else "; standard error is empty"
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End the guard, the program and what they have started; harmless when they have ended."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    if process.stdin is not None:
+        process.stdin.close()

@@ -1,0 +1,86 @@
+"""Error rates of words (Peters and Martins 2021, sections 4.1 and 4.2): WER, PER, accuracy, mean Levenshtein
+distance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from rapidfuzz.distance import Levenshtein
+
+from creamtea.contract.step import StepContext
+from creamtea.methods.metrics import OfWords
+from creamtea.methods.texts import Languages
+from creamtea_workers.metrics.base import Array
+from creamtea_workers.metrics.texts import Texts
+
+# hypothesis, reference -> errors (or what is right), and what they are counted in
+Count = Callable[[str, str], tuple[float, float]]
+
+
+def differs(hypothesis: str, reference: str) -> tuple[float, float]:
+    return float(hypothesis != reference), 1.0
+
+
+def equals(hypothesis: str, reference: str) -> tuple[float, float]:
+    return float(hypothesis == reference), 1.0
+
+
+def token_errors(hypothesis: str, reference: str) -> tuple[float, float]:
+    tokens = reference.split()
+    return float(Levenshtein.distance(hypothesis.split(), tokens)), float(len(tokens))
+
+
+def character_errors(hypothesis: str, reference: str) -> tuple[float, float]:
+    return float(Levenshtein.distance(hypothesis, reference)), 1.0
+
+
+COUNTS: Mapping[str, tuple[Count, float]] = {
+    "wer": (differs, 100.0),
+    "accuracy": (equals, 100.0),
+    "per": (token_errors, 100.0),
+    "levenshtein": (character_errors, 1.0),
+}
+
+
+@dataclass
+class WordMetric:
+    """The mean over groups of scale · Σ errors / Σ units; statistics (n, 2G): the errors and units of each
+    group, 0 in all groups but the word's own."""
+
+    name: str
+    note: str = ""
+    groups: int = 0  # known once `statistics` has run
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        return {"rapidfuzz": version("rapidfuzz")}
+
+    def statistics(self, texts: Texts) -> Array:
+        count, _ = COUNTS[self.name]
+        names = sorted(set(texts.groups))
+        self.groups = len(names)
+        rows = np.zeros((len(texts.references), len(names), 2))
+        for n, (hypothesis, reference, group) in enumerate(
+            zip(texts.hypotheses, texts.references, texts.groups, strict=True)
+        ):
+            rows[n, names.index(group)] = count(hypothesis, reference)
+        return rows.reshape(len(rows), -1)
+
+    def score(self, sums: Array) -> Array:
+        of_groups = sums.reshape(*sums.shape[:-1], -1, 2)  # (..., G, 2)
+        return np.asarray(COUNTS[self.name][1] * (of_groups[..., 0] / of_groups[..., 1]).mean(axis=-1))
+
+    def segment_scores(self, statistics: Array) -> Array:
+        own = statistics.reshape(len(statistics), -1, 2).sum(axis=1)  # (n, 2)
+        return np.asarray(COUNTS[self.name][1] * own[:, 0] / own[:, 1])
+
+    def signature(self) -> str:
+        return f"metric:{self.name}|mean of groups:{self.groups}"
+
+
+def build(spec: OfWords, languages: Languages, context: StepContext[Any]) -> WordMetric:
+    return WordMetric(spec.kind)

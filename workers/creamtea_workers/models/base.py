@@ -1,0 +1,49 @@
+"""What the models of all architectures are to training, saving and `models.inference`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor, nn
+
+from creamtea_workers.models.interface import Memory, State, Tree
+
+
+class Model(nn.Module):
+    """See `creamtea_workers.models.interface.TranslationModel`."""
+
+    vocabulary_size: int
+    output_bias: nn.Parameter  # (V,)
+    nvs: Callable[[Memory], Tensor] | None
+    # what `models.inference` changes: how logits are made of hidden vectors, and whether batches may be
+    # padded; not where rounding, which padding changes, could change an output (int8)
+    projection: Callable[[Tensor], Tensor] | None = None
+    may_pad = True
+
+    @property
+    def output_weight(self) -> Tensor:
+        """(V, D)"""
+        raise NotImplementedError
+
+    def encode(self, source: Tensor) -> Memory:
+        raise NotImplementedError
+
+    def decode(self, memory: Memory, target_in: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def start(self, memory: Memory, max_length: int) -> State:
+        raise NotImplementedError
+
+    def step(self, tokens: Tensor, state: State) -> Tensor:
+        raise NotImplementedError
+
+    def start_tree(self, memory: Memory, max_length: int) -> Tree:
+        raise NotImplementedError
+
+    def step_tree(self, tokens: Tensor, parents: Tensor, tree: Tree) -> tuple[Tensor, list[int]]:
+        raise NotImplementedError
+
+    def nvs_logits(self, memory: Memory) -> Tensor:
+        if self.nvs is None:
+            raise ValueError("this model was trained without an NVS head")
+        return self.nvs(memory)

@@ -1,0 +1,125 @@
+"""Ensembles: several trained models as one, by the mean of their probabilities at each step.
+
+The hidden vector of an ensemble is those of its members after each other, and its logits are already
+log-scores: every search works on it as on a single model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from creamtea_workers.models.interface import Memory, Projection, State, TranslationModel, Tree, output_logits
+from creamtea_workers.objectives.base import Objective
+
+
+@dataclass
+class EnsembleMemory(Memory):
+    """The members' memories; hidden and mask are the first's."""
+
+    members: Sequence[Memory]
+
+    def select(self, rows: Tensor) -> EnsembleMemory:
+        return ensemble_memory([memory.select(rows) for memory in self.members])
+
+
+def ensemble_memory(members: Sequence[Memory]) -> EnsembleMemory:
+    return EnsembleMemory(members[0].hidden, members[0].mask, members)
+
+
+def members_of(memory: Memory) -> Sequence[Memory]:
+    assert isinstance(memory, EnsembleMemory)
+    return memory.members
+
+
+@dataclass
+class EnsembleState:
+    members: Sequence[State]
+
+    def reorder(self, rows: Tensor) -> None:
+        for state in self.members:
+            state.reorder(rows)
+
+
+@dataclass
+class EnsembleTree:
+    """The members number their nodes alike, since they add and free the same ones."""
+
+    members: Sequence[Tree]
+
+    def free(self, nodes: Sequence[int]) -> None:
+        for tree in self.members:
+            tree.free(nodes)
+
+
+class Ensemble:
+    """`TranslationModel` of models with one vocabulary: p = 1/k Σ p_k, of SCONES' σ likewise."""
+
+    def __init__(self, models: Sequence[TranslationModel], objective: Objective) -> None:
+        self.models, self.objective = models, objective
+        self.vocabulary_size = models[0].vocabulary_size
+        self.may_pad = all(model.may_pad for model in models)
+        self.projection: Projection | None = self.log_mean
+        self.widths = [model.output_weight.shape[1] for model in models]
+
+    @property
+    def output_weight(self) -> Tensor:
+        """The first member's, which says the device."""
+        return self.models[0].output_weight
+
+    @property
+    def output_bias(self) -> Tensor:
+        return self.models[0].output_bias
+
+    def log_mean(self, hidden: Tensor) -> Tensor:
+        """hidden (..., Σ D) → log 1/k Σ p_k (..., V), ≤ 0."""
+        parts = zip(self.models, hidden.split(self.widths, dim=-1), strict=True)
+        scores = torch.stack([self.objective.log_scores(output_logits(model, part)) for model, part in parts])
+        return (scores.logsumexp(dim=0) - math.log(len(self.models))).clamp_(max=0.0)
+
+    def encode(self, source: Tensor) -> EnsembleMemory:
+        return ensemble_memory([model.encode(source) for model in self.models])
+
+    def decode(self, memory: Memory, target_in: Tensor) -> Tensor:
+        pairs = zip(self.models, members_of(memory), strict=True)
+        return torch.cat([model.decode(own, target_in) for model, own in pairs], dim=-1)
+
+    def start(self, memory: Memory, max_length: int) -> EnsembleState:
+        pairs = zip(self.models, members_of(memory), strict=True)
+        return EnsembleState([model.start(own, max_length) for model, own in pairs])
+
+    def step(self, tokens: Tensor, state: State) -> Tensor:
+        assert isinstance(state, EnsembleState)
+        pairs = zip(self.models, state.members, strict=True)
+        return torch.cat([model.step(tokens, own) for model, own in pairs], dim=-1)
+
+    def start_tree(self, memory: Memory, max_length: int) -> EnsembleTree:
+        pairs = zip(self.models, members_of(memory), strict=True)
+        return EnsembleTree([model.start_tree(own, max_length) for model, own in pairs])
+
+    def step_tree(self, tokens: Tensor, parents: Tensor, tree: Tree) -> tuple[Tensor, list[int]]:
+        assert isinstance(tree, EnsembleTree)
+        pairs = zip(self.models, tree.members, strict=True)
+        hidden, nodes = zip(*(model.step_tree(tokens, parents, own) for model, own in pairs), strict=True)
+        assert all(others == nodes[0] for others in nodes)
+        return torch.cat(hidden, dim=-1), nodes[0]
+
+    def nvs_logits(self, memory: Memory) -> Tensor:
+        raise ValueError("an ensemble has no NVS head")
+
+
+class EnsembleObjective:
+    """Of an ensemble's logits, which are log-scores."""
+
+    def loss(self, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
+        raise NotImplementedError("an ensemble is not trained")
+
+    def log_scores(self, logits: Tensor) -> Tensor:
+        return logits
+
+    def initial_bias(self, vocabulary_size: int) -> float:
+        raise NotImplementedError("an ensemble is not trained")

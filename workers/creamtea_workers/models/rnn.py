@@ -1,0 +1,242 @@
+"""Recurrent encoder and decoder: bidirectional LSTMs, and LSTMs with attention and input feeding (Luong, Pham
+and Manning 2015), as Peters and Martins (2021, sections 4.1 and 4.2) have them.
+
+    s[t] = LSTM([y[t-1]; h[t-1]], s[t-1]),   a = π(K s[t]),   c = Σ a_j v_j,   h[t] = tanh(W [s[t]; c])
+
+v are the encoder's outputs, K = v Uᵀ ("general" scores), π is softmax or entmax; h, of which logits are made,
+is fed back. A gated model (GATEDATTN, Peters and Martins 2019) has an encoder and an attention for the lemma
+and for its tags each, which give h_1 and h_2, and h = g_1 h_1 + g_2 h_2 with g = π(G [s; c_1; c_2]).
+
+Shapes: B sentences, N decoder rows, S source positions, T target positions, D width, E embedding, F state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import cast
+
+import entmax
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from creamtea.errors import StepError
+from creamtea.methods.architectures import Nvs, RnnArchitecture
+from creamtea_workers.models.base import Model
+from creamtea_workers.models.interface import EOS, PAD, Memory, SourceVocabulary, State, Tree
+from creamtea_workers.models.layers import Dropout
+from creamtea_workers.models.nvs import NvsHead
+from creamtea_workers.models.recurrent_states import RnnState, RnnTree, Source
+
+FIRST_BRACKETED = 4  # languages and tags have the first ids after the special ones
+MASKED = -1e4  # instead of -inf, with which the entmax package gives NaN; no weight is left either way
+WEIGHTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "softmax": lambda scores: scores.softmax(dim=-1),
+    "entmax": lambda scores: entmax.entmax15(scores, dim=-1),
+    "sparsemax": lambda scores: entmax.sparsemax(scores, dim=-1),
+}
+
+
+@dataclass
+class RnnMemory(Memory):
+    """The outputs of the encoders after each other, S = S_1 (+ S_2)."""
+
+    first: int  # S_1
+
+    def select(self, rows: Tensor) -> RnnMemory:
+        return RnnMemory(self.hidden[rows], self.mask[rows], self.first)
+
+
+class Attention(nn.Module):
+    """One attention with its output layer."""
+
+    def __init__(self, width: int, dropout: float, weights: str) -> None:
+        super().__init__()
+        self.keys = nn.Linear(2 * width, width, bias=False)
+        self.out = nn.Linear(3 * width, width, bias=False)
+        self.dropout = Dropout(dropout)
+        self.weights = WEIGHTS[weights]
+
+    def forward(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """query (N, D), keys (N, S, D), values (N, S, 2D), mask (N, S) → h (N, D), c (N, 2D)."""
+        scores = torch.bmm(keys, query.unsqueeze(2)).squeeze(2).float()  # (N, S)
+        weights = self.weights(scores.masked_fill(~mask, MASKED)).to(values.dtype)
+        context = torch.bmm(weights.unsqueeze(1), values).squeeze(1)  # (N, 2D)
+        return torch.tanh(self.out(self.dropout(torch.cat([query, context], dim=1)))), context
+
+
+class Rnn(Model):
+    def __init__(
+        self,
+        vocabulary_size: int,
+        size: RnnArchitecture,
+        nvs: Nvs | None = None,
+        source: SourceVocabulary | None = None,
+    ) -> None:
+        super().__init__()
+        self.vocabulary_size, self.width, self.layers = vocabulary_size, size.width, size.layers
+        self.bracketed = 0 if source is None else source.bracketed
+        source_size = vocabulary_size if source is None else source.size
+        self.source_embedding = nn.Embedding(source_size, size.embedding - size.language_embedding)
+        self.language_embedding = (
+            nn.Embedding(source_size, size.language_embedding) if size.language_embedding else None
+        )
+        self.embedding = nn.Embedding(vocabulary_size, size.embedding)
+        self.dropout = Dropout(size.dropout)
+        between = size.dropout if size.layers > 1 else 0.0
+        encoders = [
+            nn.LSTM(size.embedding, size.width, size.layers, True, True, between, bidirectional=True)
+            for _ in range(2 if size.gated else 1)
+        ]
+        self.encoders = nn.ModuleList(encoders)
+        self.bridge = nn.Linear(2 * size.width, size.width)
+        inputs = [size.embedding + size.width, *[size.width] * (size.layers - 1)]
+        self.decoder = nn.ModuleList(nn.LSTMCell(width, size.width) for width in inputs)
+        self.attentions = nn.ModuleList(Attention(size.width, size.dropout, size.attention) for _ in encoders)
+        self.gate = nn.Linear(5 * size.width, 2) if size.gated else None
+        self.gate_weights = WEIGHTS[size.attention]
+        self.output = nn.Parameter(torch.empty(vocabulary_size, size.width))
+        self.output_bias = nn.Parameter(torch.zeros(vocabulary_size))
+        self.nvs = None if nvs is None else NvsHead(vocabulary_size, 2 * size.width)
+        self.initialise()
+
+    def initialise(self) -> None:
+        """Xavier for matrices, orthogonal for those of recurrences; forget gates begin open (bias 1)."""
+        for name, weight in self.named_parameters():
+            if weight.ndim > 1 and not name.startswith("nvs."):
+                recurrent = "weight_hh" in name
+                for part in weight.data.chunk(4) if "weight_" in name else [weight.data]:
+                    (nn.init.orthogonal_ if recurrent else nn.init.xavier_uniform_)(part)
+            elif "bias" in name and name != "nvs.bias":
+                nn.init.zeros_(weight)
+                if "bias_ih" in name:
+                    nn.init.ones_(weight.data.chunk(4)[1])  # input, forget, cell, output
+
+    @property
+    def output_weight(self) -> Tensor:
+        return self.output
+
+    # ------------------------------------------------------------ encoder
+
+    def encode(self, source: Tensor) -> RnnMemory:
+        with torch.autocast(source.device.type, enabled=False):  # which makes LSTMs slower on a CPU
+            parts = self.parts(source)
+            hidden = [
+                self.encode_part(encoder, part, source[:, :1])
+                for encoder, part in zip(self.encoders, parts, strict=True)
+            ]
+        mask = torch.cat(parts, dim=1) != PAD
+        return RnnMemory(torch.cat(hidden, dim=1), mask, parts[0].shape[1])
+
+    def parts(self, source: Tensor) -> list[Tensor]:
+        """What each encoder reads of source (B, S): all; or language and lemma, and the tags."""
+        if len(self.encoders) == 1:
+            return [source]
+        tags = (source >= FIRST_BRACKETED) & (source < FIRST_BRACKETED + self.bracketed)
+        tags[:, 0] = False  # the language
+        return [moved_up(source, (source != PAD) & ~tags), moved_up(source, tags | (source == EOS))]
+
+    def encode_part(self, encoder: nn.Module, part: Tensor, language: Tensor) -> Tensor:
+        """part (B, S), language (B, 1) → (B, S, 2D), zeros at padding."""
+        vectors = self.source_embedding(part)
+        if self.language_embedding is not None:
+            of_language = self.language_embedding(language).expand(-1, part.shape[1], -1)
+            vectors = torch.cat([vectors, of_language], dim=2)
+        lengths = (part != PAD).sum(1).cpu()
+        packed = pack_padded_sequence(self.dropout(vectors), lengths, batch_first=True, enforce_sorted=False)
+        hidden: Tensor = pad_packed_sequence(encoder(packed)[0], True, total_length=part.shape[1])[0]
+        return hidden
+
+    # ------------------------------------------------------------ decoder
+
+    def first_rows(self, memory: Memory) -> Tensor:
+        """The state of the empty prefixes (B, F): hidden vectors and cells of all layers, and h.
+
+        The first encoder's last outputs of either direction, tanh(W [→v_S; ←v_1]), begin all of them but h.
+        """
+        assert isinstance(memory, RnnMemory)
+        last = memory.mask[:, : memory.first].sum(1) - 1  # (B,)
+        forward = memory.hidden[torch.arange(len(last), device=last.device), last, : self.width]
+        bridged = torch.tanh(self.bridge(torch.cat([forward, memory.hidden[:, 0, self.width :]], dim=1)))
+        return torch.cat([*[bridged] * (2 * self.layers), torch.zeros_like(bridged)], dim=1)
+
+    def source_of(self, memory: Memory) -> Source:
+        """What the attentions look at: keys, values and mask of each."""
+        assert isinstance(memory, RnnMemory)
+        attentions = cast(list[Attention], list(self.attentions))
+        places = [slice(0, memory.first), slice(memory.first, None)][: len(attentions)]
+        hidden = [memory.hidden[:, place] for place in places]
+        return Source(
+            [
+                (attention.keys(values), values, memory.mask[:, place])
+                for attention, values, place in zip(attentions, hidden, places, strict=True)
+            ]
+        )
+
+    def advance(self, vectors: Tensor, rows: Tensor, source: Source) -> Tensor:
+        """Embedded tokens (N, E), states (N, F) → the next states; h is what they end with."""
+        *state, feed = rows.split(self.width, dim=1)
+        x, after = torch.cat([vectors, feed], dim=1), []
+        for layer, cell in enumerate(self.decoder):
+            hidden, memory = cell(x, (state[2 * layer], state[2 * layer + 1]))
+            after += [hidden, memory]
+            x = self.dropout(hidden) if layer + 1 < self.layers else hidden
+        return torch.cat([*after, self.attend(x, source)], dim=1)
+
+    def attend(self, query: Tensor, source: Source) -> Tensor:
+        """query (N, D) → h (N, D)"""
+        found = [
+            attention(query, *part) for attention, part in zip(self.attentions, source.parts, strict=True)
+        ]
+        if self.gate is None:
+            return found[0][0]
+        scores = self.gate(torch.cat([query, *(context for _, context in found)], dim=1))
+        gates = self.gate_weights(scores.float()).to(query.dtype).unsqueeze(2)  # (N, 2, 1)
+        return (gates * torch.stack([hidden for hidden, _ in found], dim=1)).sum(1)
+
+    def decode(self, memory: Memory, target_in: Tensor) -> Tensor:
+        with torch.autocast(target_in.device.type, enabled=False):
+            vectors = self.dropout(self.embedding(target_in))  # (B, T, E)
+            rows, source = self.first_rows(memory), self.source_of(memory)
+            hidden = []
+            for position in vectors.unbind(1):
+                rows = self.advance(position, rows, source)
+                hidden.append(rows[:, -self.width :])
+        return torch.stack(hidden, dim=1)
+
+    def start(self, memory: Memory, max_length: int) -> RnnState:
+        return RnnState(self.first_rows(memory), self.source_of(memory))
+
+    def step(self, tokens: Tensor, state: State) -> Tensor:
+        assert isinstance(state, RnnState)
+        state.rows = self.advance(self.embedding(tokens), state.rows, state.source)
+        return state.rows[:, -self.width :]
+
+    def start_tree(self, memory: Memory, max_length: int) -> RnnTree:
+        return RnnTree(self.first_rows(memory), self.source_of(memory), max_length)
+
+    def step_tree(self, tokens: Tensor, parents: Tensor, tree: Tree) -> tuple[Tensor, list[int]]:
+        assert isinstance(tree, RnnTree)
+        nodes, places = tree.add(parents)
+        source = tree.source.select(tree.sentences[places])
+        tree.rows[places] = self.advance(self.embedding(tokens), tree.rows[parents], source)
+        return tree.rows[places, -self.width :], nodes
+
+
+def moved_up(source: Tensor, kept: Tensor) -> Tensor:
+    """The ids of source (B, S) that are kept, in their order, padded behind: (B, the most of a row)."""
+    order = (~kept).long().argsort(dim=1, stable=True)
+    counts = kept.sum(1, keepdim=True)
+    places = torch.arange(source.shape[1], device=source.device)
+    rows = source.gather(1, order).masked_fill(places >= counts, PAD)
+    return rows[:, : int(counts.max())]
+
+
+def build(
+    spec: RnnArchitecture, vocabulary_size: int, nvs: Nvs | None, source: SourceVocabulary | None = None
+) -> Rnn:
+    """A fresh model; its random numbers come from torch's global generator."""
+    if spec.gated and source is None:
+        raise StepError("architecture.gated: tags are told from letters by subwords of kind characters")
+    return Rnn(vocabulary_size, spec, nvs, source)
