@@ -75,8 +75,9 @@ BENCHES := objectives train_speed decode_speed exact_search
 bench: $(VENV)/bench-installed  ## run the benchmarks; each prints a table and the hardware it ran on
 	for b in $(BENCHES); do echo "== bench/$$b.py"; $(BIN)/python bench/$$b.py || exit 1; done
 
-docs: $(VENV)/installed  ## write docs/steps.md anew from the code
+docs: $(VENV)/installed  ## write docs/steps.md and docs/papers.md anew from the code
 	$(BIN)/python -m creamtea.steps.table > docs/steps.new && mv docs/steps.new docs/steps.md
+	$(BIN)/python -m creamtea.papers.page > docs/papers.new && mv docs/papers.new docs/papers.md
 
 install: $(VENV)/installed  ## install creamtea with its exact pins into .venv
 install-comet: $(COMET)/installed  ## install COMET into an environment of its own, .venv-comet

@@ -31,7 +31,6 @@ from rich.table import Table
 
 from creamtea.methods.objectives import Softmax
 from creamtea.methods.precisions import Precision
-from creamtea.stats.percentiles import repetition_percentiles
 from creamtea_workers.models.build import ModelConfig, build_model
 from creamtea_workers.models.inference import prepare
 from creamtea_workers.models.interface import EOS
@@ -202,7 +201,7 @@ def row(
         ),
     }
     for percent in PERCENTILES:
-        times, theirs = (repetition_percentiles(seconds[n], percent) for n in (position, base))
+        times, theirs = (np.percentile(seconds[n], percent, axis=1) for n in (position, base))
         measured[f"p{percent}_ms"] = 1000 * float(np.median(times))
         measured[f"p{percent}_ratio"] = float(np.median(times / theirs))
     return measured

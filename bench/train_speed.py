@@ -140,6 +140,7 @@ class Unused:
 
 class RandomSubwords:
     size = VOCABULARY
+    source_vocabulary = None
 
     def decode(self, ids: Sequence[int]) -> str:
         return ""

@@ -19,6 +19,9 @@ class Settings:
     database_url: str  # CREAMTEA_DATABASE_URL
     artefacts: str  # CREAMTEA_ARTEFACTS: fsspec URL or folder, visible to every worker
     comet_python: Path  # CREAMTEA_COMET_PYTHON: the interpreter of COMET's own environment
+    # CREAMTEA_SCORERS: the file that says which programs score (creamtea.scorers). No file has this role by
+    # its place: whoever unpacks a study of another person must not run that person's programs
+    scorers: Path | None
 
     @classmethod
     def load(cls) -> Settings:
@@ -30,6 +33,7 @@ class Settings:
             database_url=os.environ.get("CREAMTEA_DATABASE_URL") or f"sqlite:///{home / 'creamtea.db'}",
             artefacts=os.environ.get("CREAMTEA_ARTEFACTS") or str(home / "artefacts"),
             comet_python=Path(os.environ.get("CREAMTEA_COMET_PYTHON") or beside),
+            scorers=Path(scorers) if (scorers := os.environ.get("CREAMTEA_SCORERS")) else None,
         )
 
 

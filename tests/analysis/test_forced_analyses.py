@@ -168,17 +168,3 @@ def test_batches_hold_every_sentence_once_and_few_positions() -> None:
     assert sorted(n for batch in found for n in batch) == list(range(7))
     assert found[0] == [1]  # longer than a batch may be: alone
     assert all(len(batch) * max(lengths[n] for n in batch) <= 4096 for batch in found[1:])
-
-
-@pytest.mark.parametrize(
-    ("kind", "params"),
-    [(SupportDensity.step, {}), (Calibration.step, {"bins": 10})],
-    ids=["support_density", "calibration"],
-)
-def test_without_segments_there_are_reasons(
-    kind: StepKind[Any], params: dict[str, Any], folders: dict[str, list[Path]], tmp_path: Path
-) -> None:
-    empty = step_files.test_set_folder(tmp_path, [])
-    result = run(kind, {**folders, "test_set": [empty]}, "softmax", **params)
-    assert result.metrics
-    assert all(row.value is None and row.note for row in result.metrics)

@@ -44,6 +44,17 @@ def make(creamtea: Any, *more: str) -> None:
     assert create(creamtea, *more).returncode == 0
 
 
+def test_items_where_two_named_systems_differ(creamtea: Any, database: Database) -> None:
+    make(creamtea, "--differ-between", "plain,beam")
+    previewed = creamtea("campaign", "preview", "first").stdout
+    assert re.search(
+        r"drawn       (\d) of \1 segments on which plain and beam differ; the test set", previewed
+    )
+    refused = create(creamtea, "--replace", "--differ-between", "plain,none")
+    assert refused.returncode == 2
+    assert "--differ-between needs two of the systems" in refused.stderr
+
+
 def test_from_the_draft_to_the_end(creamtea: Any, database: Database) -> None:
     made = create(creamtea, "--ratings", "2")
     what, then = made.stdout.splitlines()

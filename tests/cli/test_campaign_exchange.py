@@ -67,7 +67,10 @@ def test_scores_of_appraise(creamtea: Any) -> None:
             ["import", "x", "--from", "ratings.csv", "--format", "xml"],
             "--format xml: it is one of csv, jsonl, appraise",
         ),
-        (["import", "x", "--from", "ratings.csv", "--sources", "s"], "go with --format appraise"),
+        (
+            ["import", "x", "--from", "ratings.csv", "--sources", "s"],
+            "are only for Appraise scores: --format appraise",
+        ),
         (["import", "x", "--from", "ratings.csv", "--source-language", "en"], "give both or neither"),
         (
             ["import", "x", "--from", "ratings.csv", "--format", "appraise", "--output-of", "A"],

@@ -145,7 +145,7 @@ def test_a_late_result_and_a_late_failure_are_thrown_away(
     state.settle(database)
     old = claimed(database, lease)
     with database.transaction() as session:
-        leases.release_running(database, session, "test")
+        leases.release_running(session, "test")
     new = claimed(database, lease)
     assert new.fence > old.fence
     assert state.renew(database, [old, new]) == [old]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -129,4 +128,54 @@ def test_a_plugin_may_not_take_a_kind_that_exists(lab: Path, tmp_path: Path) -> 
     listed = creamtea(lab, tmp_path / "home", "plugins", "--json")
     (row,) = [row for row in json.loads(listed.stdout) if row["kind"] == "softmax"]
     assert row["state"] == "broken"
-    shutil.rmtree(lab)
+
+
+def test_an_analysis_may_not_take_the_name_of_a_step(lab: Path, tmp_path: Path) -> None:
+    """Its step would run in place of creamtea's own trainings."""
+    analysis = lab / "creamtea_lab" / "analysis.py"
+    text = analysis.read_text()
+    assert '"repetitions",\n        1,' in text
+    analysis.write_text(text.replace('"repetitions",\n        1,', '"train",\n        1,'))
+    done = creamtea(lab, tmp_path / "home", "validate", str(lab / "study.yaml"), "--no-files")
+    assert done.returncode == 2
+    assert "creamtea-lab 1.0" in done.stderr
+    assert "'train': rename the step" in done.stderr
+    script = "import json; from creamtea.steps.catalogue import STEP_KINDS; " + (
+        "print(json.dumps({'train': STEP_KINDS['train'].module}))"
+    )
+    assert planned(lab, script) == {"train": "creamtea_workers.steps.train"}
+
+
+def test_two_plugins_with_one_kind_are_both_refused(lab: Path, tmp_path: Path) -> None:
+    other = tmp_path / "lab" / "other_lab-2.0.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: other-lab\nVersion: 2.0\n")
+    (other / "entry_points.txt").write_text(
+        "[creamtea.objectives]\nfocal = creamtea_lab.spec:Focal\n"
+        "[creamtea.analyses]\ntwice = other_lab:Twice\n"
+    )
+    (lab / "other_lab.py").write_text(OTHER)
+    listed = creamtea(lab, tmp_path / "home", "plugins", "--json")
+    assert listed.returncode == 1
+    rows = json.loads(listed.stdout)
+    focal = {row["distribution"]: row["about"] for row in rows if row["kind"] == "focal"}
+    assert focal.keys() == {"creamtea-lab", "other-lab"}
+    assert all("uninstall all but one" in about for about in focal.values())
+    (twice,) = [row for row in rows if row["kind"] == "twice"]
+    assert twice["state"] == "broken"
+    assert "creamtea_lab.analysis has steps of its step's kind, 'repetitions', too" in twice["about"]
+
+
+OTHER = """
+from typing import ClassVar, Literal
+from creamtea.contract.kind import StepKind, StepParams
+from creamtea.methods.analysis import OfVariants
+
+class Params(StepParams):
+    pass
+
+class Twice(OfVariants):
+    kind: Literal["twice"]
+    title: ClassVar[str] = "Twice"
+    step: ClassVar[StepKind[Params]] = StepKind("repetitions", 1, "count twice", Params, inputs={})
+"""

@@ -20,9 +20,8 @@ from creamtea_workers.search.translator import source_batch
 from creamtea_workers.selection.alignment import lexicon_counts
 from creamtea_workers.selection.coverage import Reference
 from creamtea_workers.selection.lexicon import Lexicon
-from creamtea_workers.selection.nvs import nvs_counts, nvs_logits
+from creamtea_workers.selection.nvs import nvs_counts, nvs_logits, words_of
 from creamtea_workers.selection.recall import macro
-from creamtea_workers.selection.words import word_starts, words_of
 
 SWEEP = {"k": [1, 2], "thresholds": [0.9, 0.5, 0.1, 0.0]}
 SEGMENTS: list[dict[str, Any]] = [
@@ -152,7 +151,7 @@ def test_the_recall_of_nvs_is_that_of_its_sets(folders: dict[str, list[Path]], k
     result = run(folders, spec)
     subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
     model, _, _ = load_model(folders["train"][0])
-    starts = word_starts(subwords)
+    starts = subwords.word_starts()
     reached, possible, sizes = 0, 0, []
     for segment in SEGMENTS:
         source = subwords.encode(segment["source"])
@@ -234,6 +233,48 @@ def test_the_macro_average_is_the_mean_over_distinct_idioms(
     assert row.low is not None
     assert row.high is not None
     assert row.low <= row.value <= row.high
+
+
+WORDS: list[dict[str, Any]] = [
+    {
+        "source": "she took the cake",
+        "reference": "it rains cats and dogs",
+        "idioms": [
+            {
+                "name": "cake",
+                "source": [4, 8],
+                "target": [3, 8],
+                "words": {"source": "the cake", "target": "the dog sat on the mat"},
+            },
+        ],
+    },
+    {
+        "source": "a dog",
+        "reference": "the dog",
+        "idioms": [{"name": "dog", "source": [2, 5], "target": [4, 7]}],  # its words are those of the spans
+    },
+]
+
+
+def test_idioms_are_asked_by_their_own_words(folders: dict[str, list[Path]], tmp_path: Path) -> None:
+    (tmp_path / "words").mkdir()
+    test_set = step_files.test_set_folder(tmp_path / "words", WORDS)
+    result = run({**folders, "test_set": [test_set]}, {"kind": "lexicon", "k": 2})
+    subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
+    reached, possible = [], []
+    for source, target in (("the cake", "the dog sat on the mat"), ("dog", "dog")):
+        ids = {EOS} | {t % subwords.size for s in subwords.encode(source) for t in (s, s + 1)}
+        wanted = set(subwords.encode(target))
+        reached.append(len(wanted & ids))
+        possible.append(len(wanted))
+    row = metric(result, "recall", "idiom_words")
+    assert row.value == pytest.approx(sum(reached) / sum(possible))
+    assert row.detail["segments"] == row.detail["idioms"] == 2
+    shares = [own / all_ for own, all_ in zip(reached, possible, strict=True)]
+    assert metric(result, "recall_macro", "idiom_words").value == pytest.approx(np.mean(shares))
+    point = {p.label: p for p in result.points if p.series == "recall_idiom_words"}["k=2"]
+    assert (point.x, point.y) == (metric(result, "selected_size").value, row.value)
+    assert metric(result, "recall", "idiom").detail["unique_subwords"] != row.detail["unique_subwords"]
 
 
 def test_macro_leaves_out_names_that_a_resample_misses() -> None:

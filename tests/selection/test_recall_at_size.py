@@ -125,18 +125,11 @@ def test_without_idioms_there_is_a_note_and_no_number(folders: dict[str, list[Pa
     (tmp_path / "plain").mkdir()
     folders["test_set"] = [step_files.test_set_folder(tmp_path / "plain", SEGMENTS[2:])]
     result = run(folders)
-    for scope in ("idiom", "idiom_macro"):
+    for scope in ("idiom", "idiom_macro", "idiom_words", "idiom_words_macro"):
         row = metric(result, "recall_difference", f"k=1/{scope}")
         assert (row.value, row.note) == (None, "no segment of this test set has an annotated idiom")
     assert metric(result, "recall_difference", "k=1/sentence").value is not None
     assert {p.series for p in result.points} == {"recall_lexicon_sentence", "recall_nvs_sentence"}
-
-
-def test_a_test_set_without_segments_has_notes(folders: dict[str, list[Path]], tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    result = run({**folders, "test_set": [step_files.test_set_folder(tmp_path / "empty", [])]})
-    assert {row.value for row in result.metrics} == {None}
-    assert len(result.metrics) == len(KS) * (3 + 9)
 
 
 logits = st.lists(st.sampled_from([-2.0, -1.0, 0.0, 0.5, 3.0]), min_size=1, max_size=30)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +19,7 @@ from creamtea_workers.models.interface import EOS
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.search.translator import source_batch
 from creamtea_workers.selection import SelectionResources, Selector, build_selector, nvs
-from creamtea_workers.selection.nvs import WordVotes, above, logit
-from creamtea_workers.selection.words import word_starts, words_of
+from creamtea_workers.selection.nvs import WordVotes, above, logit, words_of
 
 SIZE = 60
 SOURCES = [[5, 9, 9], [], [58, 59, 4, 5, 6, 7, 8], [20]]
@@ -32,8 +30,8 @@ class Pieces:
 
     size = SIZE
 
-    def pieces(self, ids: Iterable[int]) -> list[str]:
-        return ["\u2581a" if id_ % 3 == 0 else "a" for id_ in ids]
+    def word_starts(self) -> frozenset[int]:
+        return frozenset(range(0, SIZE, 3))
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +132,7 @@ def test_words_begin_where_a_subword_says_so(source: list[int], starts: set[int]
 def test_a_word_of_text_is_what_stands_between_blanks(tmp_path: Path) -> None:
     subwords = SubwordModel.load(step_files.subwords_folder(tmp_path) / "subwords.model")
     text = "it rains cats and dogs"
-    words = words_of(subwords.encode(text), word_starts(subwords))
+    words = words_of(subwords.encode(text), subwords.word_starts())
     assert [subwords.decode(word) for word in words] == text.split()
 
 

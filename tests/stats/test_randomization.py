@@ -38,7 +38,7 @@ def test_the_p_value_is_sacrebleus_to_the_last_digit(
         np.array(scorer._extract_corpus_statistics(lines, [references]), dtype=float)
         for lines in (baseline, system)
     ]
-    assert paired_randomization([stats[0]], [stats[1]], score, trials=1000).p_value == theirs.p_value
+    assert paired_randomization([stats[0]], [stats[1]], score, trials=1000) == theirs.p_value
 
 
 def test_swaps_are_numpys_draws_whatever_the_chunk_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ def test_trials_estimate_what_enumeration_gives_for_any_numbers_of_seeds(
         mean_score,
         trials=4000,
     )
-    assert drawn.p_value == pytest.approx(exact_p_value(baseline, system), abs=0.04)
+    assert drawn == pytest.approx(exact_p_value(baseline, system), abs=0.04)
 
 
 def test_a_difference_in_one_segment_is_what_every_trial_gives() -> None:
@@ -78,14 +78,14 @@ def test_a_difference_in_one_segment_is_what_every_trial_gives() -> None:
     base = np.random.default_rng(0).normal(0.8, 0.1, 200)
     system = base.copy()
     system[17] += 0.05
-    assert paired_randomization([as_statistics(base)], [as_statistics(system)], mean_score, 500).p_value == 1
+    assert paired_randomization([as_statistics(base)], [as_statistics(system)], mean_score, 500) == 1
 
 
 @given(values, values)
 @settings(deadline=None, max_examples=25)
 def test_the_order_of_the_two_does_not_matter(one: Array, other: Array) -> None:
     a, b = as_statistics(one), as_statistics(other)
-    there, back = (paired_randomization([x], [y], mean_score, 200).p_value for x, y in ((a, b), (b, a)))
+    there, back = (paired_randomization([x], [y], mean_score, 200) for x, y in ((a, b), (b, a)))
     assert there == back
 
 
@@ -101,7 +101,7 @@ def test_equal_systems_are_called_different_in_five_of_a_hundred_comparisons(
             for count in (base_seeds, system_seeds)
         )
         seed = int(rng.integers(2**31))
-        alarms += paired_randomization(base, system, mean_score, 300, seed).p_value < 0.05
+        alarms += paired_randomization(base, system, mean_score, 300, seed) < 0.05
     assert 0.03 <= alarms / runs <= 0.07
 
 
@@ -113,7 +113,7 @@ def test_ten_thousand_trials_over_a_thousand_segments_take_a_few_seconds() -> No
         for _ in range(2)
     )
     started = time.process_time()
-    assert 0 < paired_randomization([base], [system], bleu).p_value <= 1
+    assert 0 < paired_randomization([base], [system], bleu) <= 1
     assert time.process_time() - started < 5
 
 

@@ -32,11 +32,11 @@ def test_severity_and_correlation_by_hand() -> None:
     own, others = np.array([1.0, 4.0, 5.0, 2.0]), np.array([2.5, 4.0, 3.0, 3.5])
     expected = stats.ttest_1samp(own - others, 0)
     assert (first.rater, first.outputs) == (0, 4)
-    assert first.severity.mean == pytest.approx((own - others).mean())
+    assert first.severity.value == pytest.approx((own - others).mean())
     assert (first.severity.low, first.severity.high) == pytest.approx(tuple(expected.confidence_interval()))
     pearson = stats.pearsonr(own, others)
-    assert first.correlation == pytest.approx(pearson.statistic)
-    assert (first.correlation_low, first.correlation_high) == pytest.approx(
+    assert first.correlation.value == pytest.approx(pearson.statistic)
+    assert (first.correlation.low, first.correlation.high) == pytest.approx(
         tuple(pearson.confidence_interval())
     )
 
@@ -44,8 +44,7 @@ def test_severity_and_correlation_by_hand() -> None:
 def test_severity_averages_the_outputs_of_an_item_first() -> None:
     table = np.array([[3.0, 1.0], [3.0, 1.0], [4.0, 4.0], [2.0, 3.0]])
     severity = agreement_of(table, items=["a", "a", "b", "c"])[0].severity
-    assert severity.items == 3
-    assert severity.mean == pytest.approx((2 + 0 - 1) / 3)
+    assert severity.value == pytest.approx((2 + 0 - 1) / 3)
 
 
 def test_a_severe_a_reversed_and_a_straight_line_rater_are_told_apart() -> None:
@@ -54,12 +53,12 @@ def test_a_severe_a_reversed_and_a_straight_line_rater_are_told_apart() -> None:
     honest = quality[:, None] + rng.normal(0, 0.4, (80, 3))
     table = np.column_stack([honest, quality - 1.5, 8 - quality, np.full(80, 4.0)])
     found = agreement_of(table)
-    assert all((row.correlation or 0) > 0.7 for row in found[:4])
+    assert all((row.correlation.value or 0) > 0.7 for row in found[:4])
     assert found[3].severity.high is not None
     assert found[3].severity.high < -1
-    assert found[4].correlation is not None
-    assert found[4].correlation < -0.8
-    assert (found[5].correlation, found[5].correlation_reason) == (
+    assert found[4].correlation.value is not None
+    assert found[4].correlation.value < -0.8
+    assert (found[5].correlation.value, found[5].correlation.reason) == (
         None,
         "the rater gave the same score to all 80 outputs",
     )
@@ -67,13 +66,13 @@ def test_a_severe_a_reversed_and_a_straight_line_rater_are_told_apart() -> None:
 
 def test_few_outputs_say_so() -> None:
     alone, other = agreement_of([[1.0, _], [2.0, _], [_, 3.0]])
-    assert (alone.outputs, alone.severity.mean, alone.severity.reason) == (0, None, "no items")
-    assert other.correlation_reason == "0 outputs rated by this rater and another: a correlation needs three"
+    assert (alone.outputs, alone.severity.value, alone.severity.reason) == (0, None, "no items")
+    assert other.correlation.reason == "0 outputs rated by this rater and another: a correlation needs three"
     three = agreement_of([[1.0, 2.0], [2.0, 2.5], [3.0, 5.0]])[0]
-    assert three.correlation is not None
-    assert (three.correlation_low, three.correlation_reason) == (None, "no interval for three outputs")
+    assert three.correlation.value is not None
+    assert (three.correlation.low, three.correlation.reason) == (None, "no interval for three outputs")
     flat, constant = agreement_of([[1.0, 2.0], [2.0, 2.0], [3.0, 2.0]])
-    assert flat.correlation_reason == "the others' mean is the same for all 3 outputs"
+    assert flat.correlation.reason == "the others' mean is the same for all 3 outputs"
     assert (flat.constant, constant.constant) == (False, True)
 
 
@@ -81,11 +80,11 @@ def test_who_does_not_count_is_compared_with_those_who_do() -> None:
     table = np.random.default_rng(5).integers(0, 26, (12, 3)) * 0.2
     two, all_three = agreement_of(table[:, :2]), agreement_of(table, counting=[0, 1])
     for alone, beside in zip(two, all_three, strict=False):
-        assert beside.severity.mean == pytest.approx(alone.severity.mean)
-        assert beside.correlation == pytest.approx(alone.correlation)
+        assert beside.severity.value == pytest.approx(alone.severity.value)
+        assert beside.correlation.value == pytest.approx(alone.correlation.value)
     others = table[:, :2].mean(axis=1)
-    assert all_three[2].severity.mean == pytest.approx((table[:, 2] - others).mean())
-    assert all_three[2].correlation == pytest.approx(stats.pearsonr(table[:, 2], others).statistic)
+    assert all_three[2].severity.value == pytest.approx((table[:, 2] - others).mean())
+    assert all_three[2].correlation.value == pytest.approx(stats.pearsonr(table[:, 2], others).statistic)
 
 
 def test_vectors_that_do_not_belong_together_are_refused() -> None:

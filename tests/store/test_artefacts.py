@@ -337,14 +337,15 @@ def test_a_crash_while_saving_keeps_the_old_checkpoint(
 
 
 def test_progress_is_read_as_written(store: ArtefactStore) -> None:
-    assert store.read_progress("key") is None
-    store.write_progress("key", {"done": 1.0, "message": "süß"})
-    store.write_progress("key", {"done": 2.0, "message": "süß"})
-    assert store.read_progress("key") == {"done": 2.0, "message": "süß"}
+    assert store.read_progress("key", 7) is None
+    store.write_progress("key", 7, 1.0, 4.0, "süß")
+    store.write_progress("key", 7, 2.0, 4.0, "süß")
+    assert store.read_progress("key", 7) == {"done": 2.0, "total": 4.0, "message": "süß"}
+    assert store.read_progress("key", 8) is None, "an earlier attempt's"
 
 
 @pytest.mark.parametrize("content", [b"", b'{"done": 1', b"\xff", b"[1]"])
 def test_progress_that_cannot_be_read_is_none(store: ArtefactStore, content: bytes) -> None:
-    store.write_progress("key", {})
+    store.write_progress("key", 7, 1.0, 4.0, "")
     store._fs.pipe_file(store._path("progress", "key.json"), content)
-    assert store.read_progress("key") is None
+    assert store.read_progress("key", 7) is None

@@ -16,7 +16,7 @@ from creamtea.store.database import open_database
 from creamtea.store.schema import head
 
 app = typer.Typer()
-db.register(app)
+app.add_typer(db.commands, name="db")
 app.command(hidden=True)(lambda: None)  # typer would otherwise call the one group the whole program
 
 

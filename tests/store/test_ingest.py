@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -190,36 +191,35 @@ def fail(url: str, store: ArtefactStore, result: StepResult, files: list[StoredF
         (
             "hypotheses.jsonl",
             lines(HYPOTHESIS, {**HYPOTHESIS, "index": 1, "colour": 1}),
-            "hypotheses.jsonl, line 2: unknown key 'colour'; the keys are "
-            "index, text, score, length, selected_size",
+            "hypotheses.jsonl, line 2: colour: Extra .*; its keys are index, text, score, length, ",
         ),
         (
             "segment_scores.jsonl",
             lines({"index": 0}),
-            "segment_scores.jsonl, line 1: missing key 'value'; the keys are index, value",
+            "segment_scores.jsonl, line 1: value: Field required.*; its keys are index, value",
         ),
         (
             "segment_scores.jsonl",
             b'{"index": 0, "value": NaN}\n',
-            "segment_scores.jsonl, line 1: not JSON: NaN is not a JSON number",
+            "segment_scores.jsonl, line 1: value: .*finite.*nan",
         ),
         (
             "segment_scores.jsonl",
             b'{"index": 0, "value": 1e999}\n',
-            "segment_scores.jsonl, line 1: value is not finite: inf",
+            "segment_scores.jsonl, line 1: value: .*finite.*inf",
         ),
         (
             "segment_scores.jsonl",
             b'{"index": 0, "value": 1' + b"0" * 400 + b"}\n",
-            "segment_scores.jsonl, line 1: value is too large: 1" + "0" * 79,
+            "segment_scores.jsonl, line 1: value: .*valid number",
         ),
         (
             "segment_scores.jsonl",
             lines(SCORE) + b"\n",
-            "segment_scores.jsonl, line 2: not JSON: Expecting value: line 2 column 1 (char 1)",
+            "segment_scores.jsonl, line 2: Invalid JSON",
         ),
-        ("segment_scores.jsonl", b"[]\n", "segment_scores.jsonl, line 1: not a JSON object"),
-        ("segment_scores.jsonl", b"\xff\n", "segment_scores.jsonl, line 1: not valid UTF-8"),
+        ("segment_scores.jsonl", b"[]\n", "segment_scores.jsonl, line 1: .*an object"),
+        ("segment_scores.jsonl", b"\xff\n", "segment_scores.jsonl, line 1: Invalid JSON"),
         (
             "segment_scores.jsonl",
             lines(SCORE, SCORE),
@@ -228,37 +228,37 @@ def fail(url: str, store: ArtefactStore, result: StepResult, files: list[StoredF
         (
             "hypotheses.jsonl",
             lines({**HYPOTHESIS, "length": 2.0}),
-            "hypotheses.jsonl, line 1: length is not a whole number: 2.0",
+            "hypotheses.jsonl, line 1: length: .*integer, found 2.0",
         ),
         (
             "hypotheses.jsonl",
             lines({**HYPOTHESIS, "length": -1}),
-            "hypotheses.jsonl, line 1: length is not between 0 and 2147483647: -1",
+            "hypotheses.jsonl, line 1: length: .*greater than or equal to 0, found -1",
         ),
         (
             "hypotheses.jsonl",
             lines({**HYPOTHESIS, "text": None}),
-            "hypotheses.jsonl, line 1: text is not text: None",
+            "hypotheses.jsonl, line 1: text: .*string, found None",
         ),
         (
             "hypotheses.jsonl",
             lines({**HYPOTHESIS, "text": "a\0b"}),
-            "hypotheses.jsonl, line 1: text contains a NUL character: 'a\\x00b'",
+            "hypotheses.jsonl, line 1: text: .*NUL character, found 'a",
         ),
         (
             "segments.jsonl",
             b'{"index": 0, "source": "\\ud800", "reference": "", "idioms": []}\n',
-            "segments.jsonl, line 1: source contains half of a surrogate pair: '\\ud800'",
+            "segments.jsonl, line 1: Invalid JSON",
         ),
         (
             "segments.jsonl",
             lines({**SEGMENT, "idioms": {}}),
-            "segments.jsonl, line 1: idioms is not a list: {}",
+            "segments.jsonl, line 1: idioms: .*array.*{}",
         ),
         (
             "segments.jsonl",
             lines({**SEGMENT, "idioms": [{"name": "a\0"}]}),
-            "segments.jsonl, line 1: idioms contains a NUL character: [{'name': 'a\\x00'}]",
+            "segments.jsonl, line 1: idioms: .*NUL character, found .*name",
         ),
     ],
 )
@@ -266,17 +266,17 @@ def test_a_bad_line_is_named(
     sqlite_url: str, store: ArtefactStore, tmp_path: Path, name: str, content: bytes, message: str
 ) -> None:
     files = put(store, tmp_path / "out", {name: content})
-    assert fail(sqlite_url, store, StepResult(), files) == message
+    assert re.match(message, fail(sqlite_url, store, StepResult(), files))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("result", "message"),
     [
-        (StepResult([MetricRow("bleu", math.nan)]), "metric 'bleu': value is not finite: nan"),
+        (StepResult([MetricRow("bleu", math.nan)]), "metric 'bleu': value: .*finite.*nan"),
         (
             StepResult([MetricRow("bleu", 1.0, low=-math.inf, subject="dev")]),
-            "metric 'bleu' of 'dev': low is not finite: -inf",
+            "metric 'bleu' of 'dev': low: .*finite.*-inf",
         ),
         (
             StepResult([MetricRow("bleu", None)]),
@@ -285,24 +285,23 @@ def test_a_bad_line_is_named(
         (StepResult([MetricRow("bleu", 1.0), MetricRow("bleu", 2.0)]), "metric 'bleu' is given twice"),
         (
             StepResult([MetricRow("bleu", 1.0, detail={"p_values": [0.5, math.nan]})]),
-            "metric 'bleu': detail is not finite: {'p_values': [0.5, nan]}",
+            "metric 'bleu': detail: .*nan",
         ),
         (
             StepResult([MetricRow("bleu", 1.0, detail={"path": Path("a")})]),
-            "metric 'bleu': detail contains a PosixPath, which JSON cannot represent: {'path': "
-            "PosixPath('a')}",
+            "metric 'bleu': detail: .*a PosixPath, which JSON cannot represent",
         ),
         (
             StepResult(points=[PointRow("loss", 1, 2.0), PointRow("loss", 2, math.nan)]),
-            "point 1 of 'loss': y is not finite: nan",
+            "point 1 of 'loss': y: .*finite.*nan",
         ),
-        (StepResult(facts={"seconds": math.inf}), "fact 'seconds' is not finite: inf"),
+        (StepResult(facts={"seconds": math.inf}), "the step's result: facts: seconds: .*inf"),
     ],
 )
 def test_a_bad_number_is_named(
     sqlite_url: str, store: ArtefactStore, result: StepResult, message: str
 ) -> None:
-    assert fail(sqlite_url, store, result, []) == message
+    assert re.match(message, fail(sqlite_url, store, result, []))
 
 
 def test_numpy_numbers_are_numbers(database: Database, store: ArtefactStore) -> None:

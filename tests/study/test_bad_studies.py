@@ -325,7 +325,7 @@ def test_a_mistake_of_a_grid_is_said_once_and_at_its_value(write: Write) -> None
     assert str(caught.value).splitlines() == [
         "study.yaml:16: variants.scones.objective.alpha[1]: found -1, allowed more than 0",
         "study.yaml:17: variants.scones.training.warmup: found 0, "
-        "allowed at least 1 (0 for `schedule: constant` only)",
+        "allowed at least 1 (0 for `schedule: constant` or `plateau`)",
         "2 mistakes in study.yaml",
     ]
 
@@ -357,7 +357,7 @@ def test_validate_json_lists_the_mistakes_and_leaves_with_2(write: Write) -> Non
     path = write(("k: 5", "k: 0"), ("alpha: 0.5", "alpha: 0"))
     app = typer.Typer()
     app.callback()(lambda: None)
-    validate.register(app)
+    app.command()(validate.validate)
     result = CliRunner().invoke(app, ["validate", str(path), "--json"])
     assert result.exit_code == 2
     answer = json.loads(result.output)

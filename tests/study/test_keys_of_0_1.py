@@ -1,22 +1,44 @@
-"""Steps of version 0.1.0 are found again: the same work has the same key."""
+"""The same work has the same key as in version 0.1.0, apart from what has been changed on purpose."""
 
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from creamtea.contract.kind import step_key
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
+from creamtea.study.plan.model import PlannedStep
 
 ROOT = Path(__file__).resolve().parents[2]
+# Kinds whose version was raised on purpose since, and the version that they had: idioms are also asked by
+# their own words
+RAISED = {"recall": 2, "recall_at_size": 1, "nvs_context": 1}
 STORED = json.loads(Path(__file__).with_name("keys-0.1.0.json").read_text(encoding="utf-8"))
+
+
+def params_of_0_1(step: PlannedStep) -> dict[str, Any]:
+    """The parameters without what has been added since: an NVS head's gradient is clipped by itself."""
+    if step.kind != "train" or step.params["nvs"] is None:
+        return step.params
+    return step.params | {
+        "nvs": {name: value for name, value in step.params["nvs"].items() if name != "clip"}
+    }
 
 
 @pytest.mark.parametrize("name", STORED)
 def test_the_keys_are_those_of_0_1_0(name: str) -> None:
-    loaded = load_study(ROOT / name)
-    assert loaded.config_hash == STORED[name]["config_hash"]
-    # a step whose version has been raised since, and what stands on it, has another key: say so here
-    assert {node.node: node.key[:16] for node in plan(loaded.study, None).nodes} == STORED[name]["keys"]
+    planned = plan(load_study(ROOT / name).study, None)
+    steps = {step.key: step for step in planned.steps}
+
+    @cache
+    def key_of_0_1(key: str) -> str:
+        step = steps[key]
+        inputs = {role: [key_of_0_1(other) for other in keys] for role, keys in step.inputs.items()}
+        return step_key(step.kind, RAISED.get(step.kind, step.version), params_of_0_1(step), inputs)
+
+    assert {node.node: key_of_0_1(node.key)[:16] for node in planned.nodes} == STORED[name]["keys"]

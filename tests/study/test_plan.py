@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from creamtea.contract.keys import step_key
+from creamtea.contract.kind import step_key
 from creamtea.document.canonical import canonical
 from creamtea.steps.texts import ALIGN
 from creamtea.study.loader import load_study
@@ -130,8 +130,8 @@ def test_the_plan_of_the_demo() -> None:
         steps[f"train/{name}/1"].key for name in ("softmax", "scones", "entmax")
     ]
     assert [system["model"] for system in latency.params["systems"]] == [0, 0, 0, 0, 1, 2]
-    assert latency.exclusive
-    assert not decode.exclusive
+    assert latency.resources.exclusive
+    assert not decode.resources.exclusive
 
 
 def test_inputs_come_before_what_needs_them() -> None:
@@ -258,6 +258,17 @@ def test_resources_are_not_in_the_keys(write: Write) -> None:
     assert keys_of(more) == keys_of(planned(path))
     assert steps_of(more)["train/softmax/1"].resources.cpus == 2
     assert steps_of(more)["decode/nvs/1/test"].resources.cpus == 1
+
+
+def test_a_batch_size_of_1_changes_no_key_of_a_latency_run(write: Write) -> None:
+    def found(latency: str) -> tuple[str, str]:
+        loaded = load_study(
+            write(("baseline: greedy", f"baseline: greedy\nlatency: {{test_set: test{latency}}}"))
+        )
+        return keys_of(plan(loaded.study, None))["latency"], loaded.config_hash
+
+    assert found("") == found(", batch_size: 1")
+    assert not set(found("")) & set(found(", batch_size: 4"))
 
 
 def test_latency_has_the_cores_of_its_threads(write: Write) -> None:

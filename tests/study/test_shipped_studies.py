@@ -13,17 +13,22 @@ import pytest
 from typer.main import get_command
 
 from creamtea.cli.main import app
+from creamtea.methods.corpora import filled, pair_parts
 from creamtea.study.loader import LoadedStudy, load_study
 from creamtea.study.plan import plan
 
 STUDIES = Path(__file__).parents[2] / "studies"
 FILES = sorted(STUDIES.rglob("*.yaml"))
-# by the folders that the headers name, DATA_SET/SOURCE-TARGET: what each paper was tried on
+# by the folders that the headers name, DATA_SET/SOURCE-TARGET, or one of all languages for word-level tasks:
+# what each paper was tried on
 PAPERS = {
     "scones-wmt19": {f"wmt19/{pair}" for pair in ("de-en", "en-de", "fi-en", "en-fi", "lt-en", "en-lt")},
     "scones-ibm3": {"wmt19/de-en"},
     "nvs-wmt20": {"wmt20/en-de", "wmt20/de-en"},
     "nvs-wmt20-ru": {"wmt20/en-ru", "wmt20/ru-en"},
+    "nvs-proverbs": {"wmt20/en-de", "wmt20/en-ru"},
+    "entmax-g2p": {"DIR"},
+    "entmax-inflection": {"DIR"},
     "entmax-mt": {
         *("iwslt17/de-en", "iwslt17/en-de", "kftt/ja-en", "kftt/en-ja"),
         *("wmt16/ro-en", "wmt16/en-ro", "wmt14/en-de"),
@@ -74,7 +79,18 @@ def named_files(spec: Any) -> set[str]:
         return set()
     keys = ("source", "target", "idioms", "info", "table")
     here = {value for key, value in spec.items() if key in keys and isinstance(value, str)}
+    if spec.get("kind") in ("g2p", "inflection"):
+        paths = [spec[key] for key in ("train", "dev", "high", "low", "file") if key in spec]
+        here = {filled(path, parts) for path in paths for parts in languages_of(spec)}
+    if spec.get("kind") == "characters":
+        here = set()
     return here.union(*(named_files(value) for key, value in spec.items() if key != "languages"))
+
+
+def languages_of(spec: dict[str, Any]) -> list[dict[str, str]]:
+    """What stands for the names in braces in the paths of a corpus or test set of words."""
+    of_pairs = [pair_parts(pair) for pair in spec.get("pairs", [])]
+    return of_pairs or [{"language": language} for language in spec["languages"]]
 
 
 def write_stand_ins(root: Path, names: set[str]) -> None:
@@ -122,7 +138,8 @@ def test_the_commands_of_a_header_cover_the_papers_pairs_under_names_of_their_ow
     assert {command.options["data"].as_posix() for command in commands} == PAPERS[stem]
     studies = [command.load().study for command in commands]
     for command, study in zip(commands, studies, strict=True):
-        assert command.options["data"].name == f"{study.languages.source}-{study.languages.target}"
+        languages = f"{study.languages.source}-{study.languages.target}"
+        assert command.options["data"].name == ("DIR" if languages == "mul-mul" else languages)
     assert len({study.name for study in studies}) == len(studies)
 
 
@@ -146,3 +163,20 @@ def test_the_russian_nvs_study_is_the_german_one_without_idioms() -> None:
     corpus, filters = german.corpora["wmt20"], {"held_out": ["newstest2020"]}
     filters = corpus.filters.model_copy(update=filters)
     assert russian.corpora == {"wmt20": corpus.model_copy(update={"filters": filters})}
+
+
+@pytest.mark.parametrize(("pair", "stem"), [("en-de", "nvs-wmt20"), ("en-ru", "nvs-wmt20-ru")])
+def test_the_proverbs_need_no_training_of_their_own(pair: str, stem: str) -> None:
+    shared = ("corpus", "subwords", "align", "train")
+    own, trained = (
+        {
+            node.node: node.key
+            for command in COMMANDS.values()
+            if command.file.stem == name and command.options["data"].name == pair
+            for node in plan(command.load().study, None).nodes
+            if node.node.split("/")[0] in shared
+        }
+        for name in ("nvs-proverbs", stem)
+    )
+    assert set(own) == {"corpus/wmt20", "subwords/wmt20/joint", "align/wmt20/joint", "train/nvs/1"}
+    assert own.items() <= trained.items()

@@ -44,7 +44,7 @@ def numbers_of(document: Document) -> Iterator[tuple[str, str, str, Numbers]]:
         if not isinstance(block, Table):
             continue
         for row in block.rows:
-            name = ", ".join(filter(None, [row.name, row.setting]))
+            name = ", ".join(filter(None, [row.name, row.setting])).replace("idioms in context", "idioms")
             for key, cell in row.cells.items():
                 yield from ((path, name, column, values) for column, values in values_of(key, cell))
 

@@ -20,6 +20,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+NAMES = ("ISSUER", "CLIENT_ID", "CLIENT_SECRET")  # of the settings CREAMTEA_OIDC_…
 ID, SECRET = "creamtea-test", "s3cret-of-the-client-0123456789abcdef"
 Claims = dict[str, Any]
 

@@ -182,12 +182,14 @@ def test_the_form_makes_every_kind_of_campaign(
         app.multiselect(key="campaign-metrics").set_value(["bleu"])
     if protocol == "preference":
         app.selectbox(key="campaign-pairs").set_value("baseline")
+        app.multiselect(key="campaign-differ_between-quagga").set_value(["tapir-greedy", "tapir-nvs"])
     press(app, "make")
     assert "The draft has" in shown(app)
     row = campaign_row(filled, "kind")
     assert (row.protocol, row.settings["select"]) == (protocol, select)
     if protocol == "preference":
         assert row.settings["pairs"] == "baseline"
+        assert row.settings["differ_between"] == ["tapir-greedy", "tapir-nvs"]
 
 
 def test_a_draft_is_made_anew_with_what_it_had(filled: Database, visit: Visit) -> None:

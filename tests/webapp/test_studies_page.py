@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from filled_study import HOSTILE, fill_study
 from limits import ANSWER
+from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
 import creamtea_webapp
 from creamtea.human.access import Identity
 from creamtea.store.database import Database
+from creamtea.store.tables import StepRow
 from creamtea_webapp import session
 
 SCRIPT = Path(creamtea_webapp.__file__).parent / "script" / "entry.py"
@@ -43,6 +45,15 @@ def test_a_study_is_listed_once_with_its_runs(page: Any, database: Database) -> 
     for number in (first, second):
         assert f'href="/?study={number}"' in shown
     assert "4 systems: tapir-greedy, tapir-lexicon" in shown
+
+
+def test_failed_steps_are_not_done(page: Any, database: Database) -> None:
+    fill_study(database, HOSTILE)
+    with database.session() as reading:
+        states = reading.scalars(select(StepRow.state)).all()
+    failed = states.count("failed")
+    assert failed
+    assert f"{len(states) - failed} of {len(states)} steps, {failed} without a result" in page()
 
 
 def test_only_who_may_create_campaigns_sees_the_way_to_them(page: Any) -> None:

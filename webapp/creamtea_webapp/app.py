@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from creamtea.human import rights
 from creamtea_webapp import session
 from creamtea_webapp.pages import organise, rate, report, studies
 
@@ -14,7 +15,7 @@ def main() -> None:
     if who is None:
         session.refuse()
     st.set_page_config(layout="wide")
-    if who.rates:
+    if rights.standing(who) == rights.RATER:
         page = st.Page(rate.page, title="Rating", url_path="rate", default=True)
     elif organise.is_asked_for(who):
         page = st.Page(organise.page, title="Campaigns", url_path="campaigns", default=True)

@@ -32,20 +32,12 @@ def identity() -> Identity | None:
     return access.identify(database(), st.context.cookies.get(cookie_name()))
 
 
-def require_reader() -> Identity:
-    """The identity, if it may read reports; otherwise the script stops with a message."""
+def require_rater() -> int:
+    """The rater of the identity, if it may rate; otherwise the script stops with a message."""
     who = identity()
-    if who is None or not who.reads_reports:
+    if who is None or who.rater_id is None or not rights.may(who, rights.RATE, who.campaign_id):
         refuse()
-    return who
-
-
-def require_rater() -> tuple[Identity, int]:
-    """The identity and its rater, if it may rate; otherwise the script stops with a message."""
-    who = identity()
-    if who is None or who.rater_id is None or not who.rates:
-        refuse()
-    return who, who.rater_id
+    return who.rater_id
 
 
 def require(right: str, campaign_id: int | None = None) -> Identity:

@@ -9,9 +9,7 @@ import typer
 from creamtea.cli import workplace
 from creamtea.errors import InputError
 
-
-def register(app: typer.Typer) -> None:
-    app.command(epilog="Example: `creamtea cancel demo`")(cancel)
+EXAMPLES = "Example: `creamtea cancel demo`"
 
 
 def cancel(name: workplace.StudyName, as_json: workplace.AsJson = False) -> None:

@@ -21,10 +21,6 @@ EXAMPLES = """Examples:
 """
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=EXAMPLES)(controller)
-
-
 def controller(
     executor: workplace.ExecutorName = "ray",
     address: workplace.Address = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -20,10 +21,6 @@ Url = Annotated[
 commands = typer.Typer(help="The schema of the database.", no_args_is_help=True, rich_markup_mode="markdown")
 
 
-def register(app: typer.Typer) -> None:
-    app.add_typer(commands, name="db")
-
-
 @commands.command(epilog="Example: `creamtea db upgrade`")
 def upgrade(
     revision: Annotated[str, typer.Argument(help="Revision to reach.")] = "head",
@@ -34,10 +31,7 @@ def upgrade(
 
     Creates the tables of a fresh database.
     """
-    url = _address(database)
-    before = schema.current(url)
-    schema.upgrade(url, revision)
-    _show_move(url, before, as_json)
+    _move(schema.upgrade, revision, database, as_json)
 
 
 @commands.command(
@@ -52,52 +46,50 @@ def downgrade(
     as_json: AsJson = False,
 ) -> None:
     """Undo the migrations after REVISION; the tables and columns that they added are dropped."""
-    url = _address(database)
-    before = schema.current(url)
-    schema.downgrade(url, revision)
-    _show_move(url, before, as_json)
+    _move(schema.downgrade, revision, database, as_json)
 
 
 @commands.command(epilog="Example: `creamtea db current --json`")
 def current(database: Url = None, as_json: AsJson = False) -> None:
     """Show which schema revision the database has, and which one this creamtea needs."""
-    url = _address(database)
+    url, place = _address(database)
     revision, needed = schema.current(url), schema.head()
     if as_json:
-        typer.echo(json.dumps({"database": _place(url), "revision": revision, "needed": needed}))
+        typer.echo(json.dumps({"database": place, "revision": revision, "needed": needed}))
         return
-    typer.echo(f"{_place(url)}: {_word(revision)}; this creamtea needs revision {needed}")
+    typer.echo(f"{place}: {_word(revision)}; this creamtea needs revision {needed}")
 
 
 @commands.command(epilog="Example: `creamtea db check && creamtea run studies/demo.yaml`")
 def check(database: Url = None, as_json: AsJson = False) -> None:
     """Succeed if the database can be used as it is; otherwise say what to do, with exit code 2."""
-    url = _address(database)
+    url, place = _address(database)
     revision = schema.current(url)
     schema.check_revision(parse_url(url), revision)
     if as_json:
-        typer.echo(json.dumps({"database": _place(url), "revision": revision, "usable": True}))
+        typer.echo(json.dumps({"database": place, "revision": revision, "usable": True}))
         return
-    typer.echo(f"{_place(url)}: {_word(revision)}, as this creamtea needs it")
+    typer.echo(f"{place}: {_word(revision)}, as this creamtea needs it")
 
 
-def _address(database: str | None) -> str:
-    return database or Settings.load().database_url
-
-
-def _place(url: str) -> str:
-    return describe(parse_url(url))
+def _address(database: str | None) -> tuple[str, str]:
+    """The address, and how it is shown."""
+    url = database or Settings.load().database_url
+    return url, describe(parse_url(url))
 
 
 def _word(revision: str | None) -> str:
     return "no tables yet" if revision is None else f"revision {revision}"
 
 
-def _show_move(url: str, before: str | None, as_json: bool) -> None:
+def _move(move: Callable[[str, str], None], revision: str, database: str | None, as_json: bool) -> None:
+    url, place = _address(database)
+    before = schema.current(url)
+    move(url, revision)
     after = schema.current(url)
     if as_json:
-        typer.echo(json.dumps({"database": _place(url), "before": before, "revision": after}))
+        typer.echo(json.dumps({"database": place, "before": before, "revision": after}))
     elif before == after:
-        typer.echo(f"{_place(url)}: {_word(after)} already")
+        typer.echo(f"{place}: {_word(after)} already")
     else:
-        typer.echo(f"{_place(url)}: {_word(before)} → {_word(after)}")
+        typer.echo(f"{place}: {_word(before)} → {_word(after)}")

@@ -5,15 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from creamtea.engine.events import (
-    EngineEvent,
-    StepFailed,
-    StepProgressed,
-    StepRetried,
-    StepStarted,
-    StepStopped,
-    StepSucceeded,
-)
+from creamtea.engine import events
 from creamtea.engine.lease import live_controller
 from creamtea.engine.state import has_ended
 from creamtea.engine.submission import Submission
@@ -28,7 +20,7 @@ MISSING_SECONDS = 30.0  # without any controller, after which waiting is given u
 
 def follow(
     database: Database, store: ArtefactStore, submission: Submission, log: str
-) -> Iterator[EngineEvent]:
+) -> Iterator[events.EngineEvent]:
     """What happens to the study, as events, until it has ended.
 
     CreamteaError when no controller is left that could continue it; `log` is where to look then.
@@ -48,9 +40,9 @@ def follow(
                 if event is not None:
                     yield event
             if node.state == "running":
-                progress = store.read_progress(key)
-                if progress is not None and progress.get("fence") == node.fence:
-                    yield StepProgressed(key, progress["done"], progress["total"], progress["message"])
+                progress = store.read_progress(key, node.fence)
+                if progress is not None:
+                    yield events.StepProgressed(key, node.name, **progress)
         if over:
             return
         if live_controller(database) is not None:
@@ -63,17 +55,17 @@ def follow(
         time.sleep(POLL_SECONDS)
 
 
-def _event(node: Node, before: str) -> EngineEvent | None:
+def _event(node: Node, before: str) -> events.EngineEvent | None:
     error = node.error or ""
     match node.state:
         case "running":
-            return StepStarted(node.key, node.name, node.kind, node.attempts)
+            return events.StepStarted(node.key, node.name, node.kind, node.attempts)
         case "succeeded":
-            return StepSucceeded(node.key, node.name, float(node.facts.get("seconds", 0.0)))
+            return events.StepSucceeded(node.key, node.name, float(node.facts.get("seconds", 0.0)))
         case "failed":
-            return StepFailed(node.key, node.name, node.error_kind or "", error)
+            return events.StepFailed(node.key, node.name, node.error_kind or "", error)
         case "ready" if before == "running" and node.error_kind is not None:
-            return StepRetried(node.key, node.name, node.attempts, error)
+            return events.StepRetried(node.key, node.name, node.attempts, error)
         case "ready" | "cancelled" if before == "running":
-            return StepStopped(node.key, node.name)
+            return events.StepStopped(node.key, node.name)
     return None

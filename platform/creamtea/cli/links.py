@@ -13,18 +13,12 @@ from creamtea.cli.workplace import AsJson, opened_database
 from creamtea.human import links
 from creamtea.human.links import Link
 
-
-def register(app: typer.Typer) -> None:
-    commands = typer.Typer(
-        help="The links of readers, organisers and raters.", no_args_is_help=True, rich_markup_mode="markdown"
-    )
-    commands.command("list", epilog="Examples: `creamtea links list` · `creamtea links list --all --json`")(
-        list_links
-    )
-    commands.command(epilog="Example: `creamtea links revoke 12 --reason 'left the team'`")(revoke)
-    app.add_typer(commands, name="links")
+commands = typer.Typer(
+    help="The links of readers, organisers and raters.", no_args_is_help=True, rich_markup_mode="markdown"
+)
 
 
+@commands.command("list", epilog="Examples: `creamtea links list` · `creamtea links list --all --json`")
 def list_links(
     every: Annotated[bool, typer.Option("--all", help="Include those that are no longer valid.")] = False,
     json: AsJson = False,
@@ -45,6 +39,7 @@ def list_links(
         typer.echo(_line(link))
 
 
+@commands.command(epilog="Example: `creamtea links revoke 12 --reason 'left the team'`")
 def revoke(
     number: Annotated[int, typer.Argument(metavar="NUMBER", help="The link, as `list` numbers it.")],
     reason: Reason = "",

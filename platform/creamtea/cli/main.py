@@ -40,12 +40,23 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-COMMANDS = (
-    *(validate, run, submit, status, cancel, retry, report, serve),
-    *(links, campaign, controller, plugins, db),
-)
-for module in COMMANDS:
-    module.register(app)
+for command, examples in (
+    (validate.validate, validate.EXAMPLES),
+    (run.run, run.EXAMPLES),
+    (submit.submit, submit.EXAMPLES),
+    (status.status, status.EXAMPLES),
+    (cancel.cancel, cancel.EXAMPLES),
+    (retry.retry, retry.EXAMPLES),
+    (report.report, report.EXAMPLES),
+    (serve.serve, serve.EXAMPLES),
+    (serve.link, "Example: `creamtea link --role reader`"),
+    (controller.controller, controller.EXAMPLES),
+    (plugins.plugins, plugins.EXAMPLES),
+):
+    app.command(epilog=examples)(command)
+app.add_typer(links.commands, name="links")
+campaign.register(app)
+app.add_typer(db.commands, name="db")
 
 
 def _version(asked: bool) -> None:

@@ -12,11 +12,7 @@ import typer
 from creamtea.cli import workplace
 from creamtea.plugins import Additions, Plugin
 
-
-def register(app: typer.Typer) -> None:
-    app.command(epilog="Example: `creamtea plugins`, and `creamtea plugins --all` with creamtea's own kinds")(
-        plugins
-    )
+EXAMPLES = "Example: `creamtea plugins`, and `creamtea plugins --all` with creamtea's own kinds"
 
 
 def plugins(

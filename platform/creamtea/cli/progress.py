@@ -11,18 +11,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
-from creamtea.engine.events import (
-    EngineEvent,
-    Notice,
-    StepFailed,
-    StepProgressed,
-    StepRetried,
-    StepStarted,
-    StepStopped,
-    StepSucceeded,
-)
+from creamtea.engine import events
 
-Display = Callable[[EngineEvent], None]
+Display = Callable[[events.EngineEvent], None]
 
 
 class StepCounts:
@@ -34,9 +25,9 @@ class StepCounts:
         self.ran = 0
         self.failed = 0
 
-    def count(self, event: EngineEvent) -> None:
-        self.ran += isinstance(event, StepSucceeded)
-        self.failed += isinstance(event, StepFailed)
+    def count(self, event: events.EngineEvent) -> None:
+        self.ran += isinstance(event, events.StepSucceeded)
+        self.failed += isinstance(event, events.StepFailed)
 
     def __str__(self) -> str:
         of = "steps" if self.total is None else f"of {self.total} steps"
@@ -76,21 +67,21 @@ class LiveLines:
         self._all = progress.add_task("all steps", total=counts.total, message=str(counts))
         self._progress.update(self._all, completed=counts.reused)
 
-    def __call__(self, event: EngineEvent) -> None:
+    def __call__(self, event: events.EngineEvent) -> None:
         self._counts.count(event)
         match event:
-            case StepStarted():
+            case events.StepStarted():
                 name = escape(event.node) + (f" (attempt {event.attempt})" if event.attempt > 1 else "")
                 self._tasks[event.key] = self._progress.add_task(name, total=None, message="")
-            case StepProgressed() if event.key in self._tasks:
+            case events.StepProgressed() if event.key in self._tasks:
                 task = self._tasks[event.key]
                 message = escape(event.message)
                 self._progress.update(task, completed=event.done, total=event.total, message=message)
-            case StepSucceeded() | StepFailed() | StepRetried() | StepStopped():
+            case events.StepSucceeded() | events.StepFailed() | events.StepRetried() | events.StepStopped():
                 if event.key in self._tasks:
                     self._progress.remove_task(self._tasks.pop(event.key))
         text = line(event)
-        if text and not isinstance(event, StepStarted | StepSucceeded):
+        if text and not isinstance(event, events.StepStarted | events.StepSucceeded):
             self._progress.console.print(text, markup=False)
         completed = self._counts.ran + self._counts.reused + self._counts.failed
         self._progress.update(self._all, completed=completed, message=str(self._counts))
@@ -104,26 +95,24 @@ class PlainLines:
     def __init__(self, counts: StepCounts) -> None:
         self._counts = counts
         self._next: dict[str, float] = {}
-        self._nodes: dict[str, str] = {}
         self._started = time.monotonic()
 
-    def __call__(self, event: EngineEvent) -> None:
+    def __call__(self, event: events.EngineEvent) -> None:
         self._counts.count(event)
         now = time.monotonic()
-        if isinstance(event, StepStarted):
-            self._nodes[event.key] = event.node
+        if isinstance(event, events.StepStarted):
             self._next[event.key] = now + self.EVERY
-        if isinstance(event, StepProgressed):
+        if isinstance(event, events.StepProgressed):
             if now < self._next.get(event.key, now):
                 return
             self._next[event.key] = now + self.EVERY
             share = f"{event.done:g}/{event.total:g} {event.message}".rstrip()
-            self._print(f"{self._nodes.get(event.key, event.key[:12])}: {share}")
+            self._print(f"{event.node}: {share}")
             return
         text = line(event)
         if text:
             self._print(text)
-        if isinstance(event, StepSucceeded | StepFailed):
+        if isinstance(event, events.StepSucceeded | events.StepFailed):
             self._print(str(self._counts))
 
     def _print(self, text: str) -> None:
@@ -131,24 +120,24 @@ class PlainLines:
         print(f"[{elapsed:7.1f}s] {text}", file=sys.stderr, flush=True)
 
 
-def line(event: EngineEvent) -> str:
+def line(event: events.EngineEvent) -> str:
     """The event as a line of a log; empty for progress, which only a live display shows."""
     match event:
-        case StepStarted():
+        case events.StepStarted():
             return f"started   {event.node}" + (f" (attempt {event.attempt})" if event.attempt > 1 else "")
-        case StepSucceeded():
+        case events.StepSucceeded():
             return f"done      {event.node} in {event.seconds:.1f} s"
-        case StepRetried():
+        case events.StepRetried():
             return f"retry     {event.node}: {first_line(event.error)}"
-        case StepFailed(kind="upstream"):
+        case events.StepFailed(kind="upstream"):
             return f"not run   {event.node}: {first_line(event.error)}"
-        case StepFailed(kind="unavailable"):
+        case events.StepFailed(kind="unavailable"):
             return f"no result {event.node}: {first_line(event.error)}"
-        case StepFailed():
+        case events.StepFailed():
             return f"FAILED    {event.node}: {first_line(event.error)}"
-        case StepStopped():
+        case events.StepStopped():
             return f"stopped   {event.node}"
-        case Notice():
+        case events.Notice():
             return event.message
     return ""
 

@@ -1,4 +1,5 @@
-"""`creamtea report`: a study's report in the terminal, as JSON, Markdown, HTML or files for papers."""
+"""`creamtea report`: a study's report, or a paper's table beside our studies, in the terminal, as JSON,
+Markdown, HTML or files for papers."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import typer
 
 from creamtea.cli.workplace import AsJson, opened_database
 from creamtea.errors import InputError
+from creamtea.papers.catalogue import NAMES as PAPERS
 from creamtea.report.export import Format, export
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Document
@@ -22,7 +24,8 @@ from creamtea.store.database import Database
 EXAMPLES = (
     "Examples: `creamtea report demo` · `creamtea report demo --test-set test --markdown` · "
     "`creamtea report 12 --json > report.json` · `creamtea report demo --html demo.html` · "
-    "`creamtea report demo --export paper --format latex --format svg`"
+    "`creamtea report demo --export paper --format latex --format svg` · "
+    "`creamtea report --paper scones` · `creamtea report --paper scones --table 3`"
 )
 
 HtmlFile = Annotated[
@@ -48,14 +51,25 @@ Formats = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    app.command("report", epilog=EXAMPLES)(report)
-
-
 def report(
     study: Annotated[
-        str, typer.Argument(metavar="NAME", help="The study's name (its newest submission), or its number.")
-    ],
+        str | None,
+        typer.Argument(metavar="NAME", help="The study's name (its newest submission), or its number."),
+    ] = None,
+    paper: Annotated[
+        str | None,
+        typer.Option(
+            "--paper",
+            metavar="|".join(PAPERS),
+            help="In place of a study: what a paper published beside ours. Alone, a list of its tables.",
+        ),
+    ] = None,
+    table: Annotated[
+        int | None, typer.Option("--table", metavar="N", help="This table of the paper.")
+    ] = None,
+    figure: Annotated[
+        int | None, typer.Option("--figure", metavar="N", help="This figure of the paper.")
+    ] = None,
     test_set: Annotated[
         str | None, typer.Option("--test-set", metavar="NAME", help="Only what belongs to this test set.")
     ] = None,
@@ -71,16 +85,41 @@ def report(
 
     Works while the study runs: cells without a value yet say so. `--json` prints the whole report with
     the data of its figures, at full precision.
+
+    With `--paper`, a table or figure of a paper in its own rows and columns: published values, ours with
+    intervals from the studies in the database, and a verdict.
     """
     printing = Printing(markdown, as_json, html, export, formats)
+    _check_asked(study, paper, table, figure, test_set)
     with opened_database() as database:
-        built = _build(database, study)
+        if paper is not None:
+            printing.show(_build_paper(database, paper, table, figure))
+            return
+        built = _build(database, study or "")
     if test_set is not None and test_set not in built.test_sets:
         raise InputError(
             f"--test-set {test_set}: study {built.name!r} has no such test set; it has "
             f"{', '.join(built.test_sets)}"
         )
     printing.show(built if test_set is None else built.only(test_set))
+
+
+def _check_asked(
+    study: str | None, paper: str | None, table: int | None, figure: int | None, test_set: str | None
+) -> None:
+    """InputError unless one thing is asked for."""
+    if study is None and paper is None:
+        raise InputError(
+            "name a study (`creamtea report NAME`) or a paper (`creamtea report --paper scones`)"
+        )
+    if study is not None and paper is not None:
+        raise InputError(f"{study} is a study and --paper {paper} a paper: give one of them")
+    if paper is None and (table is not None or figure is not None):
+        raise InputError("--table and --figure are of a paper: give --paper, too")
+    if table is not None and figure is not None:
+        raise InputError("--table and --figure: give one of them")
+    if paper is not None and test_set is not None:
+        raise InputError("--test-set is of a study, not of a paper: leave it out")
 
 
 class Printing:
@@ -155,6 +194,16 @@ def _replace(target: Path, page: Callable[[], str]) -> None:
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _build_paper(database: Database, paper: str, table: int | None, figure: int | None) -> Document:
+    from creamtea.report.papers.build import build_exhibit, build_list  # likewise
+
+    if table is not None:
+        return build_exhibit(database, paper, "table", table)
+    if figure is not None:
+        return build_exhibit(database, paper, "figure", figure)
+    return build_list(database, paper)
 
 
 def _build(database: Database, study: str) -> Document:

@@ -8,9 +8,7 @@ import typer
 
 from creamtea.cli import workplace
 
-
-def register(app: typer.Typer) -> None:
-    app.command(epilog="Example: `creamtea retry demo`")(retry)
+EXAMPLES = "Example: `creamtea retry demo`"
 
 
 def retry(

@@ -31,10 +31,6 @@ EXAMPLES = """Examples:
 """
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=EXAMPLES)(run)
-
-
 def run(
     study: workplace.StudyFile,
     data: workplace.Data = Path(),

@@ -22,10 +22,7 @@ Address = Annotated[
     str, typer.Option("--url", metavar="URL", help="Where people reach the server, for the printed link.")
 ]
 
-
-def register(app: typer.Typer) -> None:
-    app.command(epilog="Examples: `creamtea serve` · `creamtea serve --port 0 --no-browser`")(serve)
-    app.command(epilog="Example: `creamtea link --role reader`")(link)
+EXAMPLES = "Examples: `creamtea serve` · `creamtea serve --port 0 --no-browser`"
 
 
 def serve(

@@ -34,10 +34,6 @@ EXAMPLES = """Examples:
 """
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=EXAMPLES)(status)
-
-
 def status(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="A study; without it, all.")] = None,
     watch: Annotated[bool, typer.Option("--watch", help="Keep showing until the study has ended.")] = False,
@@ -102,16 +98,14 @@ def _step(node: Node, now: datetime, store: ArtefactStore) -> dict[str, Any]:
     seconds = None
     if node.started_at is not None and node.state in ("running", "succeeded", "failed", "cancelled"):
         seconds = round(((node.finished_at or now) - node.started_at).total_seconds(), 1)
-    progress = store.read_progress(node.key) if node.state == "running" else None
-    if progress is not None and progress.get("fence") != node.fence:
-        progress = None  # an earlier attempt's
+    progress = store.read_progress(node.key, node.fence) if node.state == "running" else None
     return {
         "node": node.name,
         "key": node.key,
         "kind": node.kind,
         "state": node.state,
         "attempts": node.attempts,
-        "progress": progress and {name: progress[name] for name in ("done", "total", "message")},
+        "progress": progress,
         "seconds": seconds,
         "where": node.facts.get("node"),
         "error_kind": node.error_kind,

@@ -18,7 +18,7 @@ from creamtea.settings import Settings
 from creamtea.store.database import Database
 
 if TYPE_CHECKING:
-    from creamtea.engine.lease import LiveController
+    from creamtea.store.tables import Controller
 
 START_SECONDS = 30.0  # that a new controller has to take the lease
 LOG_TAIL = 2000  # characters of its log that are shown if it does not
@@ -29,10 +29,6 @@ EXAMPLES = """Examples:
 
 `creamtea submit studies/multi30k.yaml --data /shared/data --wait`
 """
-
-
-def register(app: typer.Typer) -> None:
-    app.command(epilog=EXAMPLES)(submit)
 
 
 def submit(
@@ -83,7 +79,7 @@ def submit(
         conclude(database, submission, started, as_json=as_json)
 
 
-def _serves(live: LiveController | None, address: str | None) -> bool:
+def _serves(live: Controller | None, address: str | None) -> bool:
     """Whether a running controller will run what is queued. InputError if it uses another cluster."""
     if live is None or live.study_id is not None:
         return False
@@ -96,7 +92,7 @@ def _serves(live: LiveController | None, address: str | None) -> bool:
 
 
 def _start_controller(
-    database: Database, executor: str, address: str | None, behind: LiveController | None
+    database: Database, executor: str, address: str | None, behind: Controller | None
 ) -> Path:
     """Start a controller that outlives this process; returns its log file.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import BaseModel
 from rich.console import Console
 from rich.table import Table
 
@@ -14,8 +15,8 @@ from creamtea.cli import workplace
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
 from creamtea.study.loader import load_study
-from creamtea.study.plan import plan
-from creamtea.study.summary import describe
+from creamtea.study.plan import Plan, plan
+from creamtea.study.spec import Study
 
 EXAMPLES = """Examples:
 
@@ -25,10 +26,6 @@ EXAMPLES = """Examples:
 
 `creamtea validate studies/demo.yaml --set variants.softmax.training.max_epochs=2 --json`
 """
-
-
-def register(app: typer.Typer) -> None:
-    app.command(epilog=EXAMPLES)(validate)
 
 
 def validate(
@@ -51,12 +48,50 @@ def validate(
         lines = error.lines if isinstance(error, StudyErrors) else [str(error)]
         typer.echo(json.dumps({"valid": False, "mistakes": lines}, ensure_ascii=False))
         raise typer.Exit(error.exit_code) from None
-    summary = describe(loaded.study, planned)
+    summary = _summary(loaded.study, planned)
     if as_json:
         facts = {"valid": True, "files_checked": not no_files, "config_hash": loaded.config_hash}
         typer.echo(json.dumps({**facts, **summary}, ensure_ascii=False))
     else:
         _show(summary, study, no_files)
+
+
+def _summary(study: Study, planned: Plan) -> dict[str, Any]:
+    """Steps by kind, variants and systems, as plain JSON values."""
+    return {
+        "study": study.name,
+        "steps": planned.kinds(),
+        "variants": [
+            {
+                "name": name,
+                "objective": _in_words(variant.objective),
+                "nvs": variant.nvs is not None,
+                "corpus": variant.corpus,
+                "subwords": variant.subwords,
+                "seeds": variant.seeds,
+            }
+            for name, variant in study.variants.items()
+        ],
+        "systems": [
+            {
+                "name": name,
+                "variant": system.variant,
+                "selection": _in_words(system.selection),
+                "search": _in_words(system.search),
+                "precision": system.precision,
+                "baseline": name == study.baseline,
+            }
+            for name, system in study.systems.items()
+        ],
+        "test_sets": list(study.test_sets),
+    }
+
+
+def _in_words(model: BaseModel) -> str:
+    """`beam width=4`: the kind, then what the study sets."""
+    values = model.model_dump()
+    written = [f"{key}={values[key]}" for key in values if key in model.model_fields_set and key != "kind"]
+    return " ".join([values["kind"], *written])
 
 
 def _show(summary: dict[str, Any], path: Path, no_files: bool) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel
 
 from creamtea.contract.step import StepResult
+from creamtea.document.canonical import digest
 from creamtea.document.values import Strict
 
 
@@ -22,6 +23,15 @@ class StepParams(Strict):
 
 
 P = TypeVar("P", bound=StepParams)
+
+# creamtea's own (`creamtea.steps.catalogue`), whose names no plug-in may take for a step
+OWN_STEP_KINDS = frozenset(
+    [
+        *("corpus", "test_set", "subwords", "align", "ibm3", "train", "decode", "score", "compare"),
+        *("recall", "beam_sizes", "calibration", "depth_limited", "empty_string", "nvs_context"),
+        *("recall_at_size", "search_errors", "support_density", "latency"),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -82,3 +92,17 @@ def methods_in(value: Any) -> Iterator[Any]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from methods_in(item)
+
+
+def step_key(
+    kind: str,
+    version: int,
+    params: Mapping[str, Any],
+    inputs: Mapping[str, Sequence[str]],
+    plugins: Mapping[str, str] | None = None,
+) -> str:
+    """Equal work, equal key, on every machine. `inputs`: the keys of the input steps by role, in the plan's
+    order. `plugins`: the versions of the distributions that the step's methods come from; creamtea's own
+    methods have the version of their kind."""
+    work: dict[str, Any] = {"kind": kind, "version": version, "params": params, "inputs": inputs}
+    return digest(work | {"plugins": plugins} if plugins else work)

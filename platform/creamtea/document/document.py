@@ -61,7 +61,7 @@ for _tag, _pattern, _first in (
     CoreLoader.add_implicit_resolver(TAG + _tag, re.compile(rf"^(?:{_pattern})$"), _first)
 
 
-def read_document(path: Path) -> Document:
+def read_document(path: Path, keys: str = "name, languages, corpora, …") -> Document:
     """Read and parse; InputError for what cannot be read, StudyErrors for what is not YAML.
 
     Mistakes that leave the rest readable (a key written twice) are collected in `Document.mistakes`.
@@ -82,7 +82,7 @@ def read_document(path: Path) -> Document:
         mistake = Mistake(
             (),
             "an empty file" if root is None else _node_name(root),
-            "a block of keys (name, languages, corpora, …)",
+            f"a block of keys ({keys})",
             place=Place(1, f"{name}:1"),
         )
         raise StudyErrors([mistake.line()], name)

@@ -90,6 +90,7 @@ def one_of(names: Iterable[str], wrong: object = None, what: str = "") -> str:
 NAME_RULE = "a name of letters, digits and . _ = , + - (letter or digit first, 120 at most)"
 PATTERNS = {
     r"^[A-Za-z0-9][A-Za-z0-9._=,+-]*$": NAME_RULE,
+    r"^[a-z]+(-[a-z]+)*--[a-z]+(-[a-z]+)*$": "two languages in small letters (latin--czech)",
     r"^[a-z]{2,3}$": "a language code of two or three small letters (en, de)",
 }
 ALLOWED = {

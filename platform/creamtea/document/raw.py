@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -86,12 +87,14 @@ def kind_of(block: Any) -> str:
 
 def parsed(model: type[T] | Any, value: Any) -> T | None:
     """The value as a model of that type or a kind of that family of methods; None if it is malformed."""
-    family = vars(model).get("family")
     try:
-        result: T = TypeAdapter(model).validate_python(value) if family is None else family.parse(value)
+        result: T = _adapter(model).validate_python(value)
         return result
     except ValidationError:
         return None
+
+
+_adapter: Callable[[Any], TypeAdapter[Any]] = cache(TypeAdapter)
 
 
 def written_names(names: Iterable[str], grids: dict[str, list[str]]) -> list[str]:

@@ -10,18 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from creamtea.engine import events, state
 from creamtea.engine import lease as leases
-from creamtea.engine import state
-from creamtea.engine.events import (
-    EngineEvent,
-    Notice,
-    StepFailed,
-    StepProgressed,
-    StepRetried,
-    StepStarted,
-    StepStopped,
-    StepSucceeded,
-)
 from creamtea.engine.executors.base import Executor, FinishedAttempt
 from creamtea.engine.runner import describe
 from creamtea.engine.task import StepTask
@@ -55,7 +45,7 @@ class Controller:
         database: Database,
         store: ArtefactStore,
         executor: Executor,
-        emit: Callable[[EngineEvent], None] = lambda event: None,
+        emit: Callable[[events.EngineEvent], None] = lambda event: None,
     ) -> None:
         self._database = database
         self._store = store
@@ -85,7 +75,7 @@ class Controller:
             finally:
                 leases.release(self._database, lease)
             for running in self._running.values():
-                self._emit(StepStopped(running.task.key, running.task.node))
+                self._emit(events.StepStopped(running.task.key, running.task.node))
 
     def _check(self, lease: leases.Lease) -> None:
         """Renew the leases, stop what was cancelled or takes too long, report progress, settle states."""
@@ -97,7 +87,7 @@ class Controller:
             )
         for task in state.renew(self._database, [running.task for running in self._running.values()]):
             self._stop(task)
-            self._emit(StepStopped(task.key, task.node))
+            self._emit(events.StepStopped(task.key, task.node))
         for running in [running for running in self._running.values() if running.overdue()]:
             self._time_out(running.task)
         for running in self._running.values():
@@ -106,7 +96,7 @@ class Controller:
 
     def _settle(self) -> None:
         for blocked in state.settle(self._database):
-            self._emit(StepFailed(blocked.key, blocked.node, blocked.kind, blocked.error))
+            self._emit(events.StepFailed(blocked.key, blocked.node, blocked.kind, blocked.error))
 
     def _start_ready(self, lease: leases.Lease) -> None:
         # the executor is asked only when there is work: a study that is all reused never starts Ray
@@ -125,7 +115,7 @@ class Controller:
                 kind = "infrastructure" if self._executor.address else "deterministic"
                 self._fail(task, kind, f"{refusal}; lower it under resources.{task.kind} in the study")
                 continue
-            self._emit(StepStarted(task.key, task.node, task.kind, task.attempt))
+            self._emit(events.StepStarted(task.key, task.node, task.kind, task.attempt))
             self._running[task.key] = _Running(task)
             self._executor.start(task)
 
@@ -141,19 +131,19 @@ class Controller:
             self._fail(task, *describe(error))
             return
         if kept:
-            self._emit(StepSucceeded(task.key, task.node, float(outcome.result.facts["seconds"])))
+            self._emit(events.StepSucceeded(task.key, task.node, float(outcome.result.facts["seconds"])))
         else:
-            self._emit(StepStopped(task.key, task.node))
+            self._emit(events.StepStopped(task.key, task.node))
         self._settle()
 
     def _fail(self, task: StepTask, kind: str, error: str) -> None:
         match state.fail(self._database, task, kind, error):
             case "ready":
-                self._emit(StepRetried(task.key, task.node, task.attempt, error))
+                self._emit(events.StepRetried(task.key, task.node, task.attempt, error))
             case "failed":
-                self._emit(StepFailed(task.key, task.node, kind, error))
+                self._emit(events.StepFailed(task.key, task.node, kind, error))
             case None:
-                self._emit(StepStopped(task.key, task.node))
+                self._emit(events.StepStopped(task.key, task.node))
         self._settle()
 
     def _time_out(self, task: StepTask) -> None:
@@ -174,12 +164,11 @@ class Controller:
         """Report it once."""
         if message and message not in self._noticed:
             self._noticed.add(message)
-            self._emit(Notice(message))
+            self._emit(events.Notice(message))
 
     def _report_progress(self, running: _Running) -> None:
         task = running.task
-        progress = self._store.read_progress(task.key)
-        if progress is None or progress.get("fence") != task.fence or progress == running.progress:
-            return
-        running.progress = progress
-        self._emit(StepProgressed(task.key, progress["done"], progress["total"], progress["message"]))
+        progress = self._store.read_progress(task.key, task.fence)
+        if progress is not None and progress != running.progress:
+            running.progress = progress
+            self._emit(events.StepProgressed(task.key, task.node, **progress))

@@ -6,52 +6,45 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class StepStarted:
+class StepEvent:
     key: str
     node: str
+
+
+@dataclass(frozen=True)
+class StepStarted(StepEvent):
     kind: str
     attempt: int
 
 
 @dataclass(frozen=True)
-class StepProgressed:
-    key: str
+class StepProgressed(StepEvent):
     done: float
     total: float
     message: str
 
 
 @dataclass(frozen=True)
-class StepSucceeded:
-    key: str
-    node: str
+class StepSucceeded(StepEvent):
     seconds: float
 
 
 @dataclass(frozen=True)
-class StepRetried:
+class StepRetried(StepEvent):
     """An infrastructure failure; the step is tried again after a pause."""
 
-    key: str
-    node: str
     attempt: int
     error: str
 
 
 @dataclass(frozen=True)
-class StepFailed:
-    key: str
-    node: str
+class StepFailed(StepEvent):
     kind: str  # an error kind: deterministic, infrastructure, unavailable, timeout, upstream
     error: str
 
 
-@dataclass(frozen=True)
-class StepStopped:
+class StepStopped(StepEvent):
     """A running step was cancelled, or its result was discarded."""
-
-    key: str
-    node: str
 
 
 @dataclass(frozen=True)
@@ -61,4 +54,4 @@ class Notice:
     message: str
 
 
-EngineEvent = StepStarted | StepProgressed | StepSucceeded | StepRetried | StepFailed | StepStopped | Notice
+EngineEvent = StepEvent | Notice

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import socket
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import psutil
 from sqlalchemy import ColumnElement, select, text, update
@@ -33,19 +33,6 @@ class Lease:
     study_id: int | None
 
 
-@dataclass(frozen=True)
-class LiveController:
-    owner: str
-    address: str
-    study_id: int | None
-    lease_until: datetime
-
-    def __str__(self) -> str:
-        host, pid, start = self.owner.rsplit(":", 2)
-        since = datetime.fromtimestamp(int(start), UTC)
-        return f"process {pid} on {host}, since {since:%Y-%m-%d %H:%M:%S} UTC"
-
-
 def own_name() -> str:
     """host:pid:start of this process; the start time distinguishes it from a later one with the same pid."""
     return f"{socket.gethostname()}:{os.getpid()}:{_start(os.getpid())}"
@@ -62,14 +49,14 @@ def acquire(database: Database, address: str, study_id: int | None) -> Lease:
             now = database.now(session)
             row = session.scalar(select(Controller).with_for_update())
             if row is not None and _is_alive(row, now):
-                raise InputError(refusal(_live(row)))
+                raise InputError(refusal(row))
             fence = 1 if row is None else row.fence + 1
             if row is None:
                 row = Controller(id=1)
                 session.add(row)
             row.owner, row.address, row.study_id, row.fence = owner, address, study_id, fence
             row.lease_until = now + LEASE
-            release_running(database, session, "its controller is gone")
+            release_running(session, "its controller is gone")
     except IntegrityError:  # two processes inserted the first row at the same moment
         raise InputError("another controller has just started on this database; try again") from None
     return Lease(owner, fence, study_id)
@@ -89,18 +76,16 @@ def release(database: Database, lease: Lease) -> None:
         now = database.now(session)
         statement = update(Controller).where(*_held(lease)).values(lease_until=now)
         if session.execute(statement.returning(Controller.id)).first() is not None:
-            release_running(database, session, "the controller was stopped")
+            release_running(session, "the controller was stopped")
 
 
-def live_controller(database: Database) -> LiveController | None:
+def live_controller(database: Database) -> Controller | None:
     with database.session() as session:
         row = session.scalar(select(Controller))
-        if row is None or not _is_alive(row, database.now(session)):
-            return None
-        return _live(row)
+        return row if row is not None and _is_alive(row, database.now(session)) else None
 
 
-def refusal(live: LiveController) -> str:
+def refusal(live: Controller) -> str:
     """Why no second controller may start, and what to do."""
     return (
         f"another controller is working on this database: {live}. Wait until it has finished, queue the "
@@ -108,10 +93,10 @@ def refusal(live: LiveController) -> str:
     )
 
 
-def release_running(database: Database, session: Session, why: str) -> None:
+def release_running(session: Session, why: str) -> None:
     """Running steps become ready; their fences rise, so a late result of theirs is discarded."""
     lock_steps(session)
-    now = database.now(session)
+    now = Database.now(session)
     statement = (
         update(StepRow)
         .where(StepRow.state == "running")
@@ -140,10 +125,6 @@ def lock_steps(session: Session) -> None:
 
 def _held(lease: Lease) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     return Controller.owner == lease.owner, Controller.fence == lease.fence
-
-
-def _live(row: Controller) -> LiveController:
-    return LiveController(row.owner, row.address, row.study_id, row.lease_until)
 
 
 def _is_alive(row: Controller, now: datetime) -> bool:

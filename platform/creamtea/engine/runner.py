@@ -149,8 +149,7 @@ class Context:
         if now < self._next_write:
             return
         self._next_write = now + PROGRESS_EVERY
-        progress = {"fence": self._task.fence, "done": float(done), "total": float(total), "message": message}
-        self._store.write_progress(self._task.key, progress)
+        self._store.write_progress(self._task.key, self._task.fence, float(done), float(total), message)
 
 
 # ---------------------------------------------------------------- facts about where it ran

@@ -19,9 +19,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, exists, false, func, or_, select, update
 from sqlalchemy.orm import Session, aliased
 
+from creamtea.contract.resources import Resources
 from creamtea.engine.executors.base import Capacity
 from creamtea.engine.lease import LEASE, Lease, lock_steps
-from creamtea.engine.task import Resources, StepOutcome, StepTask
+from creamtea.engine.task import StepOutcome, StepTask
 from creamtea.errors import InfrastructureError
 from creamtea.store.artefacts import ArtefactStore, StoredFile
 from creamtea.store.database import Database
@@ -64,9 +65,10 @@ def claim(database: Database, lease: Lease, capacity: Capacity, artefacts: str) 
         )
         if taken is None:
             return None
+        studies = select(StudyStep.study_id).where(StudyStep.step_key == taken.key)
         session.execute(
             update(StudyRow)
-            .where(StudyRow.state == "queued", StudyRow.id.in_(_studies_of(taken.key)))
+            .where(StudyRow.state == "queued", StudyRow.id.in_(studies))
             .values(state="running")
             .execution_options(synchronize_session=False)
         )
@@ -119,10 +121,6 @@ def _first_ready(lease: Lease, capacity: Capacity, now: datetime) -> Select[str]
     )
 
 
-def _studies_of(key: str) -> Select[int]:
-    return select(StudyStep.study_id).where(StudyStep.step_key == key)
-
-
 def keys_of(study_id: int) -> Select[str]:
     """Of the study's steps."""
     return select(StudyStep.step_key).where(StudyStep.study_id == study_id)
@@ -148,7 +146,7 @@ def _task(session: Session, row: StepRow, lease: Lease, artefacts: str) -> StepT
         params=row.params,
         inputs=dict(inputs),
         locations=row.locations,
-        resources=Resources.read(row.resources),
+        resources=Resources.model_validate(row.resources),
         artefacts=artefacts,
         attempt=row.attempts,
     )
@@ -362,12 +360,10 @@ def cancel_in(session: Session, study_id: int, now: datetime) -> bool:
     if ended is None:
         return False
     shared = exists().where(
-        and_(
-            StudyStep.step_key == StepRow.key,
-            StudyStep.study_id == StudyRow.id,
-            StudyRow.id != study_id,
-            StudyRow.state.in_(LIVE),
-        )
+        StudyStep.step_key == StepRow.key,
+        StudyStep.study_id == StudyRow.id,
+        StudyRow.id != study_id,
+        StudyRow.state.in_(LIVE),
     )
     keys = session.scalars(
         update(StepRow)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from graphlib import TopologicalSorter
 from typing import Any
 
 from sqlalchemy import select
@@ -93,7 +94,9 @@ def requeue(database: Database, store: ArtefactStore, study_id: int) -> Submissi
         if study.state in LIVE:
             raise InputError(f"study {study.name} is {study.state}: there is nothing to retry yet")
         study.state, study.finished_at = "queued", None
-        rows = _inputs_first(session, set(keys))
+        inputs = _inputs(session, keys)
+        order = TopologicalSorter({key: inputs.get(key, set()) for key in keys}).static_order()
+        rows = [session.get_one(StepRow, key) for key in order]
         reused = _refresh(session, rows, incomplete, database.now(session))
         return Submission(study_id, study.name, frozenset(keys), reused)
 
@@ -111,9 +114,7 @@ def _without_files(database: Database, store: ArtefactStore, keys: Sequence[str]
 
 
 def _upsert(session: Session, step: PlannedStep, now: datetime) -> StepRow:
-    resources = {**step.resources.model_dump(mode="json"), "exclusive": step.exclusive}
-    if step.plugins:
-        resources["plugins"] = step.plugins
+    resources = step.resources.model_dump(mode="json")
     row = session.get(StepRow, step.key)
     if row is None:
         row = StepRow(
@@ -133,22 +134,6 @@ def _upsert(session: Session, step: PlannedStep, now: datetime) -> StepRow:
                 session.add(StepInput(step_key=step.key, role=role, position=position, input_key=key))
     row.resources, row.locations = resources, step.locations
     return row
-
-
-def _inputs_first(session: Session, keys: set[str]) -> list[StepRow]:
-    """The steps of a study in an order in which they can run."""
-    inputs = _inputs(session, keys)
-    ordered: dict[str, None] = {}
-
-    def visit(key: str) -> None:
-        if key not in ordered:
-            for before in sorted(inputs.get(key, ())):
-                visit(before)
-            ordered[key] = None
-
-    for key in sorted(keys):
-        visit(key)
-    return [session.get_one(StepRow, key) for key in ordered]
 
 
 def _inputs(session: Session, keys: Iterable[str]) -> dict[str, set[str]]:

@@ -1,32 +1,15 @@
-"""What the controller and a worker exchange: plain JSON values in both directions."""
+"""What the controller gives to a worker, and what it gets back."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
-from creamtea.contract.step import MetricRow, PointRow, StepResult
+from pydantic import TypeAdapter
+
+from creamtea.contract.resources import Resources
+from creamtea.contract.step import StepResult
 from creamtea.store.artefacts import StoredFile
-
-DEFAULT_MAX_ATTEMPTS = 4
-
-
-@dataclass(frozen=True)
-class Resources:
-    """What a step needs to run; read from `StepRow.resources`, where any of them may be missing."""
-
-    cpus: int = 1
-    gpus: float = 0.0
-    memory_gb: float | None = None
-    timeout_minutes: float | None = None
-    max_attempts: int = DEFAULT_MAX_ATTEMPTS
-    exclusive: bool = False  # runs only while nothing else is running
-    plugins: Mapping[str, str] = field(default_factory=dict)  # distributions with their versions
-
-    @classmethod
-    def read(cls, values: Mapping[str, Any]) -> Resources:
-        return cls(**{name: values[name] for name in cls.__dataclass_fields__ if name in values})
 
 
 @dataclass(frozen=True)
@@ -45,17 +28,6 @@ class StepTask:
     artefacts: str  # root of the artefact store
     attempt: int = 1
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> StepTask:
-        inputs = {
-            role: [[StoredFile(**file) for file in files] for files in steps]
-            for role, steps in values["inputs"].items()
-        }
-        return cls(**{**values, "inputs": inputs, "resources": Resources(**values["resources"])})
-
 
 @dataclass(frozen=True)
 class StepOutcome:
@@ -66,23 +38,11 @@ class StepOutcome:
     error_kind: str | None = None
     error: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> StepOutcome:
-        result = values["result"]
-        return cls(
-            result=StepResult(
-                metrics=[MetricRow(**row) for row in result["metrics"]],
-                points=[PointRow(**row) for row in result["points"]],
-                facts=result["facts"],
-            ),
-            files=[StoredFile(**file) for file in values["files"]],
-            error_kind=values["error_kind"],
-            error=values["error"],
-        )
-
     @classmethod
     def failure(cls, kind: str, error: str) -> StepOutcome:
         return cls(error_kind=kind, error=error)
+
+
+# as plain values, so that a worker with another creamtea can say so
+TASKS = TypeAdapter(StepTask)
+OUTCOMES = TypeAdapter(StepOutcome)

@@ -55,20 +55,30 @@ class PairedBootstrap:
     high: float
     p_value: float
     p_two_sided: float
-    segments: int
-    samples: int
-    seed: int
 
 
-def resampled_sums(statistics: Array, samples: int = SAMPLES, seed: int = SEED) -> Array:
+def resampled_sums(
+    statistics: Array, samples: int = SAMPLES, seed: int = SEED, groups: Sequence[str] | None = None
+) -> Array:
     """Sums of resamples with replacement: statistics (n, F) -> (samples, F).
 
     Draws are those of `numpy.random.default_rng(seed).choice(n, (samples, n))`, whatever the chunk size.
+    With `groups` (n) the segments of each group are drawn among themselves, so that it keeps its size.
     """
-    n = len(statistics)
-    if n == 0:
+    if len(statistics) == 0:
         raise ValueError("no segments to resample")
+    if groups is None:
+        return _sums(statistics, samples, np.random.default_rng(seed))
+    names = np.asarray(groups)
     rng = np.random.default_rng(seed)
+    sums = np.zeros((samples, statistics.shape[1]))
+    for name in np.unique(names):
+        sums += _sums(statistics[names == name], samples, rng)
+    return sums
+
+
+def _sums(statistics: Array, samples: int, rng: np.random.Generator) -> Array:
+    n = len(statistics)
     rows_per_chunk = max(1, _CHUNK_CELLS // n)
     sums = np.empty((samples, statistics.shape[1]))
     for start in range(0, samples, rows_per_chunk):
@@ -88,11 +98,15 @@ def percentile_interval(scores: Array) -> tuple[float, float]:
 
 
 def bootstrap_interval(
-    statistics: Array, score: ScoreFunction, samples: int = SAMPLES, seed: int = SEED
+    statistics: Array,
+    score: ScoreFunction,
+    samples: int = SAMPLES,
+    seed: int = SEED,
+    groups: Sequence[str] | None = None,
 ) -> Interval:
     """The corpus score of statistics (n, F) and its interval over resampled segments."""
     statistics = np.asarray(statistics, dtype=np.float64)
-    scores = score(resampled_sums(statistics, samples, seed))
+    scores = score(resampled_sums(statistics, samples, seed, groups))
     low, high = percentile_interval(scores)
     value = float(score(statistics.sum(axis=0)))
     return Interval(value, low, high, float(scores.mean()), 0.5 * (high - low))
@@ -104,6 +118,7 @@ def paired_bootstrap(
     score: ScoreFunction,
     samples: int = SAMPLES,
     seed: int = SEED,
+    groups: Sequence[str] | None = None,
 ) -> PairedBootstrap:
     """Compare a system with a baseline, each given as one (n, F) array of statistics per training seed.
 
@@ -112,10 +127,11 @@ def paired_bootstrap(
     Raises ValueError when the arrays differ in their number of segments.
     """
     arrays = paired_arrays(baseline, system)
-    n, width = arrays[0].shape
+    width = arrays[0].shape[1]
 
     # one product for all seeds: (samples, outputs * F) -> scores (samples, outputs)
-    sums = resampled_sums(np.concatenate(arrays, axis=1), samples, seed).reshape(samples, len(arrays), width)
+    sums = resampled_sums(np.concatenate(arrays, axis=1), samples, seed, groups)
+    sums = sums.reshape(samples, len(arrays), width)
     resampled = score(sums)
     observed = score(np.stack([array.sum(axis=0) for array in arrays]))
 
@@ -132,9 +148,6 @@ def paired_bootstrap(
         high=high,
         p_value=_sacrebleu_p_value(differences, delta),
         p_two_sided=two_sided_p_value(differences, delta),
-        segments=n,
-        samples=samples,
-        seed=seed,
     )
 
 

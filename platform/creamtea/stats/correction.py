@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down correction (Holm 1979): adjusted p-values in the order given.
+def holm(p_values: Sequence[float | None]) -> list[float | None]:
+    """Holm's step-down correction (Holm 1979) over the p-values that are there, in the order given.
 
     With m comparisons the i-th smallest p-value is multiplied by m - i + 1, made monotone and cut at 1;
     rejecting those below 5 % keeps the chance of *any* false alarm among them at 5 %.
     """
-    for p in p_values:
+    known = sorted((p, index) for index, p in enumerate(p_values) if p is not None)
+    adjusted: list[float | None] = [None] * len(p_values)
+    running = 0.0
+    for rank, (p, index) in enumerate(known):
         if not 0.0 <= p <= 1.0:
             raise ValueError(f"{p!r} is not a p-value")
-    adjusted = [0.0] * len(p_values)
-    running = 0.0
-    for rank, index in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
-        running = max(running, min(1.0, (len(p_values) - rank) * p_values[index]))
+        running = max(running, min(1.0, (len(known) - rank) * p))
         adjusted[index] = running
     return adjusted

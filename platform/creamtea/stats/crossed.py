@@ -36,7 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special
 
-from creamtea.stats.estimate import OUTWEIGHED, ROUNDING, Array, outweighed, variance_of_mean
+from creamtea.stats.estimate import OUTWEIGHED, ROUNDING, Array, Estimate, outweighed, variance_of_mean
 
 Integers = NDArray[np.int64]
 
@@ -46,21 +46,17 @@ _MIN_P = 1e-300  # smaller p-values are given as this
 
 
 @dataclass(frozen=True)
-class CrossedEstimate:
-    """A value with its t intervals and two-sided p-value; None where `reason` says why.
+class CrossedEstimate(Estimate):
+    """With its 90 % interval, to be compared with ±δ, and two-sided p-value.
 
     `standard_error` is 0 where no rating deviates: then neither items nor raters differ, and there is no
     interval either.
     """
 
-    value: float | None
-    standard_error: float | None
-    low: float | None = None  # 95 %
-    high: float | None = None
-    low_90: float | None = None  # to be compared with ±δ
+    standard_error: float | None = None
+    low_90: float | None = None
     high_90: float | None = None
     p_value: float | None = None
-    reason: str | None = None
 
 
 @dataclass(frozen=True)
@@ -71,8 +67,6 @@ class CrossedComparison:
     ratio: CrossedEstimate
     items: int
     raters: int
-    ratings: int
-    left_out: int  # items rated for one of the two only, or of weight 0
 
 
 def crossed_comparisons(
@@ -119,10 +113,9 @@ def _compare(item: Integers, rater: Integers, scores: Array, weights: Array) -> 
     known = ~np.isnan(scores)
     counts = np.stack([np.bincount(item, mask, item.max(initial=-1) + 1) for mask in known])
     kept = (counts.min(axis=0) > 0)[item] & (weights > 0) & known.any(axis=0)
-    rated, compared = int((counts > 0).any(axis=0).sum()), len(np.unique(item[kept]))
-    if not compared:
-        missing = _without("no item was rated for both systems")
-        return CrossedComparison(missing, missing, 0, 0, 0, rated)
+    if not kept.any():
+        missing = CrossedEstimate(reason="no item was rated for both systems")
+        return CrossedComparison(missing, missing, 0, 0)
     known, x = known[:, kept], np.where(known, scores, 0.0)[:, kept]
     share = np.where(known, weights[kept] / counts[:, item[kept]], 0.0)  # (2, rows)
     share /= share.sum(axis=1, keepdims=True)
@@ -138,13 +131,8 @@ def _compare(item: Integers, rater: Integers, scores: Array, weights: Array) -> 
         parts = 100 / base * (deviation[1] - ours / base * deviation[0])
         ratio = _estimate(cells, 100 * ours / base, 100.0, parts, 100 * largest / base)
     else:
-        ratio = _without("the baseline's mean is not above 0: no ratio to it")
-    raters, ratings = int(rater.max()) + 1, int(known.sum())
-    return CrossedComparison(difference, ratio, compared, raters, ratings, rated - compared)
-
-
-def _without(reason: str, value: float | None = None, error: float | None = None) -> CrossedEstimate:
-    return CrossedEstimate(value, error, reason=reason)
+        ratio = CrossedEstimate(reason="the baseline's mean is not above 0: no ratio to it")
+    return CrossedComparison(difference, ratio, items=int(item.max()) + 1, raters=int(rater.max()) + 1)
 
 
 @dataclass(frozen=True)
@@ -177,9 +165,10 @@ def _estimate(cells: _Cells, value: float, null: float, parts: Array, scale: flo
     what they are differences of."""
     refusal = cells.refusal()
     if refusal is not None:
-        return _without(refusal, value)
+        return CrossedEstimate(value, reason=refusal)
     if (np.abs(parts) <= ROUNDING * scale * cells.share).all():
-        return _without("the same on all items by all raters: no spread to judge by", value, 0.0)
+        reason = "the same on all items by all raters: no spread to judge by"
+        return CrossedEstimate(value, reason=reason, standard_error=0.0)
     by_item, by_rater = _summed(cells.item, parts), _summed(cells.rater, parts)
     raters, raters_df = variance_of_mean(by_rater / cells.of_rater, cells.of_rater)
     items, items_df = variance_of_mean(by_item / cells.of_item, cells.of_item)
@@ -188,11 +177,19 @@ def _estimate(cells: _Cells, value: float, null: float, parts: Array, scale: flo
     common = items * between / (1 - float((cells.of_rater**2).sum()))
     error = math.sqrt(raters + common)
     if error <= ROUNDING * scale:
-        return _without("what raters differ by cancels out: no spread to judge by", value)
+        return CrossedEstimate(value, reason="what raters differ by cancels out: no spread to judge by")
     spread = _Spread(raters / error**2, raters_df, items_df)
     half, half_90 = (spread.critical(alpha) * error for alpha in (0.05, 0.10))
     p = spread.p_value(abs(value - null) / error)
-    return CrossedEstimate(value, error, value - half, value + half, value - half_90, value + half_90, p)
+    return CrossedEstimate(
+        value,
+        value - half,
+        value + half,
+        standard_error=error,
+        low_90=value - half_90,
+        high_90=value + half_90,
+        p_value=p,
+    )
 
 
 @dataclass(frozen=True)

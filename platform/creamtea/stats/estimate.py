@@ -24,38 +24,38 @@ _MIN_EFFECTIVE_ITEMS = 1.5  # items of equal weight with the same information: t
 
 
 @dataclass(frozen=True)
-class MeanEstimate:
-    """A weighted mean (unit of the values), its standard error and the degrees of freedom of its t.
+class Estimate:
+    """A value with its 95 % interval; where either is None, `reason` says why."""
 
-    `standard_error`, `df`, `low` and `high` are None where there is no spread to judge by; `reason` says why.
-    """
-
-    confidence: float
-    items: int
-    mean: float | None = None
-    standard_error: float | None = None
-    df: float | None = None
+    value: float | None = None
     low: float | None = None
     high: float | None = None
     reason: str | None = None
 
+
+@dataclass(frozen=True)
+class MeanEstimate(Estimate):
+    """A weighted mean (unit of the values) with its standard error and the degrees of freedom of its t, both
+    None where there is no spread to judge by."""
+
+    standard_error: float | None = None
+    df: float | None = None
+
     def interval(self, confidence: float) -> tuple[float, float] | None:
-        """The t interval at another level (0.9 for two one-sided tests); None where there is no spread."""
-        if self.mean is None or self.standard_error is None or self.df is None:
+        """The t interval at a level (0.9 for two one-sided tests); None where there is no spread."""
+        if self.value is None or self.standard_error is None or self.df is None:
             return None
         half = float(stats.t.ppf(0.5 + confidence / 2, self.df)) * self.standard_error
-        return self.mean - half, self.mean + half
+        return self.value - half, self.value + half
 
-    def t_test(self, null: float = 0.0) -> float | None:
-        """The two-sided p-value of mean = null; None where there is no spread."""
-        if self.mean is None or self.standard_error is None or self.df is None:
+    def t_test(self) -> float | None:
+        """The two-sided p-value of a mean of 0; None where there is no spread."""
+        if self.value is None or self.standard_error is None or self.df is None:
             return None
-        return float(2 * stats.t.sf(abs(self.mean - null) / self.standard_error, self.df))
+        return float(2 * stats.t.sf(abs(self.value) / self.standard_error, self.df))
 
 
-def mean_estimate(
-    values: ArrayLike, weights: ArrayLike | None = None, confidence: float = 0.95, scale: float = 0.0
-) -> MeanEstimate:
+def mean_estimate(values: ArrayLike, weights: ArrayLike | None = None, scale: float = 0.0) -> MeanEstimate:
     """The mean of values (n,) with its t interval; without weights the textbook's (scipy's `ttest_1samp`).
 
     With weights w (n,), all positive, `variance_of_mean` has the formulas. `scale` is the size of the scores
@@ -67,22 +67,20 @@ def mean_estimate(
     if x.shape != w.shape or not np.isfinite(x).all() or not (np.isfinite(w) & (w > 0)).all():
         raise ValueError("a mean needs finite values and as many finite, positive weights")
     if len(x) == 0:
-        return MeanEstimate(confidence, 0, reason="no items")
+        return MeanEstimate(reason="no items")
     w = w / w.max()  # keeps squares and fourth powers in range
     mean = float((w * x).sum() / w.sum())
     if len(x) == 1:
-        return MeanEstimate(confidence, 1, mean, reason="only one item: no spread to judge by")
-    noise = ROUNDING * max(scale, float(np.abs(x).max()))
-    if float(np.ptp(x)) <= noise:
+        return MeanEstimate(mean, reason="only one item: no spread to judge by")
+    if float(np.ptp(x)) <= ROUNDING * max(scale, float(np.abs(x).max())):
         reason = f"the same value on all {len(x)} items: no spread to judge by"
-        mean = 0.0 if abs(mean) <= ROUNDING * scale else mean
-        return MeanEstimate(confidence, len(x), mean, reason=reason)
+        return MeanEstimate(0.0 if abs(mean) <= ROUNDING * scale else mean, reason=reason)
     if outweighed(w):
-        return MeanEstimate(confidence, len(x), mean, reason=OUTWEIGHED)
+        return MeanEstimate(mean, reason=OUTWEIGHED)
     variance, df = variance_of_mean(x, w)
     error = math.sqrt(variance)
-    half = float(stats.t.ppf(0.5 + confidence / 2, df)) * error
-    return MeanEstimate(confidence, len(x), mean, error, df, mean - half, mean + half)
+    half = float(stats.t.ppf(0.975, df)) * error
+    return MeanEstimate(mean, mean - half, mean + half, standard_error=error, df=df)
 
 
 def outweighed(weights: Array) -> bool:
@@ -134,8 +132,8 @@ def aligned(*vectors: ArrayLike) -> list[Array]:
     return arrays
 
 
-def complete(vectors: Sequence[Array], weights: ArrayLike | None) -> tuple[list[Array], Array, int]:
-    """The vectors and weights where nothing is missing and the weight is above 0; how many were left out."""
+def complete(vectors: Sequence[Array], weights: ArrayLike | None) -> tuple[list[Array], Array]:
+    """The vectors and weights where nothing is missing and the weight is above 0."""
     weighing = np.ones(len(vectors[0])) if weights is None else np.asarray(weights, dtype=np.float64)
     if weighing.shape != vectors[0].shape:
         raise ValueError(f"{weighing.shape} weights for {vectors[0].shape} items")
@@ -144,4 +142,4 @@ def complete(vectors: Sequence[Array], weights: ArrayLike | None) -> tuple[list[
     kept = weighing > 0
     for vector in vectors:
         kept &= ~np.isnan(vector)
-    return [vector[kept] for vector in vectors], weighing[kept], int((~kept).sum())
+    return [vector[kept] for vector in vectors], weighing[kept]

@@ -7,7 +7,6 @@ cells with both scores count. Higher must be better in both: pass an error metri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -15,90 +14,47 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from creamtea.stats.bootstrap import SEED
-from creamtea.stats.estimate import ROUNDING, Array, without_rounding
+from creamtea.stats.estimate import ROUNDING, Array, Estimate, without_rounding
 from creamtea.stats.randomization import swaps
 
-Grouping = Literal["no-grouping", "group-by-item"]
 Kind = Literal["kendall", "pearson"]
 
 PERMUTATIONS = 1000  # Thompson et al.'s
 NO_SHARED_ITEM = "no two systems share an item with all scores"
 
 
-@dataclass(frozen=True)
-class Correlation:
-    """A segment-level correlation in [-1, 1]; None where `reason` says why.
+def segment_correlation(human: ArrayLike, metric: ArrayLike, kind: Kind, by_item: bool) -> Estimate:
+    """Kendall's τ-b or Pearson's r over segments, in [-1, 1].
 
-    `groups` is the number of groups that it is the mean of: 1, or with "group-by-item" the items on which
-    both sides distinguish at least two systems. `groups_left_out` counts the items with two systems or more
-    on which one side does not.
-    """
-
-    kind: Kind
-    grouping: Grouping
-    cells: int
-    value: float | None = None
-    groups: int = 0
-    groups_left_out: int = 0
-    reason: str | None = None
-
-
-@dataclass(frozen=True)
-class PairAgreement:
-    """A share in [0, 1] over pairs of systems (of systems on an item, for `tie_calibrated_accuracy`)."""
-
-    pairs: int = 0
-    value: float | None = None
-    reason: str | None = None
-    threshold: float | None = None  # metric points, of a tie-calibrated accuracy
-
-
-def segment_correlation(human: ArrayLike, metric: ArrayLike, kind: Kind, grouping: Grouping) -> Correlation:
-    """Kendall's τ-b or Pearson's r over segments.
-
-    "no-grouping": over all cells at once, which also rewards a metric that recognises hard items.
-    "group-by-item": over the systems of an item, then the mean over items, which rewards only the order of
-    the systems on an item (Deutsch et al. 2023, "Ties matter"). Items where one side gives all systems the
-    same score have no correlation.
+    Over all cells at once, which also rewards a metric that recognises hard items; or `by_item`: over the
+    systems of an item, then the mean over items, which rewards only the order of the systems on an item
+    (Deutsch et al. 2023, "Ties matter"). Items where one side gives all systems the same score have no
+    correlation.
     """
     ours, theirs = _both(human, metric)
     known = ~np.isnan(ours)
-    cells = int(known.sum())
-    if grouping == "no-grouping":
+    if not by_item:
         x, y = ours[known], theirs[known]
         for name, values in (("human", x), ("metric", y)):
             if len(values) < 2:
-                reason = "fewer than two outputs have both scores"
-                return Correlation(kind, grouping, cells, reason=reason)
+                return Estimate(reason="fewer than two outputs have both scores")
             if float(np.ptp(values)) == 0.0:
-                reason = f"all {name} scores are equal"
-                return Correlation(kind, grouping, cells, groups_left_out=1, reason=reason)
+                return Estimate(reason=f"all {name} scores are equal")
         correlation = stats.kendalltau(x, y) if kind == "kendall" else stats.pearsonr(x, y)
-        return Correlation(kind, grouping, cells, float(correlation.statistic), groups=1)
-
+        return Estimate(float(correlation.statistic))
     if kind == "kendall":
         x, y = _pair_signs(ours), _pair_signs(theirs)  # (items, pairs)
     else:
-        count = np.maximum(known.sum(axis=1, keepdims=True), 1)
-        x, y = (
-            np.where(
-                known,
-                without_rounding(m - np.where(known, m, 0.0).sum(axis=1, keepdims=True) / count, s),
-                0.0,
-            )
-            for m, s in ((ours, _scale(ours)), (theirs, _scale(theirs)))
-        )
+        x, y = _centred(ours), _centred(theirs)  # (items, systems)
     spread = (x**2).sum(axis=1) * (y**2).sum(axis=1)
     distinguished = spread > 0
-    left_out = int(((known.sum(axis=1) >= 2) & ~distinguished).sum())
     if not distinguished.any():
-        reason = "no item has two systems that both sides tell apart"
-        return Correlation(kind, grouping, cells, groups_left_out=left_out, reason=reason)
+        return Estimate(reason="no item has two systems that both sides tell apart")
     values = (x * y).sum(axis=1)[distinguished] / np.sqrt(spread[distinguished])
-    return Correlation(kind, grouping, cells, float(values.mean()), len(values), left_out)
+    return Estimate(float(values.mean()))
 
 
-def pairwise_accuracy(human: ArrayLike, metric: ArrayLike) -> PairAgreement:
+def pairwise_accuracy(human: ArrayLike, metric: ArrayLike) -> Estimate:
     """The share of pairs of systems that metric and people put in the same order (Kocmi et al. 2021).
 
     Each pair is compared on the items that have all four scores. Equal on both sides agrees, equal on one
@@ -106,17 +62,17 @@ def pairwise_accuracy(human: ArrayLike, metric: ArrayLike) -> PairAgreement:
     """
     differences, known, usable = _usable_pairs(human, metric)
     if not usable.any():
-        return PairAgreement(reason=NO_SHARED_ITEM)
+        return Estimate(reason=NO_SHARED_ITEM)
     signs = []
     for scores, matrix in zip(differences, _both(human, metric), strict=True):
         totals = np.where(known, scores, 0.0).sum(axis=0)[usable]
         signs.append(np.sign(without_rounding(totals, _scale(matrix) * len(matrix))))
-    return PairAgreement(int(usable.sum()), float(np.mean(signs[0] == signs[1])))
+    return Estimate(float(np.mean(signs[0] == signs[1])))
 
 
 def soft_pairwise_accuracy(
     human: ArrayLike, metric: ArrayLike, permutations: int = PERMUTATIONS, seed: int = SEED
-) -> PairAgreement:
+) -> Estimate:
     """1 − mean |p_human − p_metric| over pairs of systems (Thompson et al. 2024, "Improving statistical
     significance in human evaluation of automatic metrics via soft pairwise accuracy").
 
@@ -128,10 +84,10 @@ def soft_pairwise_accuracy(
     """
     differences, known, usable = _usable_pairs(human, metric)
     if not usable.any():
-        return PairAgreement(reason=NO_SHARED_ITEM)
+        return Estimate(reason=NO_SHARED_ITEM)
     both = np.concatenate([np.where(known, scores, 0.0)[:, usable] for scores in differences], axis=1)
     p_human, p_metric = np.split(_one_sided(both, permutations, seed), 2)
-    return PairAgreement(int(usable.sum()), float(1 - np.abs(p_human - p_metric).mean()))
+    return Estimate(float(1 - np.abs(p_human - p_metric).mean()))
 
 
 def _one_sided(differences: Array, permutations: int, seed: int) -> Array:
@@ -146,18 +102,18 @@ def _one_sided(differences: Array, permutations: int, seed: int) -> Array:
     return share / permutations
 
 
-def tie_calibrated_accuracy(human: ArrayLike, metric: ArrayLike) -> PairAgreement:
+def tie_calibrated_accuracy(human: ArrayLike, metric: ArrayLike) -> Estimate:
     """acc*_eq with tie calibration, grouped by item (Deutsch et al. 2023, "Ties matter", as WMT since 2023).
 
     Over the pairs of systems of an item, then the mean over items: the share that people and metric put in
-    the same order, or both call equal. The metric calls a pair equal whose scores differ by at most
-    `threshold`; that is the smallest of those with the highest accuracy, chosen on these same scores.
+    the same order, or both call equal. The metric calls a pair equal whose scores differ by at most a
+    threshold: the one with the highest accuracy, chosen on these same scores.
     """
     ours, theirs = _both(human, metric)
     h, m = _pair_signs(ours), _pair_differences(theirs)
     known = ~np.isnan(m)
     if not known.any():
-        return PairAgreement(reason="no item has two systems with both scores")
+        return Estimate(reason="no item has two systems with both scores")
     in_item = known.sum(axis=1)
     weight = np.where(known, 1 / np.maximum(in_item, 1)[:, None], 0.0)[known] / int((in_item > 0).sum())
     people, size = h[known], np.abs(m[known])
@@ -166,12 +122,10 @@ def tie_calibrated_accuracy(human: ArrayLike, metric: ArrayLike) -> PairAgreemen
     size, tied, ordered = size[order], np.cumsum(tied[order]), ordered[order]
     accuracy = tied + ordered.sum() - np.cumsum(ordered)  # the pairs so far called equal
     last = np.append(size[1:] > size[:-1], True)  # a threshold takes all pairs of its size
-    thresholds = np.concatenate([[0.0], size[last]])
-    accuracies = np.concatenate([[float(ordered.sum())], accuracy[last]])
-    if size[0] == 0.0:  # a threshold of 0 calls those equal; there is none below
-        thresholds, accuracies = thresholds[1:], accuracies[1:]
-    best = int(np.argmax(accuracies >= accuracies.max() - ROUNDING))
-    return PairAgreement(int(known.sum()), float(accuracies[best]), threshold=float(thresholds[best]))
+    accuracies = accuracy[last]
+    if size[0] > 0.0:  # else even a threshold of 0 calls some equal
+        accuracies = np.append(float(ordered.sum()), accuracies)
+    return Estimate(float(accuracies[int(np.argmax(accuracies >= accuracies.max() - ROUNDING))]))
 
 
 def _both(human: ArrayLike, metric: ArrayLike) -> tuple[Array, Array]:
@@ -200,6 +154,15 @@ def _pair_differences(matrix: Array) -> Array:
     """(items, systems) -> (items, pairs), first minus second of each pair; NaN where either is missing."""
     first, second = np.triu_indices(matrix.shape[1], 1)
     return without_rounding(matrix[:, first] - matrix[:, second], _scale(matrix))
+
+
+def _centred(matrix: Array) -> Array:
+    """(items, systems) less the item's mean, 0 where missing."""
+    known = ~np.isnan(matrix)
+    mean = np.where(known, matrix, 0.0).sum(axis=1, keepdims=True) / np.maximum(
+        known.sum(axis=1, keepdims=True), 1
+    )
+    return np.where(known, without_rounding(matrix - mean, _scale(matrix)), 0.0)
 
 
 def _pair_signs(matrix: Array) -> Array:

@@ -33,11 +33,10 @@ _MAX_EXACT = 16  # items that differ: up to 2^16 sign patterns are enumerated
 
 @dataclass(frozen=True)
 class TestResult:
-    """A two-sided p-value. `method` names the test; `p_value` is None where `reason` says why."""
+    """A two-sided p-value; None where `reason` says why."""
 
     __test__ = False  # pytest: not a test class
 
-    method: str
     p_value: float | None = None
     statistic: float | None = None
     reason: str | None = None
@@ -45,34 +44,17 @@ class TestResult:
 
 @dataclass(frozen=True)
 class PairedComparison:
-    """system − baseline in points of the scale; `items` were rated for both, `left_out` were not or
-    have weight 0.
+    """system − baseline in points of the scale, over `items` that were rated for both and weigh anything.
 
-    `low` and `high` bound the 95 % paired-t interval. Where `t_test.reason` is set they are None.
+    `estimate` has the 95 % paired-t interval.
     """
 
     items: int
-    left_out: int
-    weighted: bool
-    baseline_mean: float | None
-    system_mean: float | None
     estimate: MeanEstimate
-    deviation: float | None  # sample standard deviation of the items' differences, weights aside
+    all_equal: bool  # the difference is the same on every item
     t_test: TestResult
     signed_rank: TestResult
     sign_flip: TestResult
-
-    @property
-    def difference(self) -> float | None:
-        return self.estimate.mean
-
-    @property
-    def low(self) -> float | None:
-        return self.estimate.low
-
-    @property
-    def high(self) -> float | None:
-        return self.estimate.high
 
 
 def compare_paired(
@@ -84,30 +66,23 @@ def compare_paired(
 ) -> PairedComparison:
     """Compare the item means (n,) of a system with those of a baseline; NaN where an item has no rating.
 
-    Items missing on either side, or of weight 0, are left out and counted. With unequal weights the t
-    interval is that of a weighted mean (`mean_estimate`) and the sign flips are weighted; the signed-rank
-    test takes no weights and gives a reason instead of a p-value. Never raises for few or equal items;
-    ValueError for vectors of different lengths, infinite scores and negative weights.
+    Items missing on either side, or of weight 0, are left out. With unequal weights the t interval is that of
+    a weighted mean (`mean_estimate`) and the sign flips are weighted; the signed-rank test takes no weights
+    and gives a reason instead of a p-value. Never raises for few or equal items; ValueError for vectors of
+    different lengths, infinite scores and negative weights.
     """
-    (baseline, system), kept_weights, left_out = complete(aligned(baseline, system), weights)
+    (baseline, system), kept_weights = complete(aligned(baseline, system), weights)
     weighted = len(kept_weights) > 0 and bool(np.ptp(kept_weights) > 0)
     scale = float(np.abs([*baseline, *system]).max()) if len(baseline) else 0.0
     differences = without_rounding(system - baseline, scale)
     estimate = mean_estimate(system - baseline, kept_weights if weighted else None, scale=scale)
-    n = len(differences)
     return PairedComparison(
-        items=n,
-        left_out=left_out,
-        weighted=weighted,
-        baseline_mean=float(np.average(baseline, weights=kept_weights)) if n else None,
-        system_mean=float(np.average(system, weights=kept_weights)) if n else None,
+        items=len(differences),
         estimate=estimate,
-        deviation=_deviation(differences),
-        t_test=_t_test(estimate, weighted),
+        all_equal=len(differences) > 0 and float(np.ptp(differences)) == 0.0,
+        t_test=_t_test(estimate),
         signed_rank=(
-            TestResult(
-                "signed-rank", reason="the items weigh differently; the signed-rank test takes no weights"
-            )
+            TestResult(reason="the items weigh differently; the signed-rank test takes no weights")
             if weighted
             else signed_rank(differences)
         ),
@@ -115,17 +90,10 @@ def compare_paired(
     )
 
 
-def _deviation(differences: Array) -> float | None:
-    if len(differences) < 2:
-        return None
-    return 0.0 if float(np.ptp(differences)) == 0.0 else float(np.std(differences, ddof=1))
-
-
-def _t_test(estimate: MeanEstimate, weighted: bool) -> TestResult:
-    method = "weighted paired t" if weighted else "paired t"
-    if estimate.mean is None or estimate.standard_error is None:
-        return TestResult(method, reason=estimate.reason)
-    return TestResult(method, estimate.t_test(), estimate.mean / estimate.standard_error)
+def _t_test(estimate: MeanEstimate) -> TestResult:
+    if estimate.value is None or estimate.standard_error is None:
+        return TestResult(reason=estimate.reason)
+    return TestResult(estimate.t_test(), estimate.value / estimate.standard_error)
 
 
 def signed_rank(differences: Array) -> TestResult:
@@ -139,18 +107,17 @@ def signed_rank(differences: Array) -> TestResult:
     """
     n, zeros = len(differences), int(np.sum(differences == 0))
     if n == 0:
-        return TestResult("signed-rank", reason="no items")
+        return TestResult(reason="no items")
     if zeros == n:
-        return TestResult("signed-rank", reason=f"no difference on any of the {n} items")
+        return TestResult(reason=f"no difference on any of the {n} items")
     tied = zeros > 0 or len(np.unique(np.abs(differences))) < n
     if tied and n <= _MAX_EXACT_TIED:
         # scipy's value by its definition: its own enumeration takes seconds
         ranks = np.sign(differences) * stats.rankdata(np.abs(differences))
         statistic = min(float(ranks[ranks > 0].sum()), float(-ranks[ranks < 0].sum()))
-        return TestResult("signed-rank, exact", sign_flip(ranks).p_value, statistic)
-    method = "signed-rank, normal approximation" if tied or n > 50 else "signed-rank, exact"
+        return TestResult(sign_flip(ranks).p_value, statistic)
     wilcoxon = stats.wilcoxon(differences, zero_method="pratt", method="auto")
-    return TestResult(method, float(wilcoxon.pvalue), float(wilcoxon.statistic))
+    return TestResult(float(wilcoxon.pvalue), float(wilcoxon.statistic))
 
 
 def sign_flip(differences: Array, flips: int = FLIPS, seed: int = SEED) -> TestResult:
@@ -164,19 +131,19 @@ def sign_flip(differences: Array, flips: int = FLIPS, seed: int = SEED) -> TestR
     differing = differences[differences != 0]
     n = len(differing)
     if len(differences) == 0:
-        return TestResult("sign flip", reason="no items")
+        return TestResult(reason="no items")
     if n == 0:
         reason = f"no difference on any of the {len(differences)} items"
-        return TestResult("sign flip", statistic=0.0, reason=reason)
+        return TestResult(statistic=0.0, reason=reason)
     observed = float(differing.sum())
     threshold = abs(observed) - ROUNDING * float(np.abs(differing).sum())  # ties count
     if n <= _MAX_EXACT:
         sums = np.array([differing[0]])  # the other half of the patterns are these with all signs turned
         for value in differing[1:]:
             sums = np.concatenate([sums + value, sums - value])
-        return TestResult("sign flip, exact", float(np.mean(np.abs(sums) >= threshold)), observed)
+        return TestResult(float(np.mean(np.abs(sums) >= threshold)), observed)
     count = 0
     for turned in swaps(n, flips, seed):
         sums = observed - 2 * (turned @ differing)
         count += int(np.sum(np.abs(sums) >= threshold))
-    return TestResult(f"sign flip, {flips} random patterns", (count + 1) / (flips + 1), observed)
+    return TestResult((count + 1) / (flips + 1), observed)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from scipy import stats
 
@@ -19,22 +18,6 @@ ALPHA = 0.05
 POWER = 0.8
 MAX_ITEMS = 1_000_000
 _RANGE_SHARE = 0.16
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What n items can show of a true difference, all in points of the scale.
-
-    `half_width` is that of the expected 95 % interval (None for one item); `items_needed` reaches the power
-    asked for (None: more than a million).
-    """
-
-    items: int
-    deviation: float
-    difference: float
-    power: float
-    half_width: float | None
-    items_needed: int | None
 
 
 def default_deviation(lowest: float, highest: float) -> float:
@@ -53,53 +36,28 @@ def preference_deviation(same: float = 0.5) -> float:
     return 2 * math.sqrt(1 - same)
 
 
-def plan(items: int, difference: float, deviation: float, power: float = POWER, alpha: float = ALPHA) -> Plan:
-    """The power of a two-sided paired t-test on n items for a true difference, and the items needed."""
-    return Plan(
-        items=items,
-        deviation=deviation,
-        difference=difference,
-        power=power_of(items, difference, deviation, alpha),
-        half_width=expected_half_width(items, deviation),
-        items_needed=items_needed(difference, deviation, power, alpha),
-    )
-
-
-def power_of(
-    items: int, difference: float, deviation: float, alpha: float = ALPHA, two_sided: bool = True
-) -> float:
-    """The chance that a paired t-test of n items finds a true difference, by the noncentral t distribution.
-
-    One-sided: of finding it in its direction. 0 for fewer than two items. ValueError for a deviation not
-    above 0.
-    """
+def power_of(items: int, difference: float, deviation: float, alpha: float = ALPHA) -> float:
+    """The chance that a two-sided paired t-test of n items finds a true difference, by the noncentral t
+    distribution. 0 for fewer than two items. ValueError for a deviation not above 0."""
     _check(deviation)
     if items < 2:
         return 0.0
     shift = abs(difference) * math.sqrt(items) / deviation
-    critical = float(stats.t.ppf(1 - alpha / (2 if two_sided else 1), items - 1))
+    critical = float(stats.t.ppf(1 - alpha / 2, items - 1))
     power = float(stats.nct.sf(critical, items - 1, shift))
-    if two_sided and shift < 5:  # above, the wrong side is out of reach (and scipy's tail is NaN)
+    if shift < 5:  # above, the wrong side is out of reach (and scipy's tail is NaN)
         power += float(stats.nct.cdf(-critical, items - 1, shift))
     return min(1.0, power)
 
 
 def items_needed(
-    difference: float, deviation: float, power: float = POWER, alpha: float = ALPHA, two_sided: bool = True
+    difference: float, deviation: float, power: float = POWER, alpha: float = ALPHA
 ) -> int | None:
     """The fewest items with which a true difference is found at this power; None above a million."""
     _check(deviation)
     if difference == 0.0:
         return None
-    return _smallest_n(lambda n: power_of(n, difference, deviation, alpha, two_sided), power)
-
-
-def expected_half_width(items: int, deviation: float) -> float | None:
-    """Half the 95 % paired-t interval to expect, t · sd / √n in points; None for fewer than two items."""
-    _check(deviation)
-    if items < 2:
-        return None
-    return float(stats.t.ppf(0.975, items - 1)) * deviation / math.sqrt(items)
+    return _smallest_n(lambda n: power_of(n, difference, deviation, alpha), power)
 
 
 def equivalence_power(

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,23 +25,15 @@ _CHUNK_CELLS = 400_000  # swaps held at once: 3 MB, which fits into a processor'
 _TIE = 1e-9  # differences closer than this, relative to the scores, are the same one, summed otherwise
 
 
-@dataclass(frozen=True)
-class PairedRandomization:
-    """`p_value` is two-sided, (trials at least as far apart + 1) / (trials + 1)."""
-
-    p_value: float
-    trials: int
-    seed: int
-
-
 def paired_randomization(
     baseline: Sequence[Array],
     system: Sequence[Array],
     score: ScoreFunction,
     trials: int = TRIALS,
     seed: int = SEED,
-) -> PairedRandomization:
-    """Compare a system with a baseline, each given as one (n, F) array of statistics per training seed.
+) -> float:
+    """The two-sided p-value of a system against a baseline, each given as one (n, F) array of statistics per
+    training seed: (trials at least as far apart + 1) / (trials + 1).
 
     With several seeds the compared quantity is the mean over seeds of the corpus score. A trial swaps a
     segment in all of them together: the seeds of a system are not swapped with each other, so that what is
@@ -64,7 +55,7 @@ def paired_randomization(
         moved = (swapped @ gain).reshape(-1, *our_sums.shape)
         differences = (score(our_sums + moved) - score(their_sums - moved)).mean(axis=-1)
         exceeding += int(np.sum(np.abs(differences) >= threshold))
-    return PairedRandomization((exceeding + 1) / (trials + 1), trials, seed)
+    return (exceeding + 1) / (trials + 1)
 
 
 def swaps(n: int, trials: int, seed: int) -> Iterator[Array]:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from creamtea.stats.agreement import as_matrix
-from creamtea.stats.estimate import ROUNDING, Array, MeanEstimate, mean_estimate
+from creamtea.stats.estimate import ROUNDING, Array, Estimate, MeanEstimate, mean_estimate
 
 
 @dataclass(frozen=True)
@@ -22,18 +22,14 @@ class RaterAgreement:
     """One rater against the others, on the `outputs` that somebody else rated too.
 
     `severity` is the mean of (the rater's score − the others' mean), in points: below 0 a severe rater, above
-    0 a mild one, with its 95 % t interval over items. `correlation` is Pearson's r of the two with its 95 %
-    Fisher interval; None where `correlation_reason` says why. `constant`: the rater gave all those outputs
-    the same score, while the others did not.
+    0 a mild one, with its t interval over items. `correlation` is Pearson's r of the two with its Fisher
+    interval. `constant`: the rater gave all those outputs the same score, while the others did not.
     """
 
     rater: int
     outputs: int
     severity: MeanEstimate
-    correlation: float | None = None
-    correlation_low: float | None = None
-    correlation_high: float | None = None
-    correlation_reason: str | None = None
+    correlation: Estimate
     constant: bool = False
 
 
@@ -88,7 +84,7 @@ def _against(rater: int, own: Array, others: Array, items: Array) -> RaterAgreem
     severity = mean_estimate(deviations, scale=scale)
 
     def none(reason: str, constant: bool = False) -> RaterAgreement:
-        return RaterAgreement(rater, len(own), severity, correlation_reason=reason, constant=constant)
+        return RaterAgreement(rater, len(own), severity, Estimate(reason=reason), constant)
 
     if len(own) < 3:
         return none(f"{len(own)} outputs rated by this rater and another: a correlation needs three")
@@ -99,9 +95,9 @@ def _against(rater: int, own: Array, others: Array, items: Array) -> RaterAgreem
     pearson = stats.pearsonr(own, others)
     r = float(pearson.statistic)
     if len(own) == 3:  # Fisher's interval has n − 3 in its denominator
-        return RaterAgreement(rater, 3, severity, r, correlation_reason="no interval for three outputs")
+        return RaterAgreement(rater, 3, severity, Estimate(r, reason="no interval for three outputs"))
     low, high = pearson.confidence_interval()
-    return RaterAgreement(rater, len(own), severity, r, float(low), float(high))
+    return RaterAgreement(rater, len(own), severity, Estimate(r, float(low), float(high)))
 
 
 def largest_spread(matrix: ArrayLike, limit: int = 20) -> list[Spread]:

@@ -18,68 +18,46 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from creamtea.stats.estimate import aligned, complete, mean_estimate
-
-
-@dataclass(frozen=True)
-class RatioInterval:
-    """The bounds in per cent of the baseline; None where `reason` says why."""
-
-    low: float | None = None
-    high: float | None = None
-    reason: str | None = None
+from creamtea.stats.estimate import Estimate, aligned, complete, mean_estimate
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """A system's mean in per cent of the baseline's, over the items rated for both."""
+    """A system's mean in per cent of the baseline's, over the items rated for both, with either interval."""
 
-    percent: float | None
-    paired_t: RatioInterval
-    delta: RatioInterval
-    baseline_mean: float | None  # points of the scale
-    system_mean: float | None
-    items: int
-    left_out: int
-    reason: str | None = None
+    delta: Estimate
+    paired_t: Estimate
 
 
 def baseline_ratio(baseline: ArrayLike, system: ArrayLike, weights: ArrayLike | None = None) -> Ratio:
     """The ratio of item means (n,), NaN where an item has no rating; items missing on either side are
     left out.
 
-    A baseline whose mean is not above 0 has no ratio: `percent` is None with a reason. ValueError as in
-    `compare_paired`.
+    A baseline whose mean is not above 0 has no ratio, only a reason. ValueError as in `compare_paired`.
     """
-    (base, ours), kept_weights, left_out = complete(aligned(baseline, system), weights)
-    n = len(base)
-    if n == 0:
-        return _none("no items", left_out)
+    (base, ours), kept_weights = complete(aligned(baseline, system), weights)
+    if len(base) == 0:
+        return _none("no items")
     base_mean = float(np.average(base, weights=kept_weights))
     our_mean = float(np.average(ours, weights=kept_weights))
     if base_mean <= 0:
-        return _none("the baseline's mean is not above 0: no ratio to it", left_out, n, base_mean, our_mean)
+        return _none("the baseline's mean is not above 0: no ratio to it")
     equal_weights = None if np.ptp(kept_weights) == 0 else kept_weights
     scale = float(np.abs([base, ours]).max())
     share = our_mean / base_mean
     points = mean_estimate(ours - base, equal_weights, scale=scale)
     residuals = mean_estimate(ours - share * base, equal_weights, scale=scale)  # their mean is 0
     percent = 100 * share
-    paired_t, delta = (
-        RatioInterval(reason=estimate.reason)
+    delta, paired_t = (
+        Estimate(percent, reason=estimate.reason)
         if estimate.low is None or estimate.high is None
-        else RatioInterval(offset + 100 * estimate.low / base_mean, offset + 100 * estimate.high / base_mean)
-        for estimate, offset in ((points, 100.0), (residuals, percent))
+        else Estimate(
+            percent, centre + 100 * estimate.low / base_mean, centre + 100 * estimate.high / base_mean
+        )
+        for estimate, centre in ((residuals, percent), (points, 100.0))
     )
-    return Ratio(percent, paired_t, delta, base_mean, our_mean, n, left_out)
+    return Ratio(delta, paired_t)
 
 
-def _none(
-    reason: str,
-    left_out: int,
-    items: int = 0,
-    baseline_mean: float | None = None,
-    system_mean: float | None = None,
-) -> Ratio:
-    missing = RatioInterval(reason=reason)
-    return Ratio(None, missing, missing, baseline_mean, system_mean, items, left_out, reason)
+def _none(reason: str) -> Ratio:
+    return Ratio(Estimate(reason=reason), Estimate(reason=reason))

@@ -12,7 +12,6 @@ raters they seldom do, as these say little about how raters differ; with one rat
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -30,7 +29,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a comparison says of the system against the baseline, in points of the scale.
+    """What a comparison says of the system against the baseline.
 
     `within_delta`: the equivalence test passed, for other raters too. The outcome may still be better or
     worse: a difference that is real, but smaller than δ. `items_needed` is the total that would decide an
@@ -41,13 +40,7 @@ class Verdict:
     """
 
     outcome: Outcome
-    delta: float
-    difference: float | None = None
-    low: float | None = None  # 90 %, to be compared with ±δ
-    high: float | None = None
-    p_value: float | None = None  # the one that decided: as given, or the comparison's own
     within_delta: bool = False
-    items: int = 0
     items_needed: int | None = None
     reason: str | None = None
     for_these_raters: Outcome | None = None
@@ -72,58 +65,42 @@ def judge(
     interval inside ±δ. Where no rating of several raters deviates it decides nothing; where it has no
     interval for another reason (one rater, say), nothing can be said of other raters. Without `crossed` the
     verdict is about these raters only.
+    """
+    if not delta > 0:
+        raise ValueError(f"δ must be above 0 points, not {delta}")
+    difference, reason = comparison.estimate.value, comparison.estimate.reason
+    if difference is None:
+        return Verdict(Outcome.UNDECIDED, reason=reason)
+    differs, within = _for_these_raters(comparison, difference, delta, p_value)
+    differs_elsewhere, within_elsewhere = _for_other_raters(crossed, crossed_p, delta)
+    these = _outcome(differs, within, difference)
+    within = within and within_elsewhere
+    outcome = _outcome(differs and differs_elsewhere, within, difference)
+    if outcome is not Outcome.UNDECIDED:
+        return Verdict(outcome, within, reason=reason)
+    if these is not outcome:
+        return Verdict(outcome, reason=reason, for_these_raters=these)
+    return Verdict(outcome, items_needed=_needed(comparison, delta, comparisons), reason=reason)
+
+
+def _for_these_raters(
+    comparison: PairedComparison, difference: float, delta: float, p_value: float | None
+) -> tuple[bool, bool]:
+    """Whether there is a difference, and none larger than δ, by the items alone.
 
     Where all differences are the same value there is no t. Then the signs decide: p is the sign-flip test's,
     and the difference lies within δ where it does and n items on one side of δ have a chance of at most 5 %
     under a median of δ: 0.5ⁿ ≤ 0.05, five items.
     """
-    _check(delta, (p_value, crossed_p), comparisons)
-    estimate, n = comparison.estimate, comparison.items
-    if estimate.mean is None:
-        return Verdict(Outcome.UNDECIDED, delta, reason=estimate.reason)
-    difference = estimate.mean
-    interval = estimate.interval(0.90)
+    interval = comparison.estimate.interval(0.90)
     if interval is not None:
         own = comparison.t_test.p_value
         within = -delta < interval[0] and interval[1] < delta
     else:
         own = comparison.sign_flip.p_value
-        within = comparison.deviation == 0.0 and abs(difference) < delta and 0.5**n <= ALPHA
+        within = comparison.all_equal and abs(difference) < delta and 0.5**comparison.items <= ALPHA
     p = own if p_value is None else p_value
-
-    differs = p is not None and p < ALPHA and difference != 0.0
-    these = _outcome(differs, within, difference)
-    differs_elsewhere, within_elsewhere = _for_other_raters(crossed, crossed_p, delta)
-    within = within and within_elsewhere
-    outcome = _outcome(differs and differs_elsewhere, within, difference)
-    held_back = outcome is Outcome.UNDECIDED and these is not outcome
-    needed = None
-    if outcome is Outcome.UNDECIDED and not held_back:
-        needed = _needed(comparison, delta, comparisons)
-    low, high = interval if interval is not None else (None, None)
-    return Verdict(
-        outcome,
-        delta,
-        difference,
-        low,
-        high,
-        p,
-        within_delta=within,
-        items=n,
-        items_needed=needed,
-        reason=estimate.reason,
-        for_these_raters=these if held_back else None,
-    )
-
-
-def _check(delta: float, p_values: Iterable[float | None], comparisons: int) -> None:
-    if not (math.isfinite(delta) and delta > 0):
-        raise ValueError(f"δ must be above 0 points, not {delta}")
-    for p in p_values:
-        if p is not None and not 0.0 <= p <= 1.0:
-            raise ValueError(f"{p!r} is not a p-value")
-    if comparisons < 1:
-        raise ValueError(f"there must be at least one comparison, not {comparisons}")
+    return p is not None and p < ALPHA and difference != 0.0, within
 
 
 def _outcome(differs: bool, within: bool, difference: float) -> Outcome:
@@ -152,11 +129,11 @@ def _for_other_raters(
 def _needed(comparison: PairedComparison, delta: float, comparisons: int) -> int | None:
     """How many items would show the observed difference, or that it is below δ: the smaller number."""
     estimate = comparison.estimate
-    if estimate.mean is None or estimate.standard_error is None:
+    if estimate.value is None or estimate.standard_error is None:
         return None
     deviation = estimate.standard_error * math.sqrt(comparison.items)  # of an item, including its weight
     candidates = (
-        items_needed(estimate.mean, deviation, POWER, ALPHA / comparisons),
-        items_for_equivalence(estimate.mean, delta, deviation, POWER, ALPHA),
+        items_needed(estimate.value, deviation, POWER, ALPHA / comparisons),
+        items_for_equivalence(estimate.value, delta, deviation, POWER, ALPHA),
     )
     return min((count for count in candidates if count is not None), default=None)

@@ -42,15 +42,6 @@ class WmtSystem:
     cluster: int | None = None  # 1 is the best
 
 
-@dataclass(frozen=True)
-class WmtRanking:
-    """`systems` from the best z down (equal ones by position). `p_values[a][b]`: the one-sided p-value of
-    "a better than b", by position; None where one has no ratings and on the diagonal."""
-
-    systems: tuple[WmtSystem, ...]
-    p_values: tuple[tuple[float | None, ...], ...]
-
-
 def z_scores(rater: ArrayLike, score: ArrayLike) -> Array:
     """(x − μ)/s per rater, s the sample standard deviation of all ratings given; 0 where s is 0 or there is
     one rating.
@@ -78,9 +69,9 @@ def wmt_ranking(
     score: ArrayLike,
     systems: int,
     repeat: ArrayLike | None = None,
-) -> WmtRanking:
-    """The WMT table from long arrays (m,): rater and segment by any label, system by its position,
-    0 … systems − 1.
+) -> list[WmtSystem]:
+    """The WMT table from the best z down (equal ones by position), of long arrays (m,): rater and segment by
+    any label, system by its position, 0 … systems − 1.
 
     `repeat` (m,) marks ratings of exact repeats: they count for a rater's μ and s, not for a segment's mean.
     A win of a over b is a one-sided Mann-Whitney p < 0.05 on their segments' mean z (scipy's `mannwhitneyu`:
@@ -104,13 +95,11 @@ def wmt_ranking(
     rated = [s for s in range(systems) if len(means[s])]
     raw = {s: float(means[s][:, 0].mean()) for s in rated}
     mean_z = {s: float(means[s][:, 1].mean()) for s in rated}
-    p_values: list[list[float | None]] = [[None] * systems for _ in range(systems)]
     beats = np.zeros((systems, systems), dtype=bool)
     for a in rated:
         for b in rated:
             if a != b:
-                p = _mann_whitney(means[a][:, 1], means[b][:, 1])
-                p_values[a][b], beats[a, b] = p, p < SIGNIFICANT
+                beats[a, b] = _mann_whitney(means[a][:, 1], means[b][:, 1]) < SIGNIFICANT
 
     order = sorted(rated, key=lambda s: (-mean_z[s], s))
     clusters = cluster_numbers(beats[np.ix_(order, order)])
@@ -130,7 +119,7 @@ def wmt_ranking(
         for s, cluster in zip(order, clusters, strict=True)
     ]
     unrated = [WmtSystem(s) for s in range(systems) if s not in raw]
-    return WmtRanking((*rows, *unrated), tuple(map(tuple, p_values)))
+    return [*rows, *unrated]
 
 
 def _segment_means(segments: NDArray[np.generic], values: Array) -> Array:

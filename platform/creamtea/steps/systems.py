@@ -15,6 +15,7 @@ from creamtea.methods.searches import Search
 from creamtea.methods.selections import Selection
 from creamtea.methods.texts import Languages
 from creamtea.methods.training import Training
+from creamtea.scorers import ScorerPins
 from creamtea.steps.texts import Digests
 
 
@@ -42,7 +43,9 @@ TRAIN = StepKind(
     },
     metrics={
         "dev_loss": "per target subword",
-        "dev_bleu": "greedy, of the first development sentences",
+        "dev_bleu": "greedy, of the first development sentences, or of all with `select_by`",
+        "dev_per": "greedy, mean over languages, with `select_by: per`",
+        "dev_levenshtein": "greedy, mean over languages, with `select_by: levenshtein`",
         "updates": "of the optimiser",
         "tokens_per_second": "target subwords",
         "parameters": "numbers that are trained",
@@ -53,6 +56,8 @@ TRAIN = StepKind(
         "dev_loss": "over updates",
         "dev_perplexity": "over updates",
         "dev_bleu": "over updates",
+        "dev_per": "over updates",
+        "dev_levenshtein": "over updates",
         "learning_rate": "over updates",
     },
 )
@@ -73,7 +78,7 @@ DECODE = StepKind(
     inputs={
         "test_set": "segments",
         "subwords": "subwords",
-        "train": "the trained variant",
+        "train": "the trained variant; of an ensemble that of each seed",
         "align": "the lexicon, for selections that need one",
     },
     files={"hypotheses.jsonl": "index, text, score, length, selected_size"},
@@ -87,11 +92,13 @@ DECODE = StepKind(
 
 
 class ScoreParams(StepParams):
-    """`digests` is of a metric's checkpoint that is a file."""
+    """`digests` is of a metric's checkpoint that is a file or a folder, `scorer` of the program of a metric
+    of kind `command`."""
 
     metric: Metric
     languages: Languages
     digests: Digests | None = Field(default=None, exclude_if=lambda value: value is None)
+    scorer: ScorerPins | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 SCORE = StepKind(
@@ -134,7 +141,7 @@ class RecallParams(StepParams):
 
 RECALL = StepKind(
     "recall",
-    2,
+    3,
     "recall of the selected vocabulary",
     RecallParams,
     inputs={
@@ -144,13 +151,15 @@ RECALL = StepKind(
         "align": "the lexicon, for selections that need one",
     },
     metrics={
-        "recall": "subjects sentence, idiom; share of the unique reference subwords",
-        "recall_macro": "subject idiom; mean over distinct idioms",
+        "recall": "share of the unique reference subwords; subjects sentence, idiom (in its sentence) and "
+        "idiom_words (by its own words)",
+        "recall_macro": "subjects idiom, idiom_words; mean over distinct idioms",
         "selected_size": "mean per sentence",
     },
     points={
         "recall_sentence": "over the mean size; label: the setting",
         "recall_idiom": "over the mean size; label: the setting",
+        "recall_idiom_words": "over the mean size of sentences; label: the setting",
     },
 )
 
@@ -180,11 +189,19 @@ LATENCY = StepKind(
         "models": "distinct trained variants",
         "align": "the lexicon, if a system needs it",
     },
-    files={"latency.jsonl": "system, sentence, repetition, seconds"},
+    files={"latency.jsonl": "system, sentence (the first of its batch), repetition, seconds"},
     metrics={
-        f"latency_p{percent}": "ms; subject: position in `systems`; detail: batch size, threads, hardware, "
-        "percent_of each other system with its interval"
+        f"latency_p{percent}": "ms per batch, median over repetitions; subject: position in `systems`; "
+        "detail: batch size, threads, hardware, percent_of each other system with its interval"
         for percent in (50, 90, 99)
+    }
+    | {
+        f"latency_mean_p{percent}": "the same, mean over repetitions with its t interval"
+        for percent in (50, 90, 99)
+    }
+    | {
+        "latency_mean": "ms per batch: mean over batches, then over repetitions with its t interval",
+        "sentences_per_second": "mean over repetitions with its t interval",
     },
     exclusive=True,
 )

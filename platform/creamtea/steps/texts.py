@@ -12,7 +12,10 @@ from creamtea.methods.texts import Alignment, Languages, Subwords
 
 Digests = dict[str, str]  # sha256 of each of the user's files, by its path as the study gives it
 
-SEGMENTS = "index, source, reference, idioms ({name, source: [from, to], target: [from, to]})"
+SEGMENTS = (
+    "index, source, reference, idioms ({name, source: [from, to], target: [from, to], words}), of words also "
+    "group (the language)"
+)
 
 
 class CorpusParams(StepParams):
@@ -35,6 +38,7 @@ CORPUS = StepKind(
         "train.tgt": "target side",
         "dev.src": "source side of the development text",
         "dev.tgt": "target side",
+        "dev.groups": "of words: the language of each line of dev.src",
     },
     metrics={
         "pairs": "subjects train_read, train_kept (lines of train.src), train_added (by `repeat`), dev_read, "
@@ -81,8 +85,14 @@ SUBWORDS = StepKind(
     "train subwords",
     SubwordsParams,
     inputs={"corpus": "training text"},
-    files={"subwords.model": "SentencePiece model; pad 0, unk 1, bos 2, eos 3"},
-    metrics={"vocabulary_size": "subwords"},
+    files={
+        "subwords.model": "SentencePiece model; pad 0, unk 1, bos 2, eos 3",
+        "vocabularies.json": "with `kind: characters`, instead: the symbols of both sides from id 4 on",
+    },
+    metrics={
+        "vocabulary_size": "subwords, or symbols of the target",
+        "source_vocabulary_size": "with `kind: characters`: symbols of the source",
+    },
 )
 
 

@@ -61,9 +61,6 @@ class ArtefactStore:
         self.root = base if self.local else str(root)
         self._base = base.rstrip("/")
 
-    def __reduce__(self) -> tuple[type[ArtefactStore], tuple[str]]:
-        return ArtefactStore, (self.root,)
-
     def __repr__(self) -> str:
         return f"ArtefactStore({self.root!r})"
 
@@ -153,22 +150,26 @@ class ArtefactStore:
         with self._failures(path), suppress(FileNotFoundError):
             self._fs.rm(path, recursive=True)
 
-    def write_progress(self, step_key: str, progress: dict[str, Any]) -> None:
-        """Replace the step's progress, a small JSON object."""
+    def write_progress(self, step_key: str, fence: int, done: float, total: float, message: str) -> None:
+        """Replace the step's progress by that of the attempt with this fence."""
         path = self._path("progress", f"{_checked(step_key)}.json")
         temporary = self._temporary()
+        progress = {"fence": fence, "done": done, "total": total, "message": message}
+        written = json.dumps(progress, allow_nan=False).encode()
         with self._failures(path):
             self._fs.makedirs(_parent(temporary), exist_ok=True)
-            self._fs.pipe_file(temporary, json.dumps(progress, allow_nan=False).encode())
+            self._fs.pipe_file(temporary, written)
             self._move(temporary, path)
 
-    def read_progress(self, step_key: str) -> dict[str, Any] | None:
-        """The step's last progress; None if there is none that can be read."""
+    def read_progress(self, step_key: str, fence: int) -> dict[str, Any] | None:
+        """The last progress of the attempt with this fence; None if there is none that can be read."""
         try:
             progress = json.loads(self._fs.cat_file(self._path("progress", f"{_checked(step_key)}.json")))
-        except (OSError, ValueError):
+            if progress["fence"] != fence:  # an earlier attempt's
+                return None
+            return {name: progress[name] for name in ("done", "total", "message")}
+        except (OSError, ValueError, LookupError, TypeError):
             return None
-        return progress if isinstance(progress, dict) else None
 
     # ------------------------------------------------------------ the root
 

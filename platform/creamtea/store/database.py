@@ -47,24 +47,20 @@ class Database:
         with Session(self._writers, expire_on_commit=False) as session, session.begin():
             yield session
 
-    def now(self, session: Session) -> datetime:
-        """The database's clock, in UTC, in steps of a millisecond or less; it advances within a
-        transaction."""
-        return clock(session)
+    @staticmethod
+    def now(session: Session) -> datetime:
+        """The clock of the session's database, in UTC, in steps of a millisecond or less; it advances within
+        a transaction."""
+        if session.get_bind().dialect.name == "sqlite":
+            moment = session.scalar(text("SELECT strftime('%Y-%m-%d %H:%M:%f', 'now')"))
+            return datetime.fromisoformat(str(moment)).replace(tzinfo=UTC)
+        moment = session.scalar(text("SELECT clock_timestamp()"))
+        assert isinstance(moment, datetime)
+        return moment.astimezone(UTC)
 
     def close(self) -> None:
         """Close the pooled connections."""
         self.engine.dispose()
-
-
-def clock(session: Session) -> datetime:
-    """The clock of a session's database, see `Database.now`."""
-    if session.get_bind().dialect.name == "sqlite":
-        moment = session.scalar(text("SELECT strftime('%Y-%m-%d %H:%M:%f', 'now')"))
-        return datetime.fromisoformat(str(moment)).replace(tzinfo=UTC)
-    moment = session.scalar(text("SELECT clock_timestamp()"))
-    assert isinstance(moment, datetime)
-    return moment.astimezone(UTC)
 
 
 def open_database(url: str, migrate: bool = True) -> Database:

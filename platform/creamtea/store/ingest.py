@@ -7,13 +7,12 @@ so both are errors that name the file and line.
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator
 from itertools import islice
-from numbers import Integral, Real
-from typing import Any, NoReturn
+from typing import Annotated, Any
 
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from sqlalchemy import delete, insert
 from sqlalchemy.orm import Session
 
@@ -23,9 +22,9 @@ from creamtea.store.artefacts import ArtefactStore, StoredFile
 from creamtea.store.tables import Base, Hypothesis, Metric, Point, Segment, SegmentScore, StepFile
 
 BATCH = 2000  # rows per INSERT
+NUL = re.compile(r"(?<!\\)(\\\\)*\\u0000")  # as JSON writes it
 
 Row = dict[str, Any]
-Check = Callable[[Any], Any]  # a JSON value → what is stored; a ValueError says what is wrong
 
 
 def ingest(
@@ -36,15 +35,16 @@ def ingest(
     Replaces what an earlier call wrote for the same step, whose row must exist. A StepError names the file
     and line, or the metric, that cannot be stored.
     """
-    _check_facts(result.facts)
+    _checked(StoredFacts, result, "the step's result")
     for table in (StepFile, Metric, Point, Segment, Hypothesis, SegmentScore):
         session.execute(delete(table).where(table.step_key == step_key))
-    _write(session, StepFile, step_key, ({"name": f.name, "digest": f.digest, "size": f.size} for f in files))
+    _write(session, StepFile, step_key, (vars(file) for file in files))
     _write(session, Metric, step_key, _metrics(result))
     _write(session, Point, step_key, _points(result))
     for file in files:
         if file.name in TABLES:
-            _write(session, TABLES[file.name].table, step_key, _lines(file, store))
+            line_table, line = TABLES[file.name]
+            _write(session, line_table, step_key, _lines(file, line, store))
 
 
 def _write(session: Session, table: type[Base], step_key: str, rows: Iterator[Row]) -> None:
@@ -52,128 +52,111 @@ def _write(session: Session, table: type[Base], step_key: str, rows: Iterator[Ro
         session.execute(insert(table.__table__), batch)  # type: ignore[arg-type]  # a FromClause to mypy
 
 
-# ---------------------------------------------------------------- values
+# ---------------------------------------------------------------- what a row may hold
 
 
-def _integer(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ValueError("is not a whole number")
-    if not 0 <= value < 2**31:
-        raise ValueError("is not between 0 and 2147483647")
-    return value
+def _plain(value: Any) -> Any:
+    """NumPy's numbers as Python's."""
+    return value.item() if hasattr(value, "item") else value
 
 
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real):
-        raise ValueError("is not a number")
-    if not math.isfinite(value):
-        raise ValueError("is not finite")
-    return float(value)
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError("is not text")
+def _text(value: str) -> str:
     if "\0" in value:
         raise ValueError("contains a NUL character")
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        raise ValueError("contains half of a surrogate pair") from None
     return value
 
 
 def _document(value: Any) -> Any:
     """A JSON value in which every number is finite and every text can be stored."""
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return _text(value)
-    if isinstance(value, Integral):  # NumPy's numbers too
-        return int(value)
-    if isinstance(value, Real):
-        return _number(value)
-    if isinstance(value, Mapping):
-        return {_text(key): _document(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_document(item) for item in value]
-    raise ValueError(f"contains a {type(value).__name__}, which JSON cannot represent")
+    try:
+        written = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_json)
+        written.encode()
+    except UnicodeEncodeError:
+        raise ValueError("contains half of a surrogate pair") from None
+    if NUL.search(written):
+        raise ValueError("contains a NUL character")
+    return json.loads(written)
 
 
-def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError("is not a list")
-    return [_document(item) for item in value]
+def _json(value: Any) -> Any:
+    if (plain := _plain(value)) is value:
+        raise ValueError(f"contains a {type(value).__name__}, which JSON cannot represent")
+    return plain
 
 
-# ---------------------------------------------------------------- JSON Lines files
+Text = Annotated[str, AfterValidator(_text)]
+Document = Annotated[Any, AfterValidator(_document)]
+Index = Annotated[int, Field(ge=0, lt=2**31)]
+Number = Annotated[float, BeforeValidator(_plain)]
 
 
-@dataclass(frozen=True)
-class LinesTable:
-    """A JSON Lines file and its table; the columns are exactly the keys of every line."""
-
-    table: type[Base]
-    columns: Mapping[str, Check]
+class Stored(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, from_attributes=True)
 
 
-TABLES = {
-    "segments.jsonl": LinesTable(
-        Segment, {"index": _integer, "source": _text, "reference": _text, "idioms": _list}
-    ),
-    "hypotheses.jsonl": LinesTable(
-        Hypothesis,
-        {"index": _integer, "text": _text, "score": _number, "length": _integer, "selected_size": _integer},
-    ),
-    "segment_scores.jsonl": LinesTable(SegmentScore, {"index": _integer, "value": _number}),
+class SegmentLine(Stored):
+    index: Index
+    source: Text
+    reference: Text
+    idioms: Annotated[list[Any], AfterValidator(_document)]
+    group: Annotated[Text, Field(exclude=True)] = ""  # of words; read by later steps, not stored
+
+
+class HypothesisLine(Stored):
+    index: Index
+    text: Text
+    score: Number
+    length: Index
+    selected_size: Index
+
+
+class ScoreLine(Stored):
+    index: Index
+    value: Number
+
+
+class StoredMetric(Stored):
+    name: Text
+    subject: Text
+    value: Number | None
+    low: Number | None
+    high: Number | None
+    note: Text
+    detail: Document
+
+
+class StoredPoint(Stored):
+    series: Text
+    x: Number
+    y: Number
+    label: Text
+
+
+class StoredFacts(Stored):
+    facts: dict[str, Document]
+
+
+TABLES: dict[str, tuple[type[Base], type[Stored]]] = {
+    "segments.jsonl": (Segment, SegmentLine),
+    "hypotheses.jsonl": (Hypothesis, HypothesisLine),
+    "segment_scores.jsonl": (SegmentScore, ScoreLine),
 }
 
 
-def _lines(file: StoredFile, store: ArtefactStore) -> Iterator[Row]:
-    """The checked rows of a file; `index` must increase from line to line."""
-    columns = TABLES[file.name].columns
+# ---------------------------------------------------------------- rows
+
+
+def _lines(file: StoredFile, line_model: type[Stored], store: ArtefactStore) -> Iterator[Row]:
+    """The checked rows of a JSON Lines file; `index` must increase from line to line."""
     last = -1
     with store.open(file.digest) as lines:
         for number, line in enumerate(lines, start=1):
             place = f"{file.name}, line {number}"
-            row = _row(line, columns, place)
+            row = _checked(line_model, line, place)
             if row["index"] <= last:
                 raise StepError(f"{place}: index {row['index']} after {last}; indices must increase")
             last = row["index"]
             yield row
-
-
-def _row(line: bytes, columns: Mapping[str, Check], place: str) -> Row:
-    try:
-        values = json.loads(line.decode("utf-8"), parse_constant=_refuse_constant)
-    except UnicodeDecodeError:
-        raise StepError(f"{place}: not valid UTF-8") from None
-    except ValueError as error:
-        raise StepError(f"{place}: not JSON: {error}") from None
-    if not isinstance(values, dict):
-        raise StepError(f"{place}: not a JSON object")
-    unknown, missing = values.keys() - columns.keys(), columns.keys() - values.keys()
-    if unknown or missing:
-        problems = [f"unknown key {key!r}" for key in sorted(unknown)]
-        problems += [f"missing key {key!r}" for key in sorted(missing)]
-        raise StepError(f"{place}: {', '.join(problems)}; the keys are {', '.join(columns)}")
-    return {key: _stored(check, values[key], f"{place}: {key}") for key, check in columns.items()}
-
-
-def _refuse_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not a JSON number")
-
-
-def _stored(check: Check, value: Any, place: str) -> Any:
-    try:
-        return check(value)
-    except OverflowError:
-        raise StepError(f"{place} is too large: {str(value)[:80]}") from None
-    except ValueError as error:
-        raise StepError(f"{place} {error}: {repr(value)[:80]}") from None
-
-
-# ---------------------------------------------------------------- metrics, points, facts
 
 
 def _metrics(result: StepResult) -> Iterator[Row]:
@@ -185,17 +168,7 @@ def _metrics(result: StepResult) -> Iterator[Row]:
         seen.add((metric.name, metric.subject))
         if metric.value is None and not metric.note:
             raise StepError(f"{place} has neither a value nor a note that says why not")
-        numbers = {
-            field: None if value is None else _stored(_number, value, f"{place}: {field}")
-            for field, value in (("value", metric.value), ("low", metric.low), ("high", metric.high))
-        }
-        yield {
-            "name": _stored(_text, metric.name, place),
-            "subject": _stored(_text, metric.subject, place),
-            "note": _stored(_text, metric.note, f"{place}: note"),
-            "detail": _stored(_document, metric.detail, f"{place}: detail"),
-            **numbers,
-        }
+        yield _checked(StoredMetric, metric, place)
 
 
 def _points(result: StepResult) -> Iterator[Row]:
@@ -204,16 +177,20 @@ def _points(result: StepResult) -> Iterator[Row]:
     for point in result.points:
         position = lengths.get(point.series, 0)
         lengths[point.series] = position + 1
-        place = f"point {position} of {point.series!r}"
-        yield {
-            "series": _stored(_text, point.series, place),
-            "position": position,
-            "x": _stored(_number, point.x, f"{place}: x"),
-            "y": _stored(_number, point.y, f"{place}: y"),
-            "label": _stored(_text, point.label, f"{place}: label"),
-        }
+        row = _checked(StoredPoint, point, f"point {position} of {point.series!r}")
+        yield {**row, "position": position}
 
 
-def _check_facts(facts: Mapping[str, Any]) -> None:
-    for name, fact in facts.items():
-        _stored(_document, fact, f"fact {name!r}")
+def _checked(model: type[Stored], value: Any, place: str) -> Row:
+    """The value (a line of JSON, or an object) as a row. StepError for one that cannot be stored."""
+    try:
+        row = model.model_validate_json(value) if isinstance(value, bytes) else model.model_validate(value)
+    except ValidationError as error:
+        problems = []
+        for problem in error.errors(include_url=False):
+            key = "".join(f"{part}: " for part in problem["loc"])
+            problems.append(f"{key}{problem['msg']}, found {repr(problem['input'])[:80]}")
+        raise StepError(
+            f"{place}: {'; '.join(problems)}; its keys are {', '.join(model.model_fields)}"
+        ) from None
+    return row.model_dump()

@@ -1,13 +1,13 @@
 """Read queries of the report and the web app: small, typed, and bounded in what they fetch.
 
-Each takes a session and returns frozen values, so that nothing of the database outlives its session.
+Each takes a session; what it returns is read without one.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
@@ -47,11 +47,12 @@ class StudySummary:
 
     @property
     def done(self) -> int:
-        """Steps that have ended, whichever way."""
-        return sum(count for state, count in self.steps.items() if state in ENDED)
+        return self.steps.get("succeeded", 0)
 
-
-ENDED = ("succeeded", "failed", "cancelled")
+    @property
+    def failed(self) -> int:
+        """Steps without a result: failed, or not run because an earlier one failed."""
+        return self.steps.get("failed", 0)
 
 
 def list_studies(session: Session, limit: int = 200) -> list[StudySummary]:
@@ -97,7 +98,7 @@ def find_study(session: Session, study: str | int) -> StudyRow:
 
 @dataclass(frozen=True)
 class Node:
-    """A place in a study with the step that fills it."""
+    """A place in a study with the step that fills it; its values have the names that StepRow gives them."""
 
     name: str
     labels: dict[str, Any]
@@ -114,6 +115,9 @@ class Node:
     finished_at: datetime | None
 
 
+OF_STEP = [entry.name for entry in fields(Node) if hasattr(StepRow, entry.name)]
+
+
 def study_nodes(session: Session, study_id: int, kind: str | None = None) -> list[Node]:
     """A study's nodes in the plan's order."""
     query = (
@@ -124,24 +128,11 @@ def study_nodes(session: Session, study_id: int, kind: str | None = None) -> lis
     )
     if kind is not None:
         query = query.where(StepRow.kind == kind)
-    return [
-        Node(
-            name=place.node,
-            labels=place.labels,
-            key=step.key,
-            kind=step.kind,
-            state=step.state,
-            params=step.params,
-            attempts=step.attempts,
-            fence=step.fence,
-            error_kind=step.error_kind,
-            error=step.error,
-            facts=step.facts or {},
-            started_at=step.started_at,
-            finished_at=step.finished_at,
-        )
-        for place, step in session.execute(query)
-    ]
+    nodes = []
+    for place, step in session.execute(query):
+        values = {name: getattr(step, name) for name in OF_STEP}
+        nodes.append(Node(place.node, place.labels, **{**values, "facts": step.facts or {}}))
+    return nodes
 
 
 @dataclass(frozen=True)
@@ -193,14 +184,6 @@ def _batches(keys: Collection[str]) -> list[list[str]]:
 
 
 @dataclass(frozen=True)
-class Output:
-    text: str
-    score: float
-    length: int
-    selected_size: int
-
-
-@dataclass(frozen=True)
 class SideBySide:
     """One segment with an output of each decode, None where a decode has none (yet)."""
 
@@ -208,7 +191,7 @@ class SideBySide:
     source: str
     reference: str
     idioms: list[Any]
-    outputs: tuple[Output | None, ...]
+    outputs: tuple[Hypothesis | None, ...]
     scores: tuple[float | None, ...]  # of `scores`' steps, in their order
 
 
@@ -266,7 +249,7 @@ def side_by_side(session: Session, query: PageQuery) -> Page:
         )
     }
     outputs = {
-        (row.step_key, row.index): Output(row.text, row.score, row.length, row.selected_size)
+        (row.step_key, row.index): row
         for row in session.scalars(
             select(Hypothesis).where(Hypothesis.step_key.in_(query.decodes), Hypothesis.index.in_(indices))
         )

@@ -88,6 +88,11 @@ class Controller(Base):
     fence: Mapped[int]
     lease_until: Mapped[datetime]
 
+    def __str__(self) -> str:
+        host, pid, start = self.owner.rsplit(":", 2)
+        since = datetime.fromtimestamp(int(start), UTC)
+        return f"process {pid} on {host}, since {since:%Y-%m-%d %H:%M:%S} UTC"
+
 
 class StudyRow(Base):
     """One submission of a study; a study's name refers to the newest."""
@@ -290,7 +295,8 @@ class Campaign(Base):
     instructions: Mapped[str]  # Markdown by the organiser
     settings: Mapped[dict[str, Any]]  # how items and controls were chosen, human/settings.py
     state: Mapped[str]
-    registered: Mapped[dict[str, Any] | None]  # what was fixed at launch, with its digest
+    # what was fixed at launch, with its digest
+    registered: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
     created_at: Mapped[datetime]
     launched_at: Mapped[datetime | None]
     closed_at: Mapped[datetime | None]
@@ -315,7 +321,8 @@ class Item(Base):
     weight: Mapped[float]  # what the item counts in means, for stratified samples
     original_id: Mapped[int | None] = mapped_column(ForeignKey("item.id", ondelete="CASCADE"), index=True)
     degraded: Mapped[int | None]  # bad reference: the position in Campaign.systems whose text was spoilt
-    guidance: Mapped[dict[str, Any] | None]  # tutorial: accepted steps and an explanation
+    # tutorial: accepted steps and an explanation
+    guidance: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
 
 
 class Rater(Base):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.errors import InputError
+from creamtea.scorers import ScorerPins, UnknownScorer, content_digest
 from creamtea.study.files import TextFacts, UnreadableFile, scan
 
 
@@ -39,11 +39,20 @@ class DataFiles:
         return {path: facts.digest for path, facts in known.items() if facts is not None}
 
     def checkpoint(self, path: str | None) -> dict[str, str]:
-        """{path: sha256} of a metric's checkpoint; empty if there is no such file: then it is a name."""
-        if path is None or self.root is None or not (place := self.root / path).is_file():
+        """{path: sha256} of a metric's checkpoint, a file or a folder; empty for a name of something else."""
+        if path is None or self.root is None or not (place := self.root / path).exists():
             return {}
-        with place.open("rb") as file:
-            return {path: hashlib.file_digest(file, "sha256").hexdigest()}
+        return {path: content_digest(place)}
+
+    def scorer(self, key: KeyPath, pins: Callable[[], ScorerPins | None]) -> ScorerPins | None:
+        """The pins of a metric's scorer; a mistake and None if this machine lacks the scorer."""
+        if self.root is None:
+            return None
+        try:
+            return pins()
+        except UnknownScorer as error:
+            self.mistakes.append(Mistake(key, error.found, error.allowed))
+            return None
 
     def locations(self, paths: Sequence[str]) -> dict[str, str]:
         if self.root is None:

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from creamtea.contract.resources import StepResources
 from creamtea.document.values import Name, Positive, Seed, Strict
 from creamtea.methods.analysis import Analysis
 from creamtea.methods.architectures import Architecture, Nvs, TransformerArchitecture
@@ -50,19 +51,13 @@ class System(Strict):
     selection: Selection = FullVocabulary()
     search: Search = Greedy()
     precision: Precision = "fp32"
+    # the variant's models of all seeds as one: the mean of their probabilities at each step
+    ensemble: bool = Field(default=False, exclude_if=lambda ensemble: not ensemble)
     # sentences; changes speed, and no output in fp32 and int8. In bf16 and fp16 a product may be rounded
     # differently in a batch of another shape, which decides between words that are nearly equal
     batch_size: Positive = 32
     test_sets: Annotated[list[Name], Field(min_length=1)] | None = None
     baseline: Name | None = None
-
-
-class StepResources(Strict):
-    cpus: Positive = 1
-    gpus: Annotated[float, Field(ge=0.0)] = 0.0
-    memory_gb: Annotated[float, Field(gt=0.0)] | None = None
-    timeout_minutes: Annotated[float, Field(gt=0.0)] | None = None
-    max_attempts: Positive = 4  # after infrastructure failures; deterministic ones are final
 
 
 class Study(Strict):

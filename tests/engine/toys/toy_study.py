@@ -9,13 +9,13 @@ from typing import Any
 
 from sqlalchemy import select
 
-from creamtea.contract.keys import step_key
+from creamtea.contract.kind import step_key
+from creamtea.contract.resources import Resources
 from creamtea.engine.submission import Submission, submit
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import Event, StepRow, StudyRow
 from creamtea.study.plan import Plan, PlannedNode, PlannedStep
-from creamtea.study.spec import StepResources
 
 
 @dataclass
@@ -42,8 +42,8 @@ class ToyStudy:
         inputs = {"before": [self.keys[other] for other in before]} if before else {}
         given = {"name": name, "do": do, "log": str(self.log), **params}
         key = self.keys[name] = step_key("toy", 1, given, inputs)
-        wants = StepResources(**(resources or {}))
-        self.plan.steps.append(PlannedStep(key, "toy", 1, given, inputs, wants, exclusive, {}))
+        wants = Resources(exclusive=exclusive, **(resources or {}))
+        self.plan.steps.append(PlannedStep(key, "toy", 1, given, inputs, wants, {}))
         self.plan.nodes.append(PlannedNode(name, key, {"name": name}))
         return key
 

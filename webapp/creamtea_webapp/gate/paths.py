@@ -17,7 +17,11 @@ def login_address(campaign_id: int | None) -> str:
 
 def campaign_asked_for(query: Mapping[str, str]) -> int | None:
     """The campaign of an address's query. A number only, so that no sign-in leads to another site."""
-    text = query.get("campaign", "")
+    return row_id(query.get("campaign", ""))
+
+
+def row_id(text: str) -> int | None:
+    """The number of a row as an address has it; None for what is not one."""
     if not (text.isascii() and text.isdigit() and len(text) < 11):
         return None
     return number if (number := int(text)) <= MAX_ID else None

@@ -9,6 +9,7 @@ from typing import Any, assert_never
 
 import streamlit as st
 
+from creamtea.human import rights
 from creamtea.report import text
 from creamtea.report.model import (
     Block,
@@ -159,7 +160,7 @@ def _figure(figure: Figure, path: str) -> None:
 @st.fragment
 def _choice(choice: Choice, path: str) -> None:
     """A fragment: choosing another figure draws it alone."""
-    session.require_reader()
+    session.require(rights.READ_STUDIES)
     show(TEMPLATE, "heading", title=choice.title)
     figures = choice.figures
     if not figures:

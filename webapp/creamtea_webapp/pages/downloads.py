@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from creamtea.human import access
+from creamtea.human import access, rights
 from creamtea.report.export import file_stem, files_of
 from creamtea.report.model import Figure, Table
 from creamtea_webapp import session
@@ -43,7 +43,7 @@ def _guarded(make: Callable[[], bytes]) -> Callable[[], bytes]:
 
     def guarded() -> bytes:
         who = access.identify(session.database(), cookie)
-        if who is None or not who.reads_reports:
+        if not rights.may(who, rights.READ_STUDIES):
             raise PermissionError("no right to read reports")
         return make()
 

@@ -10,6 +10,7 @@ from typing import Any
 import streamlit as st
 
 from creamtea.contract.columns import Column
+from creamtea.human import rights
 from creamtea.report.diff import Piece, differences
 from creamtea.report.model import Table
 from creamtea.report.text import number
@@ -77,7 +78,7 @@ class Line:
 @st.fragment
 def section(study: int, table: Table, test_set: str) -> None:
     """A fragment: its widgets redraw it alone. `table` is that of the test set's systems."""
-    session.require_reader()
+    session.require(rights.READ_STUDIES)
     st.subheader("Outputs side by side", anchor=False)
     translations = _find(study, table, test_set)
     if translations is None:
@@ -235,7 +236,7 @@ def _idioms(text: str, spans: Sequence[tuple[int, int]]) -> list[Piece]:
 def _spans(idioms: Sequence[dict[str, Any]], side: str) -> list[tuple[int, int]]:
     """The stretches of the idioms on one side, sorted, overlaps joined."""
     joined: list[tuple[int, int]] = []
-    for start, end in sorted((int(idiom[side][0]), int(idiom[side][1])) for idiom in idioms):
+    for start, end in sorted((int(idiom[side][0]), int(idiom[side][1])) for idiom in idioms if idiom[side]):
         if joined and start <= joined[-1][1]:
             joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
         else:

@@ -19,16 +19,16 @@ from creamtea.human.raters import Welcome
 from creamtea_webapp import session
 from creamtea_webapp.board import BoardState, Notice, board
 from creamtea_webapp.board.earlier import earlier_items
+from creamtea_webapp.gate.paths import MAX_ID, row_id
 from creamtea_webapp.markup import show_styles
 from creamtea_webapp.pages import welcome as words
 
 NOTICE = "rating-notice"
 VIEW, AGAIN, ANSWER = "view", "again", "answer"  # of the address
-LARGEST_ID = 2**31 - 1
 
 
 def page() -> None:
-    _, rater_id = session.require_rater()
+    rater_id = session.require_rater()
     show_styles()
     try:
         known = raters.welcome(session.database(), rater_id)
@@ -71,11 +71,11 @@ def _rating(known: Welcome, rater_id: int) -> None:
 
 def _asked_for(name: str, rater_id: int) -> Work | None:
     """The saved item that the address names; None without one that is this rater's."""
-    asked = st.query_params.get(name, "")
-    if not (asked.isascii() and asked.isdigit() and len(asked) < 11 and int(asked) <= LARGEST_ID):
+    asked = row_id(st.query_params.get(name, ""))
+    if asked is None:
         return None
     try:
-        return assignment.reopen(session.database(), rater_id, int(asked))
+        return assignment.reopen(session.database(), rater_id, asked)
     except RatingRefused:
         return None
 
@@ -151,7 +151,7 @@ def _do(sent: Any, act: Callable[[int, int], None]) -> None:
     if who is None or who.rater_id is None or not isinstance(sent, dict):
         return
     assignment_id = sent.get("assignment")
-    if type(assignment_id) is not int or not 0 < assignment_id <= LARGEST_ID:
+    if type(assignment_id) is not int or not 0 < assignment_id <= MAX_ID:
         return
     try:
         act(who.rater_id, assignment_id)

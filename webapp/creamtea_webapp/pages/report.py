@@ -8,6 +8,7 @@ import streamlit as st
 from sqlalchemy import select
 
 from creamtea.errors import InputError
+from creamtea.human import rights
 from creamtea.human.results import fingerprint
 from creamtea.report.build import build_report
 from creamtea.report.human.build import build_human
@@ -21,7 +22,7 @@ TEMPLATE = "report.html"
 
 
 def page() -> None:
-    session.require_reader()
+    session.require(rights.READ_STUDIES)
     show_styles()
     asked = st.query_params.get("study", "").replace("\0", "")
     by_number = asked.isdecimal() and len(asked) < 10

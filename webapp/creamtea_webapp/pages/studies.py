@@ -11,7 +11,7 @@ TEMPLATE = "studies.html"
 
 
 def page() -> None:
-    who = session.require_reader()
+    who = session.require(rights.READ_STUDIES)
     show_styles()
     with session.database().session() as reading:
         by_name: dict[str, list[StudySummary]] = {}

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from creamtea.cli.campaign.shared import ACTOR, Name, with_options
+from creamtea.cli.campaign.shared import ACTOR, Name, show, with_options
 from creamtea.cli.workplace import AsJson, opened_database
 from creamtea.errors import InputError
 from creamtea.human.exchange import exporting
-from creamtea.human.exchange.appraise_campaign import AppraiseOptions
-from creamtea.human.exchange.plain import RatingsFacts
-from creamtea.human.exchange.storing import Imported
-from creamtea.store.database import Database
-
-UNKNOWN_LANGUAGE = "und"  # BCP 47: undetermined
+from creamtea.human.exchange.elsewhere import ImportFacts
 
 
 def register(commands: typer.Typer) -> None:
@@ -50,13 +44,8 @@ def export(
     """
     with opened_database() as database:
         done = exporting.export_campaign(database, name, kind, output, ACTOR)
-    if as_json:
-        files = [str(path) for path in done.files]
-        typer.echo(json.dumps({"files": files, "ratings": done.ratings, "left_out": done.left_out}))
-        return
-    typer.echo(f"campaign {name}: {done.ratings} ratings, {len(done.files)} files in {output}")
-    for left_out in done.left_out:
-        typer.echo(f"left out: {left_out}")
+    written = f"campaign {name}: {done.ratings} ratings, {len(done.files)} files in {output}"
+    show(as_json, done, (written, *(f"left out: {part}" for part in done.left_out)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,15 +83,6 @@ class ImportOptions:
     ] = 1
     as_json: AsJson = False
 
-    @property
-    def languages(self) -> tuple[str, str] | None:
-        """Source and target; None where neither is given, InputError for one alone."""
-        if self.source_language is None and self.target_language is None:
-            return None
-        if self.source_language is None or self.target_language is None:
-            raise InputError("--source-language and --target-language go together: give both or neither")
-        return self.source_language, self.target_language
-
 
 @with_options(ImportOptions)
 def import_(name: str, options: ImportOptions) -> None:
@@ -111,45 +91,26 @@ def import_(name: str, options: ImportOptions) -> None:
     All of it is stored or nothing. The campaign is closed and belongs to no study. docs/exchange.md says
     which columns a file of ratings needs.
     """
-    if options.kind not in exporting.IMPORTS:
-        raise InputError(f"--format {options.kind}: it is one of {', '.join(exporting.IMPORTS)}")
     if not options.origin.exists():
         raise InputError(f"--from {options.origin}: nothing is there")
-    languages = options.languages
-    of_appraise = [options.sources, options.output_of, options.documents]
-    if options.kind != exporting.APPRAISE and any(option is not None for option in of_appraise):
-        raise InputError("--sources, --output-of and --documents go with --format appraise")
-    with opened_database() as database:
-        if options.kind == exporting.APPRAISE:
-            done = exporting.import_appraise(database, _appraise(name, options), options.origin, ACTOR)
-        elif options.origin.is_dir():
-            done = _folder(database, name, options)
-        else:
-            source, target = languages or (UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE)
-            facts = RatingsFacts(name, options.protocol, options.test_set or name, source, target)
-            done = exporting.import_ratings(database, facts, options.origin, options.kind, ACTOR)
-    _show(done, options.as_json)
-
-
-def _appraise(name: str, options: ImportOptions) -> AppraiseOptions:
-    return AppraiseOptions(
-        name=name,
-        protocol=options.protocol or "da",
-        test_set=options.test_set or name,
-        pair=options.languages,
+    facts = ImportFacts(
+        name,
+        options.protocol,
+        options.test_set,
+        options.source_language,
+        options.target_language,
         sources=options.sources,
         outputs=_files(options.output_of or []),
         documents=options.documents,
         first_segment=options.first_segment,
     )
-
-
-def _folder(database: Database, name: str, options: ImportOptions) -> Imported:
-    if options.protocol or options.test_set or options.languages:
-        raise InputError(
-            "--protocol, --test-set and the languages stand in the folder's campaign.json: leave them out"
-        )
-    return exporting.import_export(database, name, options.origin, options.kind, ACTOR)
+    with opened_database() as database:
+        done = exporting.import_campaign(database, options.origin, options.kind, facts, ACTOR)
+    stored = (
+        f"campaign {done.campaign}: {done.ratings} ratings of {done.systems} systems, {done.items} items, "
+        f"{done.raters} raters"
+    )
+    show(options.as_json, done, (stored, *(f"left out: {part}" for part in done.left_out)))
 
 
 def _files(options: list[str]) -> dict[str, Path]:
@@ -162,15 +123,3 @@ def _files(options: list[str]) -> dict[str, Path]:
             raise InputError(f"--output-of {system}: given twice")
         files[system] = Path(path)
     return files
-
-
-def _show(done: Imported, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(asdict(done), ensure_ascii=False))
-        return
-    typer.echo(
-        f"campaign {done.campaign}: {done.ratings} ratings of {done.systems} systems, {done.items} items, "
-        f"{done.raters} raters"
-    )
-    for left_out in done.left_out:
-        typer.echo(f"left out: {left_out}")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from creamtea.cli.campaign.shared import as_json, names, plural, read_text, with_options
+from creamtea.cli.campaign.shared import names, plural, read_text, show, with_options
 from creamtea.cli.workplace import AsJson, opened_database
 from creamtea.errors import InputError
 from creamtea.human import campaigns
+from creamtea.human.outputs import documents_of
 from creamtea.human.protocols import SELECTIONS, protocol_names
 from creamtea.human.settings import CampaignSettings, settings_of
 from creamtea.human.tutorial import read_tutorial
@@ -50,6 +51,9 @@ class CampaignOptions:
         typer.Option(
             metavar="|".join(SELECTIONS), help="Which segments; by default as usual in the protocol."
         ),
+    ] = None
+    differ_between: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Only segments on which these two systems differ.")
     ] = None
     strata: Annotated[
         str, typer.Option(metavar="length,document", help="What --select stratified samples by.")
@@ -107,15 +111,21 @@ class CampaignOptions:
         return settings_of(
             {name: getattr(self, name) for name in SETTINGS}
             | {
+                "differ_between": _optional("--differ-between", self.differ_between),
                 "strata": names("--strata", self.strata),
-                "metrics": names("--metrics", self.metrics) if self.metrics is not None else [],
+                "metrics": _optional("--metrics", self.metrics),
                 "bad_references": _amount("--bad-references", self.bad_references),
                 "repeats": _amount("--repeats", self.repeats),
                 "tutorial": [item.model_dump() for item in tutorial],
                 "minutes_per_item": self.minutes,
-                "consent": "" if self.consent is None else read_text("--consent", self.consent),
+                "consent": read_text("--consent", self.consent),
             }
         )
+
+    def segment_documents(self) -> list[str] | None:
+        if self.documents is None:
+            return None
+        return documents_of(read_text("--documents", self.documents), f"--documents {self.documents}")
 
 
 @with_options(CampaignOptions)
@@ -138,20 +148,21 @@ def create(name: str, options: CampaignOptions) -> None:
                 settings=options.settings(),
                 ratings_per_item=options.ratings,
                 seed=options.seed,
-                instructions=""
-                if options.instructions is None
-                else read_text("--instructions", options.instructions),
-                documents=None if options.documents is None else _documents(options.documents),
+                instructions=read_text("--instructions", options.instructions),
+                documents=options.segment_documents(),
             ),
             replace=options.replace,
         )
-    if options.json_output:
-        typer.echo(as_json(asdict(made)))
-        return
     kinds = ", ".join(f"{count} {ItemKind(kind).label}" for kind, count in made.kinds.items())
-    shown = f"{plural(made.items, 'item')} × {len(made.systems)} systems"
-    typer.echo(f"campaign {name}: {shown} ({kinds}), a draft")
-    typer.echo(f"next: creamtea campaign preview {name}, then creamtea campaign launch {name}")
+    lines = (
+        f"campaign {name}: {plural(made.items, 'item')} × {len(made.systems)} systems ({kinds}), a draft",
+        f"next: creamtea campaign preview {name}, then creamtea campaign launch {name}",
+    )
+    show(options.json_output, made, lines)
+
+
+def _optional(option: str, listed: str | None) -> list[str]:
+    return [] if listed is None else names(option, listed)
 
 
 def _amount(option: str, written: str) -> int | float:
@@ -165,13 +176,3 @@ def _amount(option: str, written: str) -> int | float:
     if not 0.0 <= share < 1.0:
         raise InputError(f"{option} {written}: give a share below 1 (0.1 or 10%) or a number of items (12)")
     return share
-
-
-def _documents(path: Path) -> list[str]:
-    lines = read_text("--documents", path).splitlines()
-    documents = [line.rpartition("\t")[2].strip() for line in lines]
-    if "" in documents:
-        raise InputError(
-            f"--documents {path}:{documents.index('') + 1}: an empty line; name a document in each"
-        )
-    return documents

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Annotated
 
 import typer
 
-from creamtea.cli.campaign.running import rater_line
-from creamtea.cli.campaign.shared import ACTOR, Name, RaterName, Reason, as_json, plural
+from creamtea.cli.campaign.running import rater_lines
+from creamtea.cli.campaign.shared import ACTOR, Name, RaterName, Reason, plural, show
 from creamtea.cli.serve import PORT, Address, link_to
 from creamtea.cli.workplace import AsJson, opened_database
 from creamtea.errors import InputError
@@ -96,13 +95,7 @@ def list_raters(name: Name, json_output: AsJson = False) -> None:
     """List a campaign's raters and what they have done."""
     with opened_database() as database:
         people = raters.overview(database, campaigns.summary(database, name).id)
-    if json_output:
-        typer.echo(as_json([dataclasses.asdict(person) for person in people]))
-        return
-    for person in people:
-        typer.echo(rater_line(person))
-    if not people:
-        typer.echo(f"no raters yet: creamtea campaign link {name} --rater PSEUDONYM")
+    show(json_output, people, rater_lines(name, people))
 
 
 def exclude(name: Name, rater: RaterName, reason: Reason) -> None:

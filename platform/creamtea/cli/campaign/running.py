@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from creamtea.cli.campaign.shared import ACTOR, Name, as_json, plural
+from creamtea.cli.campaign.shared import ACTOR, Name, plural, show
 from creamtea.cli.workplace import AsJson, opened_database
 from creamtea.human import audit, campaigns, launching, progress, raters
 from creamtea.store.item_kinds import ItemKind
@@ -31,13 +32,7 @@ def preview(name: Name, json_output: AsJson = False) -> None:
 
     with opened_database() as database:
         plan = make_preview(database, name)
-    if json_output:
-        values = dataclasses.asdict(plan)
-        values["drawn"] = None if plan.drawn is None else plan.drawn.model_dump()
-        typer.echo(as_json(values))
-        return
-    for line in _in_words(plan):
-        typer.echo(line)
+    show(json_output, plan, _in_words(plan))
 
 
 def _in_words(plan: Preview) -> list[str]:
@@ -49,8 +44,9 @@ def _in_words(plan: Preview) -> list[str]:
     if plan.drawn is not None:
         drawn = plan.drawn
         lines.append(
-            f"drawn       {drawn.chosen:,} of {drawn.population:,} segments; the test set has "
-            f"{drawn.segments:,}, the systems differ on {drawn.differing:,}"
+            f"drawn       {drawn.chosen:,} of {drawn.population:,} segments"
+            + (f" on which {' and '.join(drawn.between)} differ" if drawn.between else "")
+            + f"; the test set has {drawn.segments:,}, the systems differ on {drawn.differing:,}"
         )
     lines += [
         f"ratings     {plan.ratings:,} ({plan.ratings_per_item} per item), "
@@ -83,11 +79,11 @@ def launch(name: Name, json_output: AsJson = False) -> None:
     """Open a draft to its raters. Items, settings and the planned analysis are registered and frozen."""
     with opened_database() as database:
         registered = launching.launch(database, name, ACTOR)
-    if json_output:
-        typer.echo(as_json(registered))
-        return
-    typer.echo(f"campaign {name} is launched; registered as {registered['digest'][:16]}")
-    typer.echo(f"next: creamtea campaign link {name} --rater PSEUDONYM")
+    lines = (
+        f"campaign {name} is launched; registered as {registered['digest'][:16]}",
+        f"next: creamtea campaign link {name} --rater PSEUDONYM",
+    )
+    show(json_output, registered, lines)
 
 
 def close(
@@ -110,38 +106,38 @@ def status(name: Name, json_output: AsJson = False) -> None:
             changed = launching.changes(session, row)
             registered = row.registered
         people = raters.overview(database, summary.id)
-    if json_output:
-        values = dataclasses.asdict(summary) | {
-            "kinds": [dataclasses.asdict(kind) for kind in kinds],
-            "raters": [_rater(person) for person in people],
-            "registered": registered,
-            "changed": changed,
-        }
-        typer.echo(as_json(values))
-        return
-    origin = f"study {summary.study}" if summary.study else "ratings made elsewhere"
-    typer.echo(f"campaign {name}: {summary.state}, {summary.protocol}, {origin}, {summary.test_set}")
+    values = dataclasses.asdict(summary) | {
+        "kinds": kinds,
+        # without the names, which are for `raters list`
+        "raters": [{k: v for k, v in vars(person).items() if k != "name"} for person in people],
+        "registered": registered,
+        "changed": changed,
+    }
+    lines = [f"campaign {name}: {summary.state}, {_origin(summary)}"]
     if registered is not None:
         state = f"CHANGED since: {', '.join(changed)}" if changed else "unchanged since"
-        typer.echo(f"registered at its launch as {registered['digest'][:16]}, {state}")
-    for kind in kinds:
-        typer.echo(
-            f"  {ItemKind(kind.kind).label:<15} {plural(kind.items, 'item')}, {kind.submitted:,} of "
-            f"{kind.wanted:,} ratings, {kind.complete:,} complete"
-        )
-    for person in people:
-        typer.echo(f"  {rater_line(person)}")
-    if not people:
-        typer.echo(f"  no raters yet: creamtea campaign link {name} --rater PSEUDONYM")
+        lines.append(f"registered at its launch as {registered['digest'][:16]}, {state}")
+    lines += [
+        f"  {ItemKind(kind.kind).label:<15} {plural(kind.items, 'item')}, {kind.submitted:,} of "
+        f"{kind.wanted:,} ratings, {kind.complete:,} complete"
+        for kind in kinds
+    ]
+    lines += [f"  {line}" for line in rater_lines(name, people)]
+    show(json_output, values, lines)
 
 
-def _rater(person: raters.RaterProgress) -> dict[str, object]:
-    """Without the name, which is for `raters list`."""
-    return {key: value for key, value in dataclasses.asdict(person).items() if key != "name"}
+def _origin(campaign: campaigns.CampaignSummary) -> str:
+    origin = f"study {campaign.study}" if campaign.study else "ratings made elsewhere"
+    return f"{campaign.protocol}, {origin}, {campaign.test_set}"
 
 
-def rater_line(person: raters.RaterProgress) -> str:
-    """A rater's progress in a line."""
+def rater_lines(campaign: str, people: Sequence[raters.RaterProgress]) -> list[str]:
+    """Each rater's progress in a line."""
+    none = f"no raters yet: creamtea campaign link {campaign} --rater PSEUDONYM"
+    return [_rater_line(person) for person in people] or [none]
+
+
+def _rater_line(person: raters.RaterProgress) -> str:
     marks = [
         word
         for word, moment in (("excluded", person.excluded_at), ("identity deleted", person.forgotten_at))
@@ -158,28 +154,22 @@ def list_campaigns(json_output: AsJson = False) -> None:
     """List the campaigns and how far they are."""
     with opened_database() as database:
         listed = campaigns.summaries(database)
-    if json_output:
-        typer.echo(as_json([dataclasses.asdict(campaign) for campaign in listed]))
-        return
-    for campaign in listed:
-        origin = f"study {campaign.study}" if campaign.study else "ratings made elsewhere"
-        typer.echo(
-            f"{campaign.name}: {campaign.state}, {campaign.protocol}, {origin}, {campaign.test_set}, "
-            f"{len(campaign.systems)} systems, {campaign.ratings} of {campaign.wanted} item ratings, "
-            f"{plural(campaign.raters, 'rater')}"
-        )
-    if not listed:
-        typer.echo("no campaigns yet; see creamtea campaign create --help")
+    lines = [
+        f"{campaign.name}: {campaign.state}, {_origin(campaign)}, {len(campaign.systems)} systems, "
+        f"{campaign.ratings} of {campaign.wanted} item ratings, {plural(campaign.raters, 'rater')}"
+        for campaign in listed
+    ]
+    show(json_output, listed, lines or ["no campaigns yet; see creamtea campaign create --help"])
 
 
 def log(name: Name, json_output: AsJson = False) -> None:
     """Show who decided what in a campaign, when and why."""
     with opened_database() as database:
         entries = audit.read(database, campaigns.summary(database, name).id)
-    if json_output:
-        typer.echo(as_json([dataclasses.asdict(entry) for entry in entries]))
-        return
-    for entry in entries:
-        rater = f" {entry.rater}" if entry.rater is not None else ""
-        reason = f": {entry.reason}" if entry.reason else ""
-        typer.echo(f"{entry.at:%Y-%m-%d %H:%M:%S} UTC  {entry.actor}  {entry.action}{rater}{reason}")
+    show(json_output, entries, map(_log_line, entries))
+
+
+def _log_line(entry: audit.Entry) -> str:
+    rater = f" {entry.rater}" if entry.rater is not None else ""
+    reason = f": {entry.reason}" if entry.reason else ""
+    return f"{entry.at:%Y-%m-%d %H:%M:%S} UTC  {entry.actor}  {entry.action}{rater}{reason}"

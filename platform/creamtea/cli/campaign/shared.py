@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 import json
-from collections.abc import Callable
-from dataclasses import MISSING, fields
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, asdict, fields, is_dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
+from pydantic import BaseModel
 
 from creamtea.errors import InputError
 from creamtea.human import audit
@@ -56,8 +57,10 @@ def with_options(
     return decorate
 
 
-def read_text(option: str, path: Path) -> str:
-    """The text of a file given to `option`; InputError where it is none."""
+def read_text(option: str, path: Path | None) -> str:
+    """The text of a file given to `option`, "" without one; InputError where it is not text."""
+    if path is None:
+        return ""
     try:
         if path.stat().st_size > MAX_BYTES:
             raise InputError(f"{option} {path}: more than {MAX_BYTES:,} bytes")
@@ -79,14 +82,26 @@ def names(option: str, listed: str) -> list[str]:
     return given
 
 
+def show(json_output: bool, values: Any, lines: Iterable[str]) -> None:
+    """The values as JSON where that was asked for, else the lines."""
+    for line in [as_json(values)] if json_output else lines:
+        typer.echo(line)
+
+
 def as_json(value: Any) -> str:
     """JSON in one line; moments in ISO 8601."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_moment)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
 
 
-def _moment(value: object) -> str:
+def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
+    if isinstance(value, BaseModel):
+        return value.model_dump()
+    if isinstance(value, Path):
+        return str(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
     raise TypeError(f"no JSON for {type(value).__name__}")
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from creamtea.engine.task import Resources, StepOutcome, StepTask
+from creamtea.contract.resources import Resources
+from creamtea.engine.task import StepOutcome, StepTask
 
 
 @dataclass(frozen=True)

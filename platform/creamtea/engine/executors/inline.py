@@ -9,22 +9,25 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from dataclasses import dataclass, field
 
 import psutil
 
 from creamtea.engine.executors.base import NOTHING, Amounts, Capacity, FinishedAttempt
 from creamtea.engine.runner import execute
-from creamtea.engine.task import StepOutcome, StepTask
+from creamtea.engine.task import StepTask
 
 STOP_WAIT = 5.0  # seconds that shutdown waits for a cancelled step
 
 
-@dataclass
-class _Attempt:
-    task: StepTask
-    cancelled: threading.Event = field(default_factory=threading.Event)
-    thread: threading.Thread | None = None
+class _Attempt(threading.Thread):
+    def __init__(self, task: StepTask, finished: queue.Queue[_Attempt]) -> None:
+        super().__init__(daemon=True, name=task.node)
+        self.task, self.cancelled = task, threading.Event()
+        self.finished = finished
+
+    def run(self) -> None:
+        self.outcome = execute(self.task, self.cancelled.is_set)
+        self.finished.put(self)
 
 
 class InlineExecutor:
@@ -32,7 +35,7 @@ class InlineExecutor:
     opening = ""
 
     def __init__(self) -> None:
-        self._finished: queue.Queue[tuple[_Attempt, StepOutcome]] = queue.Queue()
+        self._finished: queue.Queue[_Attempt] = queue.Queue()
         self._attempt: _Attempt | None = None
 
     def check(self) -> None:
@@ -41,40 +44,30 @@ class InlineExecutor:
     def capacity(self) -> Capacity:
         memory = psutil.virtual_memory().total / (1 << 30)
         machine = Amounts(float(os.cpu_count() or 1), 0.0, memory)
-        busy = self._busy()
+        attempt = self._attempt
+        # a cancelled attempt counts until its thread has stopped, any other until it has been polled
+        busy = attempt is not None and (attempt.is_alive() or not attempt.cancelled.is_set())
         return Capacity(NOTHING if busy else machine, machine, idle=not busy)
 
-    def _busy(self) -> bool:
-        """A cancelled attempt counts until its thread has stopped, any other until it has been polled."""
-        attempt = self._attempt
-        if attempt is None or attempt.thread is None:
-            return False
-        return attempt.thread.is_alive() or not attempt.cancelled.is_set()
-
     def start(self, task: StepTask) -> None:
-        attempt = self._attempt = _Attempt(task)
-        attempt.thread = threading.Thread(target=self._run, args=(attempt,), daemon=True, name=task.node)
-        attempt.thread.start()
+        self._attempt = _Attempt(task, self._finished)
+        self._attempt.start()
 
     def poll(self, timeout: float) -> list[FinishedAttempt]:
         try:
-            attempt, outcome = self._finished.get(timeout=timeout)
+            attempt = self._finished.get(timeout=timeout)
         except queue.Empty:
             return []
         if attempt.cancelled.is_set():
             return []
         self._attempt = None
-        return [FinishedAttempt(attempt.task, outcome)]
+        return [FinishedAttempt(attempt.task, attempt.outcome)]
 
     def cancel(self, task: StepTask) -> None:
         if self._attempt is not None and self._attempt.task == task:
             self._attempt.cancelled.set()
 
     def shutdown(self) -> None:
-        attempt = self._attempt
-        if attempt is not None and attempt.thread is not None:
-            attempt.cancelled.set()
-            attempt.thread.join(STOP_WAIT)
-
-    def _run(self, attempt: _Attempt) -> None:
-        self._finished.put((attempt, execute(attempt.task, attempt.cancelled.is_set)))
+        if self._attempt is not None:
+            self._attempt.cancelled.set()
+            self._attempt.join(STOP_WAIT)

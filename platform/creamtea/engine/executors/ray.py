@@ -15,8 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from pydantic import ValidationError
+
 from creamtea.engine.executors.base import NOTHING, Amounts, Capacity, FinishedAttempt
-from creamtea.engine.task import StepOutcome, StepTask
+from creamtea.engine.task import OUTCOMES, TASKS, StepOutcome, StepTask
 from creamtea.errors import CreamteaError, InputError
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ class RayExecutor:
         if resources.memory_gb is not None:
             options["memory"] = int(resources.memory_gb * (1 << 30))
         remote = ray.remote(run_in_worker).options(**options)
-        self._running[remote.remote(task.to_json())] = task
+        self._running[remote.remote(TASKS.dump_python(task))] = task
 
     def poll(self, timeout: float) -> list[FinishedAttempt]:
         if not self._running:
@@ -153,9 +155,10 @@ def run_in_worker(task: dict[str, Any]) -> dict[str, Any]:
 
     from creamtea.engine.runner import execute
 
-    outcome = execute(StepTask.from_json(task))
+    outcome = execute(TASKS.validate_python(task))
     outcome.result.facts["node"] = ray.get_runtime_context().get_node_id()[:12]
-    return outcome.to_json()
+    values: dict[str, Any] = OUTCOMES.dump_python(outcome, warnings=False)
+    return values
 
 
 def _outcome(reference: ObjectRef) -> StepOutcome:
@@ -163,7 +166,9 @@ def _outcome(reference: ObjectRef) -> StepOutcome:
     from ray import exceptions
 
     try:
-        return StepOutcome.from_json(ray.get(reference))
+        return OUTCOMES.validate_python(ray.get(reference))
+    except ValidationError as error:
+        return StepOutcome.failure("deterministic", f"the worker's result cannot be read: {error}")
     except exceptions.OutOfMemoryError:
         return StepOutcome.failure(
             "infrastructure", "Ray stopped the step because its node ran out of memory; set memory_gb for it"

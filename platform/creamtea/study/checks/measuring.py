@@ -7,6 +7,7 @@ from typing import Any
 
 from creamtea.document.mistakes import KeyPath, Mistake, one_of
 from creamtea.document.raw import Block, RawStudy, parsed
+from creamtea.methods.measuring import Latency
 from creamtea.methods.metrics import METRICS, Metric
 from creamtea.methods.selections import SELECTIONS
 from creamtea.steps.catalogue import STEP_KINDS
@@ -32,11 +33,21 @@ def check_latency(study: RawStudy) -> Iterator[Mistake]:
     if not isinstance(latency, dict) or not isinstance(systems, dict):
         return
     yield from study.unknown_key(("latency",), latency, "test_set", "test_sets")
+    timed = parsed(Latency, latency)
+    if timed is not None and timed.batch_size > timed.sentences:
+        found = f"{timed.batch_size}, and {timed.sentences} sentences"
+        yield Mistake(("latency", "batch_size"), found, "at most latency.sentences, in batches of one size")
     path: KeyPath = ("latency",)
     names = list(systems)
     if isinstance(latency.get("systems"), list):
         path, names = ("latency", "systems"), latency["systems"]
         yield from study.unknown_names(path, names, "systems")
+    for index, name in enumerate(names):
+        if (study.named("systems", name) or {}).get("ensemble") is True:
+            place = (*path, index) if path != ("latency",) else path
+            yield Mistake(
+                place, f"{name}, an ensemble", "systems of one model (list them in latency.systems)"
+            )
     baselines = latency.get("baselines")
     yield from study.unknown_names(("latency", "baselines"), baselines or None, "systems")
     for index, name in enumerate(baselines if isinstance(baselines, list) else []):

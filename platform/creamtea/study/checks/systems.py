@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from creamtea.contract.resources import StepResources
 from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.document.raw import Block, RawStudy, kind_of, parsed
 from creamtea.methods.analysis import ANALYSES
 from creamtea.methods.precisions import PRECISIONS
 from creamtea.methods.searches import SEARCHES
 from creamtea.methods.selections import SELECTIONS
-from creamtea.study.spec import StepResources
+from creamtea.methods.texts import needs_joint
 
 
 def check_systems(study: RawStudy) -> Iterator[Mistake]:
@@ -19,6 +20,8 @@ def check_systems(study: RawStudy) -> Iterator[Mistake]:
         path: KeyPath = ("systems", name)
         yield from study.unknown_key(path, system, "variant", "variants")
         yield from _check_head((*path, "selection", "kind"), system, study)
+        yield from _check_joint((*path, "selection"), system, study)
+        yield from _check_ensemble((*path, "ensemble"), system, study)
         yield from SELECTIONS.check((*path, "selection"), system.get("selection"), study)
         yield from SEARCHES.check((*path, "search"), system.get("search"), study)
         yield from _check_precision((*path, "precision"), name, system, study)
@@ -34,6 +37,25 @@ def _check_head(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mista
         without = [kind for kind, other in SELECTIONS.kinds.items() if not other.needs_head]
         found = f"{kind_of(system.get('selection'))}, but the variant has no NVS head"
         yield Mistake(path, found, f"{' or '.join(without)}, or a block `nvs: {{}}` in the variant")
+
+
+def _check_joint(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mistake]:
+    selection = SELECTIONS.kind_of(system.get("selection"))
+    variant = study.named("variants", system.get("variant"))
+    if selection and selection.selects and variant is not None:
+        yield from needs_joint(path, variant.get("subwords"), study, "a vocabulary selection")
+
+
+def _check_ensemble(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mistake]:
+    if system.get("ensemble") is not True:
+        return
+    selection = SELECTIONS.kind_of(system.get("selection"))
+    if selection and selection.selects:
+        yield Mistake(path, "an ensemble with a vocabulary selection", "an ensemble with the full vocabulary")
+    variant = study.named("variants", system.get("variant")) or {"seeds": None}
+    seeds = variant.get("seeds", [1])
+    if isinstance(seeds, list) and len(seeds) < 2:
+        yield Mistake(path, "an ensemble of a variant with one seed", "a variant with several `seeds`")
 
 
 def _check_precision(path: KeyPath, name: str, system: Block, study: RawStudy) -> Iterator[Mistake]:

@@ -10,6 +10,17 @@ from creamtea.methods.measuring import Recall
 from creamtea.methods.selections import SELECTIONS
 from creamtea.methods.texts import Alignment
 
+SENTENCEPIECE, SYMBOLS = ("vocabulary", "character_coverage"), ("source", "target")
+
+
+def check_subwords(study: RawStudy) -> Iterator[Mistake]:
+    for name, block in study.blocks("subwords"):
+        characters = block.get("kind") == "characters"
+        for key in SENTENCEPIECE if characters else SYMBOLS:
+            if key in block:
+                kinds = "bpe or unigram" if characters else "characters"
+                yield Mistake(("subwords", name, key), "an unknown key of this kind", f"kind {kinds} with it")
+
 
 def check_alignment(study: RawStudy) -> Iterator[Mistake]:
     alignment = parsed(Alignment, study.data.get("alignment", {}))

@@ -9,6 +9,7 @@ from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.document.raw import Block, RawStudy, parsed, repeated
 from creamtea.methods.architectures import ARCHITECTURES, Architecture
 from creamtea.methods.objectives import OBJECTIVES
+from creamtea.methods.texts import needs_joint
 from creamtea.methods.training import Training
 
 NAMED = {"corpus": "corpora", "subwords": "subwords", "alignment_corpus": "corpora"}
@@ -23,14 +24,23 @@ def check_variants(study: RawStudy) -> Iterator[Mistake]:
         yield from OBJECTIVES.check((*path, "objective"), variant.get("objective"), study)
         yield from _check_training((*path, "training"), variant)
         yield from _check_head((*path, "nvs"), variant.get("nvs"))
+        if variant.get("nvs") is not None:
+            yield from needs_joint((*path, "nvs"), variant.get("subwords"), study, "an NVS head")
         yield from repeated(variant.get("seeds"), (*path, "seeds"))
         yield from _check_start(path, name, variant, study)
 
 
 def _check_training(path: KeyPath, variant: Block) -> Iterator[Mistake]:
-    training = parsed(Training, variant.get("training", {}))
-    if training and training.warmup == 0 and training.schedule != "constant":
-        yield Mistake((*path, "warmup"), "0", "at least 1 (0 for `schedule: constant` only)")
+    block = variant.get("training", {})
+    training = parsed(Training, block)
+    if training and training.warmup == 0 and training.schedule not in ("constant", "plateau"):
+        yield Mistake((*path, "warmup"), "0", "at least 1 (0 for `schedule: constant` or `plateau`)")
+    for key in ("plateau_patience", "min_learning_rate"):
+        if training and training.schedule != "plateau" and key in training.model_dump():
+            yield Mistake((*path, key), f"{shown(block[key])} with this schedule", "`schedule: plateau`")
+    for key, other in (("batch_tokens", "batch_sentences"), ("clip", "clip_value")):
+        if training and key in block and block.get(other) is not None:
+            yield Mistake((*path, key), f"{key} beside {other}", "one of the two")
     if training and training.weight_decay and training.optimizer == "adam":
         allowed = "0 with `optimizer: adam`, which has no decay; adamw and lamb have one"
         yield Mistake((*path, "weight_decay"), str(training.weight_decay), allowed)

@@ -6,10 +6,10 @@ report finds it. Two systems that differ in name only are two nodes of one step.
 
 labels by kind: corpus {corpus}; test_set {test_set}; subwords, align and ibm3 {corpus, subwords}; train
 {variant, seed, corpus, subwords}; decode and recall {system, variant, seed, test_set}; score the same and
-{metric}; compare {system, baseline, variant, test_set, metric}; latency {test_set, systems: [in the
-order of the step's `systems`], seeds: [of the model of each], baselines}; analyses {analysis, variant, seed,
-test_set}, empty_string also {system}. A decode for an analysis has {analysis} and no {system}; a part of a
-test set {first_of} and no {test_set}.
+{metric}, with {better} if that is not "higher"; compare {system, baseline, variant, test_set, metric};
+latency {test_set, systems: [in the order of the step's `systems`], seeds: [of the model of each], baselines};
+analyses {analysis, variant, seed, test_set}, empty_string also {system}. A decode for an analysis has
+{analysis} and no {system}; a part of a test set {first_of} and no {test_set}.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from pathlib import Path
 from creamtea.document.mistakes import Mistake, StudyErrors
 from creamtea.errors import InputError
 from creamtea.study.data_files import DataFiles
-from creamtea.study.plan.builder import Builder
 from creamtea.study.plan.model import Plan, PlannedNode, PlannedStep
 from creamtea.study.plan.planner import StudyPlanner
 from creamtea.study.spec import Study
@@ -33,34 +32,28 @@ ErrorMaker = Callable[[Sequence[Mistake]], InputError]
 def plan(study: Study, data: Path | None, errors: ErrorMaker | None = None) -> Plan:
     """The steps of a study whose files lie under `data`.
 
-    Reads every file of the study once. All that is wrong with them is raised together, as what `errors`
+    Reads every file of the study. All that is wrong with them is raised together, as what `errors`
     makes of the mistakes: pass `LoadedStudy.errors` to name the lines of the study. With `data` None no
     file is looked at, and the keys of steps over files are not those of a run.
     """
-    builder = Builder(study, DataFiles(data))
-    _plan(study, builder)
-    if mistakes := builder.files.mistakes:
-        raise errors(mistakes) if errors else StudyErrors([m.line() for m in mistakes], study.name)
-    return builder.result
-
-
-def _plan(study: Study, builder: Builder) -> None:
-    planner = StudyPlanner(builder)
-    texts, systems = planner.texts, planner.systems
+    planner = StudyPlanner(study, DataFiles(data))
     for name, variant in study.variants.items():
         for seed in variant.seeds:
-            systems.train(name, seed)
+            planner.train(name, seed)
     for test_set in study.test_sets:
-        texts.test_set(test_set)
+        planner.test_set(test_set)
     for name in study.systems:
         for test_set in study.test_sets_of(name):
-            for seed in systems.seeds(name):
-                systems.translate(name, seed, test_set)
+            for seed in planner.seeds_of(name):
+                planner.translate(name, seed, test_set)
     for name in study.systems:
         if name != study.baseline_of(name):
             for test_set in study.test_sets_of(name):
-                systems.compare(name, test_set)
+                planner.compare(name, test_set)
     for name, analysis in study.analyses.items():
         analysis.plan(name, planner)
     if study.latency:
-        systems.latency(study.latency)
+        planner.latency(study.latency)
+    if mistakes := planner.files.mistakes:
+        raise errors(mistakes) if errors else StudyErrors([m.line() for m in mistakes], study.name)
+    return planner.result

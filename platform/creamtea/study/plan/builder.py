@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from creamtea.contract.keys import step_key
-from creamtea.contract.kind import StepKind, StepParams
+from creamtea.contract.kind import StepKind, StepParams, step_key
+from creamtea.contract.resources import Resources
 from creamtea.methods.plugins import plugins_of
 from creamtea.study.data_files import DataFiles
 from creamtea.study.plan.model import Plan, PlannedNode, PlannedStep
-from creamtea.study.spec import StepResources, Study
+from creamtea.study.spec import Study
 
 Inputs = Mapping[str, Sequence[str]]
 P = TypeVar("P", bound=StepParams)
@@ -48,16 +48,17 @@ class Builder:
                 version=kind.version,
                 params=params.to_json(),
                 inputs=roles,
-                resources=self._resources(kind.name),
-                exclusive=kind.exclusive,
-                plugins=plugins,
+                resources=self._resources(kind, plugins),
                 locations=self.files.locations(paths),
             )
             self.result.steps.append(step)
         return key
 
-    def _resources(self, kind: str) -> StepResources:
+    def _resources(self, kind: StepKind[P], plugins: dict[str, str]) -> Resources:
         """As the study says, or one core; a latency run has the threads that it measures with."""
-        if kind == "latency" and self.study.latency:
-            return self.study.resources.get(kind, StepResources(cpus=self.study.latency.threads))
-        return self.study.resources.get(kind, StepResources())
+        wanted: dict[str, Any] = {"exclusive": kind.exclusive, "plugins": plugins}
+        if kind.name in self.study.resources:
+            wanted |= self.study.resources[kind.name].model_dump()
+        elif kind.name == "latency" and self.study.latency:
+            wanted["cpus"] = self.study.latency.threads
+        return Resources(**wanted)

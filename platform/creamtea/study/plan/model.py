@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from creamtea.contract.resources import Resources
 from creamtea.steps.catalogue import STEP_KINDS
-from creamtea.study.spec import StepResources
 
 
 @dataclass(frozen=True)
@@ -17,11 +17,8 @@ class PlannedStep:
     version: int
     params: dict[str, Any]
     inputs: dict[str, list[str]]  # role: keys of steps
-    resources: StepResources
-    exclusive: bool  # starts only when nothing else runs, and nothing starts beside it
+    resources: Resources
     locations: dict[str, str]  # a user's path as in the parameters -> where it is on this machine
-    # distributions that its methods come from, with their versions
-    plugins: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

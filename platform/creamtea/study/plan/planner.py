@@ -3,34 +3,24 @@ with other analyses, where parameters and inputs are the same."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from creamtea.methods.corpora import Corpus
 from creamtea.methods.metrics import Bleu
-from creamtea.methods.planning import HeldOut, Key, Labels
+from creamtea.methods.planning import HeldOut, Inputs, Key, Labels
 from creamtea.methods.searches import Search
 from creamtea.methods.test_sets import FilesTestSet
-from creamtea.study.plan.builder import Builder
+from creamtea.study.data_files import DataFiles
 from creamtea.study.plan.systems import Systems
-from creamtea.study.plan.texts import Texts
-from creamtea.study.spec import System
+from creamtea.study.spec import Study, System
 
 
-class StudyPlanner:
+class StudyPlanner(Systems):
     """Implements `creamtea.methods.planning.Planner`."""
 
-    def __init__(self, builder: Builder) -> None:
-        self.builder, self.study = builder, builder.study
-        self.texts = Texts(builder, self)
-        self.systems = Systems(builder, self.texts)
-        self.languages, self.alignment = self.study.languages, self.study.alignment
-        bleu = (metric for metric in self.study.metrics if isinstance(metric, Bleu))
+    def __init__(self, study: Study, files: DataFiles) -> None:
+        super().__init__(study, files)
+        self.languages, self.alignment = study.languages, study.alignment
+        bleu = (metric for metric in study.metrics if isinstance(metric, Bleu))
         self.bleu = next(bleu, Bleu(kind="bleu"))
-        self.corpus, self.subwords = self.texts.corpus, self.texts.subwords
-        self.test_set, self.lexicon = self.texts.test_set, self.texts.lexicon_of
-        self.model, self.add = self.systems.model_inputs, builder.add
-
-    # ------------------------------------------------------------ what the study says
 
     def corpus_spec(self, name: str) -> Corpus:
         return self.study.corpora[name]
@@ -45,9 +35,6 @@ class StudyPlanner:
             name for name, variant in self.study.variants.items() if variant.nvs is not None or not with_head
         ]
 
-    def seeds(self, variant: str) -> Sequence[int]:
-        return self.study.variants[variant].seeds
-
     def variant_of(self, system: str) -> str:
         return self.study.systems[system].variant
 
@@ -61,13 +48,13 @@ class StudyPlanner:
     def precision_of(self, system: str) -> str:
         return self.study.systems[system].precision
 
-    # ------------------------------------------------------------ steps
-
     def decode_variant(
         self, place: str, variant: str, seed: int, search: Search, test_set: Key, labels: Labels
     ) -> Key:
-        system = System(variant=variant, search=search)
-        return self.systems.add_decode(place, system, seed, test_set, labels)
+        return self.add_decode(place, System(variant=variant, search=search), seed, test_set, labels)
+
+    def models_of(self, system: str, seed: int) -> Inputs:
+        return self.models(self.study.systems[system], seed)
 
     def decode_system(self, place: str, system: str, seed: int, test_set: Key, labels: Labels) -> Key:
-        return self.systems.add_decode(place, self.study.systems[system], seed, test_set, labels)
+        return self.add_decode(place, self.study.systems[system], seed, test_set, labels)

@@ -6,6 +6,7 @@ from typing import Any
 
 from creamtea.methods.measuring import Latency
 from creamtea.methods.metrics import Metric
+from creamtea.methods.planning import Inputs
 from creamtea.methods.selections import Selection
 from creamtea.steps.systems import (
     COMPARE,
@@ -22,27 +23,34 @@ from creamtea.steps.systems import (
     TimedSystem,
     TrainParams,
 )
-from creamtea.study.plan.builder import Builder
+from creamtea.study.data_files import DataFiles
 from creamtea.study.plan.texts import Texts
-from creamtea.study.spec import System
-
-Inputs = dict[str, list[str]]
+from creamtea.study.spec import Study, System
 
 
-class Systems:
+class Systems(Texts):
     """Adds them kind by kind; the dictionaries hold the keys of what has been added."""
 
-    def __init__(self, builder: Builder, texts: Texts) -> None:
-        self.builder, self.texts, self.study = builder, texts, builder.study
+    def __init__(self, study: Study, files: DataFiles) -> None:
+        super().__init__(study, files)
         self.decode: dict[tuple[str, int, str], str] = {}  # system, seed, test set
         self.score: dict[tuple[str, int, str, str], str] = {}  # system, seed, test set, metric
         # digests that pin a metric's model by its content, where it is a file and not a name
         self.checkpoints = {
-            metric.name(): self.builder.files.checkpoint(metric.checkpoint()) for metric in self.study.metrics
+            metric.name(): self.files.checkpoint(metric.checkpoint()) for metric in self.study.metrics
+        }
+        self.scorers = {
+            metric.name(): self.files.scorer(("metrics", index, "scorer"), metric.scorer_pins)
+            for index, metric in enumerate(self.study.metrics)
         }
 
-    def seeds(self, system: str) -> list[int]:
-        return self.study.variants[self.study.systems[system].variant].seeds
+    def seeds(self, variant: str) -> list[int]:
+        return self.study.variants[variant].seeds
+
+    def seeds_of(self, system: str) -> list[int]:
+        """Those of its variant, each of which translates; of an ensemble the first, which stands for it."""
+        spec = self.study.systems[system]
+        return self.seeds(spec.variant)[: 1 if spec.ensemble else None]
 
     def train(self, name: str, seed: int) -> str:
         variant = self.study.variants[name]
@@ -53,19 +61,26 @@ class Systems:
             training=variant.training,
             seed=seed,
         )
-        corpus, subwords = self.texts.corpus(variant.corpus), self.texts.subwords_of(name)
+        corpus, subwords = self.corpus(variant.corpus), self.subwords_of(name)
         inputs = {"corpus": [corpus], "subwords": [subwords]}
         if variant.start_from is not None:
             inputs["initial"] = [self.train(variant.start_from, seed)]
         labels = {"variant": name, "seed": seed, "corpus": variant.corpus, "subwords": variant.subwords}
-        return self.builder.add(TRAIN, f"{name}/{seed}", params, inputs, labels)
+        return self.add(TRAIN, f"{name}/{seed}", params, inputs, labels)
 
-    def model_inputs(self, variant: str, seed: int) -> Inputs:
-        return {"subwords": [self.texts.subwords_of(variant)], "train": [self.train(variant, seed)]}
+    def model(self, variant: str, seed: int) -> Inputs:
+        return {"subwords": [self.subwords_of(variant)], "train": [self.train(variant, seed)]}
+
+    def models(self, system: System, seed: int) -> Inputs:
+        """Of a system: `model` of its variant and the seed, or in an ensemble those of all seeds."""
+        inputs = self.model(system.variant, seed)
+        if system.ensemble:
+            inputs["train"] = [self.train(system.variant, own) for own in self.seeds(system.variant)]
+        return inputs
 
     def lexicon_input(self, variant: str, selection: Selection) -> Inputs:
         """The lexicon, for selections that need it."""
-        return {"align": [self.texts.lexicon_of(variant)]} if selection.needs_lexicon else {}
+        return {"align": [self.lexicon(variant)]} if selection.needs_lexicon else {}
 
     def add_decode(self, place: str, system: System, seed: int, test_set: str, labels: dict[str, Any]) -> str:
         """`test_set` is a key."""
@@ -77,27 +92,32 @@ class Systems:
         )
         inputs = {
             "test_set": [test_set],
-            **self.model_inputs(system.variant, seed),
+            **self.models(system, seed),
             **self.lexicon_input(system.variant, system.selection),
         }
-        return self.builder.add(DECODE, place, params, inputs, labels)
+        return self.add(DECODE, place, params, inputs, labels)
 
     def translate(self, name: str, seed: int, test_set: str) -> None:
         """Decode, score with every metric, and measure the selection's recall."""
         system = self.study.systems[name]
         place = f"{name}/{seed}/{test_set}"
         labels = {"system": name, "variant": system.variant, "seed": seed, "test_set": test_set}
-        segments = self.texts.test_set(test_set)
+        segments = self.test_set(test_set)
         decode = self.add_decode(place, system, seed, segments, labels)
         self.decode[name, seed, test_set] = decode
         for metric in self.study.metrics:
             digests = self.checkpoints[metric.name()]
-            self.score[name, seed, test_set, metric.name()] = self.builder.add(
+            self.score[name, seed, test_set, metric.name()] = self.add(
                 SCORE,
                 f"{place}/{metric.name()}",
-                ScoreParams(metric=metric, languages=self.study.languages, digests=digests or None),
+                ScoreParams(
+                    metric=metric.of_step(),
+                    languages=self.study.languages,
+                    digests=digests or None,
+                    scorer=self.scorers[metric.name()],
+                ),
                 {"test_set": [segments], "decode": [decode]},
-                {**labels, "metric": metric.name()},
+                {**labels, "metric": metric.name(), **_direction(metric)},
                 paths=list(digests),
             )
         if system.selection.selects:
@@ -107,13 +127,13 @@ class Systems:
         system = self.study.systems[name]
         inputs = {
             "test_set": [segments],
-            **self.model_inputs(system.variant, seed),
+            **self.model(system.variant, seed),
             **self.lexicon_input(system.variant, system.selection),
         }
         if not system.selection.needs_model:
             del inputs["train"]
         params = RecallParams(selection=system.selection, sweep=self.study.recall)
-        self.builder.add(RECALL, place, params, inputs, labels)
+        self.add(RECALL, place, params, inputs, labels)
 
     # ------------------------------------------------------------ across systems
 
@@ -122,10 +142,10 @@ class Systems:
         baseline = self.study.baseline_of(name)
         for metric in self.study.metrics:
             params = CompareParams(
-                metric=metric, significance=self.study.significance, languages=self.study.languages
+                metric=metric.of_step(), significance=self.study.significance, languages=self.study.languages
             )
             inputs = {
-                "test_set": [self.texts.test_set(test_set)],
+                "test_set": [self.test_set(test_set)],
                 "baseline": self._compared(baseline, test_set, metric),
                 "system": self._compared(name, test_set, metric),
             }
@@ -136,13 +156,13 @@ class Systems:
                 "test_set": test_set,
                 "metric": metric.name(),
             }
-            self.builder.add(COMPARE, f"{name}/{test_set}/{metric.name()}", params, inputs, labels)
+            self.add(COMPARE, f"{name}/{test_set}/{metric.name()}", params, inputs, labels)
 
     def _compared(self, system: str, test_set: str, metric: Metric) -> list[str]:
         """The steps of each seed whose outputs or segment scores are compared."""
         if metric.compares == "segment scores":
-            return [self.score[system, seed, test_set, metric.name()] for seed in self.seeds(system)]
-        return [self.decode[system, seed, test_set] for seed in self.seeds(system)]
+            return [self.score[system, seed, test_set, metric.name()] for seed in self.seeds_of(system)]
+        return [self.decode[system, seed, test_set] for seed in self.seeds_of(system)]
 
     def latency(self, latency: Latency) -> None:
         """All the systems in one step, so that they are timed side by side; the first seed of each."""
@@ -151,13 +171,13 @@ class Systems:
         systems: list[TimedSystem] = []
         # subwords and lexicon are the same for all: creamtea.study.checks has seen to it
         inputs: Inputs = {
-            "test_set": [self.texts.test_set(latency.test_set)],
-            "subwords": [self.texts.subwords_of(self.study.systems[names[0]].variant)],
+            "test_set": [self.test_set(latency.test_set)],
+            "subwords": [self.subwords_of(self.study.systems[names[0]].variant)],
             "models": models,
         }
         for name in names:
             system = self.study.systems[name]
-            model = self.train(system.variant, self.seeds(name)[0])
+            model = self.train(system.variant, self.seeds_of(name)[0])
             if model not in models:
                 models.append(model)
             timed = TimedSystem(
@@ -172,8 +192,14 @@ class Systems:
         labels = {
             "test_set": latency.test_set,
             "systems": names,
-            "seeds": [self.seeds(name)[0] for name in names],
+            "seeds": [self.seeds_of(name)[0] for name in names],
             "baselines": [name for name in baselines if name in names],
         }
         params = LatencyParams(latency=latency.protocol(), systems=systems)
-        self.builder.add(LATENCY, "", params, inputs, labels)
+        self.add(LATENCY, "", params, inputs, labels)
+
+
+def _direction(metric: Metric) -> dict[str, str]:
+    """A label for whoever reads the scores without the study: errors are better when they are lower."""
+    better = metric.column().better
+    return {} if better == "higher" else {"better": better}

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+from creamtea.methods.corpora import Corpus
 from creamtea.methods.planning import Planner, TextPlan
+from creamtea.methods.test_sets import TestSet
 from creamtea.steps.texts import (
     ALIGN,
     CORPUS,
@@ -13,15 +17,16 @@ from creamtea.steps.texts import (
     SubwordsParams,
     TestSetParams,
 )
+from creamtea.study.data_files import DataFiles
 from creamtea.study.plan.builder import Builder
+from creamtea.study.spec import Study
 
 
-class Texts:
+class Texts(Builder):
     """The keys of text steps, each planned when it is first asked for."""
 
-    def __init__(self, builder: Builder, planner: Planner) -> None:
-        self.builder, self.study, self.files = builder, builder.study, builder.files
-        self.planner = planner
+    def __init__(self, study: Study, files: DataFiles) -> None:
+        super().__init__(study, files)
         self._corpus: dict[str, str] = {}
         self._test_set: dict[tuple[str, int | None], str] = {}
 
@@ -36,7 +41,7 @@ class Texts:
         root = self.study.variants[self.root(variant)]
         return self.subwords(root.corpus, root.subwords)
 
-    def lexicon_of(self, variant: str) -> str:
+    def lexicon(self, variant: str) -> str:
         """One lexicon serves all the lexicon selections over a corpus and its subwords. An adapted variant's
         is in the subwords of the variant that it started from."""
         spec, root = self.study.variants[variant], self.study.variants[self.root(variant)]
@@ -45,7 +50,7 @@ class Texts:
         paths = [] if alignment.table is None else [alignment.table]
         if alignment.table is not None:
             self.files.aligned([(("alignment", "table"), alignment.table)])
-        return self.builder.add(
+        return self.add(
             ALIGN,
             f"{corpus}/{spec.subwords}" + ("" if corpus == root.corpus else f"@{root.corpus}"),
             AlignParams(alignment=alignment, digests=self.files.digests(paths) if paths else None),
@@ -55,7 +60,7 @@ class Texts:
         )
 
     def subwords(self, corpus: str, name: str) -> str:
-        return self.builder.add(
+        return self.add(
             SUBWORDS,
             f"{corpus}/{name}",
             SubwordsParams(subwords=self.study.subwords[name]),
@@ -72,15 +77,14 @@ class Texts:
 
     def _add_corpus(self, name: str) -> str:
         corpus = self.study.corpora[name]
-        plan = corpus.plan(("corpora", name), self.planner)
-        paths = self._check_files(plan)
+        plan, paths = self._text_plan("corpora", name, corpus)
         params = CorpusParams(
             corpus=corpus,
             languages=self.study.languages,
             digests=self.files.digests(paths),
             held_out=plan.held_out,
         )
-        return self.builder.add(CORPUS, name, params, plan.inputs, {"corpus": name}, paths)
+        return self.add(CORPUS, name, params, plan.inputs, {"corpus": name}, paths)
 
     def test_set(self, name: str, sentences: int | None = None) -> str:
         """The step that prepares a test set, or only its first `sentences`."""
@@ -90,8 +94,7 @@ class Texts:
 
     def _add_test_set(self, name: str, sentences: int | None) -> str:
         test_set = self.study.test_sets[name]
-        plan = test_set.plan(("test_sets", name), self.planner)
-        paths = self._check_files(plan)
+        plan, paths = self._text_plan("test_sets", name, test_set)
         params = TestSetParams(
             test_set=test_set if sentences is None else test_set.first(sentences),
             corpus=plan.corpus,
@@ -101,10 +104,11 @@ class Texts:
         # a part of a test set has no `test_set` label: the report's tables are of whole ones
         labels = {"test_set": name} if sentences is None else {"first_of": name, "sentences": sentences}
         place = name if sentences is None else f"{name}@{sentences}"
-        return self.builder.add(TEST_SET, place, params, plan.inputs, labels, paths)
+        return self.add(TEST_SET, place, params, plan.inputs, labels, paths)
 
-    def _check_files(self, plan: TextPlan) -> list[str]:
-        """The paths of the user's files, each of which has been looked at."""
+    def _text_plan(self, section: str, name: str, text: Corpus | TestSet) -> tuple[TextPlan, list[str]]:
+        """What the text's step needs, and the paths of the user's files, each of which has been looked at."""
+        plan = text.plan((section, name), cast(Planner, self))  # which a StudyPlanner is
         for group in plan.aligned:
             self.files.aligned(group)
-        return [path for group in plan.aligned for _, path in group]
+        return plan, [path for group in plan.aligned for _, path in group]

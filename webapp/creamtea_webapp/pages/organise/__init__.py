@@ -12,6 +12,7 @@ import streamlit as st
 from creamtea.human import rights
 from creamtea.human.access import Identity
 from creamtea_webapp import session
+from creamtea_webapp.gate.paths import campaign_asked_for, row_id
 from creamtea_webapp.markup import show_styles
 from creamtea_webapp.pages.organise import campaign, importing, listing, log, new, rater, raters
 from creamtea_webapp.pages.organise.shared import missing
@@ -28,7 +29,7 @@ def page() -> None:
     if rights.standing(who) not in (rights.ONE_CAMPAIGN, rights.ORGANISER):
         session.refuse()
     show_styles()
-    asked = _number("campaign")
+    asked = campaign_asked_for(st.query_params)
     if who is not None and asked is None and rights.standing(who) == rights.ONE_CAMPAIGN:
         asked = who.campaign_id
     if asked is not None:
@@ -41,7 +42,7 @@ def page() -> None:
 
 
 def _campaign_page(campaign_id: int) -> None:
-    view, rater_id = st.query_params.get("view"), _number("rater")
+    view, rater_id = st.query_params.get("view"), row_id(st.query_params.get("rater", ""))
     if view == "raters" and rater_id is not None:
         rater.page(campaign_id, rater_id)
     elif view == "raters":
@@ -50,8 +51,3 @@ def _campaign_page(campaign_id: int) -> None:
         log.page(campaign_id)
     else:
         campaign.page(campaign_id)
-
-
-def _number(parameter: str) -> int | None:
-    text = st.query_params.get(parameter, "")
-    return int(text) if text.isdecimal() and text.isascii() and len(text) < 10 else None

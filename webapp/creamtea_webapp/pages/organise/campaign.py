@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import io
+import shutil
 import tempfile
-import zipfile
 from functools import partial
 from pathlib import Path
 
@@ -170,11 +169,8 @@ def _prepare(name: str, database: Database, actor: str) -> str:
     kind = str(st.session_state.get("export-format", EXPORTS[0]))
     with tempfile.TemporaryDirectory() as folder:
         done = export_campaign(database, name, kind, Path(folder) / "export", actor)
-        packed = io.BytesIO()
-        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-            for path in done.files:
-                archive.write(path, path.relative_to(Path(folder) / "export"))
+        packed = Path(shutil.make_archive(f"{folder}/packed", "zip", f"{folder}/export")).read_bytes()
     safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)
-    st.session_state[EXPORT] = (f"{safe}-{kind}.zip", packed.getvalue())
+    st.session_state[EXPORT] = (f"{safe}-{kind}.zip", packed)
     left_out = f" Left out: {'; '.join(done.left_out)}." if done.left_out else ""
     return f"{done.ratings:,} ratings in {len(done.files)} files are ready to download.{left_out}"

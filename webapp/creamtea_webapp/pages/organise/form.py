@@ -7,12 +7,11 @@ drawing: a field that is left by pressing the button changes in the same message
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import streamlit as st
 
-from creamtea.human.campaigns import USUAL_PROTOCOL
+from creamtea.human.campaigns import CampaignRequest
 from creamtea.human.protocols import Protocol, usable_protocols
 from creamtea_webapp.markup import counted
 from creamtea_webapp.pages.organise.shared import LABELS
@@ -23,6 +22,7 @@ SELECTION_NAMES = {
     "stratified": "a sample in proportion to strata",
     "disagreement": "those on which metrics disagree most, and a part at random",
 }
+NOTHING = CampaignRequest(study="", test_set="", systems=[])  # what a new campaign's form begins with
 PAIR_NAMES = {"all": "every pair of systems", "baseline": "each system with the baseline"}
 # fields whose key is their name; of those that are drawn only with some protocols and selections too
 NAMES = (
@@ -48,25 +48,11 @@ NAMES = (
 )
 
 
-@dataclass(frozen=True)
-class Start:
-    """What the form begins with: nothing, or a draft."""
-
-    name: str = ""
-    study: str | None = None
-    test_set: str | None = None
-    systems: list[str] = field(default_factory=list)
-    protocol: str = USUAL_PROTOCOL
-    ratings: int = 1
-    seed: int = 1
-    instructions: str = ""
-    settings: dict[str, Any] = field(default_factory=dict)
-
-
-def draw(start: Start, study: str, spec: dict[str, Any], metrics: Sequence[str]) -> None:
-    """The fields below the study's; `metrics` are the names under which the study's scores are stored."""
-    protocol = _systems_and_protocol(start, study, spec)
-    _items(start, protocol, metrics)
+def draw(name: str, start: CampaignRequest, study: str, spec: dict[str, Any], metrics: Sequence[str]) -> None:
+    """The fields below the study's. They begin with `start`, which is the draft `name` where there is one;
+    `metrics` are the names under which the study's scores are stored."""
+    protocol = _systems_and_protocol(name, start, study, spec)
+    _items(start, protocol, metrics, study, list(spec["systems"]))
     _numbers(start)
     _texts(start)
 
@@ -79,6 +65,7 @@ def form_values(state: Any) -> dict[str, Any]:
     for name in ("systems", "test_set", "baseline"):
         values[name] = state[key(name, study)]
     values["select"] = state[key("select", protocol)]
+    values["differ_between"] = state.get(key("differ_between", study), [])
     for name in ("bad_references", "repeats"):  # below 1 a share, from 1 a number of items
         values[name] = values[name] if values[name] < 1 else int(values[name])
     return values
@@ -89,12 +76,12 @@ def key(name: str, of: str = "") -> str:
     return f"campaign-{name}" + (f"-{of}" if of else "")
 
 
-def _systems_and_protocol(start: Start, study: str, spec: dict[str, Any]) -> Protocol:
+def _systems_and_protocol(name: str, start: CampaignRequest, study: str, spec: dict[str, Any]) -> Protocol:
     """Name, systems, protocol; the protocol."""
     protocols = {protocol.name: protocol for protocol in usable_protocols()}
-    mine = start if start.study == study else Start(name=start.name)
+    mine = start if start.study == study else NOTHING
     left, right = st.columns(2)
-    left.text_input("Name", start.name, disabled=bool(start.name), key=key("name"))
+    left.text_input("Name", name, disabled=bool(name), key=key("name"))
     test_sets, every = list(spec["test_sets"]), list(spec["systems"])
     right.selectbox("Test set", test_sets, index_of(test_sets, mine.test_set), key=key("test_set", study))
     st.multiselect(
@@ -113,12 +100,14 @@ def _systems_and_protocol(start: Start, study: str, spec: dict[str, Any]) -> Pro
         format_func=lambda name: protocols[name].summary,
         key=key("protocol"),
     )
-    baseline = mine.settings.get("baseline") or spec["baseline"]
+    baseline = mine.settings.baseline or spec["baseline"]
     right.selectbox(LABELS["baseline"], every, index_of(every, baseline), key=key("baseline", study))
     return protocols[chosen]
 
 
-def _items(start: Start, protocol: Protocol, metrics: Sequence[str]) -> None:
+def _items(
+    start: CampaignRequest, protocol: Protocol, metrics: Sequence[str], study: str, systems: Sequence[str]
+) -> None:
     """Which segments, and how many raters for each."""
     stored = start.settings
     kinds = list(protocol.selections)
@@ -127,34 +116,42 @@ def _items(start: Start, protocol: Protocol, metrics: Sequence[str]) -> None:
     select = left.selectbox(
         LABELS["select"],
         kinds,
-        index_of(kinds, stored.get("select") or protocol.usual_selection),
+        index_of(kinds, stored.select or protocol.usual_selection),
         format_func=SELECTION_NAMES.__getitem__,
         key=key("select", protocol.name),
     )
-    middle.number_input(
-        LABELS["items"], 1, 10**6, stored.get("items"), placeholder="no limit", key=key("items")
-    )
-    right.number_input(LABELS["ratings"], 1, 1000, start.ratings, key=key("ratings_per_item"))
+    middle.number_input(LABELS["items"], 1, 10**6, stored.items, placeholder="no limit", key=key("items"))
+    right.number_input(LABELS["ratings"], 1, 1000, start.ratings_per_item, key=key("ratings_per_item"))
+    if select != "all":
+        pair = stored.differ_between if set(stored.differ_between) <= set(systems) else []
+        st.multiselect(
+            LABELS["differ-between"],
+            systems,
+            pair,
+            max_selections=2,
+            placeholder="any two systems",
+            key=key("differ_between", study),
+        )
     if select == "stratified":
         strata = ["length", "document"]
-        st.multiselect(LABELS["strata"], strata, stored.get("strata", strata[:1]), key=key("strata"))
+        st.multiselect(LABELS["strata"], strata, stored.strata, key=key("strata"))
     if select == "disagreement":
-        chosen = [metric for metric in stored.get("metrics", []) if metric in metrics]
+        chosen = [metric for metric in stored.metrics if metric in metrics]
         st.multiselect(LABELS["metrics"], metrics, chosen, max_selections=2, key=key("metrics"))
-        share = stored.get("random_share", 0.2)
+        share = stored.random_share
         st.number_input("Share drawn at random", 0.01, 0.99, share, key=key("random_share"))
     if protocol.chooses_pairs:
         pairs = list(PAIR_NAMES)
         st.selectbox(
             LABELS["pairs"],
             pairs,
-            index_of(pairs, stored.get("pairs")),
+            index_of(pairs, stored.pairs),
             format_func=PAIR_NAMES.__getitem__,
             key=key("pairs"),
         )
 
 
-def _numbers(start: Start) -> None:
+def _numbers(start: CampaignRequest) -> None:
     """Controls, context, the numbers of the preview, and the seed."""
     stored = start.settings
     columns = st.columns(4)
@@ -163,7 +160,7 @@ def _numbers(start: Start) -> None:
             LABELS[name.replace("_", "-")],
             0.0,
             1e6,
-            float(stored.get(name, 0.1)),
+            float(getattr(stored, name)),
             step=0.05,
             help="Controls. Below 1: a share of the items. From 1: a number of items.",
             key=key(name),
@@ -172,16 +169,16 @@ def _numbers(start: Start) -> None:
         "Batch",
         2,
         1000,
-        stored.get("batch", 100),
+        stored.batch,
         help="In items. A control comes half a batch after its original.",
         key=key("batch"),
     )
-    columns[3].number_input("Sentences of context", 0, 20, stored.get("context", 0), key=key("context"))
+    columns[3].number_input("Sentences of context", 0, 20, stored.context, key=key("context"))
     left, middle, right = st.columns(3)
     left.number_input(
         "Smallest difference that matters",
         min_value=0.0,
-        value=stored.get("delta"),
+        value=stored.delta,
         placeholder="the protocol's usual one",
         help="In points of the protocol's scale.",
         key=key("delta"),
@@ -189,7 +186,7 @@ def _numbers(start: Start) -> None:
     middle.number_input(
         "Minutes per item",
         min_value=0.0,
-        value=stored.get("minutes_per_item"),
+        value=stored.minutes_per_item,
         placeholder="by a rule of thumb",
         key=key("minutes_per_item"),
     )
@@ -200,12 +197,13 @@ def _numbers(start: Start) -> None:
     )
 
 
-def _texts(start: Start) -> None:
+def _texts(start: CampaignRequest) -> None:
     st.subheader("What raters read", anchor=False)
     st.text_area("Instructions (Markdown)", start.instructions, height=160, key=key("instructions"))
-    consent = start.settings.get("consent", "")
-    st.text_area("What raters agree to before they begin (Markdown)", consent, key=key("consent"))
-    kept = len(start.settings.get("tutorial", []))
+    st.text_area(
+        "What raters agree to before they begin (Markdown)", start.settings.consent, key=key("consent")
+    )
+    kept = len(start.settings.tutorial)
     left, right = st.columns(2)
     left.file_uploader(
         "Tutorial (YAML or JSON)",

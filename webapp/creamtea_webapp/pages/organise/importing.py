@@ -13,9 +13,7 @@ import streamlit as st
 from creamtea.errors import InputError
 from creamtea.human import rights
 from creamtea.human.exchange import exporting
-from creamtea.human.exchange.appraise_campaign import AppraiseOptions
-from creamtea.human.exchange.plain import RatingsFacts
-from creamtea.human.exchange.storing import Imported
+from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.protocols import protocol_title, usable_protocols
 from creamtea.store.database import Database
 from creamtea_webapp import session
@@ -29,7 +27,7 @@ KINDS = {
     "appraise": "scores of Appraise (CSV, as in the WMT releases)",
 }
 IN_THE_FILE = "as the file says"
-UNKNOWN = "und"  # BCP 47: undetermined
+OF_CAMPAIGN = ("test_set", "source_language", "target_language")
 MAX_UNPACKED = 256 * 2**20  # bytes of an unpacked zip
 
 
@@ -50,9 +48,9 @@ def page() -> None:
             format_func=protocol_title,
             key="import-protocol",
         )
-        columns[1].text_input("Test set", key="import-test-set", placeholder="the campaign's name")
-        columns[2].text_input(LABELS["source-language"], key="import-source", placeholder="de")
-        columns[3].text_input(LABELS["target-language"], key="import-target", placeholder="en")
+        columns[1].text_input("Test set", key="import-test_set", placeholder="the campaign's name")
+        columns[2].text_input(LABELS["source-language"], key="import-source_language", placeholder="de")
+        columns[3].text_input(LABELS["target-language"], key="import-target_language", placeholder="en")
         with st.expander("Texts for Appraise scores"):
             _texts_of_appraise()
         st.form_submit_button(
@@ -81,39 +79,31 @@ def _import(database: Database, actor: str) -> str:
     name, kind = str(state["import-name"]).strip(), str(state["import-kind"])
     if file is None or not name:
         raise InputError("enter a campaign name and choose a file")
-    source, target = (str(state[f"import-{side}"]).strip() for side in ("source", "target"))
-    if bool(source) != bool(target):
-        raise InputError("--source-language and --target-language go together: give both or neither")
+    given: dict[str, Any] = {field: str(state[f"import-{field}"]).strip() or None for field in OF_CAMPAIGN}
     protocol = None if state["import-protocol"] == IN_THE_FILE else str(state["import-protocol"])
-    test_set = str(state["import-test-set"]).strip() or name
-    texts = [state.get("import-sources"), state.get("import-outputs"), state.get("import-documents")]
-    if any(texts) and (kind != exporting.APPRAISE or file.name.endswith(".zip")):
-        raise InputError("--sources, --output-of and --documents are only for Appraise scores in a CSV file")
     with tempfile.TemporaryDirectory() as temporary:
-        path = Path(temporary) / Path(file.name).name
+        folder = Path(temporary)
+        path = folder / Path(file.name).name
         path.write_bytes(file.getvalue())
         if path.suffix == ".zip":
-            folder = _unpacked(path, Path(temporary) / "export")
-            done = exporting.import_export(database, name, folder, kind, actor)
-        elif kind == exporting.APPRAISE:
-            pair = (source, target) if source else None
-            options = AppraiseOptions(
-                name,
-                protocol or "da",
-                test_set,
-                pair,
-                first_segment=int(state["import-first"]),
-                **_saved_texts(Path(temporary) / "texts"),
-            )
-            done = exporting.import_appraise(database, options, path, actor)
-        else:
-            facts = RatingsFacts(name, protocol, test_set, source or UNKNOWN, target or UNKNOWN)
-            done = exporting.import_ratings(database, facts, path, kind, actor)
-    return _in_words(done)
+            path = _unpacked(path, folder / "export")
+        facts = ImportFacts(
+            name,
+            protocol,
+            **given,
+            **_saved_texts(folder / "texts"),
+            first_segment=int(state["import-first"]),
+        )
+        done = exporting.import_campaign(database, path, kind, facts, actor)
+    left_out = f" Left out: {'; '.join(done.left_out)}." if done.left_out else ""
+    return (
+        f"Campaign {done.campaign}: {counted(done.ratings, 'rating')} by {counted(done.raters, 'rater')}, "
+        f"{counted(done.items, 'item')}, {counted(done.systems, 'system')}.{left_out}"
+    )
 
 
 def _saved_texts(folder: Path) -> dict[str, Any]:
-    """The texts beside an Appraise file, as files in this new folder, by the fields of `AppraiseOptions`."""
+    """The texts beside an Appraise file, as files in this new folder, by the fields of `ImportFacts`."""
     folder.mkdir()
     state = st.session_state
 
@@ -135,14 +125,6 @@ def _saved_texts(folder: Path) -> dict[str, Any]:
         "outputs": outputs,
         "documents": save(state.get("import-documents")),
     }
-
-
-def _in_words(done: Imported) -> str:
-    left_out = f" Left out: {'; '.join(done.left_out)}." if done.left_out else ""
-    return (
-        f"Campaign {done.campaign}: {counted(done.ratings, 'rating')} by {counted(done.raters, 'rater')}, "
-        f"{counted(done.items, 'item')}, {counted(done.systems, 'system')}.{left_out}"
-    )
 
 
 def _unpacked(packed: Path, folder: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+import numpy as np
 import streamlit as st
 
 from creamtea.errors import InputError
@@ -88,17 +89,16 @@ def _histogram(
     bars = round((end - start) / width)
 
     def rows(values: list[float], of: str) -> list[dict[str, Any]]:
-        counts = [0] * bars
-        for value in values:
-            counts[min(bars - 1, max(0, int((value - start) / width + 1e-9)))] += 1
+        bar = ((np.array(values) - start) / width + 1e-9).astype(int).clip(0, bars - 1)
+        shares = np.bincount(bar, minlength=bars) / len(values)
         return [
             {
                 "from": start + index * width,
                 "to": start + (index + 1) * width,
-                "share": count / len(values),
+                "share": share,
                 "of": of,
             }
-            for index, count in enumerate(counts)
+            for index, share in enumerate(shares.tolist())
         ]
 
     x = {"field": "from", "type": "quantitative", "title": title, "scale": {"domain": [start, end]}}

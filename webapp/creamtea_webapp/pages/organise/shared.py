@@ -26,6 +26,7 @@ Act = Callable[[Database, str], str]  # does it in one transaction; what to tell
 LABELS = {
     "rater": "Pseudonym",
     "select": "Segments",
+    "differ-between": "Only where these two differ",
     "items": "Segments at most",
     "ratings": "Raters for each item",
     "metrics": "Metrics",
@@ -39,6 +40,7 @@ LABELS = {
     "seed": "Seed",
     "pairs": "Pairs",
     "format": "Kind of file",
+    "test-set": "Test set",
     "source-language": "Source language",
     "target-language": "Target language",
     "sources": "Sources",
@@ -106,12 +108,11 @@ def find(campaign_id: int) -> CampaignSummary:
     """The campaign; a page that says so and nothing else where there is none."""
     with session.database().session() as reading:
         row = reading.get(Campaign, campaign_id)
-        name = None if row is None else row.name
-    if name is None:
+    if row is None:
         missing()
         st.stop()
         raise KeyError(campaign_id)
-    return campaigns.summary(session.database(), name)
+    return campaigns.summary(session.database(), row.name)
 
 
 def missing() -> None:

@@ -1,0 +1,85 @@
+"""Words from files to a report: a language whose sounds are its letters in capitals is learnt in seconds."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+STUDY = Path(__file__).with_name("words.yaml")
+LETTERS = "abcdef"
+
+
+def words(draw: random.Random, count: int) -> list[str]:
+    return ["".join(draw.choices(LETTERS, k=draw.randint(1, 5))) for _ in range(count)]
+
+
+def sounds(language: str, word: str) -> str:
+    """In capitals; in the second language backwards."""
+    return " ".join(word.upper() if language == "aaa" else word.upper()[::-1])
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, draw = tmp_path_factory.mktemp("data"), random.Random(1)
+    for language in ("aaa", "bbb"):
+        for part, count in (("train", 200), ("dev", 30), ("test", 30)):
+            lines = [f"{word}\t{sounds(language, word)}\n" for word in words(draw, count)]
+            (folder / f"{language}.{part}").write_text("".join(lines))
+    for name, count in (("many", 100), ("few", 20), ("few.dev", 10), ("few.test", 20)):
+        lines = [f"{word}x\t{word}xes\tV;3;SG\n" for word in words(draw, count)]
+        (folder / name).write_text("".join(lines))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def report(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("CREAMTEA", "RAY"))}
+    environment = {**kept, "CREAMTEA_HOME": str(tmp_path_factory.mktemp("home")), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "creamtea.cli.main"]
+    run = [*command, "run", str(STUDY), "--data", str(data), "--executor", "inline"]
+    done = subprocess.run(run, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = subprocess.run(
+        [*command, "report", "words", "--json"], env=environment, capture_output=True, text=True, check=True
+    )
+    found: dict[str, Any] = json.loads(shown.stdout)
+    return found
+
+
+def rows(report: dict[str, Any], test_set: int) -> dict[str, dict[str, Any]]:
+    (systems,) = [section["blocks"] for section in report["sections"] if section["key"] == "systems"]
+    sections = [block for block in systems if block["type"] == "section"]
+    (table, *_) = [block for block in sections[test_set]["blocks"] if block["type"] == "table"]
+    return {row["name"]: row["cells"] for row in table["rows"]}
+
+
+def test_every_step_succeeds(report: dict[str, Any]) -> None:
+    (steps,) = [fact["value"] for fact in report["facts"] if fact["label"] == "steps"]
+    assert re.fullmatch(r"\d+ succeeded", steps)
+
+
+def test_the_metrics_are_there_and_the_language_is_learnt(report: dict[str, Any]) -> None:
+    of_sounds, of_forms = rows(report, 0), rows(report, 1)
+    assert set(of_sounds) == {"rnn", "exact", "ensemble", "transformer"}
+    assert set(of_forms) == {"gated", "mbr"}
+    for cells in (*of_sounds.values(), *of_forms.values()):
+        for metric in ("wer", "per", "accuracy", "levenshtein"):
+            assert cells[metric]["state"] == "ok"
+        assert cells["wer"]["value"] + cells["accuracy"]["value"] == pytest.approx(100.0)
+    assert of_sounds["rnn"]["per"]["value"] < 20
+    assert of_sounds["ensemble"]["per"]["value"] <= of_sounds["rnn"]["per"]["value"] + 2
+    assert (of_sounds["rnn"]["per"]["seeds"], of_sounds["ensemble"]["per"]["seeds"]) == (2, 1)
+
+
+def test_the_ensemble_is_named(report: dict[str, Any]) -> None:
+    assert "ensemble of 2" in json.dumps(report, ensure_ascii=False)
