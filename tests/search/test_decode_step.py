@@ -80,6 +80,8 @@ def test_one_hypothesis_a_segment_in_order(
 
 
 def test_exact_search_writes_what_it_proved(folders: dict[str, list[Path]], tmp_path: Path) -> None:
+    size = step_files.vocabulary_size(folders["subwords"][0])
+    folders["train"] = [step_files.model_folder(tmp_path, size, "finishing", seed=4)]  # its beams finish
     beam = context(folders, tmp_path / "beam", search={"kind": "beam", "width": 2})
     beam.run()
     given = context(folders, tmp_path / "exact", search={"kind": "exact", "max_states": 300, "beam": 2})

@@ -46,7 +46,7 @@ def model() -> Transformer:
 
 
 def random_model() -> Transformer:
-    torch.manual_seed(3)
+    torch.manual_seed(7)
     model = build_model(CONFIG).eval()
     with torch.no_grad():  # peaked enough that hypotheses finish at many lengths
         model.embedding.weight.mul_(6.0)
