@@ -14,8 +14,9 @@ START = 300.0  # until a server, Ray or a node of a cluster is ready
 COMMAND = 900.0  # a whole command, with Ray or a small training in it
 MILLISECONDS = 1000  # Playwright's unit
 
-# Ray gives up after 30 or 60 seconds by itself.
+# Ray gives up after 30 or 60 seconds by itself, and its workers (15) would starve beside other tests.
 RAY_ENVIRONMENT = {
+    "RAY_worker_niceness": "0",
     "RAY_gcs_server_port_wait_time_s": f"{START:.0f}",
     "RAY_gcs_server_request_timeout_seconds": f"{START:.0f}",
     "RAY_worker_register_timeout_seconds": f"{START:.0f}",
