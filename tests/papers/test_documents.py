@@ -215,6 +215,16 @@ def test_directions_without_a_study_say_which_would_have_them(our_size: Database
     assert cell(document, "SCONES", "verdict against Softmax", "greedy, fi-en").value == "not run"
 
 
+def test_of_several_studies_of_ours_the_one_that_was_run_is_shown(new_store: Callable[..., Database]) -> None:
+    shown = {
+        study: cell(
+            build_exhibit(new_store(study), "entmax", "table", 1), "α = 1.5, ε = 0", "ours", "single, WER"
+        )
+        for study in ("g2p", "entmax-g2p-half")
+    }
+    assert all(found.value for found in shown.values())
+
+
 def test_an_empty_database_says_what_to_run(no_studies: Database) -> None:
     document = build_exhibit(no_studies, "entmax", "table", 6)
     shown = cell(document, "ε = 0", "ours", "EN→DE")

@@ -168,18 +168,19 @@ def why_no_value(paper: Paper, exhibit: Exhibit, size: Size, row: PaperRow, colu
 def our_value(
     reports: Reports, exhibit: Exhibit, size: Size, row: PaperRow, column: PaperColumn
 ) -> Ours | None:
-    """None where no study of this size has the cell."""
+    """None where no study of this size has the cell. A study that is in the database goes before others."""
+    not_run = None
     for wanted in wanted_cells(reports.paper, exhibit, size, row, column):
         collection = reports.paper.collections[wanted.collection]
         study = collection.members[wanted.member].name
         report = reports.read(wanted.collection, wanted.member)
         if isinstance(report, str):
             return Ours(Cell("unavailable", report), study)
-        if report is None:
-            note = f"{study} is not in this database: {collection.command(wanted.member)}"
-            return Ours(Cell("absent", note, words="not run"))
-        return _value(report, study, wanted.place, column.factor)
-    return None
+        if report is not None:
+            return _value(report, study, wanted.place, column.factor)
+        note = f"{study} is not in this database: {collection.command(wanted.member)}"
+        not_run = not_run or Ours(Cell("absent", note, words="not run"))
+    return not_run
 
 
 def _value(report: StudyReport, study: str, place: Place, factor: float | None) -> Ours:
