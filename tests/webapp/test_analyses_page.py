@@ -65,7 +65,8 @@ def test_long_tables_are_folded(reader) -> None:
 
 def test_all_plots_are_drawn(reader) -> None:
     drawn = reader.locator("[data-testid=stVegaLiteChart]").locator("canvas, svg")
-    # quality, recall, over a parameter, learning; beams have two, recall at size three, errors five, others one
+    # quality, recall, over a parameter, learning;
+    # two of beams, three of recall at size, five of errors, one of others
     count = 4 + 2 + 5 + 1 + 1 + 1 + 1 + 3 + 1
     expect(drawn).to_have_count(count)
     for number in range(count):
