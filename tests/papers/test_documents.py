@@ -21,7 +21,7 @@ from creamtea.report.export import table_csv
 from creamtea.report.html import to_html
 from creamtea.report.latex import to_latex
 from creamtea.report.markdown import to_markdown
-from creamtea.report.model import Document, Figure, Row, Table
+from creamtea.report.model import Document, Facts, Figure, Row, Table
 from creamtea.report.papers.build import build_exhibit, build_list, exhibit_document
 from creamtea.report.papers.ours import SIZES, Reports, StudyReport, find_cell, wanted_cells
 from creamtea.report.terminal import render
@@ -228,8 +228,11 @@ def test_of_several_studies_of_ours_the_one_that_was_run_is_shown(new_store: Cal
 def test_an_empty_database_says_what_to_run(no_studies: Database) -> None:
     document = build_exhibit(no_studies, "entmax", "table", 6)
     shown = cell(document, "ε = 0", "ours", "EN→DE")
-    assert shown.value == "not run"
-    assert shown.note.endswith("creamtea run studies/entmax-multi30k.yaml --data DIR")
+    assert (shown.value, shown.note) == ("not run", "entmax-multi30k is not in this database")
+    commands = dict(document.walk())["studies/commands"]
+    assert isinstance(commands, Facts)
+    assert commands.facts[-1].label == "entmax-multi30k (not in this database)"
+    assert commands.facts[-1].value == "creamtea run studies/entmax-multi30k.yaml --data DIR"
 
 
 def test_numbers_are_in_the_papers_unit(our_size: Database) -> None:

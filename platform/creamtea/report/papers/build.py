@@ -235,7 +235,7 @@ def _studies_section(reports: Reports, exhibit: Exhibit) -> Iterator[Section]:
         for collection in [reports.paper.collections[name]]
     )
     if facts:
-        yield Section("studies", "Our studies", (Facts("commands", "", facts),))
+        yield Section("studies", "Our studies", (Facts("commands", "", facts),), folded=True)
 
 
 def _state(reports: Reports, collection: str, member: str) -> str:

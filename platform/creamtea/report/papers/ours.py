@@ -178,7 +178,7 @@ def our_value(
             return Ours(Cell("unavailable", report), study)
         if report is not None:
             return _value(report, study, wanted.place, column.factor)
-        note = f"{study} is not in this database: {collection.command(wanted.member)}"
+        note = f"{study} is not in this database"
         not_run = not_run or Ours(Cell("absent", note, words="not run"))
     return not_run
 
