@@ -38,7 +38,7 @@ def as_data(table: Table) -> dict[str, Any]:
     best = {column.key: text.best(table, column) for column in table.columns}
     return {
         "label": table.title or f"Table by {table.heading}",
-        "heading": table.heading.capitalize(),
+        "heading": _capitalised(table.heading),
         "columns": [
             {
                 "title": text.heading(column),
@@ -57,6 +57,11 @@ def as_data(table: Table) -> dict[str, Any]:
             for row in table.rows
         ],
     }
+
+
+def _capitalised(heading: str) -> str:
+    """Only a Latin letter: a capital α looks like A."""
+    return heading[:1].upper() + heading[1:] if heading[:1].isascii() else heading
 
 
 def _cell(cell: Cell, column: Column, best: float | None) -> dict[str, Any]:
