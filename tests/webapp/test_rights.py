@@ -51,6 +51,8 @@ def test_without_a_session_the_app_shows_a_refusal_only(monkeypatch: pytest.Monk
         ("studies", RATER),
         ("report", None),
         ("report", RATER),
+        ("papers", None),
+        ("papers", RATER),
         ("rate", None),
         ("rate", READER),
         ("rate", ORGANISER),
@@ -63,7 +65,10 @@ def test_a_page_refuses_whom_it_is_not_for(
     assert refused(visit(monkeypatch, who, page))
 
 
-@pytest.mark.parametrize(("page", "who"), [("studies", READER), ("report", ORGANISER), ("rate", RATER)])
+@pytest.mark.parametrize(
+    ("page", "who"),
+    [("studies", READER), ("report", ORGANISER), ("papers", READER), ("rate", RATER)],
+)
 def test_a_page_goes_on_to_read_for_whom_it_is(
     monkeypatch: pytest.MonkeyPatch, page: str, who: Identity
 ) -> None:

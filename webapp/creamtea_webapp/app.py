@@ -1,5 +1,5 @@
-"""Navigation by right: a rater gets only the rating page, a reader the studies and their reports, an
-organiser the campaigns too. The query of the address names the page."""
+"""Navigation by right: a rater gets only the rating page, a reader the studies, their reports and the
+papers' tables, an organiser the campaigns too. The query of the address names the page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import streamlit as st
 
 from creamtea.human import rights
 from creamtea_webapp import session
-from creamtea_webapp.pages import organise, rate, report, studies
+from creamtea_webapp.pages import organise, papers, rate, report, studies
 
 
 def main() -> None:
@@ -19,6 +19,8 @@ def main() -> None:
         page = st.Page(rate.page, title="Rating", url_path="rate", default=True)
     elif organise.is_asked_for(who):
         page = st.Page(organise.page, title="Campaigns", url_path="campaigns", default=True)
+    elif papers.is_asked_for():
+        page = st.Page(papers.page, title="Papers", url_path="papers", default=True)
     elif "study" in st.query_params:
         page = st.Page(report.page, title="Report", url_path="report", default=True)
     else:

@@ -1,0 +1,102 @@
+"""The list of the papers, and the page of each table and figure, by AppTest."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from limits import ANSWER
+from paper_rows import OURS, fill
+from streamlit.testing.v1 import AppTest
+
+import creamtea_webapp
+from creamtea.human.access import Identity
+from creamtea.papers.catalogue import exhibits, papers
+from creamtea.report.papers.build import build_exhibit
+from creamtea.report.papers.ours import Reports
+from creamtea.store.database import Database, open_database
+from creamtea_webapp import session
+from creamtea_webapp.comparison import as_data
+from creamtea_webapp.pages import papers as papers_page
+
+SCRIPT = Path(creamtea_webapp.__file__).parent / "script" / "entry.py"
+ALL = [(name, exhibit) for name in papers() for exhibit in exhibits(name)]
+
+Shown = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def store(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    path = tmp_path_factory.mktemp("papers") / "creamtea.db"
+    shutil.copyfile(sqlite_template, path)
+    database = open_database(f"sqlite:///{path}")
+    fill(database, *OURS)
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def shown(store: Database, monkeypatch: pytest.MonkeyPatch) -> Shown:
+    """`shown(paper="scones", table="3")`: the HTML of the page of this address."""
+    monkeypatch.setattr(session, "database", lambda: store)
+    monkeypatch.setattr(session, "identity", lambda: Identity(7, "reader"))
+
+    def html(**query: str) -> str:
+        app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER)
+        for key, value in query.items():
+            app.query_params[key] = value
+        app.run()
+        assert not app.exception, (query, [error.message for error in app.exception])
+        return "\n".join(element.proto.body for element in app.get("html"))
+
+    return html
+
+
+def test_a_heading_of_greek_letters_stays_as_it_is(store: Database) -> None:
+    table = build_exhibit(store, "entmax", "table", 4).table("ours/values")
+    assert as_data(table)["heading"] == "α, ε"
+
+
+def test_the_list_has_every_table_and_figure_with_its_status(shown: Shown) -> None:
+    listed = shown(papers="all")
+    links = re.findall(r'href="/\?paper=(\w+)&amp;(\w+)=(\d+)"', listed)
+    assert links == [(name, exhibit.kind, str(exhibit.number)) for name, exhibit in ALL]
+    assert listed.count('class="state"') == len(ALL)
+
+
+@pytest.mark.slow
+def test_every_table_and_figure_opens(shown: Shown, store: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = {paper.short: Reports(store, paper) for paper in papers().values()}  # each study is read once
+    monkeypatch.setattr(papers_page, "Reports", lambda _, paper: shared[paper.short])
+    for name, exhibit in ALL:
+        page = shown(paper=name, **{exhibit.kind: str(exhibit.number)})
+        assert f"<h1>{papers()[name].short}, {exhibit.label}</h1>" in page
+
+
+def test_a_page_leads_to_its_neighbours_and_the_studies_that_are_here(shown: Shown) -> None:
+    first, middle, last = (
+        re.findall(r'href="/\?(\w+=[^"]+)"', shown(paper="scones", **{kind: number}))
+        for kind, number in (("table", "1"), ("table", "7"), ("figure", "9"))
+    )
+    assert first == ["papers=all", *(2 * ["paper=scones&amp;table=2"])]
+    around = ["paper=scones&amp;table=6", "paper=scones&amp;figure=2"]
+    assert middle == ["papers=all", "study=scones-multi30k", "study=ibm3-temperature", *around, *around]
+    assert last == ["papers=all", "study=ibm3-temperature", *(2 * ["paper=scones&amp;figure=8"])]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"paper": "<b>jam</b>", "table": "1"},
+        {"paper": "scones", "table": "99"},
+        {"paper": "scones", "figure": "two"},
+    ],
+)
+def test_an_unknown_one_is_told_and_leads_to_the_list(shown: Shown, query: dict[str, str]) -> None:
+    page = shown(**query)
+    assert "No such table or figure" in page
+    assert "<b>" not in page
+    assert 'href="/?papers=all"' in page

@@ -1,0 +1,69 @@
+"""The papers' tables and figures: a list of them (`?papers=all`), and each beside our studies
+(`?paper=scones&table=3`, `?paper=scones&figure=2`)."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from creamtea.errors import InputError
+from creamtea.human import rights
+from creamtea.papers.catalogue import exhibits, find_exhibit, find_paper, papers
+from creamtea.papers.model import Exhibit, Kind
+from creamtea.report.papers.build import exhibit_document, list_exhibits
+from creamtea.report.papers.ours import Reports, members_of
+from creamtea_webapp import session
+from creamtea_webapp.gate.paths import row_id
+from creamtea_webapp.markup import show, show_styles
+from creamtea_webapp.pages import blocks
+
+TEMPLATE = "papers.html"
+
+
+def is_asked_for() -> bool:
+    return "papers" in st.query_params or "paper" in st.query_params
+
+
+def page() -> None:
+    session.require(rights.READ_STUDIES)
+    show_styles()
+    name = st.query_params.get("paper", "")
+    kind: Kind = "figure" if "figure" in st.query_params else "table"
+    if kind not in st.query_params:
+        _list()
+        return
+    try:
+        asked = find_exhibit(name, kind, row_id(st.query_params[kind]) or 0)
+    except InputError as error:
+        show(TEMPLATE, "missing", error=str(error))
+        return
+    _exhibit(name, asked)
+
+
+def _list() -> None:
+    show(TEMPLATE, "head")
+    for name, paper in papers().items():
+        show(TEMPLATE, "paper", name=name, paper=paper, entries=list_exhibits(session.database(), name))
+
+
+def _exhibit(name: str, asked: Exhibit) -> None:
+    reports = Reports(session.database(), find_paper(name))
+    document = exhibit_document(reports, asked)
+    studies = [
+        reports.paper.collections[collection].members[member].name
+        for collection, member in members_of(reports.paper, asked)
+        if reports.has(collection, member)
+    ]
+    listed = (None, *exhibits(name), None)
+    place = listed.index(asked)
+    neighbours = {"name": name, "before": listed[place - 1], "after": listed[place + 1]}
+    show(
+        TEMPLATE,
+        "exhibit",
+        document=document,
+        facts=blocks.shown_facts(document.facts),
+        studies=studies,
+        **neighbours,
+    )
+    for section in document.sections:
+        blocks.show_section(section, f"paper/{name}-{asked.key}")
+    show(TEMPLATE, "neighbours", **neighbours)
