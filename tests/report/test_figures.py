@@ -133,6 +133,14 @@ def test_a_system_keeps_its_colour_and_colours_repeat_only_after_the_palette(rep
     assert many["range"][7:] == list(vega.PALETTE[:2])
 
 
+def test_colour_and_shape_together_tell_many_names_apart() -> None:
+    names = [str(number) for number in range(49)]
+    colours, shapes = (
+        scale("group", names)["scale"]["range"] for scale in (vega.colour_scale, vega.shape_scale)
+    )
+    assert len(set(zip(colours, shapes, strict=True))) == len(names)
+
+
 def test_figures_fit_their_container_and_name_their_axes(report: Document) -> None:
     for one in all_figures(report):
         assert one.spec["width"] == "container"

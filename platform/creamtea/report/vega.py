@@ -107,13 +107,14 @@ def colour_scale(field: str, names: Sequence[str], legend: bool = True) -> Spec:
 
 
 def shape_scale(field: str, names: Sequence[str]) -> Spec:
-    return _scale(field, names, SHAPES)
+    """As many shapes as colours: a colour that repeats has the next shape, so that both together are new."""
+    return _scale(field, names, SHAPES, shift=1)
 
 
-def _scale(field: str, names: Sequence[str], values: Sequence[str]) -> Spec:
+def _scale(field: str, names: Sequence[str], values: Sequence[str], shift: int = 0) -> Spec:
     """The same value for a name in every figure of a report; they repeat when there are more names."""
-    domain = list(dict.fromkeys(names))
-    chosen = [values[index % len(values)] for index in range(len(domain))]
+    domain, count = list(dict.fromkeys(names)), len(values)
+    chosen = [values[(index + shift * (index // count)) % count] for index in range(len(domain))]
     return {"field": field, "type": "nominal", "scale": {"domain": domain, "range": chosen}}
 
 
