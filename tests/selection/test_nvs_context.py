@@ -99,6 +99,35 @@ def test_shares_are_those_of_plain_sets(folders: dict[str, list[Path]]) -> None:
     assert len(seen) == 4  # the cases differ, or this would test little
 
 
+def test_subwords_that_only_the_context_selects_are_listed(folders: dict[str, list[Path]]) -> None:
+    result = run(folders)
+    subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
+    model, _, _ = load_model(folders["train"][0])
+    listed_at = 0
+    for threshold in THRESHOLDS:
+        expected = []
+        for index, segment in enumerate(SEGMENTS[:-1]):
+            source = subwords.encode(segment["source"])
+            selected = []
+            for kind in ("sentence", "word"):
+                spec = NvsSelection(kind="nvs", threshold=threshold, context=kind)  # type: ignore[arg-type]
+                selector = build_selector(spec, SelectionResources(model, subwords=subwords))
+                with torch.inference_mode():
+                    memory = model.encode(source_batch([source], torch.device("cpu")))
+                    (ids,) = selector.select([source], memory) or []
+                selected.append(set(ids.tolist()))
+            start, end = segment["idioms"][0]["target"]
+            target = segment["reference"][start:end]
+            only = [id_ for id_ in dict.fromkeys(subwords.encode(target)) if id_ in selected[0] - selected[1]]
+            idiom = {"segment": index, "source": segment["source"][:1], "target": target}
+            expected += [{**idiom, "only_in_context": subwords.pieces(only)}] if only else []
+        expected.sort(key=lambda idiom: -len(idiom["only_in_context"]))
+        listed = metric(result, "all_words_selected", f"{threshold:g}/only_sentence").detail
+        assert listed["only_in_context"] == {"count": len(expected), "of": 5, "idioms": expected}
+        listed_at += bool(expected)
+    assert 0 < listed_at < len(THRESHOLDS)
+
+
 def test_without_idioms_there_is_a_note_and_no_number(folders: dict[str, list[Path]], tmp_path: Path) -> None:
     (tmp_path / "plain").mkdir()
     result = run({**folders, "test_set": [step_files.test_set_folder(tmp_path / "plain", SEGMENTS[-1:])]})

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import step_files
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from step_context import Context
 
 from creamtea.contract.step import MetricRow, StepResult
@@ -20,6 +22,7 @@ from creamtea_workers.search.translator import source_batch
 from creamtea_workers.selection.alignment import lexicon_counts
 from creamtea_workers.selection.coverage import Reference
 from creamtea_workers.selection.lexicon import Lexicon
+from creamtea_workers.selection.missed import MAX_LISTED, most_first
 from creamtea_workers.selection.nvs import nvs_counts, nvs_logits, words_of
 from creamtea_workers.selection.recall import macro
 
@@ -275,6 +278,60 @@ def test_idioms_are_asked_by_their_own_words(folders: dict[str, list[Path]], tmp
     point = {p.label: p for p in result.points if p.series == "recall_idiom_words"}["k=2"]
     assert (point.x, point.y) == (metric(result, "selected_size").value, row.value)
     assert metric(result, "recall", "idiom").detail["unique_subwords"] != row.detail["unique_subwords"]
+
+
+def test_missed_subwords_are_listed_by_distinct_idiom(folders: dict[str, list[Path]], tmp_path: Path) -> None:
+    subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
+    pairs = [
+        ("dog", "dog"),
+        ("the cake", "the dog sat on the mat"),
+        ("a dog", "the cat"),
+        ("cat", "cats cats"),
+    ]
+    named = [{"name": s, "source": [], "target": [], "words": {"source": s, "target": t}} for s, t in pairs]
+    segments = [{"source": "a", "reference": "the", "idioms": [idiom]} for idiom in [*named, *named]]
+    (tmp_path / "missed").mkdir()
+    test_set = step_files.test_set_folder(tmp_path / "missed", segments)
+    result = run({**folders, "test_set": [test_set]}, {"kind": "lexicon", "k": 2})
+    expected = []
+    for source, target in pairs:
+        selected = {t % subwords.size for s in subwords.encode(source) for t in (s, s + 1)}
+        ids = subwords.encode(target)
+        absent = subwords.pieces([id_ for id_ in dict.fromkeys(ids) if id_ not in selected])
+        idiom = {"source": source, "target": target, "subwords": subwords.pieces(ids), "missed": absent}
+        expected += [idiom] if absent else []
+    expected.sort(key=lambda idiom: -len(idiom["missed"]))
+    assert 1 < len(expected) < len(pairs)  # of "dog" nothing is missed
+    assert metric(result, "recall", "idiom_words").detail["missed"] == {
+        "count": len(expected),
+        "of": len(pairs),
+        "idioms": expected,
+    }
+
+
+def test_by_hand_which_subwords_a_lexicon_misses(folders: dict[str, list[Path]], tmp_path: Path) -> None:
+    """Source subword s selects s alone at k = 1: what the idiom and its translation share is not missed."""
+    words = {"source": "the cat", "target": "the mat"}
+    idiom = {"name": "x", "source": [], "target": [], "words": words}
+    (tmp_path / "hand").mkdir()
+    segment = {"source": "a", "reference": "the", "idioms": [idiom]}
+    test_set = step_files.test_set_folder(tmp_path / "hand", [segment])
+    result = run({**folders, "test_set": [test_set]}, {"kind": "lexicon", "k": 1})
+    subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
+    assert subwords.pieces(subwords.encode("the cat")) == ["▁the", "▁cat"]
+    listed = {**words, "subwords": ["▁the", "▁m", "at"], "missed": ["▁m", "at"]}
+    found = metric(result, "recall", "idiom_words").detail["missed"]
+    assert found == {"count": 1, "of": 1, "idioms": [listed]}
+
+
+@given(st.lists(st.integers(0, 4), max_size=3 * MAX_LISTED))
+def test_those_that_miss_most_are_listed_in_order(lengths: list[int]) -> None:
+    idioms = [{"place": place, "missed": ["x"] * length} for place, length in enumerate(lengths)]
+    listed = most_first("missed", idioms)
+    assert (listed["count"], listed["of"]) == (sum(map(bool, lengths)), len(lengths))
+    keys = [(-len(idiom["missed"]), idiom["place"]) for idiom in listed["idioms"]]
+    every = sorted((-length, place) for place, length in enumerate(lengths) if length)
+    assert keys == every[:MAX_LISTED]
 
 
 def test_macro_leaves_out_names_that_a_resample_misses() -> None:

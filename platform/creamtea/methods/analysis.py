@@ -11,7 +11,7 @@ from creamtea.contract.kind import StepKind, StepParams
 from creamtea.document.mistakes import KeyPath, Mistake, one_of
 from creamtea.document.raw import Block, RawStudy
 from creamtea.document.values import Name, Positive
-from creamtea.methods.displays import CellPlot, PointPlot, RowPlot, TableLayout
+from creamtea.methods.displays import CellPlot, IdiomList, PointPlot, RowPlot, TableLayout
 from creamtea.methods.family import Family, Method
 from creamtea.methods.planning import Inputs, Key, Labels, Planner
 
@@ -29,6 +29,7 @@ class Analysis(Method):
     step: ClassVar[StepKind[Any]]
     tables: ClassVar[tuple[TableLayout, ...]]
     plots: ClassVar[tuple[CellPlot | RowPlot | PointPlot, ...]] = ()
+    lists: ClassVar[tuple[IdiomList, ...]] = ()
     over: ClassVar[tuple[str, ...]] = ()  # columns of the first table that plots draw over a number
     rows: ClassVar[Literal["variant", "system"]] = "variant"  # what the rows of its tables are
 

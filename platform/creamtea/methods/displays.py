@@ -89,6 +89,17 @@ class PointPlot:
     counted: bool = False  # y is a share of as many as the label says: drawn with Wilson intervals
 
 
+@dataclass(frozen=True)
+class IdiomList:
+    """A table of the idioms that a metric's detail lists, each with subwords: a column for each variant and
+    setting. `detail` names the list, and in it the subwords of an idiom."""
+
+    title: str
+    metric: str
+    detail: str
+    about: str
+
+
 # ---------------------------------------------------------------- columns that several analyses have
 
 

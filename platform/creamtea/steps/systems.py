@@ -141,7 +141,7 @@ class RecallParams(StepParams):
 
 RECALL = StepKind(
     "recall",
-    3,
+    4,
     "recall of the selected vocabulary",
     RecallParams,
     inputs={
@@ -152,7 +152,8 @@ RECALL = StepKind(
     },
     metrics={
         "recall": "share of the unique reference subwords; subjects sentence, idiom (in its sentence) and "
-        "idiom_words (by its own words)",
+        "idiom_words (by its own words), whose detail has `missed`: the `count` of `of` distinct idioms "
+        "with subwords that are not selected, at most 50 of them listed",
         "recall_macro": "subjects idiom, idiom_words; mean over distinct idioms",
         "selected_size": "mean per sentence",
     },

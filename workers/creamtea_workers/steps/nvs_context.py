@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +18,16 @@ from creamtea_workers.corpora.segments import EncodedTestSet, idiom_words
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.systems import TrainedModel
-from creamtea_workers.selection.coverage import Ids, Reference, unique
+from creamtea_workers.selection.coverage import Ids, Reference
+from creamtea_workers.selection.missed import most_first
 from creamtea_workers.selection.nvs import WordVotes, logit, nvs_logits
 
 CONTEXTS = ("sentence", "word")
 SHARES = (*CONTEXTS, "only_sentence", "only_word")
+WORDS = "all_words_selected"
 NO_IDIOMS = "no segment of this test set has an annotated idiom"
+# by context and sentence, (thresholds, wanted ids): whether each is selected
+Selected = list[list[NDArray[np.bool_]]]
 
 
 def run(context: StepContext[NvsContextParams]) -> StepResult:
@@ -30,22 +35,25 @@ def run(context: StepContext[NvsContextParams]) -> StepResult:
     which all subwords of the idioms' translations are selected (those of the metadata, where the test set has
     them), `all_selected` that of segments of which all subwords of the idioms' part of the reference are.
     Subjects: `0.9/sentence` (with context), `0.9/word` (each word alone, united), `0.9/only_sentence`,
-    `0.9/only_word` (in that way and not in the other: "All excl" of Table 6). Sizes and points are means over
-    the segments of `all_selected`.
+    `0.9/only_word` (in that way and not in the other: "All excl" of Table 6). The detail of
+    `all_words_selected`, `0.9/only_sentence` lists the subwords of translations that only the context selects
+    (Figure 5). Sizes and points are means over the segments of `all_selected`.
     """
     prepare_torch(context.cpus)
     thresholds = list(dict.fromkeys(context.params.thresholds))
     wanted = Wanted.of(EncodedTestSet.of_step(context))
-    sizes, everything = count(context, wanted, thresholds)
+    sizes, selected = count(context, wanted, thresholds)
     result = StepResult()
     for name, ids in wanted.ids.items():
         there = [len(of_segment) > 0 for of_segment in ids]
+        everything = np.array([[hits.all(axis=1) for hits in of_context] for of_context in selected[name]])
         for place, threshold in enumerate(thresholds):
             if not any(there):
                 result.metrics.extend(nothing(name, f"{threshold:g}"))
                 continue
-            hits = everything[name][:, there, place]
-            result.metrics.extend(shares(name, f"{threshold:g}", hits))
+            hits = everything[:, there, place]
+            listed = only_in_context(wanted, selected[name], place) if name == WORDS else {}
+            result.metrics.extend(shares(name, f"{threshold:g}", hits, listed))
             if name == "all_selected":
                 add_sizes(result, f"{threshold:g}", sizes[:, there, place], hits)
     return result
@@ -59,18 +67,22 @@ class Wanted:
     subwords: SubwordModel
     sources: list[list[int]]
     ids: dict[str, list[Ids]]
+    idioms: list[dict[str, Any]]  # of each sentence: its segment's index, their words, their translations
 
     @classmethod
     def of(cls, test_set: EncodedTestSet) -> Wanted:
         subwords = test_set.joint
         rows = []
         for source, segment in zip(test_set.sources, test_set.segments, strict=True):
-            words = unique(i for idiom in idiom_words(segment) for i in subwords.encode(idiom.target))
+            idioms = idiom_words(segment)
+            in_order = dict.fromkeys(i for idiom in idioms for i in subwords.encode(idiom.target))
+            words = np.fromiter(in_order, dtype=np.int64)
             reference = Reference.of(subwords, segment["reference"], segment["idioms"])
             if len(words) or len(reference.idiom):
-                rows.append((source, words, reference.idiom))
-        ids = {"all_words_selected": [row[1] for row in rows], "all_selected": [row[2] for row in rows]}
-        return cls(subwords, [row[0] for row in rows], ids)
+                sides = {side: "; ".join(getattr(i, side) for i in idioms) for side in ("source", "target")}
+                rows.append((source, words, reference.idiom, {"segment": segment["index"], **sides}))
+        ids = {WORDS: [row[1] for row in rows], "all_selected": [row[2] for row in rows]}
+        return cls(subwords, [row[0] for row in rows], ids, [row[3] for row in rows])
 
 
 def nothing(name: str, threshold: str) -> list[MetricRow]:
@@ -81,16 +93,16 @@ def nothing(name: str, threshold: str) -> list[MetricRow]:
 
 def count(
     context: StepContext[NvsContextParams], wanted: Wanted, thresholds: Sequence[float]
-) -> tuple[NDArray[np.int64], dict[str, NDArray[np.bool_]]]:
-    """(contexts, segments, thresholds): how many ids are selected, and by metric whether all that are wanted
-    are."""
+) -> tuple[NDArray[np.int64], dict[str, Selected]]:
+    """(contexts, segments, thresholds): how many ids are selected, and by metric which of the wanted are."""
     trained = TrainedModel.of_step(context)
     trained.require(NvsSelection)
     alone = WordVotes.of(trained.model, wanted.subwords)
     n = len(wanted.sources)
     least = np.array([logit(threshold) for threshold in thresholds])[:, None]
     sizes = np.zeros((len(CONTEXTS), n, len(thresholds)), dtype=np.int64)
-    everything = {name: np.zeros(sizes.shape, dtype=np.bool_) for name in wanted.ids}
+    none = np.zeros((len(thresholds), 0), dtype=np.bool_)  # until its sentence is done
+    selected: dict[str, Selected] = {name: [[none] * n for _ in CONTEXTS] for name in wanted.ids}
     for place, words in enumerate((None, alone)):
 
         def progress(done: int, before: int = place * n) -> None:
@@ -99,8 +111,8 @@ def count(
         for position, row in nvs_logits(trained.model, wanted.sources, words, progress):
             sizes[place, position] = (row > least).sum(axis=1)
             for name, ids in wanted.ids.items():
-                everything[name][place, position] = (row[ids[position]] > least).all(axis=1)
-    return sizes, everything
+                selected[name][place][position] = row[ids[position]] > least
+    return sizes, selected
 
 
 def add_sizes(
@@ -114,11 +126,32 @@ def add_sizes(
         result.points.append(point)
 
 
-def shares(name: str, threshold: str, everything: NDArray[np.bool_]) -> list[MetricRow]:
-    """everything (contexts, segments): whether all subwords that are wanted are selected."""
+def only_in_context(wanted: Wanted, selected: Selected, place: int) -> dict[str, Any]:
+    """The sentences with subwords that are selected from the sentence and from none of its words alone, at
+    the threshold in this place."""
+    sentence, word = selected
+    idioms = []
+    for idiom, ids, inside, alone in zip(wanted.idioms, wanted.ids[WORDS], sentence, word, strict=True):
+        if len(ids):
+            only = ids[inside[place] & ~alone[place]]
+            idioms.append({**idiom, "only_in_context": wanted.subwords.pieces(only.tolist())})
+    return {"only_in_context": most_first("only_in_context", idioms)}
+
+
+def shares(
+    name: str, threshold: str, everything: NDArray[np.bool_], listed: dict[str, Any]
+) -> list[MetricRow]:
+    """everything (contexts, segments): whether all subwords that are wanted are selected. `listed` is of the
+    detail of those in context only."""
     sentence, word = everything
     segments = len(sentence)
     return [
-        share_row(name, int(hits.sum()), segments, f"{threshold}/{kind}", {"segments": segments})
+        share_row(
+            name,
+            int(hits.sum()),
+            segments,
+            f"{threshold}/{kind}",
+            {"segments": segments} | (listed if kind == "only_sentence" else {}),
+        )
         for kind, hits in zip(SHARES, (sentence, word, sentence & ~word, word & ~sentence), strict=True)
     ]

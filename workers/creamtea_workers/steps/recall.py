@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,10 @@ from creamtea.methods.family import implementation
 from creamtea.methods.selections import SweepPoint
 from creamtea.steps.systems import RecallParams
 from creamtea_workers.analysis.rows import ratio_row
+from creamtea_workers.corpora.segments import EncodedTestSet, idiom_words
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.selection.coverage import Counts, Material
+from creamtea_workers.selection.coverage import Counts, Material, Reference, unique
+from creamtea_workers.selection.missed import most_first
 from creamtea_workers.selection.recall import NOTHING, Statistics, distinct_idioms, scopes
 
 # name and subject of the metric of each scope
@@ -36,6 +39,7 @@ class Measured:
     counts: list[Counts]
     idioms: Material
     idiom_counts: list[Counts]
+    missed: dict[str, Any]  # at the system's own setting
 
     def scopes(self, place: int) -> dict[str, Statistics]:
         """At the setting in this place."""
@@ -73,8 +77,28 @@ def run(context: StepContext[RecallParams]) -> StepResult:
         count(selection, context, values, sentences),
         idioms,
         count(selection, context, values, idioms) if len(idioms) else [],
+        missed(context, values[0]) if len(idioms) else {},
     )
     return StepResult(metrics(settings[0], measured), points(settings, measured))
+
+
+def missed(context: StepContext[RecallParams], own: float) -> dict[str, Any]:
+    """The distinct idioms with the subwords of their translations, in order, that are not selected from
+    their words. Each subword is counted as if it were an idiom: so any selection tells which it reaches."""
+    test_set = EncodedTestSet.of_step(context)
+    subwords, selection = test_set.joint, context.params.selection
+    in_segments = (idiom for segment in test_set.segments for idiom in idiom_words(segment))
+    words = list(dict.fromkeys((idiom.source, idiom.target) for idiom in in_segments))
+    targets = [subwords.encode(target) for _, target in words]
+    single = [Reference(unique(ids), {str(id_): unique([id_]) for id_ in ids}) for ids in targets]
+    material = Material(subwords, subwords.encode_lines([source for source, _ in words]), single)
+    counts = implementation(selection).count(selection, context, [own], material)
+    idioms = []
+    for (source, target), ids, reached in zip(words, targets, counts, strict=True):
+        absent = [id_ for id_, hit in zip(dict.fromkeys(ids), reached[0, 3:], strict=True) if not hit]
+        idiom = {"source": source, "target": target, "subwords": subwords.pieces(ids)}
+        idioms.append({**idiom, "missed": subwords.pieces(absent)})
+    return most_first("missed", idioms)
 
 
 def metrics(own: SweepPoint, measured: Measured) -> list[MetricRow]:
@@ -90,6 +114,8 @@ def metrics(own: SweepPoint, measured: Measured) -> list[MetricRow]:
         detail: dict[str, object] = {**setting, "average": "macro"}
         if name == "recall":
             detail |= {"average": "micro", "unique_subwords": int(values[:, 1].sum())}
+        if scope == "idiom_words":
+            detail["missed"] = measured.missed
         if scope != "sentence":
             detail["idioms"] = measured.distinct(scope)
         rows.append(ratio_row(name, values, score, subject, detail=detail))

@@ -10,7 +10,7 @@ from creamtea.contract.columns import Column
 from creamtea.contract.kind import StepKind, StepParams
 from creamtea.document.values import Share
 from creamtea.methods.analysis import MODEL_INPUTS, OfVariants
-from creamtea.methods.displays import CellPlot, Measure, RowSetting, TableLayout, share
+from creamtea.methods.displays import CellPlot, IdiomList, Measure, RowSetting, TableLayout, share
 
 CONTEXTS = {
     "sentence": "in context",
@@ -44,13 +44,15 @@ class NvsContext(OfVariants):
     needs_head: ClassVar[bool] = True
     step: ClassVar[StepKind[NvsContextParams]] = StepKind(
         "nvs_context",
-        2,
+        3,
         "analyse NVS without context",
         NvsContextParams,
         inputs=MODEL_INPUTS,
         metrics={
             "all_words_selected": "all subwords of the idioms' translations; subjects 0.9/sentence, /word, "
-            "/only_sentence, /only_word; Wilson intervals",
+            "/only_sentence, /only_word; Wilson intervals; the detail of /only_sentence has "
+            "`only_in_context`: the `count` of `of` segments with subwords that only the context selects, at "
+            "most 50 of them listed",
             "all_selected": "likewise, of the idioms' part of the reference",
             "selected_size": "subjects 0.9/sentence, /word; mean per segment",
         },
@@ -77,6 +79,15 @@ class NvsContext(OfVariants):
                 ),
             ),
             context_settings,
+        ),
+    )
+    lists: ClassVar[tuple[IdiomList, ...]] = (
+        IdiomList(
+            "Subwords that only the context selects",
+            "all_words_selected",
+            "only_in_context",
+            "Subwords of the idiom's translation that NVS selects from the sentence, and from none of its "
+            "words alone (NVS paper, Figure 5).",
         ),
     )
     plots: ClassVar[tuple[CellPlot, ...]] = (
