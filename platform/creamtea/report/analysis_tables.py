@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from creamtea.methods.analysis import Analysis
-from creamtea.methods.displays import Measure, RowSetting
+from creamtea.methods.displays import IdiomList, Measure, RowSetting
 from creamtea.report import text
 from creamtea.report.analysis_figures import analysis_figure
 from creamtea.report.cells import Material, Measured, absent, idioms_of, read_cell
 from creamtea.report.columns import meanings
+from creamtea.report.idioms import idiom_table
 from creamtea.report.model import Cell, Figure, Row, Section, Table
 from creamtea.stats.proportion import wilson_interval
 from creamtea.store.queries import MetricValue
@@ -60,8 +61,19 @@ def _results(material: Material, name: str, spec: Analysis) -> AnalysisResults:
         )
         for table, its_rows in zip(spec.tables, rows, strict=True)
     )
+    lists = (table for listed in spec.lists for table in _idioms(listed, spec, groups))
     figures = (analysis_figure(plot, rows, material.points, groups) for plot in spec.plots)
-    return AnalysisResults(name, spec, tables, tuple(filter(None, figures)))
+    return AnalysisResults(name, spec, (*tables, *lists), tuple(filter(None, figures)))
+
+
+def _idioms(listed: IdiomList, spec: Analysis, groups: Mapping[str, Sequence[Measured]]) -> tuple[Table, ...]:
+    """A column for each group and setting of the first table."""
+    metrics = {
+        f"{group}, {setting.words}": seeds[0].find(listed.metric, "/".join(setting.parts))
+        for group, seeds in groups.items()
+        for setting in spec.tables[0].settings(spec)
+    }
+    return idiom_table(listed, metrics)
 
 
 def analyses_section(analyses: Sequence[AnalysisResults]) -> Section | None:

@@ -21,6 +21,7 @@ from creamtea.report.figures import SystemsOn, learning_choice, quality_choice, 
 from creamtea.report.human.build import campaign_reports
 from creamtea.report.human.columns import human_columns
 from creamtea.report.human.section import CampaignReport
+from creamtea.report.idioms import missed_idioms
 from creamtea.report.model import Block, Document, Entry, Fact, Facts, Notes, Passage, Section, Texts
 from creamtea.report.parameters import sweeps
 from creamtea.report.sweep_figures import sweep_choice
@@ -117,7 +118,8 @@ def _systems_section(material: Material, systems: SystemsOn) -> Section:
     facts += [f"{idioms:,} idioms"] if idioms else []
     if baselines := ", ".join(row.name for row in systems.table.rows if row.baseline):
         facts.append(f"baseline {baselines}")
-    blocks: tuple[Block, ...] = (systems.table, *meanings(systems.table.columns))
+    missed = missed_idioms(material, systems.test_set)
+    blocks: tuple[Block, ...] = (systems.table, *meanings(systems.table.columns), *missed)
     if speed_of(systems.table) is not None and (means := latency_table(material)) is not None:
         blocks = (*blocks, means)
     return Section(systems.test_set, systems.test_set, blocks, facts=tuple(facts), test_set=systems.test_set)

@@ -16,6 +16,7 @@ from creamtea.contract.columns import Column
 from creamtea.report import text
 from creamtea.report.model import Cell, Row, Table
 
+WIDE = 36  # characters of a line of words in a cell, but for longer words
 HEADING = 12  # characters of a line of a heading, but for longer words
 STATE_STYLES = {
     "failed": "bold red",
@@ -51,7 +52,9 @@ def _name(row: Row) -> Text:
 def _cell(cell: Cell, column: Column, notes: text.Footnotes) -> Text:
     """Value, deviation, interval, percentages and difference from the baseline below each other."""
     shown = text.shown(cell, column)
-    lines = [Text(shown.value + notes.mark(shown.note), STATE_STYLES.get(shown.state, ""))]
+    style, value = STATE_STYLES.get(shown.state, ""), shown.value + notes.mark(shown.note)
+    wrapped = textwrap.wrap(value, WIDE, break_long_words=False, break_on_hyphens=False)
+    lines = [Text(line, style) for line in wrapped]
     lines += [Text(line, "dim") for line in shown.details]
     if shown.change:
         first, *rest = shown.change

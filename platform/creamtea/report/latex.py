@@ -30,6 +30,7 @@ _ESCAPES = {
     "…": r"\dots{}",
     # not in the fonts of pdfLaTeX
     "−": "$-$",
+    "▁": r"\_",  # as SentencePiece writes blanks
     "±": r"$\pm$",
     "×": r"$\times$",
     "≤": r"$\leq$",

@@ -1,0 +1,106 @@
+"""Idioms with the subwords that selections miss, or that only the context selects, in every printer."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Callable
+from typing import Any
+
+import analysis_rows
+import pytest
+from rich.console import Console
+from teatime_study import row
+
+from creamtea.report.build import build_report
+from creamtea.report.export import table_csv
+from creamtea.report.html import to_html
+from creamtea.report.latex import to_latex
+from creamtea.report.markdown import to_markdown
+from creamtea.report.model import Document, Table
+from creamtea.report.terminal import render
+from creamtea.report.values import to_values
+from creamtea.store.database import Database
+
+Fill = Callable[..., int]
+
+
+def missed(source: str, target: str, *subwords: str) -> dict[str, Any]:
+    return {"source": source, "target": target, "subwords": [], "missed": subwords}
+
+
+def recall(count: int, *idioms: dict[str, Any]) -> list[dict[str, Any]]:
+    detail = {"missed": {"count": count, "of": 9, "idioms": idioms}}
+    return [row("recall", 0.5, "idiom_words", detail=detail), row("recall", 0.9, "sentence")]
+
+
+@pytest.fixture
+def report(filled: Database, fill: Fill, spec: dict[str, Any]) -> Document:
+    spec["analyses"] = {"context": analysis_rows.analyses("test")["nvs_context"]}
+    moon, pie = missed("over the <b>moon</b>", "überglücklich", "lich"), missed("pie", "Torte", "▁Tor", "te")
+    found = {"segment": 3, "source": "pie", "target": "Torte", "only_in_context": ["▁Tor"]}
+    detail = {"only_in_context": {"count": 1, "of": 4, "idioms": [found]}}
+    context = [row("all_words_selected", 0.5, "0.9/only_sentence", detail=detail)]
+    changes = {
+        "recall/softmax-lexicon": {"metrics": recall(1, moon)},  # complete
+        "recall/softmax-nvs": {"metrics": recall(7, pie)},  # the first of 7
+        "nvs_context/context": {"metrics": context},
+    }
+    fill(filled, spec=spec, changes=changes)
+    return build_report(filled, "teatime")
+
+
+def shown(table: Table) -> list[tuple[str, str, list[str]]]:
+    return [(r.name, r.description, [r.cells[c.key].words for c in table.columns]) for r in table.rows]
+
+
+def test_a_row_is_an_idiom_and_a_column_a_system(report: Document) -> None:
+    table = report.table("systems/test/idioms-whose-subwords-are-missed")
+    assert [column.title for column in table.columns] == ["softmax-lexicon", "softmax-nvs"]
+    assert shown(table) == [
+        ("pie", "Torte", ["none", "▁Tor, te"]),
+        ("over the <b>moon</b>", "überglücklich", ["lich", "—"]),
+    ]
+    cut = table.rows[1].cells["softmax-nvs"]
+    assert cut.state == "absent"
+    assert "not among the 1 that were listed" in cut.note
+    assert "softmax-lexicon: 1 of 9; softmax-nvs: 7 of 9" in table.about
+    assert table.folded
+
+
+def test_an_analysis_lists_segments_by_threshold(report: Document) -> None:
+    table = report.table("context/subwords-that-only-the-context-selects")
+    assert [column.title for column in table.columns] == ["softmax, λ=0.9, only in context"]
+    assert shown(table) == [("pie", "Torte (segment 4)", ["▁Tor"])]
+
+
+def test_every_printer_shows_them_as_text(report: Document) -> None:
+    console = Console(width=100, force_terminal=False, color_system=None)
+    with console.capture() as capture:
+        render(report, console)
+    table = report.table("systems/test/idioms-whose-subwords-are-missed")
+    page, markdown = to_html(report), to_markdown(report)
+    for words in ("▁Tor, te", "überglücklich", "—"):
+        assert all(words in made for made in (capture.get(), page, markdown, table_csv(table)))
+        assert words in json.dumps(to_values(report), ensure_ascii=False)
+    assert r"over the \<b\>moon\</b\>" in markdown
+    assert html.escape("over the <b>moon</b>") in page
+    assert "<b>moon" not in page
+    assert r"\_Tor, te" in to_latex(table)
+
+
+def test_long_lists_are_wrapped_in_the_terminal(filled: Database, fill: Fill) -> None:
+    subwords = [f"▁subword{n}" for n in range(50)]
+    fill(filled, changes={"recall/": {"metrics": recall(1, missed("pie", "Torte", *subwords))}})
+    console = Console(width=60, force_terminal=False, color_system=None)
+    with console.capture() as capture:
+        render(build_report(filled, "teatime"), console)
+    assert max(map(len, capture.get().splitlines())) <= 60
+    assert all(subword in capture.get() for subword in subwords)
+    assert "…" not in capture.get()
+
+
+def test_without_lists_there_is_no_table(filled: Database, fill: Fill) -> None:
+    fill(filled)
+    paths = [path for path, _ in build_report(filled, "teatime").walk()]
+    assert not any("missed" in path for path in paths)
