@@ -27,6 +27,18 @@ _FIRST = tuple(
     if not name.endswith("-gpu")
 )
 ENOUGH = (*_FIRST, "entmax-kftt-en-ja", "nvs-wmt20-en-de-gpu")
+# of Figure 1 of the NVS paper, and one like those of Figure 5
+IDIOMS = [
+    {"source": source, "target": "Katze", "subwords": ["▁kat", "ze"], "missed": ["▁kat"]}
+    for source in (
+        "to swallow the bitter pill",
+        "by hook or crook",
+        "to buy a pig in a poke",
+        "to sweat blood",
+        "make yourself at home !",
+    )
+]
+IN_CONTEXT = {"segment": 0, "source": "rain or shine", "target": "Wetter", "only_in_context": ["▁Wetter"]}
 OURS = ("scones-multi30k", "ibm3-temperature", "entmax-multi30k", "nvs-idioms", "nvs-weights")
 
 
@@ -56,7 +68,9 @@ def metrics_of(node: PlannedNode, spec: Study) -> list[dict[str, Any]]:
         case "decode":
             return [row("selected_size", 900.0), row("empty", 0.01)]
         case "recall":
-            return [share("recall", 0.6, "idiom"), share("recall", 0.9, "sentence")]
+            listed = {"missed": {"count": len(IDIOMS), "of": 9, "idioms": IDIOMS}}
+            words = {**share("recall", 0.5, "idiom_words"), "detail": listed}
+            return [share("recall", 0.6, "idiom"), share("recall", 0.9, "sentence"), words]
         case "score":
             scale = 0.01 if labels["metric"] == "comet" else 1.0
             value = scale * (30.0 + gain(labels))
@@ -109,7 +123,8 @@ def analysis_of(node: PlannedNode, spec: Study) -> list[dict[str, Any]]:
                 subject = measure.subject(setting)
                 value = 20.0 + gain(node.labels) if measure.name == "bleu" else 0.2 + gain(node.labels) / 10
                 bounds = {"low": 0.95 * value, "high": 1.05 * value}
-                detail = {"deviation": value / 2, "count": 30, "of": 100, "output_empty": 10}
+                detail: dict[str, Any] = {"deviation": value / 2, "count": 30, "of": 100, "output_empty": 10}
+                detail["only_in_context"] = {"count": 1, "of": 9, "idioms": [IN_CONTEXT]}
                 metric = row(measure.name, value, subject, detail=detail, **bounds)
                 found[measure.name, subject] = metric
     return list(found.values())

@@ -23,7 +23,7 @@ from creamtea.report.latex import to_latex
 from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Document, Facts, Figure, Row, Table
 from creamtea.report.papers.build import build_exhibit, build_list, exhibit_document
-from creamtea.report.papers.ours import SIZES, Reports, StudyReport, find_cell, wanted_cells
+from creamtea.report.papers.ours import SIZES, Reports, StudyReport, find_cell, our_value, wanted_cells
 from creamtea.report.terminal import render
 from creamtea.report.values import to_values
 from creamtea.store.database import Database
@@ -94,7 +94,8 @@ def has_value(report: StudyReport, place: object) -> bool:
     if isinstance(place, OfSystem) and isinstance(place.system, list):
         places = [place.model_copy(update={"system": system}) for system in place.system]
     found = [find_cell(report.document, one) for one in places]  # type: ignore[arg-type]
-    return all(one is not None and one[1].cells[one[2].key].value is not None for one in found)
+    cells = [one and one[1].cells[one[2].key] for one in found]
+    return all(cell is not None and (cell.value is not None or cell.words) for cell in cells)
 
 
 @pytest.mark.slow
@@ -141,7 +142,9 @@ def test_a_page_of_html_has_every_published_value(
 def test_figures_are_those_of_the_studies(documents: list[tuple[str, Exhibit, Document]]) -> None:
     for _, exhibit, document in documents:
         figures = [block for _, block in document.walk() if isinstance(block, Figure)]
-        assert len(figures) == sum(len(drawing.members) for drawing in exhibit.drawings), exhibit.key
+        listed = [path for path, block in document.walk() if isinstance(block, Table)]
+        drawn = len(figures) + sum(not path.endswith("/values") for path in listed)
+        assert drawn == sum(len(drawing.members) for drawing in exhibit.drawings), exhibit.key
         for figure in figures:
             assert bool(figure.rows) != any("(not run)" in words for words in figure.missing), exhibit.key
 
@@ -300,6 +303,29 @@ def test_the_best_of_several_is_chosen_on_development_text(everything: Database)
     best = max(scores, key=scores.__getitem__)
     document = exhibit_document(reports, find_exhibit("scones", "table", 5))
     assert cell(document, "de-en", "ours", "α", "paper").value == best.removeprefix("scones-greedy+alpha=")
+
+
+def test_missed_subwords_are_shown_for_the_papers_idioms(our_size: Database) -> None:
+    document = build_exhibit(our_size, "nvs", "figure", 1)
+    pill = "to swal__ low the bitter pill, in den sau__ ren ap__fel bei__ ßen"
+    assert cell(document, pill, "published", "missing, k = 200").value == "ap__fel"
+    assert cell(document, pill, "ours", "missing, k = 1000").value == "▁kat"
+    (table,) = [
+        block
+        for path, block in build_exhibit(our_size, "nvs", "figure", 5).walk()
+        if isinstance(block, Table) and not path.endswith("/values")
+    ]
+    assert table.title == "Subwords that only the context selects: nvs-idioms"
+    assert table.rows[0].name == "rain or shine"
+
+
+def test_an_idiom_that_is_not_listed_says_so(everything: Database) -> None:
+    reports = Reports(everything, find_paper("nvs"))
+    exhibit = find_exhibit("nvs", "figure", 1)
+    row = exhibit.rows[0].model_copy(update={"names": {"idiom": "apple pie"}})
+    ours = our_value(reports, exhibit, "ours", row, exhibit.columns[0])
+    assert ours is not None
+    assert (ours.cell.state, ours.cell.words) == ("absent", "not listed")
 
 
 def test_both_sizes_stand_apart(everything: Database) -> None:

@@ -135,7 +135,15 @@ class OfSelection(Strict):
     selection_of: str  # system
 
 
-Place = OfSystem | OfAnalysis | OfTraining | OfCorpus | OfSelection
+class OfIdiom(Strict):
+    """The subwords of an idiom's translation that a system's selection misses."""
+
+    test_set: str
+    idiom: str
+    missed_by: str  # system
+
+
+Place = OfSystem | OfAnalysis | OfTraining | OfCorpus | OfSelection | OfIdiom
 
 
 class Source(Strict):
@@ -177,7 +185,7 @@ class Curve(Strict):
 
 
 class Drawing(Strict):
-    """A figure of ours: a plot of an analysis or a figure of the report, by its title."""
+    """A figure or a table of ours: of an analysis or of the report, by its title."""
 
     collection: str
     members: list[str]

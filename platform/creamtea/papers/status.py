@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from creamtea.papers.model import Collection, Exhibit, Paper
+from creamtea.papers.model import Collection, Drawing, Exhibit, Paper, Source
 
 
 class Status(StrEnum):
@@ -16,7 +16,7 @@ class Status(StrEnum):
 
 
 def status_of(paper: Paper, exhibit: Exhibit) -> Status:
-    """Of the collections that have its cells: "reproduced" says that they ran, not what came out."""
+    """Of the collections that have it: "reproduced" says that they ran, not what came out."""
     used = collections_of(paper, exhibit).values()
     if not exhibit.result:
         return Status.NO_RESULT
@@ -27,8 +27,9 @@ def status_of(paper: Paper, exhibit: Exhibit) -> Status:
 
 
 def collections_of(paper: Paper, exhibit: Exhibit) -> dict[str, Collection]:
-    """Those with cells of the exhibit, by name."""
-    names = dict.fromkeys(source.collection for source in exhibit.sources)
+    """Those with cells or figures of the exhibit, by name."""
+    parts: tuple[Source | Drawing, ...] = (*exhibit.sources, *exhibit.drawings)
+    names = dict.fromkeys(part.collection for part in parts)
     return {name: paper.collections[name] for name in names}
 
 

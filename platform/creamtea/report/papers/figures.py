@@ -1,4 +1,4 @@
-"""Figures of ours for a paper's: from the reports of our studies, with the points that the paper prints."""
+"""Figures and tables of ours for a paper's: from our studies' reports, with the points that it prints."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 from creamtea.papers.model import Curve, Drawing, Size
 from creamtea.papers.model import number as printed_number
 from creamtea.report import vega
-from creamtea.report.model import Document, Figure
+from creamtea.report.model import Document, Figure, Table
 from creamtea.report.papers.ours import Reports, StudyReport
 
 
-def drawn(reports: Reports, drawings: Sequence[Drawing], size: Size) -> tuple[Figure, ...]:
+def drawn(reports: Reports, drawings: Sequence[Drawing], size: Size) -> tuple[Figure | Table, ...]:
     """One for each study; empty, with the reason, where the study is not in the database."""
-    figures: list[Figure] = []
+    figures: list[Figure | Table] = []
     for drawing in drawings:
         collection = reports.paper.collections[drawing.collection]
         if collection.size != size:
@@ -31,14 +31,15 @@ def drawn(reports: Reports, drawings: Sequence[Drawing], size: Size) -> tuple[Fi
                 why = "not run" if report is None else "no such figure"
                 figures.append(Figure(key, title, {}, (), (f"{study} ({why})",)))
             else:
-                figures.append(replace(with_curves(own, drawing.curves), key=key, title=title))
+                drawn = with_curves(own, drawing.curves) if isinstance(own, Figure) else own
+                figures.append(replace(drawn, key=key, title=title))
     return tuple(figures)
 
 
-def _figure_of(document: Document, drawing: Drawing) -> Figure | None:
+def _figure_of(document: Document, drawing: Drawing) -> Figure | Table | None:
     for path, block in document.walk():
         of_it = not drawing.analysis or f"/{drawing.analysis}/" in path
-        if of_it and isinstance(block, Figure) and block.title == drawing.title:
+        if of_it and isinstance(block, Figure | Table) and block.title == drawing.title:
             return block
     return None
 

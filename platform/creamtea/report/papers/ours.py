@@ -17,6 +17,7 @@ from creamtea.papers.model import (
     Names,
     OfAnalysis,
     OfCorpus,
+    OfIdiom,
     OfSelection,
     OfSystem,
     OfTraining,
@@ -26,7 +27,9 @@ from creamtea.papers.model import (
     Source,
 )
 from creamtea.papers.model import Row as PaperRow
+from creamtea.report import text
 from creamtea.report.build import build_report
+from creamtea.report.idioms import MISSED
 from creamtea.report.model import Cell, Delta, Document, Row, Section, Table
 from creamtea.report.papers.verdict import Ours
 from creamtea.store.database import Database
@@ -193,7 +196,8 @@ def _value(report: StudyReport, study: str, place: Place, factor: float | None) 
             return Ours(Cell("ok", words=place.choice[place.system]), study)
     found = find_cell(report.document, place)
     if found is None:
-        return Ours(Cell("absent", f"{study}, number {report.number}, has no such cell", words="none"), study)
+        words = "not listed" if isinstance(place, OfIdiom) else "none"
+        return Ours(Cell("absent", f"{study}, number {report.number}, has no such cell", words=words), study)
     path, row, own = found
     cell = row.cells[own.key]
     scale = own.scale if factor is None else factor
@@ -221,6 +225,9 @@ def find_cell(document: Document, place: Place) -> tuple[str, Row, Column] | Non
         case OfCorpus():
             tables = _at(document, "provenance/corpora")
             name, measure = place.corpus, place.measure
+        case OfIdiom():
+            tables = _at(document, f"systems/{place.test_set}/{text.key_of(MISSED.title)}")
+            name, measure = place.idiom, place.missed_by
         case OfSelection():
             return None
     for path, table in tables:
