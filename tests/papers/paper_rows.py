@@ -35,7 +35,7 @@ IDIOMS = [
         "by hook or crook",
         "to buy a pig in a poke",
         "to sweat blood",
-        "make yourself at home !",
+        "make yourself at home!",
     )
 ]
 IN_CONTEXT = {"segment": 0, "source": "rain or shine", "target": "Wetter", "only_in_context": ["▁Wetter"]}
