@@ -153,7 +153,7 @@ RECALL = StepKind(
     metrics={
         "recall": "share of the unique reference subwords; subjects sentence, idiom (in its sentence) and "
         "idiom_words (by its own words), whose detail has `missed`: the `count` of `of` distinct idioms "
-        "with subwords that are not selected, at most 50 of them listed",
+        "with subwords that are not selected, at most 100 of them listed",
         "recall_macro": "subjects idiom, idiom_words; mean over distinct idioms",
         "selected_size": "mean per sentence",
     },

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-MAX_LISTED = 50
+MAX_LISTED = 100
 
 
 def most_first(name: str, idioms: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

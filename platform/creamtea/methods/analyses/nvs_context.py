@@ -52,7 +52,7 @@ class NvsContext(OfVariants):
             "all_words_selected": "all subwords of the idioms' translations; subjects 0.9/sentence, /word, "
             "/only_sentence, /only_word; Wilson intervals; the detail of /only_sentence has "
             "`only_in_context`: the `count` of `of` segments with subwords that only the context selects, at "
-            "most 50 of them listed",
+            "most 100 of them listed",
             "all_selected": "likewise, of the idioms' part of the reference",
             "selected_size": "subjects 0.9/sentence, /word; mean per segment",
         },
