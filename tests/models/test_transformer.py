@@ -209,3 +209,15 @@ def test_a_model_without_a_head_has_no_nvs_logits() -> None:
     model = Transformer(VOCABULARY, SIZE).eval()
     with pytest.raises(ValueError, match="without an NVS head"):
         model.nvs_logits(model.encode(sources(3)))
+
+
+@pytest.mark.parametrize("kind, deviation", [("softmax", 1.0), ("scones", 1.0), ("entmax", 0.25)])
+def test_logits_start_as_large_as_the_objective_can_use(kind: str, deviation: float) -> None:
+    torch.manual_seed(1)
+    config = ModelConfig.model_validate(
+        {"architecture": {"width": 64}, "nvs": None, "objective": {"kind": kind}, "vocabulary_size": 2000}
+    )
+    model = build_model(config).eval()
+    memory = model.encode(torch.randint(4, 2000, (3, 7)))
+    logits = model.decode(memory, torch.randint(4, 2000, (3, 5))) @ model.output_weight.T
+    assert logits.std().item() == pytest.approx(deviation, rel=0.1)

@@ -23,6 +23,10 @@ class Objective(Method):
     # what a reader must know of its largest token score as a confidence; empty if it is a probability
     confidence_note: ClassVar[str] = ""
 
+    def initial_logits(self) -> float:
+        """The standard deviation of a Transformer's logits before training."""
+        return 1.0
+
 
 class FenchelYoung(Objective):
     """Objectives whose label smoothing may mix in the unigram distribution."""
@@ -88,11 +92,17 @@ class Entmax(FenchelYoung):
 
     kind: Literal["entmax"]
     alpha: Annotated[float, Field(ge=MIN_ALPHA, le=MAX_ALPHA)] = 1.5  # 2 is sparsemax
+    # the standard deviation of a Transformer's logits before training: with 1, entmax gives some ten words of
+    # 4,000 a probability, and only those and the gold word a gradient (docs/results.md)
+    initial_scale: Annotated[Above0, Field(exclude_if=lambda scale: scale == 1.0)] = 0.25
     title: ClassVar[str] = "sparse entmax loss"
     worker: ClassVar[str] = "creamtea_workers.objectives.entmax"
 
     def describe(self) -> str:
         return f"{self.alpha:g}-entmax{self.smoothing_words()}"
+
+    def initial_logits(self) -> float:
+        return self.initial_scale
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:

@@ -25,6 +25,9 @@ class Model(nn.Module):
         """(V, D)"""
         raise NotImplementedError
 
+    def scale_logits(self, factor: float) -> None:
+        """Before training, where logits start larger than some objectives can use (Transformers)."""
+
     def encode(self, source: Tensor) -> Memory:
         raise NotImplementedError
 

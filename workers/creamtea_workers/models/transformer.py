@@ -126,6 +126,10 @@ class Transformer(Model):
         if self.source_embedding is not None:
             nn.init.normal_(self.source_embedding.weight, std=1 / self.scale)
 
+    def scale_logits(self, factor: float) -> None:
+        """By the gain of the last normalisation: the embeddings, which are also the decoder's input, stay."""
+        nn.init.constant_(self.decoder_norm.weight, factor)
+
     @property
     def output_weight(self) -> Tensor:
         return self.embedding.weight
