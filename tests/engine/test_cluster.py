@@ -18,6 +18,7 @@ import psutil
 import pytest
 from limits import ANSWER, START, wait_until
 from toy_controller import runtime_env
+from toy_steps import ENOUGH
 from toy_study import ToyStudy, happenings
 
 from creamtea.engine import state
@@ -146,9 +147,9 @@ def test_steps_run_on_both_nodes_and_go_on_when_one_is_lost(
         wait_for_nodes(executor, 2)
         for name in ("one", "two", "three", "four"):
             study.add(name, "nap", seconds=1.0)
-        # these two wait on either node; the one whose node is lost is tried again, and then ends at once
+        # these two wait on either node until one is lost; its step then needs the other's CPU to begin again
         for name in ("left", "right"):
-            study.add(name, "sleep", before=["one", "two", "three", "four"], until=1)
+            study.add(name, "watch", before=["one", "two", "three", "four"])
         submission = study.submit(sqlite, store)
         told: set[str] = set()
         lost: list[str] = []
@@ -159,6 +160,7 @@ def test_steps_run_on_both_nodes_and_go_on_when_one_is_lost(
             if len(told) == 2 and not lost:
                 lost.append(event.key)
                 kill_tree(cluster.nodes[1].pid)
+                (study.log / ENOUGH).touch()
 
         Controller(sqlite, store, executor, emit).run(submission.study_id)
     finally:

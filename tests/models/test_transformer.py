@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -13,6 +16,7 @@ from creamtea_workers.models.build import ModelConfig, build_model, load_model, 
 from creamtea_workers.models.interface import BOS, EOS, PAD, output_logits
 from creamtea_workers.models.layers import Dropout, PositionTable
 from creamtea_workers.models.transformer import Transformer
+from creamtea_workers.objectives import build_objective
 
 VOCABULARY = 40
 SIZES = {
@@ -211,13 +215,29 @@ def test_a_model_without_a_head_has_no_nvs_logits() -> None:
         model.nvs_logits(model.encode(sources(3)))
 
 
-@pytest.mark.parametrize("kind, deviation", [("softmax", 1.0), ("scones", 1.0), ("entmax", 0.25)])
-def test_logits_start_as_large_as_the_objective_can_use(kind: str, deviation: float) -> None:
+@pytest.mark.parametrize(
+    ("objective", "deviation"),
+    [
+        ({"kind": "softmax"}, 1.0),
+        ({"kind": "scones"}, 1.0),
+        ({"kind": "entmax"}, 2000**-0.5),
+        ({"kind": "entmax", "alpha": 1.2}, 2000**-0.2),
+        ({"kind": "entmax", "alpha": 2}, 0.01),
+        ({"kind": "entmax", "initial_scale": 0.5}, 0.5),
+    ],
+    ids=str,
+)
+def test_logits_start_as_large_as_the_objective_can_use(objective: dict[str, Any], deviation: float) -> None:
     torch.manual_seed(1)
     config = ModelConfig.model_validate(
-        {"architecture": {"width": 64}, "nvs": None, "objective": {"kind": kind}, "vocabulary_size": 2000}
+        {"architecture": {"width": 64}, "nvs": None, "objective": objective, "vocabulary_size": 2000}
     )
     model = build_model(config).eval()
     memory = model.encode(torch.randint(4, 2000, (3, 7)))
-    logits = model.decode(memory, torch.randint(4, 2000, (3, 5))) @ model.output_weight.T
+    logits = output_logits(model, model.decode(memory, torch.randint(4, 2000, (3, 5))))
     assert logits.std().item() == pytest.approx(deviation, rel=0.1)
+    # the words that share the probability, as many as softmax' of a deviation of 1: V exp(-1/2)
+    if objective in ({"kind": "softmax"}, {"kind": "entmax"}, {"kind": "entmax", "alpha": 1.2}):
+        log_p = build_objective(config.objective).log_scores(logits.flatten(0, 1).detach())
+        entropy = -(log_p.exp() * log_p.clamp(min=-100)).sum(1)
+        assert entropy.exp().mean().item() == pytest.approx(2000 * math.exp(-0.5), rel=0.15)

@@ -23,7 +23,7 @@ class Objective(Method):
     # what a reader must know of its largest token score as a confidence; empty if it is a probability
     confidence_note: ClassVar[str] = ""
 
-    def initial_logits(self) -> float:
+    def initial_logits(self, vocabulary_size: int) -> float:
         """The standard deviation of a Transformer's logits before training."""
         return 1.0
 
@@ -92,17 +92,20 @@ class Entmax(FenchelYoung):
 
     kind: Literal["entmax"]
     alpha: Annotated[float, Field(ge=MIN_ALPHA, le=MAX_ALPHA)] = 1.5  # 2 is sparsemax
-    # the standard deviation of a Transformer's logits before training: with 1, entmax gives some ten words of
-    # 4,000 a probability, and only those and the gold word a gradient (docs/results.md)
-    initial_scale: Annotated[Above0, Field(exclude_if=lambda scale: scale == 1.0)] = 0.25
+    # the standard deviation of a Transformer's logits before training; None: see initial_logits
+    initial_scale: Annotated[Above0 | None, Field(exclude_if=lambda scale: scale == 1.0)] = None
     title: ClassVar[str] = "sparse entmax loss"
     worker: ClassVar[str] = "creamtea_workers.objectives.entmax"
 
     def describe(self) -> str:
         return f"{self.alpha:g}-entmax{self.smoothing_words()}"
 
-    def initial_logits(self) -> float:
-        return self.initial_scale
+    def initial_logits(self, vocabulary_size: int) -> float:
+        """V^(1 - α). With a deviation of 1 some ten of 4,000 words have a probability, and only those and
+        the gold word a gradient. Near uniform p, d log p_i / dz_i is p_i^(1 - α) = V^(α - 1), where softmax
+        has 1: with V^(1 - α) log-probabilities spread as softmax' do with 1. Below 0.01 hardly a gradient
+        would reach the decoder."""
+        return self.initial_scale or max(vocabulary_size ** (1 - self.alpha), 0.01)
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:

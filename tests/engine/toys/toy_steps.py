@@ -14,6 +14,7 @@ from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.errors import InfrastructureError, InputError, StepError, StepUnavailable
 
 TICKS = 12_000  # ten minutes
+ENOUGH = "enough"  # a file beside the attempts
 
 
 def run(context: StepContext[ToyParams]) -> StepResult:
@@ -76,6 +77,12 @@ def misbehave(do: str, context: StepContext[ToyParams]) -> None:
         case "sleep":  # until killed or cancelled
             for tick in range(TICKS):
                 context.progress(tick, TICKS, f"tick {tick}")
+                time.sleep(0.05)
+        case "watch":  # until somebody writes that it is enough
+            for tick in range(TICKS):
+                context.progress(tick, TICKS, f"tick {tick}")
+                if Path(context.params.log, ENOUGH).exists():
+                    break
                 time.sleep(0.05)
         case "nap":
             context.progress(1, 2, "napping")

@@ -51,7 +51,7 @@ def build_model(config: ModelConfig) -> Model:
     model: Model = build(config.architecture, config.vocabulary_size, config.nvs, **own_source)
     objective = build_objective(config.objective)
     nn.init.constant_(model.output_bias, objective.initial_bias(config.vocabulary_size))
-    model.scale_logits(config.objective.initial_logits())
+    model.scale_logits(config.objective.initial_logits(config.vocabulary_size))
     return model
 
 
