@@ -9,6 +9,8 @@ from sqlalchemy import select
 
 from creamtea.contract.columns import Column
 from creamtea.errors import InputError
+from creamtea.methods.architectures import Layered
+from creamtea.methods.selections import LexiconSelection, NvsSelection
 from creamtea.papers.model import (
     Column as PaperColumn,
 )
@@ -316,7 +318,9 @@ def selection_size(spec: Study, system: str) -> int:
     chosen = spec.systems[system]
     variant = spec.variants[chosen.variant]
     vocabulary = int(spec.subwords[variant.subwords].vocabulary)
-    k = getattr(chosen.selection, "k", None)
-    if k is not None:
-        return int(k) * vocabulary
-    return vocabulary * (int(getattr(variant.architecture, "width")) + 1)  # noqa: B009 - a plug-in's may differ
+    match chosen.selection, variant.architecture:
+        case LexiconSelection(k=k), _:
+            return k * vocabulary
+        case NvsSelection(), Layered(width=width):
+            return vocabulary * (width + 1)
+    raise ValueError(f"{system}: the paper counts lexica, and NVS heads of Transformers")
