@@ -173,7 +173,7 @@ def why_no_value(paper: Paper, exhibit: Exhibit, size: Size, row: PaperRow, colu
 def our_value(
     reports: Reports, exhibit: Exhibit, size: Size, row: PaperRow, column: PaperColumn
 ) -> Ours | None:
-    """None where no study of this size has the cell. A study that is in the database goes before others."""
+    """None where no study of this size has the cell. Of several studies, the first that the database has."""
     not_run = None
     for wanted in wanted_cells(reports.paper, exhibit, size, row, column):
         collection = reports.paper.collections[wanted.collection]
