@@ -16,7 +16,7 @@ from creamtea.errors import StepError
 from creamtea.methods.training import Keep
 from creamtea_workers.training import trainer as trainer_module
 from creamtea_workers.training.best import average_best, keep_best, slot_name
-from creamtea_workers.training.checkpoint import Best
+from creamtea_workers.training.checkpoint import Best, Saver
 from creamtea_workers.training.evaluate import Evaluation
 from creamtea_workers.training.trainer import TrainingResult
 
@@ -82,14 +82,14 @@ def test_everything_else_resumes_with_the_same_bits(tmp_path: Path, monkeypatch:
 def test_two_batches_an_update_are_one_of_both(tmp_path: Path) -> None:
     """Gradients and losses, to rounding, of batches with other lengths and padding; weights after the update
     would compare Adam's signs of gradients that are zero but for rounding."""
-    training = {"batch_tokens": 100, "autocast": "none"}
+    training = {"batch_tokens": 100, "autocast": "none", "accumulate": 2}
     params = parameters(training, {"dropout": 0.0}, nvs={"positive_weight": 10.0})
     pairs = reversals(40, 9, seed=1)
     members = np.arange(40)
     found = []
     for batches in ([members[:25], members[25:]], [members]):
         made = trainer(params, pairs, tmp_path)
-        losses = made.accumulate([pairs.batch(some) for some in batches])
+        losses = made.accumulate(batches)
         found.append([losses, *(parameter.grad for parameter in made.model.parameters())])
     for two, one in zip(*found, strict=True):
         torch.testing.assert_close(two, one, atol=1e-6, rtol=1e-4)
@@ -209,20 +209,21 @@ def test_a_loss_that_is_no_number_names_its_update(tmp_path: Path, monkeypatch: 
 def test_the_average_is_the_mean_of_the_best(
     keep: Keep, kept: list[tuple[float, int]], mean: float, tmp_path: Path
 ) -> None:
-    checkpoints = FolderCheckpoints(tmp_path)
+    saver = Saver(FolderCheckpoints(tmp_path))
     best: list[Best] = []
     for update, loss in enumerate([5.0, 3.0, 4.0, 6.0, 2.0, 7.0], start=1):
         model = {"weight": torch.full((3,), float(update))}
-        best = keep_best(checkpoints, best, 2, (loss, update), model, keep)
+        best = keep_best(saver, best, 2, (loss, update), model, keep)
     assert [(one.loss, one.update) for one in best] == kept
-    assert torch.equal(average_best(checkpoints, best)["weight"], torch.full((3,), mean))
+    assert torch.equal(average_best(saver, best)["weight"], torch.full((3,), mean))
 
 
 def test_a_new_best_overwrites_nothing_that_the_last_checkpoint_names(tmp_path: Path) -> None:
-    checkpoints = FolderCheckpoints(tmp_path)
+    saver = Saver(FolderCheckpoints(tmp_path))
     best: list[Best] = []
     for update, loss in enumerate([5.0, 3.0, 4.0, 2.0, 1.0, 0.5], start=1):
         before = {one.slot: (tmp_path / slot_name(one.slot)).read_bytes() for one in best}
-        best = keep_best(checkpoints, best, 2, (loss, update), {"weight": torch.full((3,), float(update))})
+        best = keep_best(saver, best, 2, (loss, update), {"weight": torch.full((3,), float(update))})
+        saver.wait()
         for slot, content in before.items():
             assert (tmp_path / slot_name(slot)).read_bytes() == content

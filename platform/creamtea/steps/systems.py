@@ -29,7 +29,7 @@ class TrainParams(StepParams):
 
 TRAIN = StepKind(
     "train",
-    3,
+    4,
     "train a variant",
     TrainParams,
     inputs={

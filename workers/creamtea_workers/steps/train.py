@@ -18,6 +18,7 @@ from creamtea_workers.models.build import save_model
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.systems import device_name, step_device
 from creamtea_workers.training.evaluate import BLEU_SENTENCES, Development
+from creamtea_workers.training.group import current_group
 from creamtea_workers.training.trainer import Trainer, TrainingResult
 
 
@@ -37,6 +38,7 @@ def run(context: StepContext[TrainParams]) -> StepResult:
         context.checkpoints,
         context.progress,
         initial[0] if initial else None,
+        current_group(),
     )
     outcome = trainer.run()
     save_model(context.output, outcome.model, trainer.config)

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from creamtea.contract.step import Checkpoints
 from creamtea.methods.training import Keep
-from creamtea_workers.training.checkpoint import Best, load, save
+from creamtea_workers.training.checkpoint import Best, Saver
 
 State = dict[str, Tensor]
 _RANKS: dict[Keep, Callable[[Best], tuple[float, int]]] = {
@@ -18,7 +17,7 @@ _RANKS: dict[Keep, Callable[[Best], tuple[float, int]]] = {
 
 
 def keep_best(
-    checkpoints: Checkpoints,
+    saver: Saver,
     best: list[Best],
     count: int,
     candidate: tuple[float, int],
@@ -36,15 +35,15 @@ def keep_best(
     new = Best(loss, update, slot)
     kept = sorted([*best, new], key=_RANKS[keep])
     if new in kept[:count]:
-        save(checkpoints, slot_name(slot), model)
+        saver.save(slot_name(slot), model)
     return kept[:count]
 
 
-def average_best(checkpoints: Checkpoints, best: list[Best]) -> State:
+def average_best(saver: Saver, best: list[Best]) -> State:
     """The mean of the models' parameters."""
     total: State = {}
     for kept in best:
-        for name, value in load(checkpoints, slot_name(kept.slot)).items():
+        for name, value in saver.load(slot_name(kept.slot)).items():
             total[name] = total[name] + value if name in total else value
     return {name: value / len(best) for name, value in total.items()}
 

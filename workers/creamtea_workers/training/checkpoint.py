@@ -7,6 +7,8 @@ checkpoint cannot contain code.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,23 +49,48 @@ class Position:
     loss_tokens: int = 0
 
 
-def save_position(
-    checkpoints: Checkpoints, position: Position, model: dict[str, Any], optimiser: dict[str, Any]
-) -> None:
-    """Only torch's global generators are used (for dropout), so theirs is the whole random state."""
-    content = {"position": asdict(position), "model": model, "optimiser": optimiser, "random": random_state()}
-    save(checkpoints, MAIN, content)
+class Saver:
+    """Writes checkpoints in the background, one at a time, in the order in which they are saved.
+
+    `checkpoints` None: nothing is kept, at the workers other than the first of a training.
+    """
+
+    def __init__(self, checkpoints: Checkpoints | None) -> None:
+        self._checkpoints = checkpoints
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
+        self._pending: Future[None] | None = None
+
+    def save(self, name: str, content: Any) -> None:
+        """Store `content` as it is now under `name`; raises what the write before this one raised."""
+        if self._checkpoints is None:
+            return
+        self.wait()
+        self._pending = self._thread.submit(save, self._checkpoints, name, on_cpu(content))
+
+    def wait(self) -> None:
+        """Until everything is written."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            pending.result()
+
+    def close(self) -> None:
+        """Let a write end, so that none is left behind by an attempt that is cancelled or fails."""
+        self._thread.shutdown()
+
+    def load(self, name: str) -> Any:
+        self.wait()
+        return None if self._checkpoints is None else load(self._checkpoints, name)
 
 
-def load_position(checkpoints: Checkpoints) -> tuple[Position, dict[str, Any], dict[str, Any]] | None:
-    """(position, model's state, optimiser's state), after restoring torch's generators; None at first."""
-    content = load(checkpoints, MAIN)
-    if content is None:
-        return None
-    set_random_state(content["random"])
-    fields = content["position"]
-    fields["best"] = [Best(**best) for best in fields["best"]]
-    return Position(**fields), content["model"], content["optimiser"]
+def on_cpu(content: Any) -> Any:
+    """With copies of all tensors."""
+    if isinstance(content, Tensor):
+        return content.detach().to("cpu", copy=True)
+    if isinstance(content, Mapping):
+        return {name: on_cpu(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return type(content)(on_cpu(value) for value in content)
+    return content
 
 
 def save(checkpoints: Checkpoints, name: str, content: Any) -> None:
@@ -74,18 +101,21 @@ def save(checkpoints: Checkpoints, name: str, content: Any) -> None:
 
 
 def load(checkpoints: Checkpoints, name: str) -> Any:
+    """None where nothing was saved."""
     file = checkpoints.load(name)
     return None if file is None else torch.load(file, map_location="cpu", weights_only=True)
 
 
-def random_state() -> dict[str, Tensor]:
-    state = {"cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        state["cuda"] = torch.cuda.get_rng_state()
-    return state
+def save_position(saver: Saver, position: Position, model: dict[str, Any], optimiser: dict[str, Any]) -> None:
+    """No random state: it follows from (seed, update)."""
+    saver.save(MAIN, {"position": asdict(position), "model": model, "optimiser": optimiser})
 
 
-def set_random_state(state: dict[str, Tensor]) -> None:
-    torch.set_rng_state(state["cpu"])
-    if "cuda" in state and torch.cuda.is_available():
-        torch.cuda.set_rng_state(state["cuda"])
+def load_position(saver: Saver) -> tuple[Position, dict[str, Any], dict[str, Any]] | None:
+    """(position, model's state, optimiser's state); None at first."""
+    content = saver.load(MAIN)
+    if content is None:
+        return None
+    fields = content["position"]
+    fields["best"] = [Best(**best) for best in fields["best"]]
+    return Position(**fields), content["model"], content["optimiser"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import Parameter
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from creamtea.contract.step import Checkpoints
@@ -25,9 +26,11 @@ from creamtea_workers.models.nvs import nvs_loss
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.objectives.smoothing import unigram_frequencies
 from creamtea_workers.training.best import average_best, keep_best
-from creamtea_workers.training.checkpoint import Position, load_position, save_position
+from creamtea_workers.training.checkpoint import Position, Saver, load_position, save_position
 from creamtea_workers.training.evaluate import Development, Evaluation, evaluate
+from creamtea_workers.training.group import Alone, Group
 from creamtea_workers.training.optimiser import learning_rate, make_optimiser
+from creamtea_workers.training.summing import TreeSum, batch_seed, block
 
 REPORT_EVERY = 20  # updates between readings of the loss, each of which waits for a GPU
 
@@ -63,10 +66,12 @@ class Trainer:
         checkpoints: Checkpoints,
         progress: Callable[[float, float, str], None],
         initial: Path | None = None,
+        group: Group | None = None,
     ) -> None:
         self.training, self.nvs, self.seed = params.training, params.nvs, params.seed
         self.pairs, self.development, self.device = pairs, development, device
-        self.checkpoints, self.progress = checkpoints, progress
+        self.progress, self.group = progress, group or Alone()
+        self.saver = Saver(checkpoints if self.group.rank == 0 else None)
         torch.manual_seed(self.seed)
         unigram = unigram_frequencies(pairs.targets, development.subwords.size).to(device)
         self.objective = build_objective(params.objective, unigram)
@@ -88,29 +93,35 @@ class Trainer:
         self.total = self.expected_updates()
 
     def run(self) -> TrainingResult:
-        self.resume()
-        self.clock = time.monotonic()
-        if self.judge_initial and not self.state.best:
-            self.validate()
-        while not self.stop_reason():
-            if self.state.position == len(self.plan_of(self.state.epoch)):
-                self.state.epoch, self.state.position = self.state.epoch + 1, 0
-                if self.training.validate_every is None:
-                    self.validate()
-                continue
-            self.update(self.next_batches())
-            if self.training.validate_every and self.state.update % self.training.validate_every == 0:
+        with closing(self.saver):
+            self.resume()
+            self.clock = time.monotonic()
+            if self.judge_initial and not self.state.best:
                 self.validate()
-            elif self.state.update % self.training.checkpoint_every == 0:
-                self.checkpoint()
-        if self.state.validated != self.state.update:
+            while not self.stop_reason():
+                self.proceed()
+            if self.state.validated != self.state.update:
+                self.validate()
+            self.saver.wait()
+            self.model.load_state_dict(self.group.share(lambda: average_best(self.saver, self.state.best)))
+        self.model.eval()
+        return TrainingResult(self.model, self.group.share(self.evaluate), self.state, self.stop_reason())
+
+    def proceed(self) -> None:
+        """One update, or the end of an epoch."""
+        if self.state.position == len(self.plan_of(self.state.epoch)):
+            self.state.epoch, self.state.position = self.state.epoch + 1, 0
+            if self.training.validate_every is None:
+                self.validate()
+            return
+        self.update(self.next_members())
+        if self.training.validate_every and self.state.update % self.training.validate_every == 0:
             self.validate()
-        self.model.load_state_dict(average_best(self.checkpoints, self.state.best))
-        evaluation = evaluate(self.model.eval(), self.objective, self.development, self.device)
-        return TrainingResult(self.model, evaluation, self.state, self.stop_reason())
+        elif self.state.update % self.training.checkpoint_every == 0:
+            self.checkpoint()
 
     def resume(self) -> None:
-        saved = load_position(self.checkpoints)
+        saved = self.group.share(lambda: load_position(self.saver))
         if saved is not None:
             self.state, model, optimiser = saved
             self.model.load_state_dict(model)
@@ -142,27 +153,29 @@ class Trainer:
             return "min_learning_rate"
         return "patience" if self.state.waited >= self.training.patience else ""
 
-    def next_batches(self) -> list[Batch]:
-        """The batches of one update: `accumulate`, or what is left of the epoch."""
+    def next_members(self) -> list[NDArray[Any]]:
+        """The pairs in each batch of one update: `accumulate` batches, or what is left of the epoch."""
         first = self.state.position
-        members = self.plan[first : first + self.training.accumulate]
-        return [self.pairs.batch(rows).to(self.device) for rows in members]
+        return self.plan[first : first + self.training.accumulate]
 
-    def update(self, batches: Sequence[Batch]) -> None:
+    def update(self, members: Sequence[NDArray[Any]]) -> None:
         self.model.train()
         self.state.update += 1
-        self.state.position += len(batches)
+        self.state.position += len(members)
         for group in self.optimiser.param_groups:
             group["lr"] = self.learning_rate()
-        self.losses.append(self.accumulate(batches))
+        self.losses.append(self.accumulate(members))
         self.clip_gradients()
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
-        tokens = sum(batch.target_tokens for batch in batches)
+        tokens = self.target_tokens(members)
         self.state.tokens += tokens
         self.state.loss_tokens += tokens
         if len(self.losses) >= REPORT_EVERY:
             self.flush_losses()
+
+    def target_tokens(self, members: Sequence[NDArray[Any]]) -> int:
+        return sum(int(self.pairs.target_lengths[rows].sum()) for rows in members)
 
     def clip_gradients(self) -> None:
         """The NVS head's by themselves: with them in one norm the head would shorten the model's steps."""
@@ -175,22 +188,39 @@ class Trainer:
         if self.nvs is not None:
             torch.nn.utils.clip_grad_norm_(head, self.nvs.clip)
 
-    def accumulate(self, batches: Sequence[Batch]) -> Tensor:
+    def accumulate(self, members: Sequence[NDArray[Any]]) -> Tensor:
         """Gradients as of a single batch of all pairs; (2,): its loss, and the sum of its translation
-        losses."""
-        tokens = sum(batch.target_tokens for batch in batches)
-        sentences = sum(len(batch.source) for batch in batches)
+        losses.
+
+        The sums are those of `TreeSum` over the batches, to the last bit, however many workers there are.
+        """
+        tokens, sentences = self.target_tokens(members), sum(map(len, members))
+        if self.training.accumulate == 1:
+            return self.backward(members[0], 0, tokens, sentences)
+        weights = [weight for weight in self.model.parameters() if weight.requires_grad]
+        total = TreeSum()
+        for position in block(len(members), self.group.rank, self.group.size):
+            losses = self.backward(members[position], position, tokens, sentences)
+            total.add([losses, *map(gradient_of, weights)])
+            self.optimiser.zero_grad(set_to_none=True)
+        nothing = [torch.zeros(2, device=self.device), *(torch.zeros_like(weight) for weight in weights)]
+        losses, *gradients = self.group.add(total.total() or nothing)
+        for weight, gradient in zip(weights, gradients, strict=True):
+            weight.grad = gradient
+        return losses
+
+    def backward(self, rows: NDArray[Any], position: int, tokens: int, sentences: int) -> Tensor:
+        """Add the gradients of an update's batch; (2,): its part in the losses."""
+        batch = self.pairs.batch(rows).to(self.device)
+        torch.manual_seed(batch_seed(self.seed, self.state.update, position))  # for dropout
         bf16 = self.training.autocast == "bf16"
-        total = torch.zeros(2, device=self.device)
-        for batch in batches:
-            with (
-                attention_kernels(self.device),
-                torch.autocast(self.device.type, torch.bfloat16, enabled=bf16),
-            ):
-                loss, translation = self.losses_of(batch, tokens, sentences)
-            loss.backward()
-            total += torch.stack((loss.detach(), translation.detach()))
-        return total
+        with (
+            attention_kernels(self.device),
+            torch.autocast(self.device.type, torch.bfloat16, enabled=bf16),
+        ):
+            loss, translation = self.losses_of(batch, tokens, sentences)
+        loss.backward()
+        return torch.stack((loss.detach(), translation.detach())).float()
 
     def losses_of(self, batch: Batch, tokens: int, sentences: int) -> tuple[Tensor, Tensor]:
         """A batch's part in the loss of an update of `tokens` and `sentences` (mean translation loss per
@@ -234,7 +264,7 @@ class Trainer:
     def validate(self) -> None:
         self.flush_losses()
         self.count_seconds()
-        result = evaluate(self.model, self.objective, self.development, self.device)
+        result = self.group.share(self.evaluate)
         if not math.isfinite(result.loss):
             raise StepError(
                 f"the development loss is {result.loss} after update {self.state.update}: lower "
@@ -243,7 +273,7 @@ class Trainer:
         rank = result.rank(self.development.select_by)
         is_better = rank < self.best_rank()
         self.state.best = keep_best(
-            self.checkpoints,
+            self.saver,
             self.state.best,
             self.training.average,
             (rank, self.state.update),
@@ -259,6 +289,9 @@ class Trainer:
         self.report_progress()
         self.clock = time.monotonic()
         self.checkpoint()
+
+    def evaluate(self) -> Evaluation:
+        return evaluate(self.model, self.objective, self.development, self.device)
 
     def best_rank(self) -> float:
         """Of the validations so far."""
@@ -296,8 +329,13 @@ class Trainer:
     def checkpoint(self) -> None:
         self.flush_losses()
         self.count_seconds()
-        save_position(self.checkpoints, self.state, self.model.state_dict(), self.optimiser.state_dict())
+        save_position(self.saver, self.state, self.model.state_dict(), self.optimiser.state_dict())
         self.clock = time.monotonic()
+
+
+def gradient_of(weight: Parameter) -> Tensor:
+    """Zero where a batch does not use the weight."""
+    return torch.zeros_like(weight) if weight.grad is None else weight.grad
 
 
 def attention_kernels(device: torch.device) -> AbstractContextManager[None]:

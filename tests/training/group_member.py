@@ -1,0 +1,45 @@
+"""One process of a group: trains as a member of groups of several sizes. `group_member.py RANK FOLDER`"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import torch
+from small_trainings import parameters, reversals, trainer
+from torch import distributed
+
+from creamtea_workers.runtime import prepare_torch
+from creamtea_workers.training.group import current_group
+
+SIZES = (2, 3, 4)
+UPDATES = {"accumulate": 6, "batch_tokens": 40, "learning_rate": 0.003, "warmup": 5, "max_epochs": 2}
+TRAINING = {**UPDATES, "checkpoint_every": 3, "average": 2}
+
+
+def train(folder: Path) -> dict[str, torch.Tensor]:
+    """The weights at the end; with dropout, bf16 and an NVS head."""
+    params = parameters(TRAINING, {"dropout": 0.2}, nvs={"positive_weight": 10.0})
+    made = trainer(params, reversals(70, 6, seed=1), folder)
+    made.group = current_group()
+    assert any(len(made.plan_of(epoch)) % 6 for epoch in (0, 1))  # an update of fewer batches
+    return made.run().model.state_dict()
+
+
+def terms(rank: int) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(rank)
+    return [torch.randn(shape, generator=generator) for shape in ((3, 5), (1,), (7,))]
+
+
+if __name__ == "__main__":
+    rank, folder = int(sys.argv[1]), Path(sys.argv[2])
+    prepare_torch(1)
+    for size in SIZES:
+        if rank < size:
+            store = f"file://{folder}/store-{size}"
+            distributed.init_process_group("gloo", init_method=store, rank=rank, world_size=size)
+            group = current_group()
+            added = group.add(terms(rank))
+            torch.save(added, folder / f"added-{size}-{rank}.pt")
+            torch.save(train(folder / f"checkpoints-{size}-{rank}"), folder / f"weights-{size}-{rank}.pt")
+            distributed.destroy_process_group()

@@ -1,0 +1,100 @@
+"""Several workers train one model: to the last bit what one worker trains."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import group_member
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from creamtea_workers.runtime import prepare_torch
+from creamtea_workers.training.summing import TreeSum, batch_seed, block, power_of_two
+
+HERE = Path(__file__).parent
+
+
+def tree(leaves: list[float], width: int) -> float:
+    """The oracle: halves of a power of two; leaves that are missing add nothing."""
+    if width == 1:
+        return leaves[0]
+    half = width // 2
+    left = tree(leaves[:half], half)
+    return left if len(leaves) <= half else left + tree(leaves[half:], half)
+
+
+def summed(leaves: list[float]) -> float:
+    total = TreeSum()
+    for leaf in leaves:
+        total.add([torch.tensor([leaf], dtype=torch.float64)])
+    terms = total.total()
+    return 0.0 if terms is None else terms[0].item()
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40))
+def test_a_tree_sum_is_that_of_halves(leaves: list[float]) -> None:
+    assert summed(leaves) == tree(leaves, power_of_two(len(leaves)))
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=40), st.sampled_from([1, 2, 4, 8]))
+def test_workers_sum_subtrees(leaves: list[float], size: int) -> None:
+    blocks = [block(len(leaves), rank, size) for rank in range(size)]
+    assert [leaf for members in blocks for leaf in members] == list(range(len(leaves)))
+    parts = [summed([leaves[i] for i in members]) for members in blocks]
+    while len(parts) > 1:  # as the workers do, in pairs
+        parts = [first + second for first, second in zip(parts[::2], parts[1::2], strict=True)]
+    assert parts[0] == summed(leaves)
+
+
+def test_every_batch_has_a_dropout_of_its_own() -> None:
+    places = [(seed, update, position) for seed in (1, 2) for update in (1, 2, 3) for position in (0, 1)]
+    assert len({batch_seed(*place) for place in places}) == len(places)
+
+
+@pytest.fixture(scope="module")
+def groups(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the members of groups of 2, 3 and 4 processes left."""
+    folder = tmp_path_factory.mktemp("groups")
+    environment = {"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    command = [sys.executable, str(HERE / "group_member.py")]
+    members = [
+        subprocess.Popen([*command, str(rank), str(folder)], env=environment, stderr=subprocess.PIPE)
+        for rank in range(max(group_member.SIZES))
+    ]
+    try:
+        for member in members:
+            _, errors = member.communicate(timeout=300)
+            assert member.returncode == 0, errors.decode()
+    finally:
+        for member in members:
+            member.kill()
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", group_member.SIZES)
+def test_a_group_adds_in_pairs(groups: Path, size: int) -> None:
+    active = 1 << (size.bit_length() - 1)  # the others only receive
+    first, second, *others = [group_member.terms(rank) for rank in range(active)]
+    expected = [a + b for a, b in zip(first, second, strict=True)]
+    if others:
+        expected = [e + (c + d) for e, c, d in zip(expected, *others, strict=True)]
+    for rank in range(size):
+        added = torch.load(groups / f"added-{size}-{rank}.pt")
+        assert all(torch.equal(a, b) for a, b in zip(added, expected, strict=True))
+
+
+@pytest.mark.slow
+def test_any_number_of_workers_trains_the_same_weights(groups: Path, tmp_path: Path) -> None:
+    prepare_torch(1)
+    alone = group_member.train(tmp_path)
+    for size in group_member.SIZES:
+        for rank in range(size):
+            weights = torch.load(groups / f"weights-{size}-{rank}.pt")
+            assert weights.keys() == alone.keys()
+            for name, value in alone.items():
+                assert torch.equal(value, weights[name]), (size, rank, name)

@@ -1,0 +1,121 @@
+"""The workers that train one model together, and how their gradients are added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+import torch
+from torch import Tensor, distributed
+
+from creamtea.errors import InfrastructureError
+from creamtea_workers.training.summing import Terms
+
+T = TypeVar("T")
+
+
+class Group(Protocol):
+    rank: int
+    size: int  # a power of two
+
+    def share(self, value: Callable[[], T]) -> T:
+        """The value that worker 0 computes, at every worker."""
+
+    def add(self, terms: Terms) -> Terms:
+        """The sums over all workers, at every worker; without -0.0, so that zeros of a worker without batches
+        change nothing. `terms` may be overwritten."""
+
+
+class Alone:
+    rank, size = 0, 1
+
+    def share(self, value: Callable[[], T]) -> T:
+        return value()
+
+    def add(self, terms: Terms) -> Terms:
+        torch._foreach_add_(terms, 0.0)
+        return terms
+
+
+class ProcessGroup:
+    """The processes of torch.distributed: gloo between CPUs, NCCL between GPUs.
+
+    With a number of processes that is no power of two, those from `size` on only receive the results.
+    Every method raises an InfrastructureError where a process is lost.
+    """
+
+    def __init__(self) -> None:
+        self.rank = distributed.get_rank()
+        everybody = distributed.get_world_size()
+        self.size = 1 << (everybody.bit_length() - 1)
+        self._spare = everybody > self.size
+        self._messages = distributed.new_group(backend="gloo")  # for what is not on a GPU
+
+    def share(self, value: Callable[[], T]) -> T:
+        box = [value() if self.rank == 0 else None]
+        with lost_worker():
+            distributed.broadcast_object_list(box, src=0, group=self._messages)
+        shared: T = box[0]  # type: ignore[assignment]
+        return shared
+
+    def add(self, terms: Terms) -> Terms:
+        """In pairs, 0 with 1 and 2 with 3, then 0 with 2 and 1 with 3, …: the binary tree over the workers.
+
+        Each of a pair adds one half of what both hold; the halves are given back at the end, so that a worker
+        sends less than twice the vector. a + b = b + a to the bit: it does not matter who adds.
+        """
+        lengths = [term.numel() for term in terms]
+        rest = -sum(lengths) % self.size  # so that it can be halved
+        vector = torch.cat([*(term.flatten() for term in terms), terms[0].new_zeros(rest)])
+        with lost_worker():
+            if self.rank < self.size:
+                self._add_in_pairs(vector)
+            if self._spare:
+                distributed.broadcast(vector, src=0)
+        vector += 0.0
+        parts = vector.split([*lengths, rest])
+        return [part.view_as(term) for part, term in zip(parts, terms, strict=False)]
+
+    def _add_in_pairs(self, vector: Tensor) -> None:
+        low, high, halves = 0, len(vector), []
+        distance = 1
+        while distance < self.size:
+            middle = (low + high) // 2
+            first, second = (low, middle), (middle, high)
+            kept, given = (second, first) if self.rank & distance else (first, second)
+            received = torch.empty_like(vector[slice(*kept)])
+            self._exchange(vector[slice(*given)], received, distance)
+            vector[slice(*kept)] += received
+            halves.append((kept, given))
+            (low, high), distance = kept, 2 * distance
+        for kept, given in reversed(halves):
+            distance //= 2
+            self._exchange(vector[slice(*kept)], vector[slice(*given)], distance)
+
+    def _exchange(self, sent: Tensor, received: Tensor, distance: int) -> None:
+        partner = self.rank ^ distance
+        both = [
+            distributed.P2POp(distributed.isend, sent, partner),
+            distributed.P2POp(distributed.irecv, received, partner),
+        ]
+        for request in distributed.batch_isend_irecv(both):
+            request.wait()
+
+
+class lost_worker:
+    """Turns torch.distributed's errors into an InfrastructureError: the step is tried again."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, RuntimeError):
+            reason = str(error).strip().splitlines()[0]
+            raise InfrastructureError(f"another worker of this training was lost: {reason}") from error
+
+
+def current_group() -> Group:
+    """Of the processes that torch.distributed has connected; this one alone where there are none."""
+    if distributed.is_available() and distributed.is_initialized():
+        return ProcessGroup()
+    return Alone()
