@@ -25,6 +25,7 @@ from creamtea.cli import (
     serve,
     status,
     submit,
+    upkeep,
     validate,
 )
 from creamtea.errors import CreamteaError
@@ -52,8 +53,11 @@ for command, examples in (
     (serve.link, "Example: `creamtea link --role reader`"),
     (controller.controller, controller.EXAMPLES),
     (plugins.plugins, plugins.EXAMPLES),
+    (upkeep.gc, upkeep.GC_EXAMPLES),
+    (upkeep.du, upkeep.DU_EXAMPLES),
 ):
     app.command(epilog=examples)(command)
+app.add_typer(upkeep.study_commands, name="study")
 app.add_typer(links.commands, name="links")
 campaign.register(app)
 app.add_typer(db.commands, name="db")

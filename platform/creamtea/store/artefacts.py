@@ -30,8 +30,10 @@ from fsspec.implementations.local import LocalFileSystem
 from creamtea.contract.step import Checkpoints
 from creamtea.errors import InfrastructureError, InputError, StepError
 from creamtea.scratch import scratch_folder
+from creamtea.store.ages import modified_at
 
 CHUNK = 1 << 20  # bytes
+RENEW_SECONDS = 600  # after which a remote object is written again where a step produces it once more
 STALE_SECONDS = 24 * 3600  # after which a file in tmp/ was left by a killed process
 
 
@@ -105,9 +107,24 @@ class ArtefactStore:
         target = self._object(digest)
         with self._failures(target):
             # an object of another size has been damaged: it is replaced
-            if not self._fs.isfile(target) or self._fs.size(target) != size:
+            intact = self._fs.isfile(target) and self._fs.size(target) == size
+            if not (intact and self._renew(target)):
                 self._publish(path, target, read_only=True)
         return StoredFile(name, digest, size)
+
+    def _renew(self, path: str) -> bool:
+        """Make an object young again, so that `creamtea gc` keeps it until its step is in the database.
+
+        False where it has to be written once more: it has just been removed, or nothing can change its age.
+        """
+        if not self.local:
+            age = time.time() - modified_at(self._fs.info(path))
+            return age < RENEW_SECONDS
+        try:
+            os.utime(path)
+        except OSError:
+            return False
+        return True
 
     def _link(self, file: StoredFile, source: Path, target: Path) -> None:
         size = source.stat().st_size

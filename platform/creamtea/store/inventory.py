@@ -1,0 +1,63 @@
+"""What an artefact store holds, and removing some of it while steps may be running."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from creamtea.store.ages import modified_at
+from creamtea.store.artefacts import ArtefactStore
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file in the store."""
+
+    area: str  # the folder below the root: objects, checkpoints, progress, logs, tmp
+    owner: str  # whose it is: a digest in objects/, a step's key elsewhere
+    path: str
+    size: int  # bytes
+    modified: float  # seconds since 1970
+
+
+def entries(store: ArtefactStore) -> Iterator[Entry]:
+    """Every file under the root, in no order."""
+    base = store._base
+    with store._failures(base):
+        files = store._fs.find(base, detail=True)
+    for path, info in files.items():
+        area, _, rest = path[len(base) + 1 :].partition("/")
+        first, _, last = rest.partition("/")
+        owner = last if area == "objects" else first.removesuffix(".json")
+        yield Entry(area, owner, path, int(info["size"] or 0), modified_at(info))
+
+
+def remove(store: ArtefactStore, entry: Entry, before: float) -> bool:
+    """Delete the file unless it was written since `before` (seconds since 1970); False: it stays.
+
+    A step that produces an existing object again makes it young first. A file of a local root is therefore
+    moved away before its age is read: at this moment such a step has either made it young, and it is moved
+    back, or it finds the object gone and writes it anew. A remote store has no such move; there the step
+    would have to come between the reading of the age and the deletion, milliseconds later.
+    """
+    with store._failures(entry.path), suppress(FileNotFoundError):
+        if store.local:
+            return _remove_local(Path(entry.path), Path(store._temporary()), before)
+        if modified_at(store._fs.info(entry.path)) < before:
+            store._fs.rm_file(entry.path)
+            return True
+    return False
+
+
+def _remove_local(path: Path, aside: Path, before: float) -> bool:
+    aside.parent.mkdir(parents=True, exist_ok=True)
+    path.replace(aside)
+    if aside.stat().st_mtime >= before:
+        aside.replace(path)
+        return False
+    aside.unlink()
+    with suppress(OSError):  # the folder stays unless this was its last file
+        path.parent.rmdir()
+    return True

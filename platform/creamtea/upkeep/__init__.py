@@ -1,0 +1,1 @@
+"""Keeping house: what takes space, what no study needs, removing studies."""

@@ -1,0 +1,88 @@
+"""What no study needs any more: outputs, checkpoints, logs and temporary files (`creamtea gc`).
+
+A file is needed if the database refers to it: an output of a step, a checkpoint of a step that has not
+succeeded, a log of a step. A running attempt writes files that the database does not know yet, so that only
+files without a change for `age` are ever removed. A step that produces what exists already makes it young.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqlalchemy import select
+
+from creamtea.errors import InputError
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
+from creamtea.store.inventory import Entry, entries, remove
+from creamtea.store.tables import StepFile, StepRow
+
+AGE = timedelta(hours=24)
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What the database refers to."""
+
+    digests: frozenset[str]
+    steps: frozenset[str]
+    unfinished: frozenset[str]  # the steps that have not succeeded
+
+    @classmethod
+    def load(cls, database: Database) -> Needed:
+        with database.session() as session:
+            digests = frozenset(session.scalars(select(StepFile.digest).distinct()))
+            steps = session.execute(select(StepRow.key, StepRow.state)).all()
+        unfinished = frozenset(key for key, state in steps if state != "succeeded")
+        return cls(digests, frozenset(key for key, _ in steps), unfinished)
+
+    def includes(self, entry: Entry) -> bool:
+        match entry.area:
+            case "objects":
+                return entry.owner in self.digests
+            case "checkpoints" | "progress":
+                return entry.owner in self.unfinished
+            case "logs":
+                return entry.owner in self.steps
+            case "tmp":
+                return False
+        return True  # nothing of ours
+
+
+def unneeded(database: Database, store: ArtefactStore, age: timedelta = AGE) -> list[Entry]:
+    """The files that no study needs, none of them changed during `age`.
+
+    InputError if the database knows none of the store's outputs: then one of the two is the wrong one.
+    """
+    found = list(entries(store))  # before the database is read: what is committed now is needed below
+    needed = Needed.load(database)
+    outputs = [entry for entry in found if entry.area == "objects"]
+    if outputs and not any(needed.includes(entry) for entry in outputs):
+        raise InputError(
+            f"the database refers to none of the {len(outputs)} outputs in {store.root}: check "
+            "CREAMTEA_DATABASE_URL and CREAMTEA_ARTEFACTS. If no database needs them, delete that folder"
+        )
+    before = time.time() - age.total_seconds()
+    return [
+        entry
+        for group in _by_owner(entry for entry in found if not needed.includes(entry))
+        if max(entry.modified for entry in group) < before  # checkpoints go together or not at all
+        for entry in group
+    ]
+
+
+def collect(store: ArtefactStore, garbage: Iterable[Entry], age: timedelta = AGE) -> list[Entry]:
+    """Delete what `unneeded` found; returns what has gone. What has changed in the meantime stays."""
+    before = time.time() - age.total_seconds()
+    return [entry for entry in garbage if remove(store, entry, before)]
+
+
+def _by_owner(found: Iterable[Entry]) -> list[list[Entry]]:
+    groups: dict[tuple[str, str], list[Entry]] = defaultdict(list)
+    for entry in found:
+        groups[entry.area, entry.owner].append(entry)
+    return list(groups.values())

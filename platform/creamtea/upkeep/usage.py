@@ -1,0 +1,71 @@
+"""How many bytes the studies take in the artefact store (`creamtea du`)."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
+from creamtea.store.inventory import Entry, entries
+from creamtea.store.tables import StepFile, StepRow, StudyRow, StudyStep
+
+PARTS = {"objects": "outputs", "checkpoints": "checkpoints", "logs": "logs"}
+
+
+@dataclass(frozen=True)
+class Use:
+    """Files of one kind of step. They belong to one study, to several (shared), or to none (unneeded)."""
+
+    studies: tuple[str, ...]  # names; submissions of one name count as one study
+    kind: str  # of step; empty for what no step has
+    part: str  # outputs, checkpoints, logs; "other" for what no step has
+    files: int
+    size: int  # bytes
+
+
+def usage(database: Database, store: ArtefactStore) -> list[Use]:
+    """What is in the store, largest first. A file that several steps have is counted once."""
+    found = list(entries(store))
+    with database.session() as session:
+        owners = _owners(session)
+    files: Counter[tuple[tuple[str, ...], str, str]] = Counter()
+    sizes: Counter[tuple[tuple[str, ...], str, str]] = Counter()
+    for entry in found:
+        place = _place(entry, owners)
+        files[place] += 1
+        sizes[place] += entry.size
+    uses = [Use(*place, files[place], sizes[place]) for place in files]
+    return sorted(uses, key=lambda use: (-use.size, use.studies, use.kind, use.part))
+
+
+Owners = dict[str, tuple[str, tuple[str, ...]]]  # a step's key or a digest: kind, names of studies
+
+
+def _owners(session: Session) -> Owners:
+    kinds: dict[str, str] = {}
+    names: dict[str, set[str]] = defaultdict(set)
+    places = (
+        select(StepRow.key, StepRow.kind, StudyRow.name)
+        .join(StudyStep, StudyStep.step_key == StepRow.key)
+        .join(StudyRow, StudyRow.id == StudyStep.study_id)
+        .distinct()
+    )
+    for key, kind, study in session.execute(places):
+        kinds[key] = kind
+        names[key].add(study)
+    for digest, key in session.execute(select(StepFile.digest, StepFile.step_key)):
+        if key in kinds:
+            kinds[digest] = min(kinds.get(digest, kinds[key]), kinds[key])
+            names[digest] |= names[key]
+    return {owner: (kind, tuple(sorted(names[owner]))) for owner, kind in kinds.items()}
+
+
+def _place(entry: Entry, owners: Owners) -> tuple[tuple[str, ...], str, str]:
+    if entry.area in PARTS and entry.owner in owners:
+        kind, studies = owners[entry.owner]
+        return studies, kind, PARTS[entry.area]
+    return (), "", "other"

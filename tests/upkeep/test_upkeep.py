@@ -1,0 +1,225 @@
+"""Removing studies and files: what is needed stays, whatever runs at the same time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import func, select
+from toy_study import ToyStudy
+
+from creamtea.errors import InputError
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
+from creamtea.store.inventory import Entry, entries
+from creamtea.store.tables import Base, Campaign, StepFile, StudyRow, StudyStep
+from creamtea.upkeep.collector import collect, unneeded
+from creamtea.upkeep.removal import Removed, remove_study
+from creamtea.upkeep.usage import usage
+
+RunToys = Callable[..., ToyStudy]
+
+
+def age_all(store: ArtefactStore) -> None:
+    for path in Path(store.root).rglob("*"):
+        if path.is_file():
+            os.utime(path, (1, 1))
+
+
+def write(store: ArtefactStore, *places: str) -> None:
+    for place in places:
+        path = Path(store.root) / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("left behind")
+
+
+def digests(store: ArtefactStore) -> set[str]:
+    return {entry.owner for entry in entries(store) if entry.area == "objects"}
+
+
+def digests_of_studies(database: Database) -> set[str]:
+    """The slow way: every file of every step of every study."""
+    with database.session() as session:
+        return {
+            file.digest
+            for study in session.scalars(select(StudyRow))
+            for place in session.scalars(select(StudyStep).where(StudyStep.study_id == study.id))
+            for file in session.scalars(select(StepFile).where(StepFile.step_key == place.step_key))
+        }
+
+
+def count_rows(database: Database, name: str) -> int:
+    with database.session() as session:
+        return session.scalar(select(func.count()).select_from(Base.metadata.tables[name])) or 0
+
+
+# ---------------------------------------------------------------- gc
+
+
+def test_after_a_removal_gc_leaves_what_the_other_studies_need(
+    run_toys: RunToys, database: Database, store: ArtefactStore
+) -> None:
+    first = run_toys("first", "shared", "own")
+    second = run_toys("second", "shared", "other")
+    assert remove_study(database, "first") == Removed(1, 1)
+    assert count_rows(database, "step") == 2
+    age_all(store)
+    garbage = unneeded(database, store)
+    assert [entry.area for entry in garbage] == ["objects"]
+    assert collect(store, garbage) == garbage
+    assert digests(store) == digests_of_studies(database)
+    assert second.states(database) == {"shared": "succeeded", "other": "succeeded"}
+    run_toys("first", "shared", "own")  # runs again
+    assert set(first.states(database).values()) == {"succeeded"}
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(kept=st.sets(st.sampled_from("abc")), removed=st.sets(st.sampled_from("bcd"), min_size=1))
+def test_gc_agrees_with_the_slow_way(
+    kept: set[str], removed: set[str], run_toys: RunToys, database: Database, store: ArtefactStore
+) -> None:
+    run_toys("always", "a")
+    if kept:
+        run_toys("kept", *sorted(kept))
+    run_toys("removed", *sorted(removed))
+    remove_study(database, "removed")
+    age_all(store)
+    collect(store, unneeded(database, store))
+    assert digests(store) == digests_of_studies(database)
+
+
+def test_young_files_stay(run_toys: RunToys, database: Database, store: ArtefactStore) -> None:
+    run_toys("toys", "a")
+    write(store, f"objects/ab/{'ab' * 32}", "tmp/x", "checkpoints/gone/last/model")
+    assert unneeded(database, store) == []
+    age_all(store)
+    assert {entry.area for entry in unneeded(database, store)} == {"objects", "tmp", "checkpoints"}
+
+
+def test_checkpoints_of_steps_that_may_resume_stay(
+    run_toys: RunToys, database: Database, store: ArtefactStore
+) -> None:
+    done = run_toys("toys", "a")
+    broken = run_toys("broken", "b", fail=True)
+    for study in (done, broken):
+        (key,) = study.keys.values()
+        write(store, f"checkpoints/{key}/training.pt", f"logs/{key}/1.log")
+    write(store, "logs/gone/1.log")
+    age_all(store)
+    assert {(entry.area, entry.owner) for entry in unneeded(database, store)} == {
+        ("checkpoints", done.keys["a"]),
+        ("logs", "gone"),
+    }
+
+
+def test_a_step_with_one_young_checkpoint_keeps_them_all(
+    run_toys: RunToys, database: Database, store: ArtefactStore
+) -> None:
+    run_toys("toys", "a")
+    write(store, "checkpoints/gone/old", "checkpoints/gone/new")
+    os.utime(Path(store.root, "checkpoints/gone/old"), (1, 1))
+    assert unneeded(database, store) == []
+
+
+def test_what_a_step_produces_again_while_gc_runs_stays(
+    run_toys: RunToys, database: Database, store: ArtefactStore, tmp_path: Path
+) -> None:
+    run_toys("toys", "a")
+    output = tmp_path / "output"
+    output.mkdir()
+    (output / "x").write_text("of a study that was removed")
+    (stored,) = store.put_folder(output)
+    age_all(store)
+    garbage = unneeded(database, store)
+    assert [entry.owner for entry in garbage] == [stored.digest]
+    store.put_folder(output)  # between the two halves of gc
+    assert collect(store, garbage) == []
+    assert store.read(stored.digest) == b"of a study that was removed"
+    # the other order: it has gone when the step takes it up
+    age_all(store)
+    assert len(collect(store, garbage)) == 1
+    store.put_folder(output)
+    assert store.exists(stored.digest)
+
+
+def test_a_store_of_another_database_is_left_alone(database: Database, store: ArtefactStore) -> None:
+    write(store, f"objects/ab/{'ab' * 32}")
+    with pytest.raises(InputError, match="CREAMTEA_DATABASE_URL"):
+        unneeded(database, store, timedelta(0))
+
+
+def test_a_file_that_is_gone_is_no_error(store: ArtefactStore) -> None:
+    assert collect(store, [Entry("tmp", "", f"{store.root}/tmp/x", 1, 0.0)]) == []
+
+
+# ---------------------------------------------------------------- du
+
+
+def test_usage_adds_up_and_tells_shared_files_apart(
+    run_toys: RunToys, database: Database, store: ArtefactStore
+) -> None:
+    run_toys("first", "shared", "own")
+    second = run_toys("second", "shared", "other")
+    write(store, f"checkpoints/{second.keys['other']}/model", "tmp/x")
+    uses = usage(database, store)
+    assert sum(use.size for use in uses) == sum(entry.size for entry in entries(store))
+    assert {(use.studies, use.part): use.files for use in uses} == {
+        (("first",), "outputs"): 1,
+        (("second",), "outputs"): 1,
+        (("first", "second"), "outputs"): 1,
+        (("second",), "checkpoints"): 1,
+        ((), "other"): 1,
+    }
+
+
+# ---------------------------------------------------------------- study rm
+
+
+@pytest.mark.parametrize("state", ["queued", "running"])
+def test_a_study_that_runs_is_not_removed(
+    state: str, run_toys: RunToys, database: Database, store: ArtefactStore
+) -> None:
+    run_toys("toys", "a")
+    with database.transaction() as session:
+        session.scalars(select(StudyRow)).one().state = state
+    with pytest.raises(InputError, match="creamtea cancel toys"):
+        remove_study(database, "toys")
+    assert count_rows(database, "study") == 1
+
+
+def test_a_study_with_a_campaign_is_not_removed(run_toys: RunToys, database: Database) -> None:
+    run_toys("toys", "a")
+    campaign_on(database, 1)
+    with pytest.raises(InputError, match="campaign jam"):
+        remove_study(database, "toys")
+    run_toys("toys", "a", "b")
+    run_toys("toys", "a", "c")
+    assert remove_study(database, "toys", older=True) == Removed(1, 1)  # the first has a campaign
+    assert count_rows(database, "study") == 2
+    assert remove_study(database, "toys", older=True) == Removed(0, 0)
+
+
+def campaign_on(database: Database, study_id: int) -> None:
+    with database.transaction() as session:
+        session.add(
+            Campaign(
+                name="jam",
+                study_id=study_id,
+                test_set="test",
+                protocol="da",
+                systems=[],
+                source_language="en",
+                target_language="de",
+                ratings_per_item=1,
+                seed=1,
+                instructions="",
+                settings={},
+                state="draft",
+                created_at=database.now(session),
+            )
+        )
