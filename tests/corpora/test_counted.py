@@ -167,13 +167,14 @@ def translator(counts: Ibm3Counts, gamma: float) -> Ibm3Translator:
 def test_a_stream_gives_the_same_texts_and_another_one_others(counts: Ibm3Counts) -> None:
     texts = ["ab", "a", "abab"] * 10
     one, again, other = (
-        translator(counts, 1.0).translate_all(texts, stream) for stream in ("1 train", "1 train", "2 train")
+        list(translator(counts, 1.0).translate_all(texts, stream))
+        for stream in ("1 train", "1 train", "2 train")
     )
     assert one == again != other
 
 
 def test_temperature_zero_needs_no_stream(counts: Ibm3Counts) -> None:
-    one, other = (translator(counts, 0.0).translate_all(["ab", "aab"], stream) for stream in ("1", "2"))
+    one, other = (list(translator(counts, 0.0).translate_all(["ab", "aab"], stream)) for stream in ("1", "2"))
     assert one == other
 
 

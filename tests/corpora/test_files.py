@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from creamtea.errors import StepError
 from creamtea.methods.corpora import FilesCorpus
 from creamtea.methods.planning import HeldOut
 from creamtea.methods.test_sets import FilesTestSet
 from creamtea.methods.texts import Filters, Languages, TrainingText
-from creamtea_workers.corpora.files import Files, Pair, Sieve, drop_reason, read_corpus
+from creamtea_workers.corpora.files import Files, FilteredCorpus, Pair, Sieve, drop_reason, read_corpus
 from creamtea_workers.corpora.segments import idiom_words
 from creamtea_workers.corpora.test_files import read_test_set
 
@@ -59,6 +62,14 @@ def corpus_of(folder: Folder, train: tuple[str, str], dev: tuple[str, str], filt
     )
 
 
+def read(spec: FilesCorpus, files: Files, held_out: Sequence[HeldOut]) -> FilteredCorpus:
+    """The corpus with its streams read."""
+    corpus = read_corpus(spec, files, held_out)
+    corpus.train = list(corpus.train)
+    corpus.dev = list(corpus.dev)
+    return corpus
+
+
 def test_every_pair_is_kept_or_counted_once(folder: Folder) -> None:
     pairs = [
         ("a b", "x y"),  # kept
@@ -74,7 +85,7 @@ def test_every_pair_is_kept_or_counted_once(folder: Folder) -> None:
     ]
     source, target = ("\n".join(side) + "\n" for side in zip(*pairs, strict=True))
     filters = Filters(max_words=8, max_ratio=4.0, ratio_from=6)
-    corpus = read_corpus(corpus_of(folder, (source, target), ("a\n", "x\n"), filters), folder.files, [])
+    corpus = read(corpus_of(folder, (source, target), ("a\n", "x\n"), filters), folder.files, [])
     assert corpus.train == [("a b", "x y"), ("c d", "z"), ("a a a a a", "x"), ("ü", "x")]
     assert corpus.train_read == 10
     assert corpus.dropped == {"empty": 2, "duplicate": 2, "too_long": 1, "ratio": 1}
@@ -87,18 +98,52 @@ def test_a_ratio_at_the_limit_passes() -> None:
 
 
 def test_duplicates_stay_where_the_filter_is_off() -> None:
-    sieve = Sieve(Filters(duplicates=False))
-    assert [sieve.passes(Pair("a", "x")) for _ in range(2)] == [True, True]
+    assert Sieve(Filters(duplicates=False)).passed([Pair("a", "x")] * 2) == [True, True]
 
 
 def test_one_source_with_two_translations_is_no_duplicate() -> None:
-    sieve = Sieve(Filters())
-    assert [sieve.passes(Pair("a", target)) for target in ("x", "y", "x")] == [True, True, False]
+    pairs = [Pair("a", target) for target in ("x", "y", "x")]
+    assert Sieve(Filters()).passed(pairs) == [True, True, False]
+
+
+def test_an_enormous_line_is_dropped_and_counted(folder: Folder) -> None:
+    source = f"a\n{'b' * 30}\nc\n{'d ' * 11}\n"
+    spec = corpus_of(folder, (source, "x\ny\nz\nw\n"), ("a\n", "x\n"), Filters(max_characters=20))
+    corpus = read(spec, folder.files, [])
+    assert corpus.train == [("a", "x"), ("c", "z")]
+    assert corpus.dropped["too_long"] == 2
+
+
+pair_parts = st.lists(st.tuples(st.sampled_from(["", "a", "a b", "c c c", "d" * 9]), st.sampled_from("xy")))
+
+
+@settings(deadline=None)
+@given(texts=st.lists(st.tuples(pair_parts, st.integers(1, 3)), min_size=1, max_size=3))
+def test_a_stream_keeps_what_filtering_in_memory_keeps(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[tuple[list[tuple[str, str]], int]]
+) -> None:
+    folder = Folder(tmp_path_factory.mktemp("stream"))
+    filters = Filters(max_words=2, max_characters=8)
+    seen, expected = set(), [("first", "z")]
+    train = [folder.pair("first", "first\n", "z\n")]
+    for number, (pairs, repeat) in enumerate(texts):
+        source, target = ("".join(f"{pair[side]}\n" for pair in pairs) for side in (0, 1))
+        train.append(repeated(folder.pair(str(number), source, target), repeat))
+        kept = []
+        for pair in pairs:
+            if pair[0] and len(pair[0]) <= 8 and len(pair[0].split()) <= 2 and pair not in seen:
+                kept.append(pair)
+                seen.add(pair)
+        expected += kept * repeat
+    spec = FilesCorpus(kind="files", train=train, dev=folder.pair("dev", "a\n", "x\n"), filters=filters)
+    corpus = read(spec, folder.files, [])
+    assert corpus.train == expected
+    assert corpus.train_read - sum(corpus.dropped.values()) + corpus.train_added == len(expected)
 
 
 def test_a_development_set_loses_only_empty_pairs(folder: Folder) -> None:
     dev = ("a\na\n\na a a a a a a\n", "x\nx\nx\nx\n")
-    corpus = read_corpus(corpus_of(folder, ("a\n", "x\n"), dev, Filters(max_words=3)), folder.files, [])
+    corpus = read(corpus_of(folder, ("a\n", "x\n"), dev, Filters(max_words=3)), folder.files, [])
     assert corpus.dev == [("a", "x"), ("a", "x"), ("a a a a a a a", "x")]
     assert corpus.dev_read == 4
     assert not any(corpus.dropped.values())
@@ -110,7 +155,7 @@ def test_several_training_files_are_one_corpus(folder: Folder) -> None:
         train=[folder.pair("one", "a\nb\n", "x\ny\n"), folder.pair("two", "b\nc\n", "y\nz\n")],
         dev=folder.pair("dev", "a\n", "x\n"),
     )
-    corpus = read_corpus(spec, folder.files, [])
+    corpus = read(spec, folder.files, [])
     assert corpus.train == [("a", "x"), ("b", "y"), ("c", "z")]
 
 
@@ -129,7 +174,7 @@ def test_repetition_follows_the_filters(folder: Folder) -> None:
         ],
         dev=folder.pair("dev", "a\n", "x\n"),
     )
-    corpus = read_corpus(spec, folder.files, [])
+    corpus = read(spec, folder.files, [])
     times = {pair: corpus.train.count(pair) for pair in corpus.train}
     assert times == {("a", "x"): 3, ("b", "y"): 3, ("c", "z"): 2, ("d", "w"): 1}
     assert corpus.dropped == {"empty": 1, "too_long": 0, "ratio": 0, "duplicate": 2}
@@ -144,7 +189,7 @@ def test_moses_tokens_are_undone_by_the_language_of_the_side(folder: Folder) -> 
         train=[text.model_copy(update={"tokenized": "moses"})],
         dev=folder.pair("dev", "it &apos;s\n", "x\n"),
     )
-    corpus = read_corpus(spec, folder.files, [])
+    corpus = read(spec, folder.files, [])
     assert corpus.train == [('it\'s "so".', "geht 's gut? &")]
     assert corpus.dev == [("it &apos;s", "x")]
 
@@ -160,7 +205,7 @@ def test_source_sentences_of_a_test_set_are_held_out(folder: Folder) -> None:
         Filters(held_out=["test", "other"]),
     )
     held_out = [HeldOut(source="test.en", tokenized="moses"), HeldOut(source="other.en", tokenized="no")]
-    corpus = read_corpus(spec, folder.files, held_out)
+    corpus = read(spec, folder.files, held_out)
     assert corpus.train == [("b", "y")]
     assert corpus.dropped == {"empty": 0, "too_long": 0, "ratio": 0, "held_out": 3, "duplicate": 1}
     assert corpus.dev == [("it's ü.", "x")]  # the researcher's choice
@@ -169,7 +214,7 @@ def test_source_sentences_of_a_test_set_are_held_out(folder: Folder) -> None:
 def test_misaligned_files_are_named_with_their_lengths(folder: Folder) -> None:
     spec = corpus_of(folder, ("a\nb\n", "x\n"), ("a\n", "x\n"), Filters())
     with pytest.raises(StepError, match=r"train\.en has 2 lines, train\.de has 1 lines"):
-        read_corpus(spec, folder.files, [])
+        read(spec, folder.files, [])
 
 
 def test_a_corpus_with_nothing_left_says_what_was_dropped(folder: Folder) -> None:
@@ -177,13 +222,13 @@ def test_a_corpus_with_nothing_left_says_what_was_dropped(folder: Folder) -> Non
     with pytest.raises(
         StepError, match=r"no training pair is left of the 2 in train\.en \(dropped: empty 2\)"
     ):
-        read_corpus(spec, folder.files, [])
+        read(spec, folder.files, [])
 
 
 def test_an_empty_development_set_is_refused(folder: Folder) -> None:
     spec = corpus_of(folder, ("a\n", "x\n"), ("", ""), Filters())
     with pytest.raises(StepError, match=r"no development pair is left of the 0 in dev\.en"):
-        read_corpus(spec, folder.files, [])
+        read(spec, folder.files, [])
 
 
 # ---------------------------------------------------------------- test sets

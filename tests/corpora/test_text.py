@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import tracemalloc
 import unicodedata
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creamtea.errors import StepError
+from creamtea_workers.corpora import text as text_module
 from creamtea_workers.corpora.text import UserFile, move_span, normalise, read_lines, write_lines
 
 WHITE = "\u00a0\u0085\u2028\u3000\t\r\x0b "
@@ -24,48 +26,67 @@ def user_file(path: Path, content: bytes, *, packed: bytes | None = None) -> Use
 
 def test_lines_end_at_newlines_only(tmp_path: Path) -> None:
     file = user_file(tmp_path / "text", "one\u0085still one\u2028\ntwo\r\n\nfour".encode())
-    assert file.lines() == ["one\u0085still one\u2028", "two\r", "", "four"]
+    assert list(file.lines()) == ["one\u0085still one\u2028", "two\r", "", "four"]
 
 
 def test_a_last_line_end_starts_no_line(tmp_path: Path) -> None:
-    assert user_file(tmp_path / "text", b"one\ntwo\n").lines() == ["one", "two"]
+    assert list(user_file(tmp_path / "text", b"one\ntwo\n").lines()) == ["one", "two"]
 
 
 def test_an_empty_file_has_no_lines(tmp_path: Path) -> None:
-    assert user_file(tmp_path / "text", b"").lines() == []
+    assert list(user_file(tmp_path / "text", b"").lines()) == []
 
 
 def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
-    assert user_file(tmp_path / "text", b"\xef\xbb\xbfone\n").lines() == ["one"]
+    assert list(user_file(tmp_path / "text", b"\xef\xbb\xbfone\n").lines()) == ["one"]
+
+
+@pytest.mark.parametrize("part", [1, 3, 1000])
+def test_lines_beyond_a_length_are_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int) -> None:
+    """Whatever the size of the parts in which the file is read."""
+    monkeypatch.setattr(text_module, "_PART", part)
+    content = f"\ufeffgrün\n{'ü' * 5}\nblau\n{'x' * 40}\n\n{'😀' * 4}\nfünf!"
+    file = user_file(tmp_path / "text", content.encode())
+    assert list(file.lines_within(4)) == ["grün", None, "blau", None, "", "😀" * 4, None]
+    assert list(file.lines()) == content.removeprefix("\ufeff").split("\n")
+
+
+def test_an_enormous_line_is_never_held(tmp_path: Path) -> None:
+    file = user_file(tmp_path / "text", b"a\n" + b"x" * (32 << 20) + b"\nb\n")
+    tracemalloc.start()
+    assert list(file.lines_within(1000)) == ["a", None, "b"]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 << 20
 
 
 def test_gzip_is_known_by_its_content_and_the_digest_is_of_the_text(tmp_path: Path) -> None:
     text = "grün\nblau\n".encode()
-    assert user_file(tmp_path / "text", text, packed=gzip.compress(text)).lines() == ["grün", "blau"]
+    assert list(user_file(tmp_path / "text", text, packed=gzip.compress(text)).lines()) == ["grün", "blau"]
 
 
 def test_a_damaged_gzip_file_is_named(tmp_path: Path) -> None:
     file = user_file(tmp_path / "text", b"x" * 1000, packed=gzip.compress(b"x" * 1000)[:-9])
     with pytest.raises(StepError, match=r"data/text\.en is a damaged gzip file"):
-        file.lines()
+        list(file.lines())
 
 
 def test_invalid_utf8_names_the_line(tmp_path: Path) -> None:
     file = user_file(tmp_path / "text", b"fine\nals\xe4\n")
     with pytest.raises(StepError, match=r"data/text\.en, line 2: not valid UTF-8 \(byte 4 of the line\)"):
-        file.lines()
+        list(file.lines())
 
 
 def test_a_changed_file_is_refused(tmp_path: Path) -> None:
     file = user_file(tmp_path / "text", b"one\n")
     file.path.write_bytes(b"another\n")
     with pytest.raises(StepError, match=r"data/text\.en has changed since the study was planned"):
-        file.lines()
+        list(file.lines())
 
 
 def test_a_missing_file_says_that_workers_must_see_it(tmp_path: Path) -> None:
     with pytest.raises(StepError, match=r"cannot be read \(No such file.*every machine"):
-        UserFile("data/text.en", tmp_path / "gone", "0").lines()
+        list(UserFile("data/text.en", tmp_path / "gone", "0").lines())
 
 
 def test_white_space_becomes_single_blanks() -> None:

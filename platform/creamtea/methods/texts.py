@@ -36,10 +36,19 @@ class TrainingText(TextPair):
     repeat: Positive = 1
 
 
+MAX_CHARACTERS = 20_000
+
+
+def is_default_length(characters: int) -> bool:
+    return characters == MAX_CHARACTERS
+
+
 class Filters(Strict):
     """Filters of training text. A development set loses only pairs with an empty side; a test set nothing."""
 
     max_words: Positive = 200  # on either side, split on white space
+    # on either side, as it stands in the file: a longer line is dropped without ever being held in memory
+    max_characters: Annotated[Positive, Field(exclude_if=is_default_length)] = MAX_CHARACTERS
     max_ratio: Annotated[float, Field(ge=1.0)] = 4.0  # longer side over shorter side, in words
     ratio_from: Positive = 6  # only pairs whose longer side has this many words are held to the ratio
     duplicates: bool = True  # drop repeated pairs, keep the first

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -195,17 +195,10 @@ class Ibm3Translator:
     def _text(self, ids: Sequence[int]) -> str:
         return normalise(self._subwords.decode(ids))
 
-    def translate_all(
-        self, texts: Sequence[str], stream: str, progress: Callable[[int, int], None] | None = None
-    ) -> list[str | None]:
-        """One sample of each text, from the random stream of that name."""
+    def translate_all(self, texts: Iterable[str], stream: str) -> Iterator[tuple[str, str | None]]:
+        """Each text with one sample, from the random stream of that name."""
         rng = random.Random(f"ibm3 {stream}")
-        samples = []
-        for done, text in enumerate(texts):
-            if progress is not None and done % 500 == 0:
-                progress(done, len(texts))
-            samples.append(self.translate(text, rng))
-        return samples
+        return ((text, self.translate(text, rng)) for text in texts)
 
 
 def known(ids: Sequence[int]) -> list[int]:

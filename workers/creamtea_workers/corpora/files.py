@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from enum import Enum
+from functools import partial
+from itertools import compress, islice
+from typing import Literal, NamedTuple, TypeVar
 
 from creamtea.contract.step import StepContext
 from creamtea.errors import StepError
@@ -14,10 +18,20 @@ from creamtea.methods.test_sets import FilesTestSet
 from creamtea.methods.texts import Filters, Languages, TextPair, Tokenized
 from creamtea.steps.texts import CorpusParams, TestSetParams
 from creamtea_workers.corpora.moses import detokenise
+from creamtea_workers.corpora.seen import SeenHashes, pair_hash
 from creamtea_workers.corpora.text import UserFile, normalise
 
 Filter = Literal["empty", "too_long", "ratio", "held_out", "duplicate"]
 Side = Literal["source", "target"]
+T = TypeVar("T")
+PART = 1 << 13  # pairs that are filtered at a time
+
+
+class _End(Enum):
+    END = 0
+
+
+_END = _End.END
 
 
 class Pair(NamedTuple):
@@ -37,28 +51,44 @@ class Files:
     def of(cls, context: StepContext[CorpusParams] | StepContext[TestSetParams]) -> Files:
         return cls(context.params.digests, context.params.languages, context.locations)
 
-    def lines(self, name: str) -> list[str]:
-        return UserFile.find(name, self.locations, self.digests).lines()
+    def lines(self, name: str) -> Iterator[str]:
+        return self._file(name).lines()
 
-    def text(self, name: str, side: Side, tokenized: Tokenized) -> list[str]:
+    def text(self, name: str, side: Side, tokenized: Tokenized) -> Iterator[str]:
         """The lines of a file on one side of the study's languages, tokens and escapes undone, not yet
         normalised."""
-        lines = self.lines(name)
-        if tokenized == "no":
-            return lines
-        language = self.languages.source if side == "source" else self.languages.target
-        return [detokenise(line, language) for line in lines]
+        return map(self._plain(side, tokenized), self.lines(name))
 
-    def raw_pairs(self, text: TextPair | FilesTestSet) -> list[Pair]:
-        """The aligned lines of two files, as `text` gives them. StepError where the counts differ."""
-        sources = self.text(text.source, "source", text.tokenized)
-        targets = self.text(text.target, "target", text.tokenized)
-        same_length({text.source: sources, text.target: targets})
-        return [Pair(*pair) for pair in zip(sources, targets, strict=True)]
+    def raw_pairs(self, text: TextPair | FilesTestSet) -> Iterator[Pair]:
+        """The aligned lines of two files, as `text` gives them. StepError where the counts differ, at the end
+        of the shorter one."""
+        sides: tuple[Side, Side] = ("source", "target")
+        lines = [self.text(name, side, text.tokenized) for name, side in zip(names(text), sides, strict=True)]
+        return (Pair(*pair) for pair in aligned(names(text), *lines))
 
-    def pairs(self, text: TextPair) -> list[Pair]:
+    def pairs(self, text: TextPair) -> Iterator[Pair]:
         """The same, normalised."""
-        return [Pair(normalise(source), normalise(target)) for source, target in self.raw_pairs(text)]
+        return (Pair(normalise(source), normalise(target)) for source, target in self.raw_pairs(text))
+
+    def pairs_within(self, text: TextPair, longest: int) -> Iterator[Pair | None]:
+        """The same; None for pairs with a line of more than `longest` characters in its file."""
+        plain = [self._plain(side, text.tokenized) for side in ("source", "target")]
+        sides = [self._file(name).lines_within(longest) for name in names(text)]
+        for source, target in aligned(names(text), *sides):
+            if source is None or target is None:
+                yield None
+            else:
+                yield Pair(normalise(plain[0](source)), normalise(plain[1](target)))
+
+    def _file(self, name: str) -> UserFile:
+        return UserFile.find(name, self.locations, self.digests)
+
+    def _plain(self, side: Side, tokenized: Tokenized) -> Callable[[str], str]:
+        """What undoes the tokens and escapes of a line."""
+        if tokenized == "no":
+            return str
+        language = self.languages.source if side == "source" else self.languages.target
+        return partial(detokenise, language=language)
 
     def sources_of(self, held_out: Sequence[HeldOut]) -> frozenset[str]:
         """The source sentences, normalised, of test sets that no training pair may hold."""
@@ -69,10 +99,27 @@ class Files:
         )
 
 
-def same_length(files: Mapping[str, list[Any]]) -> None:
+def names(text: TextPair | FilesTestSet) -> tuple[str, str]:
+    return text.source, text.target
+
+
+def aligned(names: Sequence[str], sources: Iterator[T], targets: Iterator[T]) -> Iterator[tuple[T, T]]:
+    """Line by line. StepError, once one side has ended, if the other has not."""
+    pairs = 0
+    for source in sources:
+        target = next(targets, _END)
+        if isinstance(target, _End):
+            same_length(dict(zip(names, (pairs + 1 + sum(1 for _ in sources), pairs), strict=True)))
+        else:
+            pairs += 1
+            yield source, target
+    same_length(dict(zip(names, (pairs, pairs + sum(1 for _ in targets)), strict=True)))
+
+
+def same_length(lines: Mapping[str, int]) -> None:
     """StepError unless the files, by their names, have the same number of lines."""
-    if len({len(lines) for lines in files.values()}) > 1:
-        counts = ", ".join(f"{name} has {len(lines)} lines" for name, lines in files.items())
+    if len(set(lines.values())) > 1:
+        counts = ", ".join(f"{name} has {count} lines" for name, count in lines.items())
         raise StepError(f"files that must be aligned line by line are not: {counts}")
 
 
@@ -81,8 +128,11 @@ def same_length(files: Mapping[str, list[Any]]) -> None:
 
 @dataclass
 class FilteredCorpus:
-    train: list[Pair]
-    dev: list[Pair]
+    """Pairs are read once, those of `train` before those of `dev`; where they are streams, the counts are
+    right after the last one."""
+
+    train: Iterable[Pair]
+    dev: Iterable[Pair]
     train_read: int
     dev_read: int
     dropped: dict[str, int]  # of training, by reason
@@ -91,57 +141,93 @@ class FilteredCorpus:
 
 
 def prepare_corpus(spec: FilesCorpus, context: StepContext[CorpusParams]) -> FilteredCorpus:
-    context.progress(0, 1, "reading and filtering")
-    return read_corpus(spec, Files.of(context), context.params.held_out or [])
+    def progress(read: int) -> None:
+        context.progress(0, 1, f"reading and filtering: {read:,} pairs")
+
+    return read_corpus(spec, Files.of(context), context.params.held_out or [], progress)
 
 
-def read_corpus(corpus: FilesCorpus, files: Files, held_out: Sequence[HeldOut]) -> FilteredCorpus:
-    """Training pairs through all filters, then repeated; a development set loses only pairs with an empty
-    side, so that its loss is that of the text that the researcher chose. StepError if either ends up empty.
+def read_corpus(
+    spec: FilesCorpus,
+    files: Files,
+    held_out: Sequence[HeldOut],
+    progress: Callable[[int], None] = lambda read: None,
+) -> FilteredCorpus:
+    """Streams of training pairs through all filters, then repeated, and of a development set, which loses
+    only pairs with an empty side, so that its loss is that of the text that the researcher chose. StepError
+    if either ends up empty.
 
     Repetition comes last, and text by text: the filter of duplicates sees every pair of the files once, and
-    what it keeps of a text is repeated `repeat` times. So train_read - dropped + train_added = len(train).
+    what it keeps of a text is repeated `repeat` times. So train_read - dropped + train_added are kept.
     """
-    sieve, train, read, added = Sieve(corpus.filters, files.sources_of(held_out)), [], 0, 0
-    for text in corpus.train:
-        pairs = files.pairs(text)
-        kept = [pair for pair in pairs if sieve.passes(pair)]
-        train += kept * text.repeat
-        read += len(pairs)
-        added += len(kept) * (text.repeat - 1)
-    dev_read = files.pairs(corpus.dev)
-    dev = [pair for pair in dev_read if pair.source and pair.target]
-    if not train:
-        counts = ", ".join(f"{name} {count}" for name, count in sieve.dropped.items() if count)
-        names = ", ".join(text.source for text in corpus.train)
-        raise StepError(
-            f"no training pair is left of the {read} in {names} (dropped: {counts or 'nothing to drop'})"
-        )
-    if not dev:
-        raise StepError(f"no development pair is left of the {len(dev_read)} in {corpus.dev.source}")
-    return FilteredCorpus(train, dev, read, len(dev_read), sieve.dropped, added)
+    sieve = Sieve(spec.filters, files.sources_of(held_out))
+    corpus = FilteredCorpus((), (), 0, 0, sieve.dropped)
+
+    def training() -> Iterator[Pair]:
+        kept_any = False
+        for text in spec.train:
+            kept = bytearray()  # a byte for each pair: what is repeated is read again, not held
+            pairs = files.pairs_within(text, spec.filters.max_characters)
+            while part := list(islice(pairs, PART)):
+                progress(corpus.train_read)
+                passed = sieve.passed(part)
+                corpus.train_read += len(part)
+                yield from (pair for pair in compress(part, passed) if pair is not None)
+                kept += bytes(passed)
+            for _ in range(text.repeat - 1):
+                again = compress(files.pairs_within(text, spec.filters.max_characters), kept)
+                yield from (pair for pair in again if pair is not None)
+            corpus.train_added += kept.count(1) * (text.repeat - 1)
+            kept_any = kept_any or 1 in kept
+        if not kept_any:
+            counts = ", ".join(f"{name} {count}" for name, count in sieve.dropped.items() if count)
+            sources = ", ".join(text.source for text in spec.train)
+            raise StepError(
+                f"no training pair is left of the {corpus.train_read} in {sources} "
+                f"(dropped: {counts or 'nothing to drop'})"
+            )
+
+    def development() -> Iterator[Pair]:
+        kept_any = False
+        for pair in files.pairs(spec.dev):
+            corpus.dev_read += 1
+            if pair.source and pair.target:
+                kept_any = True
+                yield pair
+        if not kept_any:
+            raise StepError(f"no development pair is left of the {corpus.dev_read} in {spec.dev.source}")
+
+    corpus.train, corpus.dev = training(), development()
+    return corpus
 
 
 class Sieve:
-    """Applies the filters pair by pair; a dropped pair counts for the first filter that drops it."""
+    """Applies the filters; a dropped pair counts for the first filter that drops it."""
 
     def __init__(self, filters: Filters, held_out: frozenset[str] = frozenset()) -> None:
         self._filters, self._held_out = filters, held_out
-        self._seen: set[Pair] = set()
-        names: list[Filter] = ["empty", "too_long", "ratio"]
-        names += ["held_out"] if filters.held_out else []
-        self.dropped: dict[str, int] = dict.fromkeys([*names, "duplicate"], 0)
+        self._seen = SeenHashes()
+        reasons: list[Filter] = ["empty", "too_long", "ratio"]
+        reasons += ["held_out"] if filters.held_out else []
+        self.dropped: dict[str, int] = dict.fromkeys([*reasons, "duplicate"], 0)
 
-    def passes(self, pair: Pair) -> bool:
+    def passed(self, pairs: Sequence[Pair | None]) -> list[bool]:
+        """Whether each of the next pairs passes all filters; None stands for one with too long a line."""
+        reasons = [self._reason(pair) for pair in pairs]
+        if self._filters.duplicates:
+            left = [(n, pair) for n, pair in enumerate(pairs) if pair is not None and reasons[n] is None]
+            new = self._seen.add([pair_hash(*pair) for _, pair in left])
+            for n, _ in compress(left, ~new):
+                reasons[n] = "duplicate"
+        for reason, times in Counter(filter(None, reasons)).items():
+            self.dropped[reason] += times
+        return [reason is None for reason in reasons]
+
+    def _reason(self, pair: Pair | None) -> Filter | None:
+        if pair is None:
+            return "too_long"
         reason = drop_reason(pair, self._filters)
-        if reason is None and pair.source in self._held_out:
-            reason = "held_out"
-        if reason is None and self._filters.duplicates:
-            reason = "duplicate" if pair in self._seen else None
-            self._seen.add(pair)
-        if reason is not None:
-            self.dropped[reason] += 1
-        return reason is None
+        return "held_out" if reason is None and pair.source in self._held_out else reason
 
 
 def drop_reason(pair: Pair, filters: Filters) -> Filter | None:

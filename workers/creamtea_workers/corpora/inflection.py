@@ -18,16 +18,18 @@ def prepare_corpus(spec: InflectionCorpus, context: StepContext[CorpusParams]) -
     """The words of each pair of languages after each other; those of the second are there `repeat` times, and
     then what is made up of them."""
     files = Files.of(context)
-    corpus = FilteredCorpus([], [], train_read=0, dev_read=0, dropped={})
+    train: list[Pair] = []
+    dev_pairs: list[Pair] = []
+    corpus = FilteredCorpus(train, dev_pairs, train_read=0, dev_read=0, dropped={})
     for pair in spec.pairs:
         parts = pair_parts(pair)
         high, low, dev = (_words(files, filled(path, parts)) for path in (spec.high, spec.low, spec.dev))
         made_up = hallucinate(low, spec.hallucinated, spec.seed, parts["low"]) if spec.hallucinated else []
-        corpus.train += [_pair(parts["high"], word) for word in high]
-        corpus.train += [_pair(parts["low"], word) for word in [*(low * spec.repeat), *made_up]]
+        train += [_pair(parts["high"], word) for word in high]
+        train += [_pair(parts["low"], word) for word in [*(low * spec.repeat), *made_up]]
         corpus.train_read += len(high) + len(low)
         corpus.train_added += len(low) * (spec.repeat - 1) + len(made_up)
-        corpus.dev += [_pair(parts["low"], word) for word in dev]
+        dev_pairs += [_pair(parts["low"], word) for word in dev]
         corpus.dev_read += len(dev)
         corpus.dev_groups += [parts["low"]] * len(dev)
     return corpus

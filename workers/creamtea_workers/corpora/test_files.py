@@ -17,7 +17,7 @@ from creamtea_workers.corpora.files import Files, Pair, same_length
 from creamtea_workers.corpora.idioms import annotate
 from creamtea_workers.corpora.itds import read_info
 from creamtea_workers.corpora.segments import Prepared, Segment
-from creamtea_workers.corpora.text import move_span, normalise, read_split
+from creamtea_workers.corpora.text import iterate_lines, move_span, normalise
 
 Span = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2, max_length=2)]
 
@@ -45,8 +45,8 @@ def _with_idioms(
     """The segments with the idioms that an `.info` file of IdiomTranslationDS names."""
     language = context.params.languages.source
     files = Files.of(context)
-    lines = files.lines(itds.info)
-    same_length({spec.source: files.lines(spec.source), itds.info: lines})
+    lines = list(files.lines(itds.info))
+    same_length({spec.source: sum(1 for _ in files.lines(spec.source)), itds.info: len(lines)})
     idioms = read_info(lines[: len(segments)], itds.info, context.params.languages)
     untranslated = [number for number, idiom in enumerate(idioms, start=1) if not idiom.translation]
     if itds.words == "metadata" and untranslated:
@@ -54,7 +54,8 @@ def _with_idioms(
             f"{itds.info}, line {untranslated[0]}: the third column, the idiom's translation, is missing: "
             "add it, or set itds.words to text"
         )
-    training = zip(*read_split(context.input("corpus"), "train"), strict=True)
+    corpus = context.input("corpus")
+    training = zip(*(iterate_lines(corpus / f"train.{side}") for side in ("src", "tgt")), strict=True)
     annotated = annotate(
         segments,
         idioms,
@@ -81,13 +82,13 @@ def read_test_set(test_set: FilesTestSet, files: Files) -> list[Segment]:
     set is tokenised); the segments' count those of the normalised text. StepError for misaligned files and
     for annotation that does not fit the text.
     """
-    raw = files.raw_pairs(test_set)
+    raw = list(files.raw_pairs(test_set))
     if not raw:
         raise StepError(f"{test_set.source} is empty: a test set needs at least one line")
     notes = [""] * len(raw)
     if test_set.idioms is not None:
-        notes = files.lines(test_set.idioms)
-        same_length({test_set.source: raw, test_set.idioms: notes})
+        notes = list(files.lines(test_set.idioms))
+        same_length({test_set.source: len(raw), test_set.idioms: len(notes)})
     segments = []
     for number, (pair, note) in enumerate(list(zip(raw, notes, strict=True))[: test_set.limit], start=1):
         idioms = _read_notes(note, pair, f"{test_set.idioms}, line {number}") if test_set.idioms else []

@@ -22,6 +22,7 @@ from creamtea.errors import StepError
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PART = 1 << 20  # bytes
+_CHARACTER = 4  # bytes that a character has at most
 _ALSO_WHITE = str.maketrans("\0\u2581", "  ")
 
 
@@ -77,21 +78,40 @@ class UserFile:
                 "so that it is planned with the new file"
             )
 
-    def lines(self) -> list[str]:
-        """The lines as they are, without line ends. StepError names a line that is not UTF-8."""
-        rows = b"".join(self.parts()).removeprefix(_BYTE_ORDER_MARK).split(b"\n")
-        if rows[-1] == b"":
-            rows.pop()  # what follows the last line end is not a line
-        lines = []
-        for number, row in enumerate(rows, start=1):
-            try:
-                lines.append(row.decode("utf-8"))
-            except UnicodeDecodeError as error:
-                raise StepError(
-                    f"{self.name}, line {number}: not valid UTF-8 (byte {error.start + 1} of the line); "
-                    "convert the file to UTF-8"
-                ) from error
-        return lines
+    def lines(self) -> Iterator[str]:
+        """The lines as they are, without line ends, one after the other. StepError names a line that is not
+        UTF-8."""
+        for number, row in enumerate(self._rows(None), start=1):
+            yield self._decoded(row, number)
+
+    def lines_within(self, longest: int) -> Iterator[str | None]:
+        """The same; None for a line of more than `longest` characters, of which no more is ever held."""
+        for number, row in enumerate(self._rows(longest), start=1):
+            too_long = len(row) > _CHARACTER * longest
+            line = None if too_long else self._decoded(row, number)
+            yield None if line is None or len(line) > longest else line
+
+    def _rows(self, longest: int | None) -> Iterator[bytes]:
+        """Lines in bytes; one that cannot have as few as `longest` characters is cut behind them."""
+        rest, before = b"", _BYTE_ORDER_MARK
+        for part in self.parts():
+            *rows, rest = (rest + part).split(b"\n")
+            for row in rows:
+                yield row.removeprefix(before)
+                before = b""
+            if longest is not None:
+                rest = rest[: _CHARACTER * longest + len(before) + 1]
+        if rest := rest.removeprefix(before):
+            yield rest  # what follows the last line end is a line only if there is something
+
+    def _decoded(self, row: bytes, number: int) -> str:
+        try:
+            return row.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise StepError(
+                f"{self.name}, line {number}: not valid UTF-8 (byte {error.start + 1} of the line); "
+                "convert the file to UTF-8"
+            ) from error
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
@@ -99,9 +119,16 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
         file.writelines(f"{line}\n" for line in lines)
 
 
+def iterate_lines(path: Path) -> Iterator[str]:
+    """Lines that `write_lines` wrote, one after the other."""
+    with path.open(encoding="utf-8", newline="\n") as file:
+        for line in file:
+            yield line[:-1]
+
+
 def read_lines(path: Path) -> list[str]:
-    """Lines that `write_lines` wrote."""
-    return path.read_text(encoding="utf-8").split("\n")[:-1]
+    """All of them: for text that is known to be small."""
+    return list(iterate_lines(path))
 
 
 def read_split(corpus: Path, split: Literal["train", "dev"]) -> tuple[list[str], list[str]]:

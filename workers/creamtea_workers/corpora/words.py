@@ -12,10 +12,8 @@ from creamtea_workers.corpora.text import normalise
 
 def rows(files: Files, name: str, columns: Sequence[str]) -> Iterator[list[str]]:
     """The fields of each line of a file, normalised. StepError names a line that has not these columns."""
-    wanted, lines = " TAB ".join(columns), files.lines(name)
-    if not lines:
-        raise StepError(f"{name} is empty: it needs at least one line")
-    for number, line in enumerate(lines, start=1):
+    wanted, number = " TAB ".join(columns), 0
+    for number, line in enumerate(files.lines(name), start=1):
         fields = [normalise(field) for field in line.split("\t")]
         place = f"{name}, line {number}"
         if len(fields) != len(columns):
@@ -26,6 +24,8 @@ def rows(files: Files, name: str, columns: Sequence[str]) -> Iterator[list[str]]
             if "<" in field or ">" in field:
                 raise StepError(f"{place}: < or > in {column}, which mark languages and tags: take them out")
         yield fields
+    if not number:
+        raise StepError(f"{name} is empty: it needs at least one line")
 
 
 def of_groups(words: Iterable[tuple[str, Sequence[Pair]]]) -> Prepared:

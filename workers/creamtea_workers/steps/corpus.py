@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 from creamtea.contract.step import MetricRow, StepContext, StepResult
@@ -13,18 +13,19 @@ from creamtea_workers.corpora.text import write_lines
 
 
 def run(context: StepContext[CorpusParams]) -> StepResult:
+    """Pair by pair: a corpus need not fit into memory."""
     spec = context.params.corpus
     corpus: FilteredCorpus = implementation(spec).prepare_corpus(spec, context)
-    _write(context.output, "train", corpus.train)
-    _write(context.output, "dev", corpus.dev)
+    train_kept = _write(context.output, "train", corpus.train)
+    dev_kept = _write(context.output, "dev", corpus.dev)
     if corpus.dev_groups:
         write_lines(context.output / "dev.groups", corpus.dev_groups)
     context.progress(1, 1)
     pairs = {
         "train_read": corpus.train_read,
-        "train_kept": len(corpus.train),
+        "train_kept": train_kept,
         "dev_read": corpus.dev_read,
-        "dev_kept": len(corpus.dev),
+        "dev_kept": dev_kept,
     }
     if corpus.train_added:
         pairs["train_added"] = corpus.train_added
@@ -34,6 +35,15 @@ def run(context: StepContext[CorpusParams]) -> StepResult:
     )
 
 
-def _write(folder: Path, split: str, pairs: Sequence[Pair]) -> None:
-    write_lines(folder / f"{split}.src", (pair.source for pair in pairs))
-    write_lines(folder / f"{split}.tgt", (pair.target for pair in pairs))
+def _write(folder: Path, split: str, pairs: Iterable[Pair]) -> int:
+    """The number of pairs."""
+    count = 0
+    with (
+        (folder / f"{split}.src").open("w", encoding="utf-8", newline="\n") as sources,
+        (folder / f"{split}.tgt").open("w", encoding="utf-8", newline="\n") as targets,
+    ):
+        for pair in pairs:
+            count += 1
+            sources.write(f"{pair.source}\n")
+            targets.write(f"{pair.target}\n")
+    return count
