@@ -159,7 +159,7 @@ def test_a_test_set_of_files_keeps_an_empty_line(run: Run, tmp_path: Path) -> No
 def test_subwords_and_lexicon_are_made_of_the_corpus(run: Run) -> None:
     folders = {"corpus": run_corpus(run)[1].output}
     made, context = run(SUBWORDS, "subwords", params={"subwords": {"vocabulary": 200}}, folders=folders)
-    assert numbers(made) == {"vocabulary_size": 200}
+    assert numbers(made) == {"vocabulary_size": 200, "sampled_pairs": 300}
     folders["subwords"] = context.output
     params = {"alignment": {"iterations": 3, "max_k": 7}}
     aligned, context = run(ALIGN, "align", params=params, folders=folders)

@@ -5,13 +5,23 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creamtea.errors import StepError
 from creamtea.methods.texts import Subwords
-from creamtea_workers.corpora.subwords import BOS, EOS, PAD, UNK, SubwordModel, train_subwords
+from creamtea_workers.corpora import subwords as subwords_module
+from creamtea_workers.corpora.subwords import (
+    BOS,
+    EOS,
+    PAD,
+    UNK,
+    SubwordModel,
+    sampled_lines,
+    train_subwords,
+)
 from creamtea_workers.corpora.text import normalise, write_lines
 
 LETTERS = "abcdefgü,."
@@ -78,6 +88,37 @@ def test_the_same_text_gives_the_same_model(text: Path, tmp_path: Path) -> None:
     for name in ("one", "two"):
         train_subwords([text, text], Subwords(vocabulary=80), tmp_path / name)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+@given(count=st.integers(1, 60), size=st.integers(0, 60), part=st.integers(1, 70))
+def test_a_sample_has_its_size_and_order(
+    tmp_path_factory: pytest.TempPathFactory, count: int, size: int, part: int
+) -> None:
+    path = tmp_path_factory.mktemp("sample") / "lines"
+    write_lines(path, map(str, range(size)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(subwords_module, "_SAMPLE_PART", part)
+        sample = [int(line) for line in sampled_lines(path, count)]
+    assert len(sample) == min(count, size)
+    assert sample == sorted(set(sample))
+    assert set(sample) <= set(range(size))
+
+
+def test_all_parts_of_a_text_are_sampled_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subwords_module, "_SAMPLE_PART", 100)
+    write_lines(tmp_path / "lines", map(str, range(10_000)))
+    sample = np.array([int(line) for line in sampled_lines(tmp_path / "lines", 2000)])
+    counts = np.bincount(sample // 1000, minlength=10)
+    assert abs(counts - 200).max() < 60  # 4.7 standard deviations
+
+
+def test_a_model_of_a_sample_is_another(text: Path, tmp_path: Path) -> None:
+    read = [
+        train_subwords([text, text], Subwords(vocabulary=80, sample=size), tmp_path / str(size))
+        for size in (300, 100)
+    ]
+    assert read == [600, 200]
+    assert (tmp_path / "300").read_bytes() != (tmp_path / "100").read_bytes()
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])

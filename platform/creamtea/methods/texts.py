@@ -64,6 +64,13 @@ def is_characters(symbols: Symbols) -> bool:
     return symbols == "characters"
 
 
+SAMPLE = 1_000_000
+
+
+def is_default_sample(pairs: int) -> bool:
+    return pairs == SAMPLE
+
+
 class Subwords(Strict):
     """bpe, unigram: a joint SentencePiece model over both sides. characters: no subwords, but a vocabulary of
     all the symbols in the training text for each side (`source`, `target`)."""
@@ -71,6 +78,8 @@ class Subwords(Strict):
     kind: Literal["bpe", "unigram", "characters"] = "bpe"
     vocabulary: Annotated[int, Field(ge=16, le=128000)] = 4000
     character_coverage: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
+    # sentence pairs that a model learns from, drawn at random where training text has more
+    sample: Annotated[Positive, Field(exclude_if=is_default_sample)] = SAMPLE
     source: Annotated[Symbols, Field(exclude_if=is_characters)] = "characters"
     target: Annotated[Symbols, Field(exclude_if=is_characters)] = "characters"
 

@@ -91,6 +91,7 @@ SUBWORDS = StepKind(
     },
     metrics={
         "vocabulary_size": "subwords, or symbols of the target",
+        "sampled_pairs": "sentence pairs that the model has learnt from (`sample`)",
         "source_vocabulary_size": "with `kind: characters`: symbols of the source",
     },
 )

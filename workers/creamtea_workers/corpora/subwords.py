@@ -9,20 +9,23 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, compress, islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import sentencepiece
 
 from creamtea.contract.step import StepContext
 from creamtea.errors import StepError
 from creamtea.methods.texts import Subwords
-from creamtea_workers.corpora.text import normalise, read_lines, read_split
+from creamtea_workers.corpora.text import iterate_lines, normalise, read_split
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 _BLANK = "\u2581"  # SentencePiece writes blanks so; a piece that starts a word starts with it
+_SAMPLE_SEED = 1
+_SAMPLE_PART = 1 << 16  # lines
 _LONGEST_LINE = 1 << 20  # bytes; SentencePiece silently leaves out longer ones (its default is 4192)
 
 
@@ -35,13 +38,39 @@ class Offset(NamedTuple):
     end: int
 
 
-def train_subwords(files: Iterable[Path], spec: Subwords, out: Path) -> None:
-    """Train one model on the lines of all files, in their order, by one thread: the same text gives the
-    same model. StepError when the vocabulary does not fit the text."""
+def sampled_lines(path: Path, count: int) -> Iterator[str]:
+    """`count` lines of a file, in its order, each set of them equally likely; or all, if it has no more. The
+    same lines of all files of one length."""
+    left = sum(1 for _ in iterate_lines(path))
+    if left <= count:
+        yield from iterate_lines(path)
+        return
+    random, lines = np.random.default_rng(_SAMPLE_SEED), iterate_lines(path)
+    while left:  # a part has a hypergeometric number of them
+        part = min(left, _SAMPLE_PART)
+        here = int(random.hypergeometric(count, left - count, part))
+        chosen = np.zeros(part, dtype=np.bool_)
+        chosen[random.choice(part, here, replace=False)] = True
+        yield from compress(islice(lines, part), chosen)
+        left, count = left - part, count - here
+
+
+def train_subwords(files: Iterable[Path], spec: Subwords, out: Path) -> int:
+    """Train one model on the lines of all files, at most `spec.sample` of each, in their order, by one
+    thread: the same text gives the same model. The number of lines. StepError when the vocabulary does not
+    fit the text."""
+    read = 0
+
+    def lines() -> Iterator[str]:
+        nonlocal read
+        for line in chain.from_iterable(sampled_lines(file, spec.sample) for file in files):
+            read += 1
+            yield line
+
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=chain.from_iterable(read_lines(file) for file in files),
+            sentence_iterator=lines(),
             model_writer=model,
             model_type=spec.kind,
             vocab_size=spec.vocabulary,
@@ -59,6 +88,7 @@ def train_subwords(files: Iterable[Path], spec: Subwords, out: Path) -> None:
     except RuntimeError as error:
         raise StepError(_explain(str(error), spec)) from error
     out.write_bytes(model.getvalue())
+    return read
 
 
 def _explain(message: str, spec: Subwords) -> str:

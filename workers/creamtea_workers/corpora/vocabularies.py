@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 from creamtea.contract.step import StepContext
 from creamtea.methods.texts import Subwords, Symbols
 from creamtea_workers.corpora.subwords import BOS, EOS, PAD, UNK, SubwordModel
-from creamtea_workers.corpora.text import normalise, read_split
+from creamtea_workers.corpora.text import iterate_lines, normalise, read_split
 from creamtea_workers.models.interface import SourceVocabulary
 
 Split = Literal["train", "dev"]
@@ -104,8 +104,8 @@ class Vocabularies:
     @classmethod
     def of_corpus(cls, corpus: Path, spec: Subwords) -> Vocabularies:
         """All the symbols of a corpus step's training text."""
-        source, target = read_split(corpus, "train")
-        return cls(Vocabulary.of(spec.source, source), Vocabulary.of(spec.target, target))
+        sides = ((spec.source, "train.src"), (spec.target, "train.tgt"))
+        return cls(*(Vocabulary.of(kind, iterate_lines(corpus / name)) for kind, name in sides))
 
     @classmethod
     def load(cls, path: Path) -> Vocabularies:

@@ -22,6 +22,7 @@ def run(context: StepContext[SubwordsParams]) -> StepResult:
         return StepResult(metrics=[MetricRow(name, size) for name, size in sizes.items()])
     context.progress(0, 1, f"{spec.kind}, vocabulary {spec.vocabulary}")
     out = context.output / "subwords.model"
-    train_subwords([corpus / "train.src", corpus / "train.tgt"], spec, out)
+    lines = train_subwords([corpus / "train.src", corpus / "train.tgt"], spec, out)
     context.progress(1, 1)
-    return StepResult(metrics=[MetricRow("vocabulary_size", SubwordModel.load(out).size)])
+    sizes = {"vocabulary_size": SubwordModel.load(out).size, "sampled_pairs": lines // 2}
+    return StepResult(metrics=[MetricRow(name, size) for name, size in sizes.items()])
