@@ -112,11 +112,11 @@ def wait_for(condition: Callable[[], object], process: subprocess.Popen[str]) ->
     wait_until(holds, COMMAND)
 
 
-def train_worker(controller: int) -> psutil.Process | None:
+def train_worker(controller: int, title: str = "ray::train") -> psutil.Process | None:
     """The Ray worker that trains, among the descendants of the controller."""
     for process in psutil.Process(controller).children(recursive=True):
         try:
-            if any("ray::train" in part for part in process.cmdline()):
+            if any(title in part for part in process.cmdline()):
                 return process
         except psutil.NoSuchProcess:
             continue
@@ -161,6 +161,20 @@ def test_kill_9_of_controller_and_worker_changes_no_digit(undisturbed: Place, tm
     assert place.contents() == undisturbed.contents()
     assert place.happened("train/softmax/1").count("retry") == 1
     assert place.happened("corpus/grammar").count("started") == 1  # what was done is not done again
+
+
+@pytest.mark.cluster
+def test_two_workers_one_of_which_is_killed_train_the_same_model(undisturbed: Place, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    run = place.start("run", str(STUDY), "--set", "resources.train.workers=[1, 2]")
+    wait_for(lambda: place.checkpoint() > 0, run)
+    worker = train_worker(run.pid, "ray::RayTrainWorker")
+    assert worker is not None
+    worker.kill()
+    output, _ = run.communicate(timeout=COMMAND)
+    assert run.returncode == 0, output
+    assert place.contents() == undisturbed.contents()
+    assert place.happened("train/softmax/1").count("retry") == 1
 
 
 def test_postgresql_holds_the_same(undisturbed: Place, postgres_url: str, tmp_path: Path) -> None:

@@ -106,6 +106,16 @@ BAD = {
         "study.yaml:18: systems.greedy.search.width: found 200, of 100 subwords, "
         "allowed at most the size of the vocabulary",
     ),
+    "workers from more to fewer": (
+        (BASELINE, "baseline: greedy\nresources: {train: {workers: [4, 2]}}"),
+        "study.yaml:23: resources.train.workers: found a list of 2, allowed a value that fits: "
+        "this one has the larger number first",
+    ),
+    "several workers for a step that has one": (
+        (BASELINE, "baseline: greedy\nresources: {decode: {workers: 2}}"),
+        "study.yaml:23: resources.decode.workers: found several workers for a decode step, "
+        "allowed it under train",
+    ),
     "fp16 on a CPU": (
         (GREEDY, "  greedy: {variant: softmax, precision: fp16}"),
         "study.yaml:18: systems.greedy.precision: found fp16 on a CPU, allowed fp32, bf16, int8, "
@@ -294,3 +304,12 @@ def test_test_sets_that_are_none_are_one_mistake(write: Write) -> None:
     path = write(("test_sets:\n  test: {kind: synthetic, corpus: grammar}", "test_sets: true"))
     with pytest.raises(InputError, match="test_sets: found true, allowed a block of keys\n1 mistake"):
         load_study(path)
+
+
+def test_every_worker_needs_batches_of_an_update(write: Write) -> None:
+    path = write((BASELINE, "baseline: greedy\nresources: {train: {workers: [2, 4]}}"))
+    with pytest.raises(
+        InputError, match=r"variants\.softmax\.training\.accumulate: found 1, allowed at least 4"
+    ):
+        load_study(path)
+    load_study(path, [*(f"variants.{name}.training.accumulate=4" for name in ("softmax", "scones"))])

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from creamtea.document.values import Above0, Positive, Strict
 
 
+def _pair(value: Any) -> Any:
+    return [value, value] if isinstance(value, int) else value
+
+
+def _ascending(values: list[int]) -> list[int]:
+    if values[0] > values[1]:
+        raise ValueError("has the larger number first")
+    return values
+
+
+# [least, most], also written as one number
+Workers = Annotated[
+    list[Positive],
+    Field(min_length=2, max_length=2),
+    BeforeValidator(_pair),
+    AfterValidator(_ascending),
+]
+
+
 class StepResources(Strict):
+    # of a training, with these cpus and gpus each: as many as there is room for
+    workers: Workers = Field(default=[1, 1])
     cpus: Positive = 1
     gpus: Annotated[float, Field(ge=0.0)] = 0.0
     memory_gb: Above0 | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import math
 import os
 import platform
 import resource
@@ -32,10 +33,13 @@ TRACEBACK_LINES = 12  # of an unexpected error that are kept
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-def execute(task: StepTask, cancelled: Callable[[], bool] = lambda: False) -> StepOutcome:
-    """Run the step and store its output files; every failure becomes an outcome with its error kind."""
+def execute(task: StepTask, cancelled: Callable[[], bool] = lambda: False, rank: int = 0) -> StepOutcome:
+    """Run the step and store its output files; every failure becomes an outcome with its error kind.
+
+    `rank` above 0: as a further worker of the step, whose files and progress are those of the first.
+    """
     try:
-        return _attempt(task, cancelled)
+        return _attempt(task, cancelled, rank)
     except StepCancelled:
         return StepOutcome.failure("infrastructure", "the attempt was cancelled")
     except Exception as error:
@@ -58,18 +62,19 @@ def describe(error: Exception) -> tuple[str, str]:
     return "deterministic", "\n".join([f"{type(error).__name__}: {error}", *lines[-TRACEBACK_LINES:]])
 
 
-def _attempt(task: StepTask, cancelled: Callable[[], bool]) -> StepOutcome:
+def _attempt(task: StepTask, cancelled: Callable[[], bool], rank: int) -> StepOutcome:
     started = time.monotonic()
     store = ArtefactStore(task.artefacts)
     clear_abandoned()
     with scratch_folder("step") as folder:
         kind = _kind(task)
         module = _load(kind, task.resources.cpus)
-        context = Context(task, kind.params.model_validate(task.params), store, Path(folder), cancelled)
+        params = kind.params.model_validate(task.params)
+        context = Context(task, params, store, Path(folder), cancelled, reports=rank == 0)
         result = module.run(context)
         if not isinstance(result, StepResult):
             raise StepError(f"{module.__name__}.run returned a {type(result).__name__}, not a StepResult")
-        files = store.put_folder(context.output)
+        files = store.put_folder(context.output) if rank == 0 else []
         if undeclared := kind.undeclared(context.params, result, [file.name for file in files]):
             raise StepError(
                 f"{module.__name__}.run left what steps of kind {kind.name} do not declare: "
@@ -112,6 +117,7 @@ class Context:
         store: ArtefactStore,
         folder: Path,
         cancelled: Callable[[], bool],
+        reports: bool = True,
     ) -> None:
         self.params = params
         self.locations: dict[str, str] = task.locations
@@ -122,7 +128,7 @@ class Context:
         self._task = task
         self._store = store
         self._cancelled = cancelled
-        self._next_write = 0.0
+        self._next_write = 0.0 if reports else math.inf
         self._inputs: dict[str, list[Path]] = {}
         self.output.mkdir()
         for role, steps in task.inputs.items():

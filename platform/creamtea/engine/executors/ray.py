@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from creamtea.engine.executors.base import NOTHING, Amounts, Capacity, FinishedAttempt
+from creamtea.engine.executors.gang import run_gang
 from creamtea.engine.task import OUTCOMES, TASKS, StepOutcome, StepTask
 from creamtea.errors import CreamteaError, InputError
 
@@ -63,16 +64,17 @@ class RayExecutor:
         import ray
 
         resources = task.resources
+        several = resources.workers[1] > 1
         options: dict[str, Any] = {
-            "num_cpus": resources.cpus,
-            "num_gpus": resources.gpus,
+            "num_cpus": 0 if several else resources.cpus,
+            "num_gpus": 0 if several else resources.gpus,
             "max_retries": 0,
             "scheduling_strategy": "SPREAD",
             "name": f"{task.kind}:{task.node}",
         }
-        if resources.memory_gb is not None:
+        if resources.memory_gb is not None and not several:
             options["memory"] = int(resources.memory_gb * (1 << 30))
-        remote = ray.remote(run_in_worker).options(**options)
+        remote = ray.remote(run_gang if several else run_in_worker).options(**options)
         self._running[remote.remote(TASKS.dump_python(task))] = task
 
     def poll(self, timeout: float) -> list[FinishedAttempt]:

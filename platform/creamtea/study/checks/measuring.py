@@ -11,6 +11,7 @@ from creamtea.methods.measuring import Latency
 from creamtea.methods.metrics import METRICS, Metric
 from creamtea.methods.selections import SELECTIONS
 from creamtea.steps.catalogue import STEP_KINDS
+from creamtea.steps.systems import TRAIN
 
 
 def check_metrics(study: RawStudy) -> Iterator[Mistake]:
@@ -88,6 +89,10 @@ def _root(variant: Block, study: RawStudy) -> Block:
 
 
 def check_resources(study: RawStudy) -> Iterator[Mistake]:
-    for kind, _ in study.blocks("resources"):
+    for kind, block in study.blocks("resources"):
         if kind not in STEP_KINDS:
             yield Mistake(("resources", kind), "an unknown step kind", one_of(STEP_KINDS, kind))
+        elif kind != TRAIN.name and "workers" in block:
+            yield Mistake(
+                ("resources", kind, "workers"), f"several workers for a {kind} step", "it under train"
+            )

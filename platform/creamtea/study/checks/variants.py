@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from creamtea.contract.resources import StepResources
 from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.document.raw import Block, RawStudy, parsed, repeated
 from creamtea.methods.architectures import ARCHITECTURES, Architecture
@@ -23,6 +24,7 @@ def check_variants(study: RawStudy) -> Iterator[Mistake]:
         yield from ARCHITECTURES.check((*path, "architecture"), variant.get("architecture", {}), study)
         yield from OBJECTIVES.check((*path, "objective"), variant.get("objective"), study)
         yield from _check_training((*path, "training"), variant)
+        yield from _check_workers((*path, "training", "accumulate"), variant, study)
         yield from _check_head((*path, "nvs"), variant.get("nvs"))
         if variant.get("nvs") is not None:
             yield from needs_joint((*path, "nvs"), variant.get("subwords"), study, "an NVS head")
@@ -44,6 +46,19 @@ def _check_training(path: KeyPath, variant: Block) -> Iterator[Mistake]:
     if training and training.weight_decay and training.optimizer == "adam":
         allowed = "0 with `optimizer: adam`, which has no decay; adamw and lamb have one"
         yield Mistake((*path, "weight_decay"), str(training.weight_decay), allowed)
+
+
+def _check_workers(path: KeyPath, variant: Block, study: RawStudy) -> Iterator[Mistake]:
+    """What an update is does not depend on the workers: each computes some of its batches."""
+    training = parsed(Training, variant.get("training", {}))
+    resources = parsed(StepResources, study.named("resources", "train") or {})
+    most = resources.workers[1] if resources else 1
+    if training and training.accumulate < most:
+        allowed = (
+            f"at least {most}, best a power of two: the batches of an update, which the workers of "
+            "resources.train share out (an update of smaller batches is as large)"
+        )
+        yield Mistake(path, str(training.accumulate), allowed)
 
 
 def _check_head(path: KeyPath, nvs: Any) -> Iterator[Mistake]:

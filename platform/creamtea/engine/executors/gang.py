@@ -1,0 +1,92 @@
+"""Runs one attempt of a step on several workers at once: a group of Ray Train, below one Ray task.
+
+Ray Train places the workers and connects their processes (torch.distributed, gloo or NCCL). It tries nothing
+again: attempts are counted in SQL, and the next one has as many workers as there is room for by then.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from creamtea.contract.resources import Resources
+from creamtea.engine.runner import execute
+from creamtea.engine.task import OUTCOMES, TASKS, StepOutcome
+from creamtea.scratch import scratch_folder
+
+# Ray notices a lost process or node by itself; this is for a validation, for which the others wait
+PATIENCE = 6 * 3600  # seconds
+LOST = "a worker of the group, or its node, was lost"
+
+
+class MemberFailed(Exception):
+    """An attempt's error kind and message, on its way from one worker of a group."""
+
+    def __init__(self, kind: str, error: str) -> None:
+        super().__init__(kind, error)
+        self.kind, self.error = kind, error
+
+
+def run_gang(task: dict[str, Any]) -> dict[str, Any]:
+    """The Ray task. Only plain values go in and out."""
+    from ray.train import FailureConfig, RunConfig
+    from ray.train.torch import TorchConfig, TorchTrainer
+    from ray.train.v2.api.exceptions import TrainingFailedError
+
+    resources = TASKS.validate_python(task).resources
+    with scratch_folder("gang") as folder:
+        trainer = TorchTrainer(
+            run_member,
+            train_loop_config=task,
+            torch_config=TorchConfig(timeout_s=PATIENCE),
+            scaling_config=_scaling(resources),
+            run_config=RunConfig(
+                name="group", storage_path=folder, failure_config=FailureConfig(max_failures=0)
+            ),
+        )
+        try:
+            values: dict[str, Any] = trainer.fit().return_value
+        except TrainingFailedError as error:
+            values = OUTCOMES.dump_python(_failure(error))
+    return values
+
+
+def run_member(task: dict[str, Any]) -> dict[str, Any]:
+    """At every worker of the group; what the first returns is the outcome."""
+    from ray import train
+    from ray.train.torch import get_device
+
+    device = get_device()
+    if device.type == "cuda":
+        sys.modules["torch"].cuda.set_device(device)
+    context = train.get_context()
+    outcome = execute(TASKS.validate_python(task), rank=context.get_world_rank())
+    if outcome.error_kind is not None:  # the others wait for this worker: only an error ends the group
+        raise MemberFailed(outcome.error_kind, outcome.error)
+    outcome.result.facts["workers"] = context.get_world_size()
+    values: dict[str, Any] = OUTCOMES.dump_python(outcome, warnings=False)
+    return values
+
+
+def _scaling(resources: Resources) -> Any:
+    from ray.train import ScalingConfig
+
+    least, most = resources.workers
+    each: dict[str, float] = {"CPU": resources.cpus, "GPU": resources.gpus}
+    if resources.memory_gb is not None:
+        each["memory"] = int(resources.memory_gb * (1 << 30))
+    return ScalingConfig(
+        num_workers=tuple(resources.workers) if least < most else most,
+        use_gpu=resources.gpus > 0,
+        resources_per_worker={name: amount for name, amount in each.items() if amount},
+    )
+
+
+def _failure(error: Any) -> StepOutcome:
+    """A worker's own reason before that of others, which only saw it go."""
+    failures = list(getattr(error, "worker_failures", {}).values())
+    members = [failure for failure in failures if isinstance(failure, MemberFailed)]
+    for member in sorted(members, key=lambda member: member.kind == "infrastructure"):
+        return StepOutcome.failure(member.kind, member.error)
+    reason = str(failures[0] if failures else error).strip().splitlines()[0]
+    return StepOutcome.failure("infrastructure", f"{LOST}: {reason}")
