@@ -82,9 +82,9 @@ docs: $(VENV)/installed  ## write docs/steps.md and docs/papers.md anew from the
 install: $(VENV)/installed  ## install creamtea with its exact pins into .venv
 install-comet: $(COMET)/installed  ## install COMET into an environment of its own, .venv-comet
 
-$(VENV)/installed: requirements/app.lock pyproject.toml
+$(VENV)/installed: requirements/app.lock requirements/dev.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet -r requirements/app.lock
+	$(BIN)/python -m pip install --quiet -r requirements/app.lock -r requirements/dev.lock
 	$(BIN)/python -m pip install --quiet --no-deps -e .
 	touch $@
 
@@ -104,7 +104,7 @@ browser:  ## install Chromium for the browser tests
 
 # Renew the pins from the ranges in pyproject.toml (in fresh environments, by hand).
 locks:
-	$(BIN)/python -m pip freeze --exclude-editable --exclude ctranslate2 | sed 's/+cpu$$//' > requirements/app.lock
+	$(BIN)/python .ci/locks
 	$(COMET)/bin/python -m pip freeze --all --exclude pip | sed 's/+cpu$$//' > requirements/comet.lock
 
 clean:  ## delete the environments, the demo's database and its files

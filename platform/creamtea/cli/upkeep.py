@@ -23,6 +23,7 @@ AREAS = {
     "logs": "logs",
     "progress": "progress",
     "tmp": "temporary files",
+    "uploads": "unfinished uploads",
 }
 GC_EXAMPLES = "Examples: `creamtea gc` · `creamtea gc --delete` · `creamtea gc --older-than 72`"
 DU_EXAMPLES = "Examples: `creamtea du` · `creamtea du demo --json`"

@@ -29,6 +29,7 @@ from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.store.artefacts import ArtefactStore
 
 PROGRESS_EVERY = 0.5  # seconds between writes
+REMOTE_PROGRESS_EVERY = 5.0  # each of which is a request that is billed
 TRACEBACK_LINES = 12  # of an unexpected error that are kept
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -154,7 +155,7 @@ class Context:
         now = time.monotonic()
         if now < self._next_write:
             return
-        self._next_write = now + PROGRESS_EVERY
+        self._next_write = now + (PROGRESS_EVERY if self._store.local else REMOTE_PROGRESS_EVERY)
         self._store.write_progress(self._task.key, self._task.fence, float(done), float(total), message)
 
 

@@ -18,19 +18,19 @@ import shutil
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
 
-from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
 from creamtea.contract.step import Checkpoints
-from creamtea.errors import InfrastructureError, InputError, StepError
+from creamtea.errors import CreamteaError, InfrastructureError, InputError, StepError
 from creamtea.scratch import scratch_folder
 from creamtea.store.ages import modified_at
+from creamtea.store.remote import explain, is_object_store, open_root
 
 CHUNK = 1 << 20  # bytes
 RENEW_SECONDS = 600  # after which a remote object is written again where a step produces it once more
@@ -54,14 +54,12 @@ class ArtefactStore:
     """
 
     def __init__(self, root: str | Path) -> None:
-        try:
-            self._fs, base = url_to_fs(str(root))
-        except (ImportError, ValueError) as error:
-            raise InputError(f"cannot use {root} for artefacts: {error}; see CREAMTEA_ARTEFACTS") from None
+        self._fs, base = open_root(str(root))
         self.local = isinstance(self._fs, LocalFileSystem)
         # absolute, because a worker's process may have another working directory
         self.root = base if self.local else str(root)
         self._base = base.rstrip("/")
+        self._whole_uploads = is_object_store(self._fs)
 
     def __repr__(self) -> str:
         return f"ArtefactStore({self.root!r})"
@@ -170,13 +168,10 @@ class ArtefactStore:
     def write_progress(self, step_key: str, fence: int, done: float, total: float, message: str) -> None:
         """Replace the step's progress by that of the attempt with this fence."""
         path = self._path("progress", f"{_checked(step_key)}.json")
-        temporary = self._temporary()
         progress = {"fence": fence, "done": done, "total": total, "message": message}
         written = json.dumps(progress, allow_nan=False).encode()
         with self._failures(path):
-            self._fs.makedirs(_parent(temporary), exist_ok=True)
-            self._fs.pipe_file(temporary, written)
-            self._move(temporary, path)
+            self._write(path, lambda place: self._fs.pipe_file(place, written))
 
     def read_progress(self, step_key: str, fence: int) -> dict[str, Any] | None:
         """The last progress of the attempt with this fence; None if there is none that can be read."""
@@ -185,7 +180,7 @@ class ArtefactStore:
             if progress["fence"] != fence:  # an earlier attempt's
                 return None
             return {name: progress[name] for name in ("done", "total", "message")}
-        except (OSError, ValueError, LookupError, TypeError):
+        except Exception:  # every remote file system has its own errors, and progress is only for people
             return None
 
     # ------------------------------------------------------------ the root
@@ -194,15 +189,16 @@ class ArtefactStore:
         """InputError unless files can be written under the root; deletes what killed processes left."""
         temporary = self._temporary()
         try:
-            self._fs.makedirs(_parent(temporary), exist_ok=True)
-            self._fs.makedirs(self._path("objects"), exist_ok=True)
+            if not self._whole_uploads:  # a bucket has no folders
+                self._fs.makedirs(_parent(temporary), exist_ok=True)
+                self._fs.makedirs(self._path("objects"), exist_ok=True)
             self._fs.pipe_file(temporary, b"creamtea")
             self._fs.rm_file(temporary)
         except Exception as error:  # every remote file system has its own errors
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            remedy = "; set CREAMTEA_ARTEFACTS to a folder or address that can be written"
             raise InputError(
-                f"cannot write artefacts to {self.root}: {reason}; "
-                "set CREAMTEA_ARTEFACTS to a folder or address that can be written"
+                f"cannot write artefacts to {self.root}: {explain(error, self.root)}"
+                f"{'' if self._whole_uploads else remedy}"
             ) from None
         if self.local:
             self._sweep()
@@ -224,18 +220,20 @@ class ArtefactStore:
 
     def _publish(self, source: Path, target: str, *, read_only: bool = False) -> None:
         """Copy a local file to `target`, which has either the old content or all of the new."""
+        if self.local:
+            self._write(target, lambda place: _copy_to_disk(source, Path(place), read_only))
+        else:  # large files in parts, which s3fs makes large enough for S3's limit of 10,000
+            self._write(target, lambda place: self._fs.put_file(str(source), place))
+
+    def _write(self, target: str, write: Callable[[str], None]) -> None:
+        """Let `write` make a file that becomes `target` when it is complete."""
+        if self._whole_uploads:
+            write(target)
+            return
         temporary = self._temporary()
         self._fs.makedirs(_parent(temporary), exist_ok=True)
         try:
-            if self.local:
-                with source.open("rb") as original, Path(temporary).open("wb") as copy:
-                    shutil.copyfileobj(original, copy, CHUNK)
-                    copy.flush()
-                    os.fsync(copy.fileno())
-                if read_only:
-                    Path(temporary).chmod(0o444)
-            else:
-                self._fs.put_file(str(source), temporary)
+            write(temporary)
             self._move(temporary, target)
         finally:
             with suppress(OSError):
@@ -256,11 +254,16 @@ class ArtefactStore:
 
     @contextmanager
     def _failures(self, path: str, disk: str | None = None) -> Iterator[None]:
-        """Turn errors of the disk into InfrastructureError; `disk` is what is written to, if not the root."""
+        """Turn errors of the file system into InfrastructureError; `disk` is what is written to, if not the
+        root."""
         try:
             yield
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        except CreamteaError:
+            raise
+        except Exception as error:
+            if self.local and not isinstance(error, OSError):
+                raise  # a remote file system has errors of its own
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
                 other = "" if disk else ", or set CREAMTEA_ARTEFACTS to another root"
                 raise InfrastructureError(
                     f"no space left for {path}: free some on the disk of {disk or self.root}{other}"
@@ -269,7 +272,9 @@ class ArtefactStore:
                 raise InfrastructureError(
                     f"artefact {path} is missing: it was deleted, or {self.root} is not mounted here"
                 ) from error
-            raise InfrastructureError(f"artefact store {self.root}: {path}: {error}") from error
+            raise InfrastructureError(
+                f"artefact store {self.root}: {path}: {explain(error, self.root)}"
+            ) from error
 
 
 class StoredCheckpoints:
@@ -328,6 +333,15 @@ def _checked(name: str) -> str:
 
 def _parent(path: str) -> str:
     return path.rpartition("/")[0]
+
+
+def _copy_to_disk(source: Path, target: Path, read_only: bool) -> None:
+    with source.open("rb") as original, target.open("wb") as copy:
+        shutil.copyfileobj(original, copy, CHUNK)
+        copy.flush()
+        os.fsync(copy.fileno())
+    if read_only:
+        target.chmod(0o444)
 
 
 def _digest(path: Path) -> tuple[str, int]:

@@ -10,6 +10,8 @@ from pathlib import Path
 from creamtea.store.ages import modified_at
 from creamtea.store.artefacts import ArtefactStore
 
+UPLOADS = "uploads"  # the area of uploads in parts that have not ended; not a folder
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -32,6 +34,20 @@ def entries(store: ArtefactStore) -> Iterator[Entry]:
         first, _, last = rest.partition("/")
         owner = last if area == "objects" else first.removesuffix(".json")
         yield Entry(area, owner, path, int(info["size"] or 0), modified_at(info))
+    yield from _unfinished_uploads(store)
+
+
+def _unfinished_uploads(store: ArtefactStore) -> Iterator[Entry]:
+    """Uploads in parts that never ended, which S3 keeps out of sight and bills; of unknown size."""
+    if not hasattr(store._fs, "list_multipart_uploads"):
+        return
+    bucket, prefix, _ = store._fs.split_path(store._base)
+    with store._failures(store._base):
+        uploads = store._fs.list_multipart_uploads(bucket)
+    for upload in uploads:
+        if upload["Key"].startswith(f"{prefix}/" if prefix else ""):
+            path = f"{bucket}/{upload['Key']}"
+            yield Entry(UPLOADS, upload["UploadId"], path, 0, upload["Initiated"].timestamp())
 
 
 def remove(store: ArtefactStore, entry: Entry, before: float) -> bool:
@@ -43,6 +59,11 @@ def remove(store: ArtefactStore, entry: Entry, before: float) -> bool:
     would have to come between the reading of the age and the deletion, milliseconds later.
     """
     with store._failures(entry.path), suppress(FileNotFoundError):
+        if entry.area == UPLOADS:
+            bucket, key, _ = store._fs.split_path(entry.path)
+            place = {"Bucket": bucket, "Key": key, "UploadId": entry.owner}
+            store._fs.call_s3("abort_multipart_upload", **place)
+            return True
         if store.local:
             return _remove_local(Path(entry.path), Path(store._temporary()), before)
         if modified_at(store._fs.info(entry.path)) < before:

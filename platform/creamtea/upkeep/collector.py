@@ -48,7 +48,7 @@ class Needed:
                 return entry.owner in self.unfinished
             case "logs":
                 return entry.owner in self.steps
-            case "tmp":
+            case "tmp" | "uploads":
                 return False
         return True  # nothing of ours
 
