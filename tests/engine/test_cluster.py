@@ -174,7 +174,7 @@ def test_steps_run_on_both_nodes_and_go_on_when_one_is_lost(
 
 
 def wait_for_nodes(executor: RayExecutor, count: int) -> None:
-    wait_until(lambda: executor.capacity().free.cpus >= count, START, lambda: "for the second node")
+    wait_until(lambda: len(executor.capacity().nodes) >= count, START, lambda: "for the second node")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -31,7 +31,7 @@ from creamtea.engine.events import (
     StepStopped,
     StepSucceeded,
 )
-from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt
+from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Need
 from creamtea.engine.executors.inline import InlineExecutor
 from creamtea.engine.task import StepOutcome, StepTask
 from creamtea.errors import CreamteaError
@@ -280,10 +280,10 @@ class Prompt:
         pass
 
     def capacity(self) -> Capacity:
-        machine = Amounts(4.0, 0.0, 8.0)
-        return Capacity(machine, machine, not self._ended)
+        running = [(["machine"], Need.of(finished.task.resources)) for finished in self._ended]
+        return Capacity({"machine": Amounts(4.0, 0.0, 8.0)}, running)
 
-    def start(self, task: StepTask) -> None:
+    def start(self, task: StepTask, nodes: Sequence[str]) -> None:
         succeeded = StepOutcome()
         succeeded.result.facts["seconds"] = 0.0
         self._ended.append(FinishedAttempt(task, self._outcomes.get(task.node, succeeded)))

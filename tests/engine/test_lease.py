@@ -16,15 +16,11 @@ from sqlalchemy import update
 from toy_study import ToyStudy, happenings
 
 from creamtea.engine import lease as leases
-from creamtea.engine import state
-from creamtea.engine.executors.base import Amounts, Capacity
+from creamtea.engine import settling, state
 from creamtea.errors import InputError
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import Controller
-
-MACHINE = Amounts(4.0, 0.0, 16.0)
-IDLE = Capacity(MACHINE, MACHINE, True)
 
 
 def pretend_owner(database: Database, owner: str, seconds: float = 30) -> None:
@@ -88,15 +84,15 @@ def test_a_take_over_frees_the_running_steps_without_counting_their_attempt(
     key = study.add("step")
     study.submit(database, store)
     old = leases.acquire(database, "", None)
-    state.settle(database)
-    task = state.claim(database, old, IDLE, "")
+    settling.load(database, old)
+    task = state.claim(database, old, key, "")
     assert task is not None
     pretend_owner(database, "elsewhere:1:1700000000", seconds=-1)
     new = leases.acquire(database, "", None)
     row = study.rows(database)["step"]
     assert (row.state, row.attempts) == ("ready", 0)
-    assert state.claim(database, old, IDLE, "") is None, "the old controller claims nothing any more"
-    again = state.claim(database, new, IDLE, "")
+    assert state.claim(database, old, key, "") is None, "the old controller claims nothing any more"
+    again = state.claim(database, new, key, "")
     assert again is not None
     assert again.attempt == 1
     assert happenings(database, key) == ["started", "interrupted", "started"]

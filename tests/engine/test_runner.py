@@ -11,7 +11,7 @@ import toy_catalogue
 
 from creamtea.contract.resources import Resources
 from creamtea.contract.step import StepCancelled
-from creamtea.engine.executors.base import Amounts, Capacity
+from creamtea.engine.executors.base import Amounts, Capacity, Need
 from creamtea.engine.runner import Context, execute
 from creamtea.engine.task import StepTask
 from creamtea.errors import StepError
@@ -164,11 +164,18 @@ def test_threads_are_those_of_the_step(
     ("resources", "message"),
     [
         (Resources(cpus=2), None),
-        (Resources(cpus=8), "the step asks for cpus=8, but the largest machine has 4"),
-        (Resources(gpus=1), "the step asks for gpus=1, but the largest machine has 0"),
-        (Resources(memory_gb=17.5), "the step asks for memory_gb=17.5, but the largest machine has 16"),
+        (Resources(cpus=8), "the step asks for cpus=8, gpus=0, memory_gb=0 on one node"),
+        (Resources(gpus=1), "the step asks for cpus=1, gpus=1, memory_gb=0 on one node"),
+        (Resources(memory_gb=17.5), "the step asks for cpus=1, gpus=0, memory_gb=17.5 on one node"),
     ],
 )
-def test_what_no_machine_has_is_refused(resources: Resources, message: str | None) -> None:
+def test_what_no_node_has_is_refused_though_all_together_have_it(
+    resources: Resources, message: str | None
+) -> None:
     machine = Amounts(4.0, 0.0, 16.0)
-    assert Capacity.beside(machine, machine, []).refusal(resources) == message
+    refusal = Capacity({"one": machine, "two": machine}).refusal(Need.of(resources))
+    if message is None:
+        assert refusal is None
+    else:
+        nodes = "2 with cpus=4, gpus=0, memory_gb=16"
+        assert refusal == f"{message}, and no node has that (nodes: {nodes})"

@@ -10,10 +10,11 @@ import pytest
 from sqlalchemy import select, update
 from toy_study import ToyStudy, happenings, study_state
 
+from creamtea.contract.resources import Resources
 from creamtea.contract.step import StepResult
 from creamtea.engine import lease as leases
-from creamtea.engine import state
-from creamtea.engine.executors.base import NOTHING, Amounts, Capacity
+from creamtea.engine import settling, state
+from creamtea.engine.executors.base import NOTHING, Amounts, Capacity, Need
 from creamtea.engine.lease import Lease
 from creamtea.engine.submission import requeue
 from creamtea.engine.task import StepOutcome, StepTask
@@ -23,7 +24,12 @@ from creamtea.store.database import Database
 from creamtea.store.tables import StepRow
 
 MACHINE = Amounts(4.0, 1.0, 16.0)
-IDLE = Capacity(MACHINE, MACHINE, True)
+FAILED = state.Failure(None, [])
+
+
+def machine(*running: StepTask) -> Capacity:
+    """One node, with what runs there."""
+    return Capacity({"node": MACHINE}, [(["node"], Need.of(task.resources)) for task in running])
 
 
 @pytest.fixture
@@ -31,21 +37,32 @@ def lease(database: Database) -> Lease:
     return leases.acquire(database, "", None)
 
 
-def claim(database: Database, lease: Lease, capacity: Capacity = IDLE) -> StepTask | None:
-    return state.claim(database, lease, capacity, "artefacts")
+def claim(database: Database, lease: Lease, capacity: Capacity | None = None) -> StepTask | None:
+    """The step that a controller would start next, which remembers nothing of earlier calls."""
+    with database.session() as session:
+        running = session.scalars(select(StepRow.key).where(StepRow.state == "running")).all()
+    queue, _ = settling.load(database, lease, running)
+    choice = queue.next(capacity or machine(), 0.0)
+    return choice and state.claim(database, lease, choice.key, "artefacts")
 
 
-def claimed(database: Database, lease: Lease, capacity: Capacity = IDLE) -> StepTask:
+def claimed(database: Database, lease: Lease, capacity: Capacity | None = None) -> StepTask:
     task = claim(database, lease, capacity)
     assert task is not None
     return task
+
+
+def settle(database: Database) -> list[settling.Blocked]:
+    with database.transaction() as session:
+        return settling.settle(session)
 
 
 def finish(database: Database, store: ArtefactStore, task: StepTask, folder: Path) -> bool:
     """Succeed with one file, as the runner would."""
     folder.mkdir(exist_ok=True)
     folder.joinpath("out.txt").write_text(task.node)
-    return state.finish(database, store, task, StepOutcome(StepResult(), store.put_folder(folder)))
+    outcome = StepOutcome(StepResult(), store.put_folder(folder))
+    return state.finish(database, store, task, outcome) is not None
 
 
 def test_steps_run_in_the_order_of_their_inputs_with_their_files(
@@ -54,18 +71,18 @@ def test_steps_run_in_the_order_of_their_inputs_with_their_files(
     study.add("first")
     study.add("second", before=["first"])
     submission = study.submit(database, store)
-    state.settle(database)
+    settle(database)
     first = claimed(database, lease)
     assert (first.node, first.attempt, first.fence, first.inputs) == ("first", 1, 1, {})
     assert claim(database, lease) is None
     assert finish(database, store, first, tmp_path / "out")
-    state.settle(database)
+    settle(database)
     second = claimed(database, lease)
     [[file]] = second.inputs["before"]
     assert (second.node, file.name, store.read(file.digest)) == ("second", "out.txt", b"first")
     assert study_state(database, submission.study_id) == "running"
     finish(database, store, second, tmp_path / "out")
-    state.settle(database)
+    settle(database)
     assert study_state(database, submission.study_id) == "succeeded"
     assert happenings(database, first.key) == ["started", "succeeded"]
 
@@ -77,20 +94,21 @@ def test_six_threads_claim_two_hundred_steps_once_each(
     for number in range(200):
         study.add(f"step{number}")
     study.submit(database, store)
-    state.settle(database)
+    settle(database)
+    keys = list(study.keys.values())
     taken: list[str] = []
 
     def work() -> None:
-        while (task := claim(database, lease)) is not None:
-            taken.append(task.key)
+        for key in keys:
+            if state.claim(database, lease, key, "artefacts") is not None:
+                taken.append(key)
 
     threads = [threading.Thread(target=work) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert len(taken) == 200
-    assert set(taken) == set(study.keys.values())
+    assert sorted(taken) == sorted(keys)
 
 
 def test_priority_then_place_in_the_study(
@@ -102,7 +120,7 @@ def test_priority_then_place_in_the_study(
         high.add(name)
     low.submit(database, store)
     high.submit(database, store, priority=1)
-    state.settle(database)
+    settle(database)
     assert [claimed(database, lease).node for _ in range(3)] == ["high1", "high2", "low1"]
 
 
@@ -112,13 +130,13 @@ def test_an_exclusive_step_waits_until_nothing_runs(
     study.add("alone", exclusive=True)
     study.add("other")
     study.submit(database, store)
-    state.settle(database)
+    settle(database)
     other = claimed(database, lease)
     assert other.node == "other"
-    assert claim(database, lease, Capacity.beside(MACHINE, MACHINE, [other])) is None
-    alone = claimed(database, lease, Capacity.beside(MACHINE, MACHINE, []))
+    assert claim(database, lease, machine(other)) is None
+    alone = claimed(database, lease, machine())
     assert alone.node == "alone"
-    assert Capacity.beside(MACHINE, MACHINE, [alone]).free == NOTHING
+    assert machine(alone).nodes["node"].free == NOTHING
 
 
 def test_a_step_is_claimed_where_it_fits_or_never_can(
@@ -129,8 +147,8 @@ def test_a_step_is_claimed_where_it_fits_or_never_can(
     study.add("huge", resources={"cpus": 64})
     study.add("memory", resources={"memory_gb": 99.5})
     study.submit(database, store)
-    state.settle(database)
-    three_left = Capacity(Amounts(3.0, 0.0, 16.0), MACHINE, False)
+    settle(database)
+    three_left = Capacity({"node": MACHINE}, [(["node"], Need.of(Resources(cpus=1, gpus=1.0)))])
     names = [claimed(database, lease, three_left).node for _ in range(3)]
     assert names == ["small", "huge", "memory"]
     assert claim(database, lease, three_left) is None
@@ -142,7 +160,7 @@ def test_a_late_result_and_a_late_failure_are_thrown_away(
 ) -> None:
     study.add("step")
     study.submit(database, store)
-    state.settle(database)
+    settle(database)
     old = claimed(database, lease)
     with database.transaction() as session:
         leases.release_running(session, "test")
@@ -160,12 +178,14 @@ def test_an_infrastructure_failure_pauses_longer_each_time_and_ends(
 ) -> None:
     key = study.add("step", resources={"max_attempts": 3})
     study.submit(database, store)
-    state.settle(database)
+    settle(database)
     pauses = []
     for attempt in (1, 2):
         task = claimed(database, lease)
         assert task.attempt == attempt
-        assert state.fail(database, task, "infrastructure", "worker died") == "ready"
+        failure = state.fail(database, task, "infrastructure", "worker died")
+        assert failure is not None
+        assert failure.pause == 2.0 * 4 ** (attempt - 1)
         row = study.rows(database)["step"]
         assert row.not_before is not None
         assert row.finished_at is not None
@@ -175,7 +195,7 @@ def test_an_infrastructure_failure_pauses_longer_each_time_and_ends(
             earlier = row.not_before - timedelta(hours=1)
             session.execute(update(StepRow).where(StepRow.key == key).values(not_before=earlier))
     assert pauses == [2.0, 8.0]
-    assert state.fail(database, claimed(database, lease), "infrastructure", "worker died") == "failed"
+    assert state.fail(database, claimed(database, lease), "infrastructure", "worker died") == FAILED
     assert happenings(database, key) == ["started", "retry", "started", "retry", "started", "failed"]
 
 
@@ -185,10 +205,10 @@ def test_other_failures_are_final(
     for kind in ("deterministic", "unavailable", "timeout"):
         study.add(kind)
     study.submit(database, store)
-    state.settle(database)
+    settle(database)
     for _ in range(3):
         task = claimed(database, lease)
-        assert state.fail(database, task, task.node, "because") == "failed"
+        assert state.fail(database, task, task.node, "because") == FAILED
     assert {row.error_kind for row in study.rows(database).values()} == set(study.keys)
 
 
@@ -200,9 +220,11 @@ def test_what_stands_behind_a_failed_step_fails_with_its_name(
     study.add("grandchild", before=["child"])
     study.add("bystander")
     submission = study.submit(database, store)
-    state.settle(database)
-    state.fail(database, claimed(database, lease), "deterministic", "NaN")
-    blocked = state.settle(database)
+    settle(database)
+    failure = state.fail(database, claimed(database, lease), "deterministic", "NaN")
+    assert failure is not None
+    blocked = failure.blocked
+    assert settle(database) == []
     message = "did not run, because culprit failed"
     assert [(one.node, one.error) for one in blocked] == [("child", message), ("grandchild", message)]
     assert study_state(database, submission.study_id) == "running"
@@ -217,10 +239,10 @@ def test_an_unavailable_step_and_what_needs_it_leave_a_study_succeeded(
     needed.add("score2")
     needed.add("child", before=["score2"])
     submissions = [one.submit(database, store).study_id for one in (alone, needed)]
-    state.settle(database)
+    settle(database)
     for _ in range(2):
         state.fail(database, claimed(database, lease), "unavailable", "no model")
-    state.settle(database)
+    settle(database)
     assert [study_state(database, one) for one in submissions] == ["succeeded", "succeeded"]
     child = needed.rows(database)["child"]
     assert child.error_kind == "unavailable"
@@ -235,11 +257,11 @@ def test_succeeded_steps_are_reused_by_any_study(
     second.add("shared")
     second.add("own", before=["shared"])
     first.submit(database, store)
-    state.settle(database)
+    settle(database)
     finish(database, store, claimed(database, lease), tmp_path / "out")
     submission = second.submit(database, store)
     assert submission.reused == 1
-    state.settle(database)
+    settle(database)
     assert claimed(database, lease).node == "own"
     assert happenings(database, key)[-1] == "reused"
 
@@ -252,9 +274,9 @@ def test_a_step_without_its_files_runs_again_with_all_behind_it(
     study.add("other")
     study.submit(database, store)
     for _ in range(3):
-        state.settle(database)
+        settle(database)
         finish(database, store, claimed(database, lease), tmp_path / "out")
-    state.settle(database)
+    settle(database)
     digest = store.put_folder(_folder(tmp_path / "same", "first"))[0].digest
     (tmp_path / "artefacts" / "objects" / digest[:2] / digest).unlink()
     submission = study.submit(database, store)
@@ -276,9 +298,9 @@ def test_failed_and_cancelled_steps_are_tried_again_by_a_new_submission_and_by_r
     study.add("child", before=["culprit"])
     submission = study.submit(database, store)
     for by_retry in (False, True):
-        state.settle(database)
+        settle(database)
         state.fail(database, claimed(database, lease), "infrastructure", "no luck")
-        state.settle(database)
+        settle(database)
         assert set(study.states(database).values()) == {"failed"}
         if by_retry:
             submission = requeue(database, store, submission.study_id)
@@ -301,14 +323,14 @@ def test_cancel_stops_what_no_other_study_needs(
     mine.add("later", before=["own"])
     submission = mine.submit(database, store)
     other_submission = other.submit(database, store)
-    state.settle(database)
+    settle(database)
     shared, own = claimed(database, lease), claimed(database, lease)
     assert state.cancel(database, submission.study_id)
     assert mine.states(database) == {"shared": "running", "own": "cancelled", "later": "cancelled"}
     assert state.renew(database, [shared, own]) == [own]
     assert not finish(database, store, own, tmp_path / "out")
     assert finish(database, store, shared, tmp_path / "out")
-    state.settle(database)
+    settle(database)
     assert study_state(database, submission.study_id) == "cancelled"
     assert study_state(database, other_submission.study_id) == "succeeded"
     assert not state.cancel(database, submission.study_id), "it had ended"
@@ -337,10 +359,9 @@ def test_a_controller_of_one_study_claims_nothing_else(
     one.submit(database, store)
     submission = two.submit(database, store)
     lease = leases.acquire(database, "", submission.study_id)
-    state.settle(database)
+    settle(database)
     assert claimed(database, lease).node == "step2"
     assert claim(database, lease) is None
-    assert not state.has_ready_step(database, lease)
 
 
 def test_a_result_that_no_database_can_hold_is_refused_whole(
@@ -348,7 +369,7 @@ def test_a_result_that_no_database_can_hold_is_refused_whole(
 ) -> None:
     key = study.add("step")
     study.submit(database, store)
-    state.settle(database)
+    settle(database)
     outcome = StepOutcome(StepResult(facts={"loss": float("nan")}))
     with pytest.raises(Exception, match="loss"):
         state.finish(database, store, claimed(database, lease), outcome)

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from creamtea.engine import events, state
+from creamtea.engine import events, settling, state
 from creamtea.engine import lease as leases
 from creamtea.engine.executors.base import Executor, FinishedAttempt
+from creamtea.engine.queue import Queue
 from creamtea.engine.runner import describe
 from creamtea.engine.task import StepTask
 from creamtea.errors import CreamteaError, InfrastructureError, StepError
@@ -21,6 +22,7 @@ from creamtea.store.database import Database
 
 POLL_SECONDS = 0.2  # that one round waits for a step to finish
 CHECK_SECONDS = 1.0  # between renewals of the leases and checks of what other processes did
+LOAD_SECONDS = 30.0  # at least, between two times that the queue is built
 
 
 @dataclass
@@ -54,6 +56,8 @@ class Controller:
         self._running: dict[str, _Running] = {}
         self._noticed: set[str] = set()
         self._next_check = 0.0
+        self._next_load = 0.0
+        self._queue = Queue([], {}, [], 0.0)
 
     def run(self, study_id: int | None = None, until: Callable[[], bool] = lambda: False) -> None:
         """Work on one study until it has ended, or on all of them until `until` is true.
@@ -63,7 +67,8 @@ class Controller:
         """
         lease = leases.acquire(self._database, self._executor.address, study_id)
         try:
-            while not (study_id is not None and state.has_ended(self._database, study_id)) and not until():
+            self._load(lease)
+            while not (study_id is not None and not self._queue.studies) and not until():
                 if time.monotonic() >= self._next_check:
                     self._check(lease)
                 self._start_ready(lease)
@@ -78,7 +83,7 @@ class Controller:
                 self._emit(events.StepStopped(running.task.key, running.task.node))
 
     def _check(self, lease: leases.Lease) -> None:
-        """Renew the leases, stop what was cancelled or takes too long, report progress, settle states."""
+        """Renew the leases, stop what was cancelled or takes too long, report progress, see new studies."""
         self._next_check = time.monotonic() + CHECK_SECONDS
         if not leases.renew(self._database, lease):
             raise CreamteaError(
@@ -92,32 +97,41 @@ class Controller:
             self._time_out(running.task)
         for running in self._running.values():
             self._report_progress(running)
-        self._settle()
+        with self._database.session() as session:
+            changed = set(settling.live_studies(session, lease)) != self._queue.studies
+        if changed or time.monotonic() >= self._next_load:
+            self._load(lease)
 
-    def _settle(self) -> None:
-        for blocked in state.settle(self._database):
-            self._emit(events.StepFailed(blocked.key, blocked.node, blocked.kind, blocked.error))
+    def _load(self, lease: leases.Lease) -> None:
+        """Build the queue again; that takes a small share of the time, however large it is."""
+        started = time.monotonic()
+        self._queue, blocked = settling.load(self._database, lease, self._running, started)
+        now = time.monotonic()
+        self._next_load = now + max(LOAD_SECONDS, 50 * (now - started))
+        self._report_blocked(blocked)
 
     def _start_ready(self, lease: leases.Lease) -> None:
         # the executor is asked only when there is work: a study that is all reused never starts Ray
-        while state.has_ready_step(self._database, lease):
-            self._notice(self._executor.opening)
-            capacity = self._executor.capacity()
-            if capacity.largest.cpus == 0:
-                self._notice(f"the cluster at {self._executor.address} has no CPU now; waiting for a node")
-            if capacity.free.cpus <= 0:
-                return
-            task = state.claim(self._database, lease, capacity, self._store.root)
-            if task is None:
-                return
-            refusal = capacity.refusal(task.resources)
+        if not self._queue.has_ready(time.monotonic()):
+            return
+        self._notice(self._executor.opening)
+        capacity = self._executor.capacity()
+        if not capacity.has_cpus:
+            self._notice(f"the cluster at {self._executor.address} has no CPU now; waiting for a node")
+            return
+        while (choice := self._queue.next(capacity, time.monotonic())) is not None:
+            task = state.claim(self._database, lease, choice.key, self._store.root)
+            if task is None:  # others have changed it: the next load of the queue shows how
+                continue
+            refusal = capacity.refusal(choice.need)
             if refusal is not None:  # a cluster may get a larger node, this machine will not
                 kind = "infrastructure" if self._executor.address else "deterministic"
                 self._fail(task, kind, f"{refusal}; lower it under resources.{task.kind} in the study")
                 continue
             self._emit(events.StepStarted(task.key, task.node, task.kind, task.attempt))
             self._running[task.key] = _Running(task)
-            self._executor.start(task)
+            capacity.take(choice.nodes, choice.need)
+            self._executor.start(task, choice.nodes)
 
     def _commit(self, finished: FinishedAttempt) -> None:
         task, outcome = finished.task, finished.outcome
@@ -125,26 +139,42 @@ class Controller:
         if outcome.error_kind is not None:
             self._fail(task, outcome.error_kind, outcome.error)
             return
+        behind = self._queue.released_by(task.key)
         try:
-            kept = state.finish(self._database, self._store, task, outcome)
+            ready = state.finish(self._database, self._store, task, outcome, behind)
         except (StepError, InfrastructureError) as error:  # what it produced cannot be stored
             self._fail(task, *describe(error))
             return
-        if kept:
-            self._emit(events.StepSucceeded(task.key, task.node, float(outcome.result.facts["seconds"])))
-        else:
+        if ready is None:
             self._emit(events.StepStopped(task.key, task.node))
-        self._settle()
+            return
+        self._emit(events.StepSucceeded(task.key, task.node, float(outcome.result.facts["seconds"])))
+        self._end(self._queue.succeeded(task.key))
+        for key in ready:
+            self._queue.add(key, time.monotonic())
 
     def _fail(self, task: StepTask, kind: str, error: str) -> None:
-        match state.fail(self._database, task, kind, error):
-            case "ready":
-                self._emit(events.StepRetried(task.key, task.node, task.attempt, error))
-            case "failed":
-                self._emit(events.StepFailed(task.key, task.node, kind, error))
-            case None:
-                self._emit(events.StepStopped(task.key, task.node))
-        self._settle()
+        failure = state.fail(self._database, task, kind, error)
+        if failure is None:
+            self._emit(events.StepStopped(task.key, task.node))
+        elif failure.pause is not None:
+            self._emit(events.StepRetried(task.key, task.node, task.attempt, error))
+            self._queue.add(task.key, time.monotonic(), failure.pause)
+        else:
+            self._emit(events.StepFailed(task.key, task.node, kind, error))
+            self._report_blocked(failure.blocked)
+            self._end(self._queue.remove([task.key, *(step.key for step in failure.blocked)]))
+
+    def _report_blocked(self, blocked: list[settling.Blocked]) -> None:
+        for step in blocked:
+            self._emit(events.StepFailed(step.key, step.node, step.kind, step.error))
+
+    def _end(self, studies: list[int]) -> None:
+        """Studies of which the queue has no step left."""
+        if studies:
+            with self._database.transaction() as session:
+                settling.end_studies(session, studies)
+            self._queue.studies -= set(studies)
 
     def _time_out(self, task: StepTask) -> None:
         self._stop(task)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -93,13 +94,15 @@ def refusal(live: Controller) -> str:
     )
 
 
-def release_running(session: Session, why: str) -> None:
-    """Running steps become ready; their fences rise, so a late result of theirs is discarded."""
+def release_running(session: Session, why: str, keys: Collection[str] | None = None) -> None:
+    """Running steps, all or these, become ready; their fences rise, so a late result of theirs is
+    discarded."""
     lock_steps(session)
     now = Database.now(session)
+    chosen = [] if keys is None else [StepRow.key.in_(keys)]
     statement = (
         update(StepRow)
-        .where(StepRow.state == "running")
+        .where(StepRow.state == "running", *chosen)
         .values(
             state="ready",
             attempts=StepRow.attempts - 1,

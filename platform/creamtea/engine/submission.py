@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from graphlib import TopologicalSorter
+from itertools import chain
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
 import creamtea
 from creamtea.engine.lease import lock_steps
-from creamtea.engine.state import LIVE, cancel_in, keys_of
+from creamtea.engine.settling import LIVE, add_events, keys_of
+from creamtea.engine.state import cancel_in
 from creamtea.errors import InputError
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.tables import Event, StepFile, StepInput, StepRow, StudyRow, StudyStep
+from creamtea.store.queries import batches
+from creamtea.store.tables import Base, StepFile, StepInput, StepRow, StudyRow, StudyStep
 from creamtea.study.plan import Plan, PlannedStep
 
 
@@ -58,25 +61,25 @@ def submit(
         )
         session.add(study)
         session.flush()
-        rows = [_upsert(session, step, now) for step in plan.steps]
-        session.flush()
-        for position, node in enumerate(plan.nodes):
-            session.add(
-                StudyStep(
-                    study_id=study.id,
-                    node=node.node,
-                    step_key=node.key,
-                    position=position,
-                    labels=node.labels,
-                )
-            )
-        session.flush()
+        _store_steps(session, plan.steps, now)
+        places = [
+            {
+                "study_id": study.id,
+                "node": node.node,
+                "step_key": node.key,
+                "position": position,
+                "labels": node.labels,
+            }
+            for position, node in enumerate(plan.nodes)
+        ]
+        _insert(session, StudyStep, places)
         older = select(StudyRow.id).where(
             StudyRow.name == plan.study, StudyRow.id != study.id, StudyRow.state.in_(LIVE)
         )
         for study_id in session.scalars(older).all():
             cancel_in(session, study_id, now)
-        reused = _refresh(session, rows, incomplete, now)
+        inputs = {step.key: set(chain.from_iterable(step.inputs.values())) for step in plan.steps}
+        reused = _refresh(session, study.id, inputs, incomplete, now)
         return Submission(study.id, plan.study, frozenset(keys), reused)
 
 
@@ -94,81 +97,112 @@ def requeue(database: Database, store: ArtefactStore, study_id: int) -> Submissi
         if study.state in LIVE:
             raise InputError(f"study {study.name} is {study.state}: there is nothing to retry yet")
         study.state, study.finished_at = "queued", None
-        inputs = _inputs(session, keys)
+        inputs = _inputs(session, study_id)
         order = TopologicalSorter({key: inputs.get(key, set()) for key in keys}).static_order()
-        rows = [session.get_one(StepRow, key) for key in order]
-        reused = _refresh(session, rows, incomplete, database.now(session))
+        ordered = {key: inputs.get(key, set()) for key in order}
+        reused = _refresh(session, study_id, ordered, incomplete, database.now(session))
         return Submission(study_id, study.name, frozenset(keys), reused)
 
 
 def _without_files(database: Database, store: ArtefactStore, keys: Sequence[str]) -> set[str]:
     """The succeeded steps with a file that the artefact store no longer has."""
+    files: list[tuple[str, str]] = []
     with database.session() as session:
-        files = session.execute(
-            select(StepFile.step_key, StepFile.digest)
-            .join(StepRow, StepRow.key == StepFile.step_key)
-            .where(StepRow.key.in_(keys), StepRow.state == "succeeded")
-        ).all()
+        for batch in batches(keys):
+            stored = (
+                select(StepFile.step_key, StepFile.digest)
+                .join(StepRow, StepRow.key == StepFile.step_key)
+                .where(StepRow.key.in_(batch), StepRow.state == "succeeded")
+            )
+            files += session.execute(stored)
     present = {digest: store.exists(digest) for digest in {digest for _, digest in files}}
     return {key for key, digest in files if not present[digest]}
 
 
-def _upsert(session: Session, step: PlannedStep, now: datetime) -> StepRow:
-    resources = step.resources.model_dump(mode="json")
-    row = session.get(StepRow, step.key)
-    if row is None:
-        row = StepRow(
-            key=step.key,
-            kind=step.kind,
-            version=step.version,
-            params=step.params,
-            state="pending",
-            resources=resources,
-            locations=step.locations,
-            created_at=now,
+def _insert(session: Session, table: type[Base], rows: list[dict[str, Any]]) -> None:
+    if rows:
+        session.execute(insert(table), rows)
+
+
+def _store_steps(session: Session, steps: Sequence[PlannedStep], now: datetime) -> None:
+    """Rows for the steps that have none; the others get the resources and places of files of this plan."""
+    stored: dict[str, tuple[Any, Any]] = {}
+    for batch in batches(step.key for step in steps):
+        rows = select(StepRow.key, StepRow.resources, StepRow.locations).where(StepRow.key.in_(batch))
+        stored |= {key: (resources, places) for key, resources, places in session.execute(rows)}
+    new, changed, inputs = [], [], []
+    for step in steps:
+        resources = step.resources.model_dump(mode="json")
+        if step.key in stored:
+            if stored[step.key] != (resources, step.locations):
+                changed.append({"key": step.key, "resources": resources, "locations": step.locations})
+            continue
+        new.append(
+            {
+                "key": step.key,
+                "kind": step.kind,
+                "version": step.version,
+                "params": step.params,
+                "state": "pending",
+                "resources": resources,
+                "locations": step.locations,
+                "created_at": now,
+            }
         )
-        session.add(row)
-        session.flush()
-        for role, inputs in step.inputs.items():
-            for position, key in enumerate(inputs):
-                session.add(StepInput(step_key=step.key, role=role, position=position, input_key=key))
-    row.resources, row.locations = resources, step.locations
-    return row
+        inputs += [
+            {"step_key": step.key, "role": role, "position": position, "input_key": key}
+            for role, keys in step.inputs.items()
+            for position, key in enumerate(keys)
+        ]
+    _insert(session, StepRow, new)
+    _insert(session, StepInput, inputs)
+    if changed:
+        session.execute(update(StepRow), changed)
 
 
-def _inputs(session: Session, keys: Iterable[str]) -> dict[str, set[str]]:
+def _inputs(session: Session, study_id: int) -> dict[str, set[str]]:
     inputs: dict[str, set[str]] = {}
-    edges = select(StepInput.step_key, StepInput.input_key).where(StepInput.step_key.in_(list(keys)))
+    edges = select(StepInput.step_key, StepInput.input_key).where(StepInput.step_key.in_(keys_of(study_id)))
     for key, before in session.execute(edges):
         inputs.setdefault(key, set()).add(before)
     return inputs
 
 
 def _refresh(
-    session: Session, rows: Sequence[StepRow], incomplete: set[str], now: datetime
+    session: Session, study_id: int, inputs: Mapping[str, set[str]], incomplete: set[str], now: datetime
 ) -> frozenset[str]:
-    """Decide for every step, inputs first, whether it must run; returns the keys of those that are reused."""
-    inputs = _inputs(session, [row.key for row in rows])
+    """Decide for every step which must run; returns the keys of those that are reused.
+
+    `inputs`: of each step of the study, inputs first.
+    """
+    rows = select(StepRow.key, StepRow.state).where(StepRow.key.in_(keys_of(study_id)))
+    states = dict(session.execute(rows).all())
     rerun: set[str] = set()  # steps that had succeeded and run again
-    reused = set()
-    for row in rows:
-        input_reruns = bool(inputs.get(row.key, set()) & rerun)
-        if row.state == "succeeded" and row.key not in incomplete and not input_reruns:
-            session.add(Event(step_key=row.key, at=now, what="reused"))
-            reused.add(row.key)
-        elif row.state == "succeeded":
-            why = "its files are gone" if row.key in incomplete else "an earlier step runs again"
-            _reset(session, row, now, why)
-            rerun.add(row.key)
-        elif row.state in ("failed", "cancelled"):
-            _reset(session, row, now, f"it had {row.state}" if row.state == "failed" else "it was cancelled")
-        elif row.state == "ready":
-            row.state = "pending"  # an input of it may have gone back to pending
+    reset: dict[str, str] = {}  # with the reason
+    reused = []
+    for key, before in inputs.items():
+        match states[key]:
+            case "succeeded" if key in incomplete:
+                reset[key] = "its files are gone"
+                rerun.add(key)
+            case "succeeded" if before & rerun:
+                reset[key] = "an earlier step runs again"
+                rerun.add(key)
+            case "succeeded":
+                reused.append(key)
+            case "failed":
+                reset[key] = "it had failed"
+            case "cancelled":
+                reset[key] = "it was cancelled"
+    add_events(session, reused, now, "reused")
+    add_events(session, list(reset), now, "reset", list(reset.values()))
+    fresh = {"state": "pending", "attempts": 0, "error_kind": None, "error": None, "facts": None}
+    fresh |= {"not_before": None, "started_at": None, "finished_at": None}
+    if reset:
+        session.execute(update(StepRow), [{"key": key, **fresh} for key in reset])
+    # an input of a ready step may have gone back to pending, also in another study
+    for batch in batches(reset):
+        behind = select(StepInput.step_key).where(StepInput.input_key.in_(batch))
+        waits = update(StepRow).where(StepRow.key.in_(behind), StepRow.state == "ready")
+        session.execute(waits.values(state="pending").execution_options(synchronize_session=False))
     return frozenset(reused)
-
-
-def _reset(session: Session, row: StepRow, now: datetime, why: str) -> None:
-    row.state, row.attempts = "pending", 0
-    row.error_kind = row.error = row.facts = None
-    row.not_before = row.started_at = row.finished_at = None
-    session.add(Event(step_key=row.key, at=now, what="reset", detail=why))

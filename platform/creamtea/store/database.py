@@ -12,6 +12,9 @@ from sqlalchemy.orm import Session
 from creamtea.store.engines import check_reachable, describe, make_engine, parse_url, readers, writers
 from creamtea.store.schema import check_revision, revision_of, upgrade
 
+SQLITE_NOW = text("SELECT strftime('%Y-%m-%d %H:%M:%f', 'now')")
+POSTGRES_NOW = text("SELECT clock_timestamp()")
+
 
 class Database:
     """One database by its address; threads may share an object, processes create their own.
@@ -52,9 +55,9 @@ class Database:
         """The clock of the session's database, in UTC, in steps of a millisecond or less; it advances within
         a transaction."""
         if session.get_bind().dialect.name == "sqlite":
-            moment = session.scalar(text("SELECT strftime('%Y-%m-%d %H:%M:%f', 'now')"))
+            moment = session.scalar(SQLITE_NOW)
             return datetime.fromisoformat(str(moment)).replace(tzinfo=UTC)
-        moment = session.scalar(text("SELECT clock_timestamp()"))
+        moment = session.scalar(POSTGRES_NOW)
         assert isinstance(moment, datetime)
         return moment.astimezone(UTC)
 

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from sqlalchemy import delete, insert
+from sqlalchemy import bindparam, delete, exists, insert, or_, select
 from sqlalchemy.orm import Session
 
 from creamtea.contract.step import StepResult
@@ -25,6 +25,8 @@ BATCH = 2000  # rows per INSERT
 NUL = re.compile(r"(?<!\\)(\\\\)*\\u0000")  # as JSON writes it
 
 Row = dict[str, Any]
+OF_STEP = (StepFile, Metric, Point, Segment, Hypothesis, SegmentScore)
+HAS_ROWS = select(or_(*(exists().where(table.step_key == bindparam("step")) for table in OF_STEP)))
 
 
 def ingest(
@@ -36,8 +38,9 @@ def ingest(
     and line, or the metric, that cannot be stored.
     """
     _checked(StoredFacts, result, "the step's result")
-    for table in (StepFile, Metric, Point, Segment, Hypothesis, SegmentScore):
-        session.execute(delete(table).where(table.step_key == step_key))
+    if session.scalar(HAS_ROWS, {"step": step_key}):
+        for table in OF_STEP:
+            session.execute(delete(table).where(table.step_key == step_key))
     _write(session, StepFile, step_key, (vars(file) for file in files))
     _write(session, Metric, step_key, _metrics(result))
     _write(session, Point, step_key, _points(result))

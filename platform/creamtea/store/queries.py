@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Select, String, and_, cast, false, func, or_, select
 from sqlalchemy.orm import Session, aliased
@@ -27,6 +27,7 @@ from creamtea.store.tables import (
 )
 
 KEYS_PER_QUERY = 500  # SQLite binds a limited number of values
+K = TypeVar("K", str, tuple[str, int])
 
 
 # ---------------------------------------------------------------- studies
@@ -149,7 +150,7 @@ class MetricValue:
 def metrics_of(session: Session, keys: Collection[str]) -> dict[str, list[MetricValue]]:
     """The metrics of steps by step key; a step without metrics is absent."""
     metrics: dict[str, list[MetricValue]] = defaultdict(list)
-    for batch in _batches(keys):
+    for batch in batches(keys):
         query = select(Metric).where(Metric.step_key.in_(batch)).order_by(Metric.name, Metric.subject)
         for row in session.scalars(query):
             metrics[row.step_key].append(
@@ -168,14 +169,15 @@ class CurvePoint:
 def points_of(session: Session, keys: Collection[str]) -> dict[str, dict[str, list[CurvePoint]]]:
     """The points of steps: step key → series → points in their order."""
     points: dict[str, dict[str, list[CurvePoint]]] = defaultdict(lambda: defaultdict(list))
-    for batch in _batches(keys):
+    for batch in batches(keys):
         query = select(Point).where(Point.step_key.in_(batch)).order_by(Point.series, Point.position)
         for row in session.scalars(query):
             points[row.step_key][row.series].append(CurvePoint(row.x, row.y, row.label))
     return {key: dict(series) for key, series in points.items()}
 
 
-def _batches(keys: Collection[str]) -> list[list[str]]:
+def batches(keys: Iterable[K]) -> list[list[K]]:
+    """The keys, each once, in lists that one statement can bind."""
     unique = sorted(set(keys))
     return [unique[start : start + KEYS_PER_QUERY] for start in range(0, len(unique), KEYS_PER_QUERY)]
 

@@ -8,7 +8,7 @@ from sqlalchemy import delete, exists, func, select
 from sqlalchemy.orm import Session
 
 from creamtea.engine.lease import lock_steps
-from creamtea.engine.state import LIVE
+from creamtea.engine.settling import LIVE
 from creamtea.errors import InputError
 from creamtea.store.database import Database
 from creamtea.store.queries import find_study

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Protocol
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from creamtea.contract.resources import Resources
 from creamtea.engine.task import StepOutcome, StepTask
@@ -16,44 +17,108 @@ class Amounts:
     gpus: float
     memory_gb: float  # GiB; steps that name no memory count as needing none
 
-    @classmethod
-    def needed(cls, resources: Resources) -> Amounts:
-        return cls(resources.cpus, resources.gpus, resources.memory_gb or 0.0)
-
-    def __add__(self, other: Amounts) -> Amounts:
-        return Amounts(self.cpus + other.cpus, self.gpus + other.gpus, self.memory_gb + other.memory_gb)
-
     def __sub__(self, other: Amounts) -> Amounts:
         return Amounts(self.cpus - other.cpus, self.gpus - other.gpus, self.memory_gb - other.memory_gb)
+
+    def covers(self, other: Amounts) -> bool:
+        return self.cpus >= other.cpus and self.gpus >= other.gpus and self.memory_gb >= other.memory_gb
+
+    def __str__(self) -> str:
+        return f"cpus={self.cpus:g}, gpus={self.gpus:g}, memory_gb={self.memory_gb:.4g}"
 
 
 NOTHING = Amounts(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
-class Capacity:
-    """What can be started now, and what could ever be."""
+class Need:
+    """What a step needs of the node that it runs on, or each of its workers."""
 
-    free: Amounts
-    largest: Amounts  # the maximum that a single step can ever have
-    idle: bool  # nothing is running at all, so an exclusive step may start
+    amounts: Amounts
+    exclusive: bool = False  # nothing else may run on the node
+    workers: tuple[int, int] = (1, 1)  # at least, at most
 
     @classmethod
-    def beside(cls, total: Amounts, largest: Amounts, running: Iterable[StepTask]) -> Capacity:
-        resources = [task.resources for task in running]
-        if any(needed.exclusive for needed in resources):
-            return cls(NOTHING, largest, False)
-        taken = sum(map(Amounts.needed, resources), NOTHING)
-        return cls(total - taken, largest, not resources)
+    def of(cls, resources: Resources) -> Need:
+        least, most = resources.workers
+        amounts = Amounts(resources.cpus, resources.gpus, resources.memory_gb or 0.0)
+        return cls(amounts, resources.exclusive, (least, most))
 
-    def refusal(self, resources: Resources) -> str | None:
+
+@dataclass
+class Node:
+    """A machine, with what is left of it."""
+
+    name: str
+    total: Amounts
+    free: Amounts
+    idle: bool = True
+
+    def take(self, need: Need) -> None:
+        self.free = NOTHING if need.exclusive else self.free - need.amounts
+        self.idle = False
+
+    def has_room(self, need: Need) -> bool:
+        return self.free.covers(need.amounts) and (self.idle or not need.exclusive)
+
+
+class Capacity:
+    """The nodes, and what can be started on each of them now."""
+
+    def __init__(
+        self, nodes: Mapping[str, Amounts], running: Iterable[tuple[Sequence[str], Need]] = ()
+    ) -> None:
+        """`nodes`: all that each has; `running`: where attempts run, as `place` said, and what they need."""
+        self.nodes = {name: Node(name, total, total) for name, total in nodes.items()}
+        for names, need in running:
+            self.take(names, need)
+
+    def take(self, names: Sequence[str], need: Need) -> None:
+        for name in names:
+            if name in self.nodes:  # a lost node's attempts have not been reported yet
+                self.nodes[name].take(need)
+
+    @property
+    def has_cpus(self) -> bool:
+        return any(node.total.cpus > 0 for node in self.nodes.values())
+
+    def place(self, need: Need, without: Collection[str] = ()) -> list[str]:
+        """The node of each worker, if it can start now; empty: there is no room.
+
+        GPUs are filled up one node after the other, so that some node keeps several; the rest is spread.
+        """
+        nodes = [replace(node) for name, node in self.nodes.items() if name not in without]
+        return _placed(need, nodes, lambda node: (node.free.gpus, -node.free.cpus))
+
+    def next_to_free(self, need: Need, without: Collection[str] = ()) -> list[str]:
+        """The nodes to keep free for a step that has to wait."""
+        nodes = [node for name, node in self.nodes.items() if name not in without]
+        nodes.sort(key=lambda node: (node.free.gpus, node.free.cpus), reverse=True)
+        return _placed(need, [Node(node.name, node.total, node.total) for node in nodes], lambda node: 0)
+
+    def refusal(self, need: Need) -> str | None:
         """Why a step that needs this can never run here; None if it can."""
-        needed = Amounts.needed(resources)
-        for name in ("cpus", "gpus", "memory_gb"):
-            asked, available = getattr(needed, name), getattr(self.largest, name)
-            if asked > available:
-                return f"the step asks for {name}={asked:g}, but the largest machine has {available:.4g}"
-        return None
+        if self.next_to_free(need):
+            return None
+        kinds = Counter(str(node.total) for node in self.nodes.values())
+        has = "; ".join(f"{count} with {kind}" if count > 1 else kind for kind, count in kinds.items())
+        least, _ = need.workers
+        if least > 1:
+            asked = f"{need.amounts} for each of at least {least} workers, for which there is no room"
+        else:
+            asked = f"{need.amounts} on one node, and no node has that"
+        return f"the step asks for {asked} (nodes: {has or 'none'})"
+
+
+def _placed(need: Need, nodes: list[Node], order: Callable[[Node], Any]) -> list[str]:
+    """The node of each worker, which it takes; empty: not all of them have room."""
+    least, most = need.workers
+    names: list[str] = []
+    while len(names) < most and (fitting := [node for node in nodes if node.has_room(need)]):
+        node = min(fitting, key=order)
+        node.take(need)
+        names.append(node.name)
+    return names if len(names) >= least else []
 
 
 @dataclass(frozen=True)
@@ -72,8 +137,8 @@ class Executor(Protocol):
     def capacity(self) -> Capacity:
         """What is free; the first call starts the executor. InputError where that fails."""
 
-    def start(self, task: StepTask) -> None:
-        """Begin the attempt; returns at once."""
+    def start(self, task: StepTask, nodes: Sequence[str]) -> None:
+        """Begin the attempt where `Capacity.place` says; returns at once."""
 
     def poll(self, timeout: float) -> list[FinishedAttempt]:
         """The attempts that have finished since the last call; waits up to `timeout` seconds for one."""

@@ -9,13 +9,15 @@ from __future__ import annotations
 import os
 import queue
 import threading
+from collections.abc import Sequence
 
 import psutil
 
-from creamtea.engine.executors.base import NOTHING, Amounts, Capacity, FinishedAttempt
+from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Need
 from creamtea.engine.runner import execute
 from creamtea.engine.task import StepTask
 
+NODE = "this process"
 STOP_WAIT = 5.0  # seconds that shutdown waits for a cancelled step
 
 
@@ -47,9 +49,12 @@ class InlineExecutor:
         attempt = self._attempt
         # a cancelled attempt counts until its thread has stopped, any other until it has been polled
         busy = attempt is not None and (attempt.is_alive() or not attempt.cancelled.is_set())
-        return Capacity(NOTHING if busy else machine, machine, idle=not busy)
+        capacity = Capacity({NODE: machine})
+        if busy:
+            capacity.take([NODE], Need(machine, exclusive=True))
+        return capacity
 
-    def start(self, task: StepTask) -> None:
+    def start(self, task: StepTask, nodes: Sequence[str]) -> None:
         self._attempt = _Attempt(task, self._finished)
         self._attempt.start()
 

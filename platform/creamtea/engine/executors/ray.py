@@ -11,13 +11,13 @@ import secrets
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from creamtea.engine.executors.base import NOTHING, Amounts, Capacity, FinishedAttempt
+from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Need
 from creamtea.engine.executors.gang import run_gang
 from creamtea.engine.task import OUTCOMES, TASKS, StepOutcome, StepTask
 from creamtea.errors import CreamteaError, InputError
@@ -39,10 +39,10 @@ class RayExecutor:
     def __init__(self, address: str = "", runtime_env: dict[str, Any] | None = None) -> None:
         self.address = address
         self._runtime_env = runtime_env
-        self._running: dict[ObjectRef, StepTask] = {}
+        self._running: dict[ObjectRef, tuple[StepTask, Sequence[str]]] = {}  # with its nodes
         self._connected = False
         self._lost = False  # the head is gone: any call to Ray would wait for it, then end the process
-        self._nodes: list[Amounts] = []
+        self._nodes: dict[str, Amounts] = {}
         self._nodes_until = 0.0  # time.monotonic()
         self.opening = f"connecting to Ray at {address}" if address else "starting Ray on this machine"
 
@@ -53,15 +53,12 @@ class RayExecutor:
     def capacity(self) -> Capacity:
         self._connect()
         self._refresh_nodes()
-        largest = Amounts(
-            max((node.cpus for node in self._nodes), default=0.0),
-            max((node.gpus for node in self._nodes), default=0.0),
-            max((node.memory_gb for node in self._nodes), default=0.0),
-        )
-        return Capacity.beside(sum(self._nodes, NOTHING), largest, self._running.values())
+        running = self._running.values()
+        return Capacity(self._nodes, ((nodes, Need.of(task.resources)) for task, nodes in running))
 
-    def start(self, task: StepTask) -> None:
+    def start(self, task: StepTask, nodes: Sequence[str]) -> None:
         import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         resources = task.resources
         several = resources.workers[1] > 1
@@ -69,13 +66,14 @@ class RayExecutor:
             "num_cpus": 0 if several else resources.cpus,
             "num_gpus": 0 if several else resources.gpus,
             "max_retries": 0,
-            "scheduling_strategy": "SPREAD",
+            # there or nowhere: a step that waits inside Ray would run into its time limit
+            "scheduling_strategy": NodeAffinitySchedulingStrategy(nodes[0], soft=False),
             "name": f"{task.kind}:{task.node}",
         }
         if resources.memory_gb is not None and not several:
             options["memory"] = int(resources.memory_gb * (1 << 30))
         remote = ray.remote(run_gang if several else run_in_worker).options(**options)
-        self._running[remote.remote(TASKS.dump_python(task))] = task
+        self._running[remote.remote(TASKS.dump_python(task))] = (task, nodes)
 
     def poll(self, timeout: float) -> list[FinishedAttempt]:
         if not self._running:
@@ -88,12 +86,12 @@ class RayExecutor:
         ready, _ = ray.wait(references, num_returns=1, timeout=timeout)
         if ready:  # what else has finished in the meantime
             ready, _ = ray.wait(references, num_returns=len(references), timeout=0)
-        return [FinishedAttempt(self._running.pop(reference), _outcome(reference)) for reference in ready]
+        return [FinishedAttempt(self._running.pop(reference)[0], _outcome(reference)) for reference in ready]
 
     def cancel(self, task: StepTask) -> None:
         import ray
 
-        for reference in [reference for reference, other in self._running.items() if other == task]:
+        for reference in [reference for reference, (other, _) in self._running.items() if other == task]:
             del self._running[reference]
             ray.cancel(reference, force=True)
 
@@ -102,7 +100,7 @@ class RayExecutor:
             return
         import ray
 
-        for task in list(self._running.values()):
+        for task, _ in list(self._running.values()):
             self.cancel(task)
         ray.shutdown()
         self._connected = False
@@ -186,14 +184,15 @@ def _outcome(reference: ObjectRef) -> StepOutcome:
         )
 
 
-def _nodes() -> list[Amounts]:
+def _nodes() -> dict[str, Amounts]:
+    """All that each living node has, by its id."""
     import ray
 
-    resources = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-    return [
-        Amounts(node.get("CPU", 0.0), node.get("GPU", 0.0), node.get("memory", 0.0) / (1 << 30))
-        for node in resources
-    ]
+    alive = {node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]}
+    return {
+        name: Amounts(has.get("CPU", 0.0), has.get("GPU", 0.0), has.get("memory", 0.0) / (1 << 30))
+        for name, has in alive.items()
+    }
 
 
 @contextmanager

@@ -1,0 +1,134 @@
+"""What a controller remembers of unfinished steps, so that an event costs the same in a study of any size.
+
+It is only a hint, built from SQL and thrown away with the process: whether a step can be claimed, is ready or
+ends its study is decided by SQL. What others change (a submission, a cancelled study) it learns by being
+built again.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from creamtea.contract.resources import Resources
+from creamtea.engine.executors.base import Capacity, Need
+
+Place = tuple[int, bool, int, int]  # in the queue: priority (negated), exclusive, study, position in it
+
+
+@dataclass
+class QueuedStep:
+    """An unfinished step of the studies that a controller works on."""
+
+    state: str  # pending, ready or running
+    need: Need
+    place: Place = (0, False, 0, 0)
+    studies: set[int] = field(default_factory=set)
+    pause: float = 0.0  # seconds until it may start
+    waits_for: int = 0  # inputs that are unfinished
+    needed_by: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, state: str, resources: Resources, pause: float) -> QueuedStep:
+        return cls(state, Need.of(resources), pause=pause)
+
+    def add_place(self, study: int, priority: int, position: int) -> None:
+        """A step that several studies share stands where it comes first."""
+        # exclusive steps last, or they would hold up those that could share the machine
+        place = (-priority, self.need.exclusive, study, position)
+        self.place = min(self.place, place) if self.studies else place
+        self.studies.add(study)
+
+
+@dataclass(frozen=True)
+class Choice:
+    key: str
+    need: Need
+    nodes: list[str]  # where to start it; empty: it fits nowhere, ever
+
+
+class Queue:
+    def __init__(
+        self,
+        studies: Iterable[int],
+        steps: Mapping[str, QueuedStep],
+        edges: Iterable[tuple[str, str]],
+        now: float,
+    ) -> None:
+        """`edges`: unfinished steps with their unfinished inputs; `now`: of the clock given to `next`."""
+        self.studies = set(studies)
+        self._steps = dict(steps)
+        self._unfinished = Counter(study for step in steps.values() for study in step.studies)
+        self._ready: dict[Need, list[tuple[Place, str]]] = defaultdict(list)
+        self._paused: list[tuple[float, str]] = []
+        for key, before in edges:
+            self._steps[key].waits_for += 1
+            self._steps[before].needed_by.append(key)
+        for key, step in self._steps.items():
+            if step.state == "ready":
+                self.add(key, now, step.pause)
+
+    def add(self, key: str, now: float, pause: float = 0.0) -> None:
+        """The step is ready, or will be after a pause of so many seconds."""
+        step = self._steps.get(key)
+        if step is None:
+            return
+        if pause > 0:
+            heapq.heappush(self._paused, (now + pause, key))
+        else:
+            heapq.heappush(self._ready[step.need], (step.place, key))
+
+    def has_ready(self, now: float) -> bool:
+        while self._paused and self._paused[0][0] <= now:
+            self.add(heapq.heappop(self._paused)[1], now)
+        for need in list(self._ready):
+            heads = self._ready[need]
+            while heads and heads[0][1] not in self._steps:  # cancelled, or failed with another
+                heapq.heappop(heads)
+            if not heads:
+                del self._ready[need]
+        return bool(self._ready)
+
+    def next(self, capacity: Capacity, now: float) -> Choice | None:
+        """Take the first ready step for which a node has room, by priority and place in its study.
+
+        A step that has to wait keeps nodes free of steps with a lower priority. One that fits no node at
+        all is taken as well, so that it fails instead of waiting for ever.
+        """
+        if not self.has_ready(now):
+            return None
+        kept: dict[str, int] = {}  # node: negated priority of the step that waits for it
+        for need, heads in sorted(self._ready.items(), key=lambda item: item[1][0]):
+            place, key = heads[0]
+            nodes = capacity.place(need, [name for name, waiting in kept.items() if waiting < place[0]])
+            if nodes or capacity.refusal(need):
+                heapq.heappop(heads)
+                return Choice(key, need, nodes)
+            kept |= dict.fromkeys(capacity.next_to_free(need, kept), place[0])
+        return None
+
+    def released_by(self, key: str) -> list[str]:
+        """The steps whose last unfinished input this one is."""
+        step = self._steps.get(key)
+        return [] if step is None else [other for other in step.needed_by if self._waits_only(other)]
+
+    def _waits_only(self, key: str) -> bool:
+        return key in self._steps and self._steps[key].waits_for == 1
+
+    def succeeded(self, key: str) -> list[int]:
+        """Returns the studies of which this was the last step."""
+        for other in self._steps[key].needed_by if key in self._steps else ():
+            if other in self._steps:
+                self._steps[other].waits_for -= 1
+        return self.remove([key])
+
+    def remove(self, keys: Iterable[str]) -> list[int]:
+        """These steps will not run any more; returns the studies of which they were the last."""
+        touched: set[int] = set()
+        for key in keys:
+            if (step := self._steps.pop(key, None)) is not None:
+                self._unfinished.subtract(step.studies)
+                touched |= step.studies
+        return [study for study in sorted(touched) if self._unfinished[study] == 0]
