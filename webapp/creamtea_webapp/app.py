@@ -7,7 +7,7 @@ import streamlit as st
 
 from creamtea.human import rights
 from creamtea_webapp import session
-from creamtea_webapp.pages import organise, papers, rate, report, studies
+from creamtea_webapp.pages import organise, papers, rate, report, steps, studies
 
 
 def main() -> None:
@@ -21,6 +21,8 @@ def main() -> None:
         page = st.Page(organise.page, title="Campaigns", url_path="campaigns", default=True)
     elif papers.is_asked_for():
         page = st.Page(papers.page, title="Papers", url_path="papers", default=True)
+    elif "study" in st.query_params and "step" in st.query_params:
+        page = st.Page(steps.page, title="Steps", url_path="steps", default=True)
     elif "study" in st.query_params:
         page = st.Page(report.page, title="Report", url_path="report", default=True)
     else:

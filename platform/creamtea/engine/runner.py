@@ -20,6 +20,7 @@ from typing import Any
 import creamtea
 from creamtea.contract.kind import StepKind, StepParams
 from creamtea.contract.step import Checkpoints, StepCancelled, StepResult
+from creamtea.engine.capture import AttemptLog, captured
 from creamtea.engine.task import StepOutcome, StepTask
 from creamtea.errors import CreamteaError, InfrastructureError, StepError, StepUnavailable
 from creamtea.hardware import processor_name
@@ -30,17 +31,30 @@ from creamtea.store.artefacts import ArtefactStore
 
 PROGRESS_EVERY = 0.5  # seconds between writes
 REMOTE_PROGRESS_EVERY = 5.0  # each of which is a request that is billed
+LINE_EVERY = 10.0  # seconds between lines of progress in the log
 TRACEBACK_LINES = 12  # of an unexpected error that are kept
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-def execute(task: StepTask, cancelled: Callable[[], bool] = lambda: False, rank: int = 0) -> StepOutcome:
+def execute(
+    task: StepTask,
+    cancelled: Callable[[], bool] = lambda: False,
+    rank: int = 0,
+    own_process: bool = False,
+) -> StepOutcome:
     """Run the step and store its output files; every failure becomes an outcome with its error kind.
 
     `rank` above 0: as a further worker of the step, whose files and progress are those of the first.
+    `own_process`: nothing else runs in this process, so that all that it prints is the step's.
     """
     try:
-        return _attempt(task, cancelled, rank)
+        store = ArtefactStore(task.artefacts)
+        with captured(store, task, rank, own_process) as log:
+            try:
+                return _attempt(task, store, cancelled, rank, log)
+            except BaseException as error:
+                log.error(error)
+                raise
     except StepCancelled:
         return StepOutcome.failure("infrastructure", "the attempt was cancelled")
     except Exception as error:
@@ -63,15 +77,17 @@ def describe(error: Exception) -> tuple[str, str]:
     return "deterministic", "\n".join([f"{type(error).__name__}: {error}", *lines[-TRACEBACK_LINES:]])
 
 
-def _attempt(task: StepTask, cancelled: Callable[[], bool], rank: int) -> StepOutcome:
+def _attempt(
+    task: StepTask, store: ArtefactStore, cancelled: Callable[[], bool], rank: int, log: AttemptLog
+) -> StepOutcome:
     started = time.monotonic()
-    store = ArtefactStore(task.artefacts)
     clear_abandoned()
     with scratch_folder("step") as folder:
         kind = _kind(task)
         module = _load(kind, task.resources.cpus)
         params = kind.params.model_validate(task.params)
         context = Context(task, params, store, Path(folder), cancelled, reports=rank == 0)
+        context.log = log
         result = module.run(context)
         if not isinstance(result, StepResult):
             raise StepError(f"{module.__name__}.run returned a {type(result).__name__}, not a StepResult")
@@ -81,7 +97,9 @@ def _attempt(task: StepTask, cancelled: Callable[[], bool], rank: int) -> StepOu
                 f"{module.__name__}.run left what steps of kind {kind.name} do not declare: "
                 f"{', '.join(undeclared)}"
             )
-    facts = {**result.facts, **_facts(task, time.monotonic() - started)}
+    seconds = time.monotonic() - started
+    log.line(f"done in {seconds:.1f} s")
+    facts = {**result.facts, **_facts(task, seconds)}
     return StepOutcome(result=replace(result, facts=facts), files=files)
 
 
@@ -129,7 +147,9 @@ class Context:
         self._task = task
         self._store = store
         self._cancelled = cancelled
+        self.log: AttemptLog | None = None
         self._next_write = 0.0 if reports else math.inf
+        self._next_line = 0.0
         self._inputs: dict[str, list[Path]] = {}
         self.output.mkdir()
         for role, steps in task.inputs.items():
@@ -157,6 +177,9 @@ class Context:
             return
         self._next_write = now + (PROGRESS_EVERY if self._store.local else REMOTE_PROGRESS_EVERY)
         self._store.write_progress(self._task.key, self._task.fence, float(done), float(total), message)
+        if self.log is not None and now >= self._next_line:
+            self._next_line = now + LINE_EVERY
+            self.log.line(f"{done:g} of {total:g} {message}".rstrip())
 
 
 # ---------------------------------------------------------------- facts about where it ran

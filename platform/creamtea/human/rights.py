@@ -6,6 +6,7 @@ from creamtea.human.access import Identity
 
 RATE = "rate items"
 READ_STUDIES = "read studies and their reports"
+READ_LOGS = "read the logs of steps"
 SEE_CAMPAIGN = "see a campaign's progress and texts"
 CREATE_CAMPAIGN = "create a campaign"
 RUN_CAMPAIGN = "preview, launch and close a campaign"
@@ -30,6 +31,7 @@ OF_ORGANISERS = {ONE_CAMPAIGN: OWN, ORGANISER: ANY}
 RIGHTS: dict[str, dict[str, str]] = {
     RATE: {RATER: OWN},
     READ_STUDIES: OF_READERS,
+    READ_LOGS: {ORGANISER: ANY},
     SEE_CAMPAIGN: OF_ORGANISERS,
     CREATE_CAMPAIGN: {ORGANISER: ANY},
     RUN_CAMPAIGN: OF_ORGANISERS,

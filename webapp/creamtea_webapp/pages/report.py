@@ -22,7 +22,7 @@ TEMPLATE = "report.html"
 
 
 def page() -> None:
-    session.require(rights.READ_STUDIES)
+    who = session.require(rights.READ_STUDIES)
     show_styles()
     asked = st.query_params.get("study", "").replace("\0", "")
     by_number = asked.isdecimal() and len(asked) < 10
@@ -31,7 +31,8 @@ def page() -> None:
     except InputError as error:
         show(TEMPLATE, "no_study", error=str(error))
         return
-    show(TEMPLATE, "head", report=report, facts=blocks.shown_facts(report.facts))
+    logs = rights.may(who, rights.READ_LOGS)
+    show(TEMPLATE, "head", report=report, facts=blocks.shown_facts(report.facts), logs=logs)
     names = report.test_sets
     test_set = names[0] if len(names) == 1 else st.selectbox("Test set", names)
     chosen = report.only(test_set, keep=lambda section: section.key == "analyses")

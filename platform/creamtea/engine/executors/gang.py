@@ -60,7 +60,7 @@ def run_member(task: dict[str, Any]) -> dict[str, Any]:
     if device.type == "cuda":
         sys.modules["torch"].cuda.set_device(device)
     context = train.get_context()
-    outcome = execute(TASKS.validate_python(task), rank=context.get_world_rank())
+    outcome = execute(TASKS.validate_python(task), rank=context.get_world_rank(), own_process=True)
     if outcome.error_kind is not None:  # the others wait for this worker: only an error ends the group
         raise MemberFailed(outcome.error_kind, outcome.error)
     outcome.result.facts["workers"] = context.get_world_size()

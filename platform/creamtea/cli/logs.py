@@ -1,0 +1,90 @@
+"""`creamtea logs`: what a step said, also while it runs."""
+
+from __future__ import annotations
+
+import difflib
+import time
+from typing import Annotated
+
+import typer
+
+from creamtea.cli import workplace
+from creamtea.errors import InputError
+from creamtea.settings import Settings
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
+from creamtea.store.logs import LogName, list_logs, news, read_log
+from creamtea.store.queries import Node, find_study, study_nodes
+
+POLL_SECONDS = 1.0
+UNFINISHED = ("pending", "ready", "running")
+EXAMPLES = "Examples: `creamtea logs demo train/softmax/1` · `creamtea logs demo train/softmax/1 --follow`"
+
+
+def logs(
+    name: workplace.StudyName,
+    step: Annotated[
+        str, typer.Argument(metavar="STEP", help="Its place, as `creamtea status NAME` shows it.")
+    ],
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Keep showing until the step has ended.")
+    ] = False,
+    every: Annotated[bool, typer.Option("--all", help="All attempts, not only the last.")] = False,
+    worker: Annotated[int, typer.Option(min=0, help="Of a step with several workers: which one.")] = 0,
+) -> None:
+    """Show what a step said: messages, warnings and progress of its last attempt, failed ones too.
+
+    A running step's log is a few seconds old. The middle of a log above a megabyte is left out.
+    """
+    store = ArtefactStore(Settings.load().artefacts)
+    with workplace.opened_database() as database:
+        node = _node(database, name, step)
+        names = [found for found in list_logs(store, node.key) if found.worker == worker]
+        for earlier in names[:-1] if every else []:
+            typer.echo(read_log(store, node.key, earlier), nl=False)
+        last = names[-1] if names else None
+        shown = "" if last is None else read_log(store, node.key, last)
+        typer.echo(shown, nl=False)
+        if follow:
+            node, last = _follow(database, store, (name, step, worker), last, shown)
+    if last is None:
+        raise InputError(f"step {step} of study {name} has no log: it is {node.state}")
+    if node.state == "failed":
+        typer.echo(f"{step} failed ({node.error_kind}): {(node.error or '').splitlines()[0]}", err=True)
+
+
+def _follow(
+    database: Database,
+    store: ArtefactStore,
+    place: tuple[str, str, int],
+    last: LogName | None,
+    shown: str,
+) -> tuple[Node, LogName | None]:
+    """Print what is new until the step has ended; a later attempt's log follows that of the one before."""
+    name, step, worker = place
+    while True:
+        node = _node(database, name, step)  # before the log, so that its end is shown
+        for found in list_logs(store, node.key):
+            if found.worker != worker or (last is not None and found < last):
+                continue
+            if found != last:
+                last, shown = found, ""
+            content = read_log(store, node.key, found)
+            if node.state in UNFINISHED:
+                content = content[: content.rfind("\n") + 1]  # whole lines
+            typer.echo(news(shown, content), nl=False)
+            shown = content
+        if node.state not in UNFINISHED:
+            return node, last
+        time.sleep(POLL_SECONDS)
+
+
+def _node(database: Database, name: str, step: str) -> Node:
+    """The step at a place of the study; InputError that names similar places."""
+    with database.session() as session:
+        nodes = {node.name: node for node in study_nodes(session, find_study(session, name).id)}
+    if step not in nodes:
+        similar = difflib.get_close_matches(step, nodes, n=3, cutoff=0.4)
+        hint = f"did you mean {', '.join(similar)}?" if similar else f"`creamtea status {name}` lists them"
+        raise InputError(f"study {name} has no step {step}; {hint}")
+    return nodes[step]

@@ -1,0 +1,51 @@
+"""creamtea logs, with fake steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from limits import ANSWER
+
+INLINE = ("--executor", "inline", "--quiet")
+TRAIN = "train/softmax/1"
+
+
+def test_the_log_of_a_failed_step_has_its_reason(creamtea, study: Path) -> None:
+    creamtea("run", study, *INLINE, FAKES='{"train": "error"}')
+    done = creamtea("logs", "tiny", TRAIN)
+    assert f"{TRAIN}, attempt 1" in done.stdout
+    assert "the loss is NaN at update 3" in done.stdout
+    assert "failed (deterministic)" in done.stderr
+    assert creamtea("logs", "tiny", TRAIN, "--follow").stdout == done.stdout  # it has ended
+    blocked = creamtea("logs", "tiny", "decode/softmax-greedy/1/test")
+    assert (blocked.returncode, "it is failed" in blocked.stderr) == (2, True)
+
+
+def test_the_last_attempt_is_shown_and_all_on_request(creamtea, study: Path) -> None:
+    creamtea("run", study, *INLINE, FAKES='{"train": "error"}')
+    creamtea("retry", "tiny", *INLINE)
+    assert "NaN" not in creamtea("logs", "tiny", TRAIN).stdout
+    shown = creamtea("logs", "tiny", TRAIN, "--all").stdout
+    assert shown.index("NaN") < shown.index("done in")
+
+
+def test_a_step_that_is_not_there_is_refused_with_similar_ones(creamtea, study: Path) -> None:
+    creamtea("run", study, *INLINE)
+    done = creamtea("logs", "tiny", "train/softmx/1")
+    assert done.returncode == 2
+    assert f"did you mean {TRAIN}" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_running_step_is_followed_to_its_end(creamtea, study: Path, wait_for: Callable[..., None]) -> None:
+    creamtea.start("run", str(study), *INLINE, FAKES='{"train": "sleep"}')
+    wait_for(lambda: creamtea.state().get(TRAIN) == "running")
+    following = creamtea.start("logs", "tiny", TRAIN, "--follow")
+    line = following.stdout.readline()  # while it runs
+    assert TRAIN in line
+    creamtea("cancel", "tiny")
+    output, _ = following.communicate(timeout=ANSWER)
+    assert following.returncode == 0
+    assert TRAIN not in output  # nothing twice

@@ -1,0 +1,59 @@
+"""A study's steps, and the log of one of them: why it failed, then the end of what it said."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from creamtea.errors import CreamteaError, InputError
+from creamtea.human import rights
+from creamtea.settings import Settings
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.logs import list_logs, read_log
+from creamtea.store.queries import Node, find_study, study_nodes
+from creamtea_webapp import session
+from creamtea_webapp.markup import note, show, show_styles
+
+TEMPLATE = "steps.html"
+LINES = 200  # of a log that are shown
+
+
+def page() -> None:
+    session.require(rights.READ_LOGS)
+    show_styles()
+    asked = st.query_params["study"].replace("\0", "")
+    by_number = asked.isdecimal() and len(asked) < 10
+    with session.database().session() as reading:
+        try:
+            study = find_study(reading, int(asked) if by_number else asked)
+        except InputError as error:
+            show("report.html", "no_study", error=str(error))
+            return
+        nodes = {node.name: node for node in study_nodes(reading, study.id)}
+    node = nodes.get(st.query_params["step"])
+    show(TEMPLATE, "head", study=study, node=node)
+    if node is None:
+        show(TEMPLATE, "steps", study=study, nodes=list(nodes.values()))
+        return
+    st.button("Refresh")  # a run of this script reads the log anew
+    _log(node)
+
+
+def _log(node: Node) -> None:
+    try:
+        store = ArtefactStore(Settings.load().artefacts)
+        names = list_logs(store, node.key)
+        if not names:
+            note("This step has no log yet.")
+            return
+        chosen = names[-1]
+        if len(names) > 1:
+            chosen = st.selectbox(
+                "Attempt",
+                names[::-1],
+                format_func=lambda name: f"{name.fence}{f', worker {name.worker}' if name.worker else ''}",
+            )
+        lines = read_log(store, node.key, chosen).splitlines()
+    except CreamteaError as error:
+        note(f"The log cannot be read here: {error}")
+        return
+    show(TEMPLATE, "log", lines=lines[-LINES:], left_out=max(0, len(lines) - LINES))
