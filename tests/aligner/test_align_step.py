@@ -15,7 +15,7 @@ from step_context import Context
 
 from creamtea.contract.step import StepResult
 from creamtea.errors import StepError, StepUnavailable
-from creamtea.steps.texts import ALIGN
+from creamtea.steps.texts import ALIGN, ENCODE
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import write_lines
 from creamtea_workers.selection.aligner import train_aligner
@@ -26,9 +26,11 @@ from creamtea_workers.selection.lexicon import Lexicon
 def context(tmp_path: Path) -> Context:
     corpus = tmp_path / "corpus"
     corpus.mkdir()
-    write_lines(corpus / "train.src", step_files.TEXT)
-    write_lines(corpus / "train.tgt", step_files.TEXT)
+    for name in ("train.src", "train.tgt", "dev.src", "dev.tgt"):
+        write_lines(corpus / name, step_files.TEXT)
     folders = {"corpus": [corpus], "subwords": [step_files.subwords_folder(tmp_path)]}
+    Context(ENCODE, {}, folders, tmp_path / "encode").run()
+    folders["encode"] = [tmp_path / "encode"]
     return Context(ALIGN, {"alignment": {}}, folders, tmp_path / "output")
 
 

@@ -22,10 +22,10 @@ def test_run_prints_the_report_and_reuses_everything_the_second_time(creamtea, s
     assert first.returncode == 0, first.stderr
     assert "softmax-greedy" in first.stdout
     assert "done      score/softmax-greedy/1/test/bleu" in first.stderr
-    assert "10 of 10 steps done" in first.stderr
+    assert "11 of 11 steps done" in first.stderr
     second = creamtea("run", study, *INLINE, "--json")
     facts = json.loads(second.stdout)
-    assert (facts["state"], facts["steps"], facts["reused"]) == ("succeeded", {"succeeded": 10}, 10)
+    assert (facts["state"], facts["steps"], facts["reused"]) == ("succeeded", {"succeeded": 11}, 11)
     assert second.stderr == ""
 
 
@@ -70,7 +70,7 @@ def test_an_unavailable_metric_leaves_the_study_done(creamtea, study: Path) -> N
     assert len(done.stderr.splitlines()) == 1
     assert "unavailable" in done.stderr
     again = creamtea.json("run", study, *INLINE, "--quiet")
-    assert (again["steps"], again["reused"]) == ({"succeeded": 10}, 8)
+    assert (again["steps"], again["reused"]) == ({"succeeded": 11}, 9)
 
 
 def test_an_infrastructure_failure_is_tried_again_by_itself(creamtea, study: Path) -> None:
@@ -85,12 +85,12 @@ def test_status_shows_studies_and_steps(creamtea, study: Path) -> None:
     assert empty.returncode == 0
     assert "creamtea run" in empty.stdout
     creamtea("run", study, *INLINE, "--quiet", FAKES='{"train": "error"}')
-    assert "3/10" in creamtea("status").stdout
+    assert "4/11" in creamtea("status").stdout
     [listed] = creamtea.json("status")["studies"]
     assert (listed["study"], listed["state"], listed["steps"]) == (
         "tiny",
         "failed",
-        {"failed": 7, "succeeded": 3},
+        {"failed": 7, "succeeded": 4},
     )
     shown = creamtea("status", "tiny", "--watch")  # ends at once: the study has ended
     assert "deterministic: the loss is NaN at update 3" in shown.stdout
@@ -112,7 +112,7 @@ def test_interrupt_and_go_on(creamtea, study: Path, wait_for: Wait, number: sign
     assert "`creamtea retry tiny`" in told
     assert creamtea.state()["train/softmax/1"] == "cancelled"
     facts = creamtea.json("retry", "tiny", *INLINE, "--quiet")
-    assert (facts["steps"], facts["reused"]) == ({"succeeded": 10}, 2)
+    assert (facts["steps"], facts["reused"]) == ({"succeeded": 11}, 3)
 
 
 @pytest.mark.slow
@@ -122,7 +122,7 @@ def test_kill_9_and_go_on(creamtea, study: Path, wait_for: Wait) -> None:
     process.kill()
     process.wait()
     facts = creamtea.json("run", study, *INLINE, "--quiet")
-    assert (facts["steps"], facts["reused"]) == ({"succeeded": 10}, 2)
+    assert (facts["steps"], facts["reused"]) == ({"succeeded": 11}, 3)
 
 
 @pytest.mark.slow
@@ -171,7 +171,7 @@ def test_submit_wait_has_the_exit_codes_of_run(creamtea, study: Path) -> None:
     assert "5 steps not run" in failed.stderr
     done = creamtea("submit", study, *INLINE, "--wait")
     assert done.returncode == 0, done.stderr
-    assert "10 of 10 steps done, 3 reused" in done.stderr
+    assert "11 of 11 steps done, 4 reused" in done.stderr
     assert "softmax-greedy" in done.stdout
 
 

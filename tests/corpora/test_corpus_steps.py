@@ -15,10 +15,12 @@ from creamtea.contract.kind import StepKind
 from creamtea.contract.step import StepResult
 from creamtea.errors import StepError
 from creamtea.methods.corpora import IBM3
-from creamtea.steps.texts import ALIGN, CORPUS, SUBWORDS, TEST_SET
+from creamtea.steps.texts import ALIGN, CORPUS, ENCODE, SUBWORDS, TEST_SET
 from creamtea_workers.corpora import synthetic
+from creamtea_workers.corpora.batches import Pairs
 from creamtea_workers.corpora.segments import Prepared
 from creamtea_workers.corpora.subwords import SubwordModel
+from creamtea_workers.corpora.text import iterate_lines
 from creamtea_workers.selection.lexicon import Lexicon
 
 LANGUAGES = {"source": "en", "target": "de"}
@@ -161,6 +163,14 @@ def test_subwords_and_lexicon_are_made_of_the_corpus(run: Run) -> None:
     made, context = run(SUBWORDS, "subwords", params={"subwords": {"vocabulary": 200}}, folders=folders)
     assert numbers(made) == {"vocabulary_size": 200, "sampled_pairs": 300}
     folders["subwords"] = context.output
+    encoded, context = run(ENCODE, "encode", params={}, folders=folders)
+    folders["encode"] = context.output
+    train = Pairs.load(context.output, "train")
+    model = SubwordModel.load(folders["subwords"] / "subwords.model")
+    lines = [list(iterate_lines(folders["corpus"] / f"train.{side}")) for side in ("src", "tgt")]
+    for rows, side in ((train.sources, lines[0]), (train.targets, lines[1])):
+        assert [row.tolist() for row in rows] == [model.encode(line) for line in side]
+    assert numbers(encoded)["tokens train.tgt"] == sum(map(len, train.targets))
     params = {"alignment": {"iterations": 3, "max_k": 7}}
     aligned, context = run(ALIGN, "align", params=params, folders=folders)
     lexicon = Lexicon.load(context.output / "lexicon.npz")
@@ -202,6 +212,7 @@ def ibm3_folders(run: Run, tmp_path: Path) -> dict[str, Path]:
     folders = {"corpus": run(CORPUS, "base", params=params, locations=found["locations"])[1].output}
     spec = {"kind": "bpe", "vocabulary": 36}
     folders["subwords"] = run(SUBWORDS, "subwords", params={"subwords": spec}, folders=folders)[1].output
+    folders["encode"] = run(ENCODE, "encode", params={}, folders=folders)[1].output
     counted, context = run(IBM3, "ibm3", params={"max_fertility": 9, "iterations": 5}, folders=folders)
     assert set(numbers(counted)) == {"mean_fertility", "p1", "entries", "entropy"}
     assert [point.x for point in counted.points] == [1, 2, 3, 4, 5]
@@ -270,14 +281,16 @@ def test_a_corpus_without_a_link_has_no_tables(
 ) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
-    for name in ("train.src", "train.tgt"):
+    for name in ("train.src", "train.tgt", "dev.src", "dev.tgt"):
         (empty / name).write_text("\n")
+    folders = {**ibm3_folders, "corpus": empty}
+    encoded = run(ENCODE, "nothing", params={}, folders=folders)[1].output
     with pytest.raises(StepError, match="IBM-3 cannot be counted in this corpus: no pair to align"):
         run(
             IBM3,
             "none",
             params={"max_fertility": 9, "iterations": 2},
-            folders={**ibm3_folders, "corpus": empty},
+            folders={**folders, "encode": encoded},
         )
 
 

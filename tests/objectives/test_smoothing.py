@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from creamtea.methods.objectives import Entmax, Scones, Softmax
+from creamtea_workers.corpora import tokens
 from creamtea_workers.corpora.batches import Pairs
-from creamtea_workers.objectives import build_objective, smoothing
+from creamtea_workers.objectives import build_objective
 from creamtea_workers.objectives.smoothing import LabelSmoothing, unigram_frequencies
 
 KINDS = [Softmax(kind="softmax"), Entmax(kind="entmax")]
@@ -16,7 +17,7 @@ KINDS = [Softmax(kind="softmax"), Entmax(kind="entmax")]
 
 @pytest.mark.parametrize("rows", [1, 2, 10000])
 def test_unigram_frequencies_count_eos_and_no_padding(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(smoothing, "ROWS", rows)
+    monkeypatch.setattr(tokens, "_PART", rows)
     targets = Pairs([[9], [9, 9], [9]], [[4, 5, 4], [4], [6]]).targets  # eos is 3
     frequencies = unigram_frequencies(targets, 8)
     assert frequencies.tolist() == [0, 0, 0, 3 / 8, 3 / 8, 1 / 8, 1 / 8, 0]

@@ -39,10 +39,18 @@ def test_the_keys_are_those_of_0_1_0(name: str) -> None:
     planned = plan(load_study(ROOT / name).study, None)
     steps = {step.key: step for step in planned.steps}
 
+    def inputs_of_0_1(step: PlannedStep) -> dict[str, list[str]]:
+        """Without the encoded text: each step encoded its corpus itself."""
+        inputs = dict(step.inputs)
+        if encoded := inputs.pop("encode", None):
+            inputs["corpus"] = steps[encoded[0]].inputs["corpus"]
+        return inputs
+
     @cache
     def key_of_0_1(key: str) -> str:
         step = steps[key]
-        inputs = {role: [key_of_0_1(other) for other in keys] for role, keys in step.inputs.items()}
+        inputs = {role: [key_of_0_1(other) for other in keys] for role, keys in inputs_of_0_1(step).items()}
         return step_key(step.kind, RAISED.get(step.kind, step.version), params_of_0_1(step), inputs)
 
-    assert {node.node: key_of_0_1(node.key)[:16] for node in planned.nodes} == STORED[name]["keys"]
+    nodes = [node for node in planned.nodes if not node.node.startswith("encode/")]
+    assert {node.node: key_of_0_1(node.key)[:16] for node in nodes} == STORED[name]["keys"]

@@ -103,6 +103,7 @@ def test_the_plan_of_the_demo() -> None:
         "corpus": 1,
         "test_set": 1,
         "subwords": 1,
+        "encode": 1,
         "align": 1,
         "train": 3,
         "decode": 6,

@@ -109,7 +109,9 @@ def test_a_sampled_corpus_stands_on_counted_tables(planned: Plan) -> None:
     tables = step_of(planned, "ibm3/text/joint/9")
     sampled, test_set = step_of(planned, "corpus/sampled"), step_of(planned, "test_set/sampled")
     assert sampled.inputs["ibm3"] == test_set.inputs["ibm3"] == [tables.key]
-    assert tables.inputs["corpus"] == sampled.inputs["corpus"] == [step_of(planned, "corpus/text").key]
+    encoded = step_of(planned, "encode/text/joint")
+    assert tables.inputs["encode"] == [encoded.key]
+    assert encoded.inputs["corpus"] == sampled.inputs["corpus"] == [step_of(planned, "corpus/text").key]
     assert test_set.params["corpus"] == sampled.params["corpus"]
 
 

@@ -40,7 +40,7 @@ def reversals(count: int, longest: int, seed: int) -> Pairs:
 
 
 def development(pairs: Pairs) -> Development:
-    references = [Numbers().decode(row[:-1].tolist()) for row in pairs.targets]
+    references = [Numbers().decode(row.tolist()) for row in pairs.targets]
     return Development(pairs, references, Numbers())
 
 

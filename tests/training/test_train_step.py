@@ -13,6 +13,7 @@ from step_context import Context, FolderCheckpoints
 from creamtea.errors import StepError
 from creamtea.methods.texts import Subwords
 from creamtea.steps.systems import TRAIN
+from creamtea.steps.texts import ENCODE
 from creamtea_workers.corpora.subwords import train_subwords
 from creamtea_workers.corpora.text import write_lines
 from creamtea_workers.models.build import load_model
@@ -21,7 +22,7 @@ TRAINING = {"batch_tokens": 100, "max_epochs": 2, "max_tokens": 39, "warmup": 5}
 
 
 def context(folder: Path, params: dict[str, Any], attempt: str = "") -> Context:
-    folders = {role: [folder / role] for role in ("corpus", "subwords")}
+    folders = {role: [folder / role] for role in ("corpus", "subwords", "encode")}
     checkpoints = FolderCheckpoints(folder / f"checkpoints{attempt}")
     return Context(TRAIN, params, folders, folder / f"output{attempt}", checkpoints)
 
@@ -38,6 +39,8 @@ def folder(tmp_path: Path) -> Path:
         write_lines(corpus / f"{name}.tgt", [line.upper() for line in lines])
     spec = Subwords(kind="bpe", vocabulary=60)
     train_subwords([corpus / "train.src", corpus / "train.tgt"], spec, subwords / "subwords.model")
+    folders = {"corpus": [corpus], "subwords": [subwords]}
+    Context(ENCODE, {}, folders, tmp_path / "encode").run()
     return tmp_path
 
 

@@ -93,7 +93,7 @@ IBM3 = StepKind(
     1,
     "count IBM-3 tables",
     Ibm3Params,
-    inputs={"corpus": "the corpus whose alignment is counted", "subwords": "its subwords"},
+    inputs={"encode": "the text whose alignment is counted, as tokens", "subwords": "its subwords"},
     files={"ibm3.npz": "counts (creamtea_workers.corpora.counted)"},
     metrics={
         "mean_fertility": "target subwords per source subword",
@@ -134,7 +134,7 @@ class Ibm3Corpus(Corpus):
             IBM3,
             f"{self.corpus}/{self.subwords}/{self.max_fertility}",
             Ibm3Params(max_fertility=self.max_fertility, iterations=planner.alignment.iterations),
-            inputs,
+            {"encode": [planner.encode(self.corpus, self.subwords)], "subwords": inputs["subwords"]},
             {"corpus": self.corpus, "subwords": self.subwords},
         )
         return {**inputs, "ibm3": [tables]}

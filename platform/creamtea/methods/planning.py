@@ -81,6 +81,9 @@ class Planner(Protocol):
 
     def subwords(self, corpus: str, name: str) -> Key: ...
 
+    def encode(self, corpus: str, subwords: str, trained_on: str | None = None) -> Key:
+        """A corpus in subwords of its own, or in those of another one."""
+
     def lexicon(self, variant: str) -> Key: ...
 
     def test_set(self, name: str, sentences: int | None = None) -> Key:

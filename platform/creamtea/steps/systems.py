@@ -33,8 +33,9 @@ TRAIN = StepKind(
     "train a variant",
     TrainParams,
     inputs={
-        "corpus": "training and development text",
+        "corpus": "development text",
         "subwords": "subwords",
+        "encode": "both texts as tokens",
         "initial": "of an adaptation: the variant that it starts from",
     },
     files={

@@ -97,6 +97,29 @@ SUBWORDS = StepKind(
 )
 
 
+class EncodeParams(StepParams):
+    """None: a function of its inputs."""
+
+
+ENCODE = StepKind(
+    "encode",
+    1,
+    "encode text",
+    EncodeParams,
+    inputs={"corpus": "training and development text", "subwords": "subwords"},
+    files={
+        f"{split}.{side}.{part}.npy": what
+        for split in ("train", "dev")
+        for side in ("src", "tgt")
+        for part, what in (
+            ("tokens", "ids of all sentences, one after the other, without eos; 16 or 32 bits"),
+            ("offsets", "where each sentence begins in `tokens`, and where the last one ends; 64 bits"),
+        )
+    },
+    metrics={"tokens": "of a side, without eos; subjects train.src, train.tgt, dev.src, dev.tgt"},
+)
+
+
 class AlignParams(StepParams):
     """`digests` is of a table only."""
 
@@ -109,7 +132,7 @@ ALIGN = StepKind(
     1,
     "align and build the lexicon",
     AlignParams,
-    inputs={"corpus": "training text", "subwords": "subwords"},
+    inputs={"encode": "training text as tokens", "subwords": "subwords"},
     files={"lexicon.npz": "the most probable target subwords of each source subword"},
     metrics={
         "lexicon_entries": "pairs of subwords",

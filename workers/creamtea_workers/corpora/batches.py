@@ -6,18 +6,18 @@ The batches of an epoch are a function of (pairs, limits, seed, epoch) alone: a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from creamtea_workers.corpora.tokens import Ids, Rows, Split
 from creamtea_workers.models.interface import BOS, EOS, PAD
-
-Ids = Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,10 @@ class Batch:
     positions: Tensor  # (N,) where the flattened `target` is not padding
 
     @classmethod
-    def of(cls, sources: Sequence[NDArray[np.int32]], targets: Sequence[NDArray[np.int32]]) -> Batch:
-        target = pad(targets)
-        return cls(pad(sources), target, target.flatten().ne(PAD).nonzero()[:, 0])
+    def of(cls, source: NDArray[np.int64], target: NDArray[np.int64]) -> Batch:
+        """Of padded rows (B, S) and (B, T)."""
+        positions = np.flatnonzero(target != PAD)
+        return cls(*(torch.from_numpy(ids) for ids in (source, target, positions)))
 
     @property
     def target_in(self) -> Tensor:
@@ -57,34 +58,33 @@ class Batch:
 
 
 class Pairs:
-    """Encoded sentence pairs, eos added; pairs with more than `max_tokens` subwords on a side are skipped."""
+    """Encoded sentence pairs, in memory or mapped; pairs with more than `max_tokens` subwords on a side are
+    left out. Lengths count eos, which a batch adds and `sources` and `targets` do not have."""
 
-    def __init__(self, sources: Iterable[Ids], targets: Iterable[Ids], max_tokens: int | None = None) -> None:
-        self.sources: list[NDArray[np.int32]] = []
-        self.targets: list[NDArray[np.int32]] = []
-        self.left_out = 0
-        for source, target in zip(sources, targets, strict=True):
-            if max_tokens is not None and max(len(source), len(target)) > max_tokens:
-                self.left_out += 1
-                continue
-            self.sources.append(np.array([*source, EOS], dtype=np.int32))
-            self.targets.append(np.array([*target, EOS], dtype=np.int32))
-        self.source_lengths = np.array([len(row) for row in self.sources], dtype=np.int64)
-        self.target_lengths = np.array([len(row) for row in self.targets], dtype=np.int64)
+    def __init__(
+        self, sources: Rows | Iterable[Ids], targets: Rows | Iterable[Ids], max_tokens: int | None = None
+    ) -> None:
+        source, target = Rows.of(sources), Rows.of(targets)
+        if len(source) != len(target):
+            raise ValueError(f"{len(source)} sources and {len(target)} targets are not pairs")
+        kept = np.ones(len(source), dtype=np.bool_)
+        if max_tokens is not None:
+            kept = np.maximum(source.lengths, target.lengths) <= max_tokens
+        self.left_out = int(len(kept) - kept.sum())
+        self.sources, self.targets = source.only(kept), target.only(kept)
+        self.source_lengths = self.sources.lengths + 1
+        self.target_lengths = self.targets.lengths + 1
+
+    @classmethod
+    def load(cls, folder: Path, split: Split, max_tokens: int | None = None) -> Pairs:
+        """Of an encode step, mapped."""
+        return cls(Rows.load(folder, split, "src"), Rows.load(folder, split, "tgt"), max_tokens)
 
     def __len__(self) -> int:
         return len(self.sources)
 
     def batch(self, members: NDArray[np.int64]) -> Batch:
-        return Batch.of([self.sources[i] for i in members], [self.targets[i] for i in members])
-
-
-def pad(rows: Sequence[NDArray[np.int32]]) -> Tensor:
-    """(B, longest) int64 of B rows of ids."""
-    table = np.full((len(rows), max(len(row) for row in rows)), PAD, dtype=np.int64)
-    for line, row in zip(table, rows, strict=True):
-        line[: len(row)] = row
-    return torch.from_numpy(table)
+        return Batch.of(self.sources.table(members, PAD, EOS), self.targets.table(members, PAD, EOS))
 
 
 def plan_epoch(
@@ -98,7 +98,7 @@ def plan_epoch(
     """
     random = np.random.default_rng((seed, epoch))
     shuffled = random.permutation(len(pairs))
-    order = shuffled[np.lexsort((pairs.source_lengths[shuffled], pairs.target_lengths[shuffled]))]
+    order = shuffled[order_by_length(pairs.target_lengths[shuffled], pairs.source_lengths[shuffled])]
     if batch_sentences is None:
         cuts = cut(pairs.target_lengths[order], batch_tokens)
     else:
@@ -109,17 +109,36 @@ def plan_epoch(
 
 def plan_in_order(pairs: Pairs, batch_tokens: int) -> list[NDArray[np.int64]]:
     """Batches for evaluation: by length, without chance."""
-    order = np.lexsort((pairs.source_lengths, pairs.target_lengths))
+    order = order_by_length(pairs.target_lengths, pairs.source_lengths)
     cuts = cut(pairs.target_lengths[order], batch_tokens)
     return [order[first:last] for first, last in pairwise(cuts)]
 
 
+def order_by_length(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The places in ascending order of `first`, then `second`, then place: np.lexsort((second, first)).
+
+    One sort of numbers that hold all three, which takes a tenth of the time.
+    """
+    if not len(first):
+        return np.zeros(0, dtype=np.int64)
+    keys = first * (int(second.max()) + 1) + second
+    bits = len(first).bit_length()
+    if int(keys.max()) >> (63 - bits):
+        raise ValueError(f"{len(first)} pairs of up to {first.max()} subwords cannot be put in order")
+    keys <<= bits
+    keys |= np.arange(len(first))
+    keys.sort()
+    return keys & ((1 << bits) - 1)
+
+
 def cut(lengths: NDArray[np.int64], batch_tokens: int) -> list[int]:
-    """Where to cut ascending lengths so that rows × longest stays within `batch_tokens`."""
+    """Where to cut ascending lengths > 0 so that rows × longest stays within `batch_tokens`."""
     cuts = [0]
-    for position, length in enumerate(lengths):
-        if position > cuts[-1] and (position + 1 - cuts[-1]) * length > batch_tokens:
-            cuts.append(position)
-    if len(lengths):
-        cuts.append(len(lengths))
-    return cuts
+    # rows of one length, [start, end), have their cuts at equal distances
+    starts = np.flatnonzero(np.diff(lengths, prepend=-1)).tolist()
+    for start, end in pairwise([*starts, len(lengths)]):
+        rows = max(1, batch_tokens // int(lengths[start]))
+        # the first cut within these is where the batch of shorter rows would grow too large
+        place = max(start, cuts[-1] + rows)
+        cuts += range(place, end, rows)
+    return [*cuts, len(lengths)] if len(lengths) else cuts

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, compress, islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import sentencepiece
@@ -20,7 +20,7 @@ import sentencepiece
 from creamtea.contract.step import StepContext
 from creamtea.errors import StepError
 from creamtea.methods.texts import Subwords
-from creamtea_workers.corpora.text import iterate_lines, normalise, read_split
+from creamtea_workers.corpora.text import iterate_lines, normalise
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 _BLANK = "\u2581"  # SentencePiece writes blanks so; a piece that starts a word starts with it
@@ -129,15 +129,9 @@ class SubwordModel:
         ids: list[int] = self._processor.encode(normalise(text))
         return ids
 
-    def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
-        return [self.encode(line) for line in lines]
-
-    def encode_split(
-        self, corpus: Path, split: Literal["train", "dev"]
-    ) -> tuple[list[list[int]], list[list[int]]]:
-        """The source and target sides that a corpus step left."""
-        sources, targets = read_split(corpus, split)
-        return self.encode_lines(sources), self.encode_lines(targets)
+    def encode_lines(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
+        ids: list[list[int]] = self._processor.encode(list(map(normalise, lines)), num_threads=threads)
+        return ids
 
     encode_targets = encode_lines
 

@@ -11,15 +11,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from creamtea.contract.step import StepContext
 from creamtea.methods.texts import Subwords, Symbols
 from creamtea_workers.corpora.subwords import BOS, EOS, PAD, UNK, SubwordModel
-from creamtea_workers.corpora.text import iterate_lines, normalise, read_split
+from creamtea_workers.corpora.text import iterate_lines, normalise
 from creamtea_workers.models.interface import SourceVocabulary
 
-Split = Literal["train", "dev"]
 FILE = "vocabularies.json"
 FIRST = 4  # the id of the first symbol
 _UNKNOWN = "⁇"
@@ -35,14 +34,11 @@ class TextModel(Protocol):
     def source_vocabulary(self) -> SourceVocabulary | None:
         """None: the target's."""
 
-    def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
+    def encode_lines(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
         """Of sources."""
 
-    def encode_targets(self, lines: Sequence[str]) -> list[list[int]]:
+    def encode_targets(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
         """Of targets."""
-
-    def encode_split(self, corpus: Path, split: Split) -> tuple[list[list[int]], list[list[int]]]:
-        """The source and target sides that a corpus step left."""
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of a target; pad, bos and eos are dropped, what is unknown shows as ⁇."""
@@ -117,15 +113,11 @@ class Vocabularies:
         content = {name: {"kind": side.kind, "symbols": list(side.symbols)} for name, side in sides.items()}
         path.write_text(json.dumps(content, ensure_ascii=False, indent=0) + "\n", encoding="utf-8")
 
-    def encode_lines(self, lines: Sequence[str]) -> list[list[int]]:
+    def encode_lines(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
         return [self.source.encode(line) for line in lines]
 
-    def encode_targets(self, lines: Sequence[str]) -> list[list[int]]:
+    def encode_targets(self, lines: Sequence[str], threads: int = 1) -> list[list[int]]:
         return [self.target.encode(line) for line in lines]
-
-    def encode_split(self, corpus: Path, split: Split) -> tuple[list[list[int]], list[list[int]]]:
-        sources, targets = read_split(corpus, split)
-        return self.encode_lines(sources), self.encode_targets(targets)
 
     def decode(self, ids: Sequence[int]) -> str:
         return self.target.decode(ids)

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-ROWS = 10000  # sentences counted at a time
+from creamtea_workers.corpora.tokens import Rows
+from creamtea_workers.models.interface import EOS
 
 
-def unigram_frequencies(rows: Sequence[NDArray[np.int32]], vocabulary_size: int) -> Tensor:
-    """Relative frequencies (V,), fp64, of the subwords in the targets (each subwords + eos, without bos or
-    padding). A subword that never occurs there has 0, and gets no mass from smoothing."""
+def unigram_frequencies(rows: Rows, vocabulary_size: int) -> Tensor:
+    """Relative frequencies (V,), fp64, of the subwords in the targets, with an eos for each. A subword that
+    never occurs there has 0, and gets no mass from smoothing."""
     counts = np.zeros(vocabulary_size, dtype=np.int64)
-    for first in range(0, len(rows), ROWS):
-        counts += np.bincount(np.concatenate(rows[first : first + ROWS]), minlength=vocabulary_size)
+    for part in rows.parts():
+        counts += np.bincount(part, minlength=vocabulary_size)
+    counts[EOS] += len(rows)
     return torch.from_numpy(counts / counts.sum())
 
 

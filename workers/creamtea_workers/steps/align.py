@@ -10,7 +10,8 @@ from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.texts import Alignment
 from creamtea.steps.texts import AlignParams
 from creamtea_workers.corpora.subwords import SubwordModel
-from creamtea_workers.corpora.text import UserFile, read_split
+from creamtea_workers.corpora.text import UserFile
+from creamtea_workers.corpora.tokens import SIDES, Rows
 from creamtea_workers.selection.aligner import Aligner, TranslationTable, train_aligner
 from creamtea_workers.selection.eflomal import align_with_eflomal
 from creamtea_workers.selection.lexicon import Lexicon
@@ -32,7 +33,7 @@ Aligned = tuple[TranslationTable, StepResult]
 def with_em(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
     context.progress(0, spec.iterations, "encoding")
     subwords = SubwordModel.of_step(context)
-    sources, targets = subwords.encode_split(context.input("corpus"), "train")
+    sources, targets = lists_of(context)
     aligner, result = train_in_step(context, sources, targets, subwords.size, spec.iterations)
     return aligner.table, result
 
@@ -61,10 +62,14 @@ def train_in_step(
     return aligner, StepResult(points=points, facts={"tension": round(aligner.tension, 4)})
 
 
+def lists_of(context: StepContext[Any]) -> list[list[list[int]]]:
+    return [[row.tolist() for row in Rows.load(context.input("encode"), "train", side)] for side in SIDES]
+
+
 def with_eflomal(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
     context.progress(0, 1, "encoding")
     subwords = SubwordModel.of_step(context)
-    sources, targets = subwords.encode_split(context.input("corpus"), "train")
+    sources, targets = lists_of(context)
     watch = partial(context.progress, 0, 1, "eflomal")
     return align_with_eflomal(sources, targets, subwords.size, context.cpus, watch), StepResult()
 
@@ -75,11 +80,10 @@ def with_table(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
     file = UserFile.find(spec.table, context.locations, context.params.digests or {})
     subwords = SubwordModel.of_step(context)
     imported = read_table(file, subwords)
-    sources, _ = read_split(context.input("corpus"), "train")
     metrics = [
         MetricRow("table_lines", imported.lines),
         MetricRow("table_lines_skipped", imported.skipped),
-        MetricRow("source_coverage", coverage(imported.table, subwords.encode_lines(sources), file)),
+        MetricRow("source_coverage", coverage(imported.table, lists_of(context)[0], file)),
     ]
     return imported.table, StepResult(metrics=metrics)
 

@@ -8,7 +8,7 @@ from creamtea.methods.corpora import Ibm3Params
 from creamtea_workers.corpora.counted import count, known
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.selection.viterbi import viterbi
-from creamtea_workers.steps.align import train_in_step
+from creamtea_workers.steps.align import lists_of, train_in_step
 
 
 def run(context: StepContext[Ibm3Params]) -> StepResult:
@@ -16,9 +16,7 @@ def run(context: StepContext[Ibm3Params]) -> StepResult:
     iterations = context.params.iterations
     subwords = SubwordModel.of_step(context)
     context.progress(0, iterations, "encoding")
-    sources, targets = (
-        [known(ids) for ids in side] for side in subwords.encode_split(context.input("corpus"), "train")
-    )
+    sources, targets = ([known(ids) for ids in side] for side in lists_of(context))
     try:
         aligner, result = train_in_step(context, sources, targets, subwords.size, iterations)
         alignments = viterbi(aligner, sources, targets)

@@ -12,7 +12,7 @@ from creamtea.errors import StepError
 from creamtea.methods.training import SelectBy, Training
 from creamtea.steps.systems import TrainParams
 from creamtea_workers.corpora.batches import Pairs
-from creamtea_workers.corpora.text import read_lines, read_split
+from creamtea_workers.corpora.text import read_lines
 from creamtea_workers.corpora.vocabularies import TextModel, load_text_model
 from creamtea_workers.models.build import save_model
 from creamtea_workers.runtime import prepare_torch
@@ -25,10 +25,11 @@ from creamtea_workers.training.trainer import Trainer, TrainingResult
 def run(context: StepContext[TrainParams]) -> StepResult:
     prepare_torch(context.cpus)
     device = step_device(context.gpus)
-    corpus = context.input("corpus")
-    subwords = load_text_model(context)
-    pairs = training_pairs(corpus, subwords, context.params.training)
-    development = development_set(corpus, subwords, context.params.training.select_by)
+    encoded = context.input("encode")
+    pairs = training_pairs(encoded, context.params.training)
+    development = development_set(
+        context.input("corpus"), encoded, load_text_model(context), context.params.training.select_by
+    )
     initial = context.inputs("initial")
     trainer = Trainer(
         context.params,
@@ -45,13 +46,12 @@ def run(context: StepContext[TrainParams]) -> StepResult:
     return StepResult(metrics(outcome, pairs, development), curves(outcome), facts(outcome, device))
 
 
-def training_pairs(corpus: Path, subwords: TextModel, training: Training) -> Pairs:
-    sources, targets = subwords.encode_split(corpus, "train")
+def training_pairs(encoded: Path, training: Training) -> Pairs:
     # eos takes one of a batch's tokens
     longest = training.max_tokens
     if training.batch_sentences is None:
         longest = min(longest, training.batch_tokens - 1)
-    pairs = Pairs(sources, targets, longest)
+    pairs = Pairs.load(encoded, "train", longest)
     if len(pairs) == 0:
         raise StepError(
             f"every training pair is longer than {longest} subwords: raise training.max_tokens "
@@ -60,12 +60,12 @@ def training_pairs(corpus: Path, subwords: TextModel, training: Training) -> Pai
     return pairs
 
 
-def development_set(corpus: Path, subwords: TextModel, select_by: SelectBy) -> Development:
+def development_set(corpus: Path, encoded: Path, subwords: TextModel, select_by: SelectBy) -> Development:
     """With the references of its first sentences, or of all where a metric of them selects."""
-    _, references = read_split(corpus, "dev")
+    references = read_lines(corpus / "dev.tgt")
     groups = read_lines(corpus / "dev.groups") if (corpus / "dev.groups").exists() else ()
     some = references[:BLEU_SENTENCES] if select_by == "loss" else references
-    return Development(Pairs(*subwords.encode_split(corpus, "dev")), some, subwords, select_by, groups)
+    return Development(Pairs.load(encoded, "dev"), some, subwords, select_by, groups)
 
 
 def metrics(outcome: TrainingResult, pairs: Pairs, development: Development) -> list[MetricRow]:

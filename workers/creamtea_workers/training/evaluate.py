@@ -112,7 +112,7 @@ def reference_loss(
 def greedy_translations(model: TranslationModel, objective: Objective, development: Development) -> list[str]:
     """Of the first sentences, which have references."""
     translator = Translator(model, objective, FullSelector(), GreedySearch())
-    sources = [row[:-1].tolist() for row in development.pairs.sources[: len(development.references)]]
+    sources = [development.pairs.sources[n].tolist() for n in range(len(development.references))]
     order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
     hypotheses = [""] * len(sources)
     for first in range(0, len(order), BLEU_BATCH):

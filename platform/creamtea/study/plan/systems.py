@@ -61,8 +61,12 @@ class Systems(Texts):
             training=variant.training,
             seed=seed,
         )
-        corpus, subwords = self.corpus(variant.corpus), self.subwords_of(name)
-        inputs = {"corpus": [corpus], "subwords": [subwords]}
+        root = self.study.variants[self.root(name)]
+        inputs = {
+            "corpus": [self.corpus(variant.corpus)],
+            "subwords": [self.subwords_of(name)],
+            "encode": [self.encode(variant.corpus, root.subwords, root.corpus)],
+        }
         if variant.start_from is not None:
             inputs["initial"] = [self.train(variant.start_from, seed)]
         labels = {"variant": name, "seed": seed, "corpus": variant.corpus, "subwords": variant.subwords}

@@ -10,10 +10,12 @@ from creamtea.methods.test_sets import TestSet
 from creamtea.steps.texts import (
     ALIGN,
     CORPUS,
+    ENCODE,
     SUBWORDS,
     TEST_SET,
     AlignParams,
     CorpusParams,
+    EncodeParams,
     SubwordsParams,
     TestSetParams,
 )
@@ -52,9 +54,12 @@ class Texts(Builder):
             self.files.aligned([(("alignment", "table"), alignment.table)])
         return self.add(
             ALIGN,
-            f"{corpus}/{spec.subwords}" + ("" if corpus == root.corpus else f"@{root.corpus}"),
+            _place(corpus, spec.subwords, root.corpus),
             AlignParams(alignment=alignment, digests=self.files.digests(paths) if paths else None),
-            {"corpus": [self.corpus(corpus)], "subwords": [self.subwords_of(variant)]},
+            {
+                "encode": [self.encode(corpus, root.subwords, root.corpus)],
+                "subwords": [self.subwords_of(variant)],
+            },
             {"corpus": corpus, "subwords": spec.subwords},
             paths,
         )
@@ -66,6 +71,17 @@ class Texts(Builder):
             SubwordsParams(subwords=self.study.subwords[name]),
             {"corpus": [self.corpus(corpus)]},
             {"corpus": corpus, "subwords": name},
+        )
+
+    def encode(self, corpus: str, subwords: str, trained_on: str | None = None) -> str:
+        """A corpus in subwords of its own, or in those of another one."""
+        base = trained_on or corpus
+        return self.add(
+            ENCODE,
+            _place(corpus, subwords, base),
+            EncodeParams(),
+            {"corpus": [self.corpus(corpus)], "subwords": [self.subwords(base, subwords)]},
+            {"corpus": corpus, "subwords": subwords},
         )
 
     # ------------------------------------------------------------ corpora and test sets
@@ -112,3 +128,7 @@ class Texts(Builder):
         for group in plan.aligned:
             self.files.aligned(group)
         return plan, [path for group in plan.aligned for _, path in group]
+
+
+def _place(corpus: str, subwords: str, trained_on: str) -> str:
+    return f"{corpus}/{subwords}" + ("" if corpus == trained_on else f"@{trained_on}")

@@ -1,0 +1,182 @@
+"""Encoded text: the tokens of all sentences in one array, and where each sentence begins.
+
+A step `encode` writes both arrays of each side as `.npy` files, and other steps map them into memory: what is
+not read takes none, and processes of one machine share what is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, NamedTuple
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import DTypeLike, NDArray
+
+Ids = Sequence[int]
+Split = Literal["train", "dev"]
+SPLITS: tuple[Split, Split] = ("train", "dev")
+SIDES: tuple[Literal["src"], Literal["tgt"]] = ("src", "tgt")
+SHARD = 1 << 19  # pairs of a shard, a few hundred bytes each
+_PART = 1 << 16  # sentences whose tokens are gathered at a time
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Sentences as rows of ids, without eos."""
+
+    tokens: NDArray[Any]  # of all sentences, one after the other; 16 or 32 bits
+    offsets: NDArray[np.int64]  # (sentences + 1,): a sentence is tokens[offsets[n] : offsets[n + 1]]
+    kept: NDArray[np.int64] | None = None  # the sentences that are rows, ascending; None: all
+
+    @classmethod
+    def of(cls, rows: Rows | Iterable[Ids]) -> Rows:
+        if isinstance(rows, Rows):
+            return rows
+        arrays = [np.array(row, dtype=np.int32) for row in rows]
+        offsets = np.cumsum([0, *map(len, arrays)], dtype=np.int64)
+        return cls(np.concatenate([np.zeros(0, dtype=np.int32), *arrays]), offsets)
+
+    @classmethod
+    def load(cls, folder: Path, split: Split, side: Literal["src", "tgt"]) -> Rows:
+        """Of an encode step, mapped."""
+        tokens, offsets = (
+            np.asarray(np.load(folder / f"{split}.{side}.{part}.npy", mmap_mode="r", allow_pickle=False))
+            for part in ("tokens", "offsets")
+        )
+        return cls(tokens, offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1 if self.kept is None else len(self.kept)
+
+    def __getitem__(self, row: int) -> NDArray[Any]:
+        if self.kept is not None:
+            row = int(self.kept[row])
+        return self.tokens[self.offsets[row] : self.offsets[row + 1]]
+
+    def __iter__(self) -> Iterator[NDArray[Any]]:
+        return (self[row] for row in range(len(self)))
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        lengths = np.diff(self.offsets)
+        return lengths if self.kept is None else lengths[self.kept]
+
+    def only(self, kept: NDArray[np.bool_]) -> Rows:
+        """The rows with True; of all rows, not of some that were kept before."""
+        return self if kept.all() else Rows(self.tokens, self.offsets, np.flatnonzero(kept))
+
+    def copy(self, first: int, last: int) -> Rows:
+        """Rows [first, last) in memory of their own."""
+        offsets = np.array(self.offsets[first : last + 1])
+        return Rows(np.array(self.tokens[offsets[0] : offsets[-1]]), offsets - offsets[0])
+
+    def without(self, token: int) -> Rows:
+        """All rows, with each `token` taken out."""
+        stays = self.tokens != token
+        before = np.concatenate([[0], np.cumsum(stays)])
+        return Rows(self.tokens[stays], before[self.offsets])
+
+    def table(self, rows: NDArray[np.int64], fill: int, end: int) -> NDArray[np.int64]:
+        """(B, longest + 1) of B rows, each with `end` behind it, padded with `fill`."""
+        if self.kept is not None:
+            rows = self.kept[rows]
+        starts = self.offsets[rows]
+        lengths = self.offsets[rows + 1] - starts
+        columns = np.arange(lengths.max() + 1)
+        inside = columns < lengths[:, None]  # (B, longest + 1)
+        table = np.full(inside.shape, fill, dtype=np.int64)
+        table[inside] = self.tokens[(starts[:, None] + columns)[inside]]
+        table[np.arange(len(rows)), lengths] = end
+        return table
+
+    def parts(self) -> Iterator[NDArray[Any]]:
+        """The tokens of some rows after the other."""
+        for first in range(0, len(self), _PART):
+            last = min(first + _PART, len(self))
+            if self.kept is None:
+                yield self.tokens[self.offsets[first] : self.offsets[last]]
+                continue
+            starts, ends = self.offsets[self.kept[first:last]], self.offsets[self.kept[first:last] + 1]
+            before = np.cumsum(ends - starts) - (ends - starts)  # tokens of the rows before each
+            yield self.tokens[np.repeat(starts - before, ends - starts) + np.arange((ends - starts).sum())]
+
+
+class Shard(NamedTuple):
+    """Sentence pairs in memory."""
+
+    sources: Rows
+    targets: Rows
+
+    @classmethod
+    def of(cls, sources: Iterable[Ids], targets: Iterable[Ids]) -> Shard:
+        return cls(Rows.of(sources), Rows.of(targets))
+
+
+class Shards:
+    """The pairs that an encode step left, again and again, shard by shard. `without`: a token that is taken
+    out of both sides."""
+
+    def __init__(self, folder: Path, split: Split = "train", without: int | None = None) -> None:
+        self._folder, self._split, self._without = folder, split, without
+        self.pairs = len(Rows.load(folder, split, "src"))
+
+    def __iter__(self) -> Iterator[Shard]:
+        for first in range(0, self.pairs, SHARD):
+            # mapped anew for each shard, so that what has been read does not stay in this process's memory
+            sides = [
+                Rows.load(self._folder, self._split, side).copy(first, min(first + SHARD, self.pairs))
+                for side in SIDES
+            ]
+            yield Shard(*(side if self._without is None else side.without(self._without) for side in sides))
+
+
+class RowWriter:
+    """Writes rows into the two files of a side, "train.src"."""
+
+    def __init__(self, folder: Path, name: str, vocabulary_size: int) -> None:
+        width: DTypeLike = np.uint16 if vocabulary_size <= 1 << 16 else np.uint32
+        self._tokens, self._offsets = (
+            _ArrayWriter((folder / f"{name}.{part}.npy").open("wb"), dtype)
+            for part, dtype in (("tokens", width), ("offsets", np.int64))
+        )
+        self._offsets.write(np.zeros(1, dtype=np.int64))
+
+    @property
+    def written(self) -> int:
+        """Tokens so far."""
+        return self._tokens.size
+
+    def write(self, rows: Sequence[Ids]) -> None:
+        ends = self.written + np.cumsum([len(row) for row in rows], dtype=np.int64)
+        self._tokens.write(np.fromiter(chain.from_iterable(rows), dtype=np.int64))
+        self._offsets.write(ends)
+
+    def close(self) -> None:
+        self._tokens.close()
+        self._offsets.close()
+
+
+class _ArrayWriter:
+    """An array in one `.npy` file, written part by part: numpy's header has room for its later length."""
+
+    def __init__(self, file: BinaryIO, dtype: DTypeLike) -> None:
+        self._file, self._dtype, self.size = file, np.dtype(dtype), 0
+        self._header()
+
+    def write(self, part: NDArray[Any]) -> None:
+        self._file.write(part.astype(self._dtype).tobytes())
+        self.size += len(part)
+
+    def close(self) -> None:
+        self._file.seek(0)
+        self._header()
+        self._file.close()
+
+    def _header(self) -> None:
+        described = npy.dtype_to_descr(self._dtype)
+        header = {"descr": described, "fortran_order": False, "shape": (self.size,)}
+        npy.write_array_header_1_0(self._file, header)

@@ -1,0 +1,35 @@
+"""Step `encode`: training and development text as arrays of tokens, for all steps that read it."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from creamtea.contract.step import MetricRow, StepContext, StepResult
+from creamtea.steps.texts import EncodeParams
+from creamtea_workers.corpora.text import iterate_lines
+from creamtea_workers.corpora.tokens import SPLITS, RowWriter
+from creamtea_workers.corpora.vocabularies import load_text_model
+
+PART = 1 << 14  # lines that are encoded at a time
+
+
+def run(context: StepContext[EncodeParams]) -> StepResult:
+    corpus, model = context.input("corpus"), load_text_model(context)
+    source_size = model.size if model.source_vocabulary is None else model.source_vocabulary.size
+    metrics = []
+    for split in SPLITS:
+        for side, encode, size in (
+            ("src", model.encode_lines, source_size),
+            ("tgt", model.encode_targets, model.size),
+        ):
+            name = f"{split}.{side}"
+            writer = RowWriter(context.output, name, size)
+            lines, done = iterate_lines(corpus / name), 0
+            while part := list(islice(lines, PART)):
+                context.progress(0, 1, f"{name}: {done:,} lines")
+                writer.write(encode(part, context.cpus))
+                done += len(part)
+            writer.close()
+            metrics.append(MetricRow("tokens", writer.written, subject=name))
+    context.progress(1, 1)
+    return StepResult(metrics=metrics)
