@@ -15,9 +15,10 @@ from starlette.middleware import Middleware
 from streamlit.starlette import App
 
 from creamtea.errors import InputError
+from creamtea.monitoring.server import load_token
 from creamtea.settings import SignIn
 from creamtea_webapp import session
-from creamtea_webapp.gate import entrance
+from creamtea_webapp.gate import entrance, metrics
 from creamtea_webapp.gate.middleware import Gate
 from creamtea_webapp.theme import THEME
 
@@ -50,7 +51,10 @@ def serve(
         from creamtea_webapp.gate.sign_in import routes as sign_in_routes
 
         routes += sign_in_routes(sign_in, url)
-    gate = Middleware(Gate, sign_in=sign_in is not None)
+    token = load_token()
+    if token is not None:
+        routes.append(metrics.route(token))
+    gate = Middleware(Gate, sign_in=sign_in is not None, metrics=token is not None)
     app = App(SCRIPT, routes=routes, middleware=[gate], lifespan=lifespan)
     app.run(config=_config(host, port))
 

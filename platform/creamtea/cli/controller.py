@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from threading import Event
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 
 from creamtea.cli import workplace
 from creamtea.engine.lease import live_controller
+from creamtea.settings import LOOPBACK
 from creamtea.store.database import Database
 
 WAIT_SECONDS = 2.0  # between checks whether another controller has stopped
@@ -18,6 +20,8 @@ EXAMPLES = """Examples:
 `creamtea controller --address ray-head:6379`
 
 `creamtea controller --until-idle`
+
+`CREAMTEA_METRICS_TOKEN_FILE=FILE creamtea controller --metrics-port 9464`
 """
 
 
@@ -27,6 +31,12 @@ def controller(
     until_idle: Annotated[
         bool, typer.Option("--until-idle", help="Exit when every study has ended.")
     ] = False,
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Serve metrics for Prometheus on this port.")
+    ] = None,
+    metrics_host: Annotated[
+        str, typer.Option(help="Address that the metrics listen on; 0.0.0.0 for all of this machine.")
+    ] = LOOPBACK[0],
 ) -> None:
     """Run every queued study of the database, until interrupted.
 
@@ -37,11 +47,13 @@ def controller(
     from creamtea.cli.run import stoppable
     from creamtea.engine import state
     from creamtea.engine.controller import Controller
+    from creamtea.monitoring.server import served
 
     runs_steps = workplace.make_executor(executor, address)
     with workplace.opened_database() as database:
         store = workplace.artefact_store()
-        with stoppable() as stop, shown(None, 0, False) as display:
+        metrics = nullcontext() if metrics_port is None else served(database, metrics_host, metrics_port)
+        with metrics, stoppable() as stop, shown(None, 0, False) as display:
             while _wait_for_turn(database, until_idle, stop):
                 Controller(database, store, runs_steps, display).run(
                     until=lambda: stop.is_set() or (until_idle and state.all_ended(database))

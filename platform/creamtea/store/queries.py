@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session, aliased
 
 from creamtea.errors import InputError
 from creamtea.store.tables import (
+    Event,
     Hypothesis,
     Metric,
     Point,
@@ -134,6 +135,13 @@ def study_nodes(session: Session, study_id: int, kind: str | None = None) -> lis
         values = {name: getattr(step, name) for name in OF_STEP}
         nodes.append(Node(place.node, place.labels, **{**values, "facts": step.facts or {}}))
     return nodes
+
+
+def events_of(session: Session, key: str, limit: int = 50) -> list[Event]:
+    """What happened to a step, newest first."""
+    return list(
+        session.scalars(select(Event).where(Event.step_key == key).order_by(Event.id.desc()).limit(limit))
+    )
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from starlette.responses import HTMLResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from creamtea.human import access
+from creamtea.monitoring.server import PATH as METRICS
 from creamtea_webapp import session
 from creamtea_webapp.gate.paths import SIGN_IN_PATHS, campaign_asked_for, login_address
 from creamtea_webapp.markup import render
@@ -27,8 +28,9 @@ from creamtea_webapp.markup import render
 HERE = Path(__file__).parent
 # The entrance, and the health check of load balancers and containers, which says only "ok".
 OPEN_PATHS = frozenset({"/enter", "/enter.js", "/gate.css", "/_stcore/health"})
-# Streamlit accepts files from every session, but only organisers' pages ask for them.
-UPLOADS = "/_stcore/upload_file"
+# Streamlit gives these to every session: files come only from organisers' pages, and its own metrics are
+# nothing for raters and readers.
+OF_ORGANISERS = ("/_stcore/upload_file", "/_stcore/metrics")
 
 
 def inline_scripts(page: str) -> list[str]:
@@ -64,11 +66,16 @@ HEADERS = {
 
 
 class Gate:
-    def __init__(self, app: ASGIApp, sign_in: bool = False) -> None:
-        """`sign_in`: the routes of gate/sign_in.py exist, and are open to everybody."""
+    def __init__(self, app: ASGIApp, sign_in: bool = False, metrics: bool = False) -> None:
+        """`sign_in`: the routes of gate/sign_in.py exist, and are open to everybody.
+
+        `metrics`: so does that of gate/metrics.py, which asks for a token of its own.
+        """
         self.app = app
         self.sign_in = sign_in
-        self.open_paths = OPEN_PATHS | SIGN_IN_PATHS if sign_in else OPEN_PATHS
+        self.open_paths = (
+            OPEN_PATHS | (SIGN_IN_PATHS if sign_in else set()) | ({METRICS} if metrics else set())
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -95,7 +102,7 @@ def cookie_of(scope: Scope) -> str | None:
 
 def _may_pass(scope: Scope) -> bool:
     who = access.identify(session.database(), cookie_of(scope))
-    if UPLOADS in scope["path"]:
+    if any(path in scope["path"] for path in OF_ORGANISERS):
         return who is not None and who.role == "organiser"
     return who is not None
 

@@ -9,7 +9,7 @@ from creamtea.human import rights
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.logs import list_logs, read_log
-from creamtea.store.queries import Node, find_study, study_nodes
+from creamtea.store.queries import Node, events_of, find_study, study_nodes
 from creamtea_webapp import session
 from creamtea_webapp.markup import note, show, show_styles
 
@@ -35,7 +35,10 @@ def page() -> None:
         show(TEMPLATE, "steps", study=study, nodes=list(nodes.values()))
         return
     st.button("Refresh")  # a run of this script reads the log anew
+    with session.database().session() as reading:
+        events = events_of(reading, node.key)
     _log(node)
+    show(TEMPLATE, "events", events=events)
 
 
 def _log(node: Node) -> None:

@@ -1,0 +1,1 @@
+"""Figures for Prometheus, from the database alone; controller and web app serve the same."""

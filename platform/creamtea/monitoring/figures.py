@@ -1,0 +1,135 @@
+"""The figures: each is one query at every scrape, so that they are right whoever serves them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from prometheus_client import CollectorRegistry, Metric, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session, aliased
+
+from creamtea.store.database import Database
+from creamtea.store.tables import Controller, Event, StepInput, StepRow, StudyRow, StudyStep
+from creamtea.store.tables import Metric as StoredMetric
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+LIVE = ("queued", "running")
+TRAININGS = 20  # the newest, whose speed is shown
+
+
+def exposition(database: Database) -> bytes:
+    """All figures in Prometheus' text format."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Figures(database))
+    return generate_latest(registry)
+
+
+class _Figures(Collector):
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def describe(self) -> list[Metric]:
+        return []  # otherwise the registry would ask the database for the names
+
+    def collect(self) -> Iterator[Metric]:
+        with self._database.session() as session:
+            now = self._database.now(session)
+            yield from _counts(session)
+            yield _queue(session, now)
+            yield _retries(session)
+            yield _speeds(session)
+            yield from _leases(session, now)
+
+
+def _counts(session: Session) -> Iterator[Metric]:
+    steps = GaugeMetricFamily("creamtea_steps", "Steps by state and kind.", labels=["state", "kind"])
+    by_state = select(StepRow.state, StepRow.kind, func.count()).group_by(StepRow.state, StepRow.kind)
+    for state, kind, count in session.execute(by_state):
+        steps.add_metric([state, kind], count)
+    yield steps
+    studies = GaugeMetricFamily("creamtea_studies", "Submissions of studies by state.", labels=["state"])
+    for state, count in session.execute(select(StudyRow.state, func.count()).group_by(StudyRow.state)):
+        studies.add_metric([state], count)
+    yield studies
+
+
+def _queue(session: Session, now: datetime) -> Metric:
+    """A step can start once the last of its inputs has finished and its study is submitted."""
+    before = aliased(StepRow)
+    since = (
+        select(StepRow.kind, func.max(before.finished_at), func.min(StudyRow.created_at))
+        .join(StudyStep, StudyStep.step_key == StepRow.key)
+        .join(StudyRow, StudyRow.id == StudyStep.study_id)
+        .outerjoin(StepInput, StepInput.step_key == StepRow.key)
+        .outerjoin(before, before.key == StepInput.input_key)
+        .where(StepRow.state == "ready", StudyRow.state.in_(LIVE))
+        .group_by(StepRow.key, StepRow.kind)
+    )
+    longest: dict[str, float] = {}
+    for kind, finished, submitted in session.execute(since):
+        ready = max(finished, submitted) if finished else submitted
+        longest[kind] = max(longest.get(kind, 0.0), (now - ready).total_seconds())
+    waits = GaugeMetricFamily(
+        "creamtea_queue_seconds", "How long the step that waits longest could have run.", labels=["kind"]
+    )
+    for kind, seconds in longest.items():
+        waits.add_metric([kind], seconds)
+    return waits
+
+
+def _retries(session: Session) -> Metric:
+    retries = CounterMetricFamily(
+        "creamtea_step_retries", "Attempts that failed and were tried again.", labels=["kind"]
+    )
+    by_kind = (
+        select(StepRow.kind, func.count())
+        .join(Event, Event.step_key == StepRow.key)
+        .where(Event.what == "retry")
+        .group_by(StepRow.kind)
+    )
+    for kind, count in session.execute(by_kind):
+        retries.add_metric([kind], count)
+    return retries
+
+
+def _speeds(session: Session) -> Metric:
+    speeds = GaugeMetricFamily(
+        "creamtea_training_tokens_per_second",
+        f"Target tokens a second of the {TRAININGS} trainings that finished last.",
+        labels=["study", "step"],
+    )
+    newest = (
+        select(StepRow.key, StoredMetric.value)
+        .join(StoredMetric, StoredMetric.step_key == StepRow.key)
+        .where(StoredMetric.name == "tokens_per_second", StoredMetric.subject == "")
+        .order_by(StepRow.finished_at.desc(), StepRow.key)
+        .limit(TRAININGS)
+    )
+    for key, value in session.execute(newest).all():
+        place = session.execute(
+            select(StudyRow.name, StudyStep.node)
+            .join(StudyStep, StudyStep.study_id == StudyRow.id)
+            .where(StudyStep.step_key == key)
+            .order_by(StudyRow.id.desc(), StudyStep.node)
+            .limit(1)
+        ).first()
+        if place is not None and value is not None:
+            speeds.add_metric(list(place), value)
+    return speeds
+
+
+def _leases(session: Session, now: datetime) -> Iterator[Metric]:
+    lease = GaugeMetricFamily(
+        "creamtea_controller_lease_seconds", "Time left of the controller's lease; below 0: there is none."
+    )
+    until = session.scalar(select(Controller.lease_until))
+    lease.add_metric([], -1.0 if until is None else (until - now).total_seconds())
+    yield lease
+    steps = GaugeMetricFamily("creamtea_step_leases", "Running steps by their lease.", labels=["lease"])
+    running = select(func.count()).where(StepRow.state == "running")
+    for name, condition in (("valid", StepRow.lease_until > now), ("expired", StepRow.lease_until <= now)):
+        steps.add_metric([name], session.scalar(running.where(condition)) or 0)
+    yield steps
