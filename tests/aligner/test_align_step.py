@@ -18,6 +18,7 @@ from creamtea.errors import StepError, StepUnavailable
 from creamtea.steps.texts import ALIGN, ENCODE
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import write_lines
+from creamtea_workers.corpora.tokens import Shard
 from creamtea_workers.selection.aligner import train_aligner
 from creamtea_workers.selection.lexicon import Lexicon
 
@@ -58,7 +59,7 @@ def give_table(context: Context, lines: list[str]) -> None:
 def own_table(context: Context) -> list[str]:
     subwords = subwords_of(context)
     encoded = subwords.encode_lines(step_files.TEXT)
-    table = train_aligner(encoded, encoded, subwords.size, 3).table
+    table = train_aligner([Shard.of(encoded, encoded)], subwords.size, 3).table
     pieces = [*subwords.pieces(range(subwords.size)), "<eps>"]
     return [
         f"{pieces[source]}\t{pieces[target]}\t{math.log(p)}"

@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from creamtea_workers.selection import aligner
+from creamtea_workers.corpora.tokens import Shard
+from creamtea_workers.selection import aligner, together
 from creamtea_workers.selection.aligner import Aligner, train_aligner
+from creamtea_workers.selection.lexicon import Lexicon
 
 V = 6
 Sentences = list[list[int]]
@@ -21,6 +23,13 @@ Table = dict[tuple[int, int], float]  # (source or V for NULL, target) -> t
 
 sentence = st.lists(st.integers(0, V - 1), min_size=1, max_size=5)
 pairs = st.lists(st.tuples(sentence, sentence), min_size=1, max_size=8)
+
+
+def shards_of(sources: Sequence[list[int]], targets: Sequence[list[int]], size: int = 10**9) -> list[Shard]:
+    return [
+        Shard.of(sources[first : first + size], targets[first : first + size])
+        for first in range(0, len(sources), size)
+    ]
 
 
 def delta(tension: float, i: int, j: int, m: int, n: int) -> float:
@@ -91,7 +100,7 @@ CORPUS = [
 def test_em_is_that_of_the_plain_loops(iterations: int) -> None:
     sources, targets = [f for f, _ in CORPUS], [e for _, e in CORPUS]
     table, tension, history = slow_em(sources, targets, iterations)
-    result = train_aligner(sources, targets, V, iterations)
+    result = train_aligner(shards_of(sources, targets), V, iterations)
     assert as_table(result) == pytest.approx(table, rel=1e-4, abs=1e-9)
     assert result.tension == pytest.approx(tension, rel=1e-4)
     assert result.log_likelihoods == pytest.approx(history, rel=1e-6)
@@ -100,14 +109,14 @@ def test_em_is_that_of_the_plain_loops(iterations: int) -> None:
 @settings(deadline=None, max_examples=40)
 @given(corpus=pairs)
 def test_the_likelihood_never_falls(corpus: list[tuple[list[int], list[int]]]) -> None:
-    result = train_aligner([f for f, _ in corpus], [e for _, e in corpus], V, 6)
+    result = train_aligner(shards_of(*zip(*corpus, strict=True)), V, 6)
     assert (np.diff(result.log_likelihoods) >= -1e-9).all()
 
 
 @settings(deadline=None, max_examples=40)
 @given(corpus=pairs)
 def test_every_row_is_a_distribution(corpus: list[tuple[list[int], list[int]]]) -> None:
-    table = train_aligner([f for f, _ in corpus], [e for _, e in corpus], V, 3).table
+    table = train_aligner(shards_of(*zip(*corpus, strict=True)), V, 3).table
     sums = np.bincount(table.source, weights=table.probability, minlength=V + 1)
     assert sums[np.unique(table.source)] == pytest.approx(1.0)
     assert set(table.source.tolist()) == {f for source, _ in corpus for f in source} | {V}
@@ -118,10 +127,12 @@ def test_the_size_of_the_parts_changes_nothing(
     monkeypatch: pytest.MonkeyPatch, cells: int, buffer: int
 ) -> None:
     sources, targets = [f for f, _ in CORPUS] * 3, [e for _, e in CORPUS] * 3
-    whole = train_aligner(sources, targets, V, 4)
-    monkeypatch.setattr(aligner, "_CELLS", cells)
-    monkeypatch.setattr(aligner, "_BUFFER", buffer)
-    parts = train_aligner(sources, targets, V, 4)
+    whole = train_aligner(shards_of(sources, targets), V, 4)
+    monkeypatch.setattr(together, "CELLS", cells)
+    monkeypatch.setattr(together, "_BLOCK", buffer)
+    monkeypatch.setattr(together, "_ENTRIES", cells)
+    monkeypatch.setattr(aligner, "_UNIT", buffer)
+    parts = train_aligner(shards_of(sources, targets), V, 4)
     assert as_table(parts) == pytest.approx(as_table(whole), rel=1e-8)
     assert parts.tension == pytest.approx(whole.tension, rel=1e-6)
 
@@ -133,7 +144,7 @@ def test_a_dictionary_is_found_again() -> None:
     targets = [[word + 10 for word in source] for source in sources]
     for target in targets[::3]:
         target[0], target[1] = target[1], target[0]
-    table = train_aligner(sources, targets, 20, 5).table
+    table = train_aligner(shards_of(sources, targets), 20, 5).table
     for word in range(10):
         row = table.source == word
         assert table.target[row][table.probability[row].argmax()] == word + 10
@@ -141,21 +152,105 @@ def test_a_dictionary_is_found_again() -> None:
 
 
 def test_pairs_with_an_empty_side_say_nothing() -> None:
-    plain = train_aligner([[0, 1]], [[2]], V, 2)
-    mixed = train_aligner([[0, 1], [], [3]], [[2], [4], []], V, 2)
+    plain = train_aligner(shards_of([[0, 1]], [[2]]), V, 2)
+    mixed = train_aligner(shards_of([[0, 1], [], [3]], [[2], [4], []]), V, 2)
     assert as_table(mixed) == as_table(plain)
 
 
 def test_nothing_to_align_is_an_error() -> None:
     with pytest.raises(ValueError, match="no pair to align"):
-        train_aligner([[]], [[1]], V, 1)
+        train_aligner(shards_of([[]], [[1]]), V, 1)
 
 
 def test_every_iteration_is_reported() -> None:
     reports: list[tuple[int, float]] = []
-    result = train_aligner([[0, 1]], [[2, 3]], V, 3, lambda *report: reports.append(report))
+    result = train_aligner(shards_of([[0, 1]], [[2, 3]]), V, 3, lambda *report: reports.append(report))
     assert reports == list(enumerate(result.log_likelihoods, start=1))
 
 
 def test_sources_of_one_subword_leave_the_tension_alone() -> None:
-    assert train_aligner([[0], [1]], [[2, 3], [4]], V, 3).tension == 4.0
+    assert train_aligner(shards_of([[0], [1]], [[2, 3], [4]]), V, 3).tension == 4.0
+
+
+# ---------------------------------------------------------------- shards
+
+
+def whole_corpus_em(sources: Sentences, targets: Sentences, size: int, iterations: int) -> Aligner:
+    """With every cell of the corpus in memory, as a place in the table that np.unique gives; sums in the
+    order of the shapes."""
+    pairs = [(f, e) for f, e in zip(sources, targets, strict=True) if f and e]
+    groups = []
+    for shape in sorted({(len(e), len(f)) for f, e in pairs}):
+        alike = [pair for pair in pairs if (len(pair[1]), len(pair[0])) == shape]
+        groups.append(tuple(np.array([pair[side] for pair in alike]) for side in (0, 1)))
+    cells = [
+        np.concatenate([(f[:, None, :] * size + e[:, :, None]).ravel(), (size * size + e).ravel()])
+        for f, e in groups
+    ]
+    keys, places = np.unique(np.concatenate(cells), return_inverse=True)
+    probability, tension, history = np.full(len(keys), 1 / size), 4.0, []
+    tokens = sum(e.size for _, e in groups)
+    for _ in range(iterations):
+        values, start, weights = probability[places], 0, {}
+        likelihood = feature = 0.0
+        for f, e in groups:
+            (count, m), n = e.shape, f.shape[1]
+            middle, end = start + count * m * n, start + count * m * (n + 1)
+            aligned, null = values[start:middle].reshape(count, m, n), values[middle:end].reshape(count, m)
+            aligned *= (1 - aligner.NULL_PROBABILITY) * aligner.diagonal_prior(m, n, tension)
+            null *= aligner.NULL_PROBABILITY
+            total = aligned.sum(axis=2) + null
+            aligned /= total[:, :, None]
+            null /= total
+            mass = aligned.sum(axis=0)
+            likelihood += float(np.log(total).sum())
+            feature += float((mass * aligner.diagonal_feature(m, n)).sum())
+            weights[m, n] = mass.sum(axis=1)
+            start = end
+        counts = np.bincount(places, weights=values)
+        probability = counts / np.bincount(keys // size, weights=counts)[keys // size]
+        expected = aligner._Expected(counts, likelihood, feature, weights, tokens)
+        tension = aligner._best_tension(expected, tension)
+        history.append(likelihood / tokens)
+    table = aligner.TranslationTable(keys // size, keys % size, probability, size)
+    return Aligner(table, tension, history)
+
+
+def random_corpus(pairs: int, size: int) -> tuple[Sentences, Sentences]:
+    rng = np.random.default_rng(3)
+    words = rng.zipf(1.3, size=(pairs, 2, 9)) % size
+    lengths = rng.integers(0, 10, size=(pairs, 2))
+    return tuple([words[n, side, : lengths[n, side]].tolist() for n in range(pairs)] for side in (0, 1))
+
+
+def test_the_table_is_exactly_that_of_the_whole_corpus_in_memory() -> None:
+    sources, targets = random_corpus(400, 200)
+    expected = whole_corpus_em(sources, targets, 200, 3)
+    for threads in (1, 3):
+        found = train_aligner(shards_of(sources, targets), 200, 3, threads=threads)
+        assert found.table.keys.tolist() == expected.table.keys.tolist()
+        assert found.table.probability.tolist() == expected.table.probability.tolist()
+        assert (found.tension, found.log_likelihoods) == (expected.tension, expected.log_likelihoods)
+
+
+def test_shards_and_threads_change_only_roundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    sources, targets = random_corpus(400, 200)
+    whole = train_aligner(shards_of(sources, targets), 200, 4)
+    monkeypatch.setattr(aligner, "_UNIT", 500)
+    shards = shards_of(sources, targets, 37)
+    parts = [train_aligner(shards, 200, 4, threads=threads) for threads in (1, 2)]
+    assert parts[0].table.probability.tolist() == parts[1].table.probability.tolist()
+    assert parts[0].table.keys.tolist() == whole.table.keys.tolist()
+    assert parts[0].table.probability == pytest.approx(whole.table.probability, abs=1e-9)
+    lexicons = [Lexicon.build(result.table, 20) for result in (whole, parts[0])]
+    for source in range(200):
+        rows = [lexicon.select([source], 5).tolist() for lexicon in lexicons]
+        assert rows[0] == rows[1]
+
+
+def test_pairs_too_long_are_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(together, "MAX_CELLS", 4)
+    plain = train_aligner(shards_of([[0, 1]], [[2, 3]]), V, 2)
+    mixed = train_aligner(shards_of([[0, 1], [0, 1, 2]], [[2, 3], [4, 5]]), V, 2)
+    assert as_table(mixed) == as_table(plain)
+    assert (plain.left_out, mixed.left_out) == (0, 1)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from creamtea.errors import StepError, StepUnavailable
+from creamtea_workers.corpora.tokens import Shard
 from creamtea_workers.selection import eflomal
 from creamtea_workers.selection.eflomal import align_with_eflomal
 
@@ -46,7 +47,7 @@ for f, e in zip(source, target):
 def test_the_table_counts_links(install) -> None:  # type: ignore[no-untyped-def]
     install(DIAGONAL)
     watched: list[int] = []
-    table = align_with_eflomal(SOURCES, TARGETS, 20, 1, lambda: watched.append(1))
+    table = align_with_eflomal([Shard.of(SOURCES, TARGETS)], 20, 1, lambda: watched.append(1))
     found = zip(table.source.tolist(), table.target.tolist(), table.probability.tolist(), strict=True)
     # 5-15 twice, 5-18, 6-16, 7-17, 12-15
     assert list(found) == [
@@ -62,14 +63,14 @@ def test_the_table_counts_links(install) -> None:  # type: ignore[no-untyped-def
 
 def test_it_runs_with_the_steps_threads(install) -> None:  # type: ignore[no-untyped-def]
     install("assert os.environ['OMP_NUM_THREADS'] == '3'" + DIAGONAL)
-    align_with_eflomal(SOURCES, TARGETS, 20, 3, lambda: None)
+    align_with_eflomal([Shard.of(SOURCES, TARGETS)], 20, 3, lambda: None)
 
 
 def test_without_eflomal_the_step_is_unavailable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     with pytest.raises(StepUnavailable, match=r"eflomal-align is not installed here; .*pip install eflomal"):
-        align_with_eflomal(SOURCES, TARGETS, 20, 1, lambda: None)
+        align_with_eflomal([Shard.of(SOURCES, TARGETS)], 20, 1, lambda: None)
 
 
 def test_it_is_also_found_beside_the_interpreter(install, monkeypatch, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
@@ -92,13 +93,13 @@ def test_it_is_also_found_beside_the_interpreter(install, monkeypatch, tmp_path:
 def test_what_goes_wrong_is_told(install, body: str, message: str) -> None:  # type: ignore[no-untyped-def]
     install(body)
     with pytest.raises(StepError, match=message):
-        align_with_eflomal(SOURCES, TARGETS, 20, 1, lambda: None)
+        align_with_eflomal([Shard.of(SOURCES, TARGETS)], 20, 1, lambda: None)
 
 
 def test_nothing_to_align_is_an_error(install) -> None:  # type: ignore[no-untyped-def]
     install(DIAGONAL)
     with pytest.raises(StepError, match="no pair to align"):
-        align_with_eflomal([[]], [[4]], 20, 1, lambda: None)
+        align_with_eflomal([Shard.of([[]], [[4]])], 20, 1, lambda: None)
 
 
 class Cancelled(BaseException):
@@ -121,6 +122,6 @@ def test_a_cancel_ends_the_program(install, tmp_path: Path, monkeypatch: pytest.
             raise Cancelled
 
     with pytest.raises(Cancelled):
-        align_with_eflomal(SOURCES, TARGETS, 20, 1, watch)
+        align_with_eflomal([Shard.of(SOURCES, TARGETS)], 20, 1, watch)
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text(encoding="utf-8")), 0)

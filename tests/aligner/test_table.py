@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from creamtea.errors import StepError
 from creamtea_workers.corpora import text
 from creamtea_workers.corpora.text import UserFile
+from creamtea_workers.corpora.tokens import Rows, Shard
 from creamtea_workers.selection import table
 from creamtea_workers.selection.aligner import train_aligner
 from creamtea_workers.selection.lexicon import Lexicon
@@ -72,7 +73,7 @@ def test_a_table_is_read_in_any_order(  # type: ignore[no-untyped-def]
 def test_the_built_in_aligners_table_survives_the_format(read) -> None:  # type: ignore[no-untyped-def]
     rng = np.random.default_rng(2)
     pairs = [[rng.integers(4, 14, size=rng.integers(1, 7)).tolist() for _ in range(60)] for _ in range(2)]
-    own = train_aligner(pairs[0], pairs[1], len(PIECES), 4).table
+    own = train_aligner([Shard.of(*pairs)], len(PIECES), 4).table
     triples = list(zip(own.source.tolist(), own.target.tolist(), own.probability.tolist(), strict=True))
     names = [*PIECES, "<eps>"]
     lines = [
@@ -156,12 +157,12 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
 def test_coverage_is_the_share_of_the_texts_subwords_with_a_row(sources: list[list[int]]) -> None:
     file = UserFile("tables/lex.tsv", Path(), "")
     some = table.TranslationTable(np.arange(4, 14), np.arange(4, 14), np.ones(10), len(PIECES))
-    assert coverage(some, sources, file) == 1.0
+    assert coverage(some, Rows.of(sources), file) == 1.0
     half = table.TranslationTable(np.arange(4, 9), np.arange(4, 9), np.ones(5), len(PIECES))
     words = [id_ for source in sources for id_ in source]
     share = sum(id_ < 9 for id_ in words) / len(words) if words else 1.0
     if share < table.MIN_COVERED:
         with pytest.raises(StepError, match=f"a row for only {100 * share:.1f} % of the source subwords"):
-            coverage(half, sources, file)
+            coverage(half, Rows.of(sources), file)
     else:
-        assert coverage(half, sources, file) == share
+        assert coverage(half, Rows.of(sources), file) == share

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from creamtea_workers.corpora.tokens import Shard
 from creamtea_workers.selection.aligner import (
     NULL_PROBABILITY,
     Aligner,
@@ -13,9 +14,17 @@ from creamtea_workers.selection.aligner import (
     diagonal_prior,
     train_aligner,
 )
+from creamtea_workers.selection.together import Ids
 from creamtea_workers.selection.viterbi import NULL, viterbi
 
 SIZE = 6
+
+
+def aligned(aligner: Aligner, sources: list[list[int]], targets: list[list[int]]) -> list[Ids]:
+    ((_, alignments),) = viterbi(aligner, [Shard.of(sources, targets)])
+    return alignments
+
+
 sentences = st.lists(st.integers(0, SIZE - 1), min_size=0, max_size=5)
 
 
@@ -54,24 +63,24 @@ def test_it_is_the_best_of_every_word(
 ) -> None:
     """On the pairs of the training and on one whose words need not have met in it."""
     sources, targets = [[*s, 0] for s, _ in pairs], [[*t, 1] for _, t in pairs]
-    aligner = train_aligner(sources, targets, SIZE, 2)
+    aligner = train_aligner([Shard.of(sources, targets)], SIZE, 2)
     sources, targets = [*sources, source], [*targets, target]
-    found = [row.tolist() for row in viterbi(aligner, sources, targets)]
+    found = [row.tolist() for row in aligned(aligner, sources, targets)]
     assert found == [slow(aligner, s, t) for s, t in zip(sources, targets, strict=True)]
 
 
 def test_words_go_to_their_translations_and_what_has_none_to_null() -> None:
     table = table_of({(1, 3): 1.0, (2, 4): 1.0, (SIZE, 5): 1.0})
-    (found,) = viterbi(Aligner(table, 1.0, []), [[1, 2]], [[4, 5, 3, 0]])
+    (found,) = aligned(Aligner(table, 1.0, []), [[1, 2]], [[4, 5, 3, 0]])
     assert found.tolist() == [1, NULL, 0, NULL]
 
 
 def test_of_equal_words_the_diagonal_decides() -> None:
     table = table_of({(1, 3): 1.0})
-    (found,) = viterbi(Aligner(table, 4.0, []), [[1, 1, 1]], [[3, 3, 3]])
+    (found,) = aligned(Aligner(table, 4.0, []), [[1, 1, 1]], [[3, 3, 3]])
     assert found.tolist() == [0, 1, 2]
 
 
 def test_a_pair_without_a_source_is_nulls() -> None:
-    found = viterbi(Aligner(table_of({(1, 3): 1.0}), 1.0, []), [[], [1]], [[3, 3], []])
+    found = aligned(Aligner(table_of({(1, 3): 1.0}), 1.0, []), [[], [1]], [[3, 3], []])
     assert [row.tolist() for row in found] == [[NULL, NULL], []]

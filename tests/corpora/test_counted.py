@@ -38,7 +38,7 @@ PAIRS = [
 @pytest.fixture
 def counts() -> Ibm3Counts:
     sources, targets, origins = zip(*PAIRS, strict=True)
-    return count(sources, targets, origins, SIZE, max_fertility=3)
+    return count(zip(sources, targets, origins, strict=True), SIZE, max_fertility=3)
 
 
 def test_fertilities_are_counted_with_the_zeros(counts: Ibm3Counts) -> None:
@@ -59,7 +59,7 @@ def test_translations_are_counted_and_null_apart(counts: Ibm3Counts) -> None:
 
 
 def test_a_fertility_above_the_cap_counts_as_the_cap() -> None:
-    capped = count([[A]], [[X] * 5], [[0] * 5], SIZE, max_fertility=2)
+    capped = count([([A], [X] * 5, [0] * 5)], SIZE, max_fertility=2)
     assert capped.fertility[A].tolist() == [0, 0, 1]
     assert capped.links.tolist() == [5]
 
@@ -68,7 +68,7 @@ def test_jumps_are_counted_from_the_diagonal_in_classes_of_the_length() -> None:
     assert [diagonal(i, 2, 4) for i in (1, 2)] == [2, 4]
     assert [diagonal(i, 4, 4) for i in (1, 2, 3, 4)] == [1, 2, 3, 4]
     assert [diagonal(i, 5, 2) for i in (1, 2, 3, 4, 5)] == [1, 1, 2, 2, 2]
-    counts = count([[A, B]], [[X, Y, Z, O]], [[1, 0, 0, -1]], SIZE, 3)
+    counts = count([([A, B], [X, Y, Z, O], [1, 0, 0, -1])], SIZE, 3)
     classes, width = counts.jumps.shape
     assert (classes, width) == (3, 13)
     middle = width // 2
@@ -77,7 +77,7 @@ def test_jumps_are_counted_from_the_diagonal_in_classes_of_the_length() -> None:
 
 
 def test_distortion_is_the_smoothed_share_of_the_jumps() -> None:
-    counts = count([[A, B]], [[X, Y, Z, O]], [[1, 0, 0, -1]], SIZE, 3)
+    counts = count([([A, B], [X, Y, Z, O], [1, 0, 0, -1])], SIZE, 3)
     weights = Jumps(counts.jumps).weights
     assert weights(1, 2, 4) == pytest.approx([SMOOTHING, 1 + SMOOTHING, 1 + SMOOTHING, SMOOTHING])
     assert weights(2, 2, 4) == pytest.approx([1 + SMOOTHING, SMOOTHING, SMOOTHING, 1 + SMOOTHING])
@@ -86,7 +86,7 @@ def test_distortion_is_the_smoothed_share_of_the_jumps() -> None:
 
 @pytest.mark.parametrize("m", [9, 40])
 def test_a_target_longer_than_any_counted_has_a_weight_at_every_position(m: int) -> None:
-    counts = count([[A, B]], [[X, Y, Z, O]], [[1, 0, 0, -1]], SIZE, 3)
+    counts = count([([A, B], [X, Y, Z, O], [1, 0, 0, -1])], SIZE, 3)
     for i in (1, 2, 3):
         weights = Jumps(counts.jumps).weights(i, 3, m)
         assert len(weights) == m
@@ -107,7 +107,7 @@ def test_counts_are_stored_and_read(counts: Ibm3Counts, tmp_path: Path) -> None:
 
 def test_an_alignment_without_a_link_is_refused() -> None:
     with pytest.raises(ValueError, match="no target subword is aligned"):
-        count([[A]], [[X]], [[-1]], SIZE, 3)
+        count([([A], [X], [-1])], SIZE, 3)
 
 
 # ---------------------------------------------------------------- sampling
@@ -131,7 +131,7 @@ def test_samples_follow_the_counted_tables(counts: Ibm3Counts, gamma: float) -> 
 
 def test_positions_follow_the_counted_jumps() -> None:
     sources, targets = [[A, B]] * 10, [[X, Y]] * 10
-    counts = count(sources, targets, [[0, 1]] * 8 + [[1, 0]] * 2, SIZE, 3)
+    counts = count(zip(sources, targets, [[0, 1]] * 8 + [[1, 0]] * 2, strict=True), SIZE, 3)
     model, rng = Ibm3(tables(counts), 1.0), random.Random(5)
     first = Counter(model.sample([A, B], rng)[0].origin for _ in range(5000))
     jumps = {0: 16 + SMOOTHING, 1: 2 + SMOOTHING}  # A stands on its place, or one after it
@@ -179,7 +179,7 @@ def test_temperature_zero_needs_no_stream(counts: Ibm3Counts) -> None:
 
 
 def test_what_has_no_translation_is_none(counts: Ibm3Counts) -> None:
-    only_blanks = count([[A]], [[BLANK]], [[0]], SIZE, 3)
+    only_blanks = count([([A], [BLANK], [0])], SIZE, 3)
     assert translator(only_blanks, 1.0).translate("a", random.Random(1)) is None
     assert translator(counts, 1.0).translate("c", random.Random(1)) is None  # φ is always 0
     assert translator(counts, 1.0).translate("", random.Random(1)) is None
@@ -188,7 +188,7 @@ def test_what_has_no_translation_is_none(counts: Ibm3Counts) -> None:
 
 def test_an_empty_text_is_drawn_again() -> None:
     """Half of all draws are a blank; five of them in a row are rare."""
-    counts = count([[A], [A]], [[BLANK], [X]], [[0], [0]], SIZE, 3)
+    counts = count([([A], [BLANK], [0]), ([A], [X], [0])], SIZE, 3)
     texts = [text for _, text in translator(counts, 1.0).translate_all(["a"] * 400, "1")]
     assert texts.count(None) < 400 * 0.5**5 * 3
     assert set(texts) == {None, "d"} or set(texts) == {"d"}

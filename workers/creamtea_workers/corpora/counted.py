@@ -85,21 +85,15 @@ class Ibm3Counts:
         return float(-(self.links * np.log2(self.links / totals[self.sources])).sum() / self.links.sum())
 
 
-def count(
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
-    alignments: Sequence[Sequence[int] | Ids],
-    vocabulary_size: int,
-    max_fertility: int,
-) -> Ibm3Counts:
-    """The counts of pairs whose target subword k comes from the source position alignments[…][k], from 0, or
-    from NULL, -1. Pairs with an empty side are skipped. ValueError where no subword is aligned."""
+def count(aligned: Iterable[Sequence[Sequence[int]]], vocabulary_size: int, max_fertility: int) -> Ibm3Counts:
+    """The counts of pairs (source, target, alignment) whose target subword k comes from the source position
+    alignment[k], from 0, or from NULL, -1. Pairs with an empty side are skipped. ValueError where no subword
+    is aligned."""
     fertility = np.zeros((vocabulary_size, max_fertility + 1), dtype=np.int64)
     links, null, jumps = Counter[int](), np.zeros(vocabulary_size, dtype=np.int64), Counter[tuple[int, int]]()
-    for source, target, alignment in zip(sources, targets, alignments, strict=True):
+    for source, target, origins in aligned:
         if not source or not target:
             continue
-        origins = [int(origin) for origin in alignment]
         phi, m = Counter(origins), len(target)
         for place, x in enumerate(source):
             fertility[x, min(phi[place], max_fertility)] += 1

@@ -20,6 +20,7 @@ from typing import Any
 from creamtea_workers.corpora.files import Pair
 from creamtea_workers.corpora.itds import Idiom, Word, find, is_mark, split_words
 from creamtea_workers.corpora.segments import Prepared, Segment
+from creamtea_workers.corpora.tokens import Shard
 from creamtea_workers.selection.aligner import train_aligner
 from creamtea_workers.selection.viterbi import viterbi
 
@@ -115,10 +116,10 @@ def _best(
     progress: Callable[[int], None],
 ) -> list[list[int]]:
     """The alignments of the first pairs, when all are aligned: for each word of `made` a place in `given`."""
-    aligner = train_aligner(
-        given, made, VOCABULARY + 1, ITERATIONS, lambda iteration, value: progress(iteration)
-    )
-    return [row.tolist() for row in viterbi(aligner, given[:tested], made[:tested])]
+    shards = [Shard.of(given, made)]
+    aligner = train_aligner(shards, VOCABULARY + 1, ITERATIONS, lambda iteration, value: progress(iteration))
+    ((_, alignments),) = viterbi(aligner, [Shard.of(given[:tested], made[:tested])])
+    return [row.tolist() for row in alignments]
 
 
 def _number(rows: Sequence[Sequence[Word]]) -> list[list[int]]:

@@ -6,7 +6,7 @@ not read takes none, and processes of one machine share what is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -117,18 +117,20 @@ class Shard(NamedTuple):
 
 
 class Shards:
-    """The pairs that an encode step left, again and again, shard by shard. `without`: a token that is taken
-    out of both sides."""
+    """The training pairs that an encode step left, again and again, shard by shard; `watch` is called before
+    each. `without`: a token that is taken out of both sides."""
 
-    def __init__(self, folder: Path, split: Split = "train", without: int | None = None) -> None:
-        self._folder, self._split, self._without = folder, split, without
-        self.pairs = len(Rows.load(folder, split, "src"))
+    def __init__(self, folder: Path, without: int | None = None) -> None:
+        self._folder, self._without = folder, without
+        self.pairs = len(Rows.load(folder, "train", "src"))
+        self.watch: Callable[[], None] = lambda: None
 
     def __iter__(self) -> Iterator[Shard]:
         for first in range(0, self.pairs, SHARD):
+            self.watch()
             # mapped anew for each shard, so that what has been read does not stay in this process's memory
             sides = [
-                Rows.load(self._folder, self._split, side).copy(first, min(first + SHARD, self.pairs))
+                Rows.load(self._folder, "train", side).copy(first, min(first + SHARD, self.pairs))
                 for side in SIDES
             ]
             yield Shard(*(side if self._without is None else side.without(self._without) for side in sides))

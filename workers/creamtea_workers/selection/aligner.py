@@ -12,27 +12,34 @@ Unlike there, λ is the exact maximum of the expected log-likelihood (which is c
 of eight fixed gradient steps, so the log-likelihood never decreases; and t is the plain maximum-likelihood
 estimate, without the Dirichlet prior.
 
-Pairs of the same shape (m, n) are handled together, as dense arrays (pairs, m, n) with one prior (m, n).
+Pairs of the same shape (m, n) are handled together, as dense arrays (pairs, m, n) with one prior (m, n). The
+corpus is read again in each iteration, shard by shard; what stays in memory is the table of the subwords that
+occur together (`together`: 24 bytes for each such pair, 32 while posteriors are added).
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-Ids = NDArray[np.int64]
+from creamtea_workers.corpora.tokens import Shard
+from creamtea_workers.selection.together import Ids, Together, same_shape
+
 Reals = NDArray[np.float64]
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 NULL_PROBABILITY = 0.08  # p₀
 FIRST_TENSION = 4.0  # λ
 TENSIONS = (0.0, 50.0)  # the range of λ; 0: no preference for the diagonal
-_CELLS = 1 << 20  # maximum of pairs × m × n in a group of more than one pair
-_BUFFER = 1 << 23  # cells sorted at a time, or whose posteriors are kept before they are counted
+_UNIT = 1 << 23  # cells whose posteriors are in memory before they are counted
 
 
 @dataclass(frozen=True)
@@ -42,15 +49,15 @@ class TranslationTable:
     The source id `vocabulary_size` is NULL.
     """
 
-    source: Ids
-    target: Ids
+    source: NDArray[Any]  # integers
+    target: NDArray[Any]
     probability: Reals
     vocabulary_size: int
 
     @property
     def keys(self) -> Ids:
         """Of each entry: ascending numbers for its pair of ids."""
-        return self.source * self.vocabulary_size + self.target
+        return self.source.astype(np.int64) * self.vocabulary_size + self.target
 
 
 @dataclass(frozen=True)
@@ -58,132 +65,44 @@ class Aligner:
     table: TranslationTable
     tension: float  # λ
     log_likelihoods: list[float]  # before each M-step: mean over the target subwords, in nats
+    left_out: int = 0  # pairs that were too long
 
 
 def train_aligner(
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
+    shards: Iterable[Shard],
     vocabulary_size: int,
     iterations: int,
     progress: Callable[[int, float], None] | None = None,
+    threads: int = 1,
 ) -> Aligner:
-    """EM over the pairs; pairs with an empty side are skipped.
+    """EM over the pairs, which are read several times; pairs with an empty side are skipped.
 
-    `progress(iteration, log_likelihood)` is called after each iteration, which count from 1. ValueError
-    when no pair is left.
+    `progress(iteration, log_likelihood)` is called after each iteration, which count from 1. The number of
+    threads changes nothing. ValueError when no pair is left.
     """
-    cells = _Cells.build(sources, targets, vocabulary_size)
-    probability = np.full(len(cells.keys), 1.0 / vocabulary_size)
-    rows = cells.keys // vocabulary_size  # the source id of each entry
+    index = Together.of(shards, vocabulary_size)
+    probability = np.full(len(index), 1.0 / vocabulary_size)
     tension, history = FIRST_TENSION, []
     for iteration in range(1, iterations + 1):
-        expected = _expect(cells, probability, tension)
-        totals = np.bincount(rows, weights=expected.counts, minlength=vocabulary_size + 1)
-        probability = expected.counts / np.maximum(totals[rows], np.finfo(float).tiny)
+        expected = _expect(shards, index, probability, tension, threads)
+        probability = _normalised(expected.counts, index)
         tension = _best_tension(expected, tension)
-        history.append(expected.log_likelihood / cells.target_tokens)
+        history.append(expected.log_likelihood / expected.target_tokens)
         if progress is not None:
             progress(iteration, history[-1])
-    table = TranslationTable(rows, cells.keys % vocabulary_size, probability, vocabulary_size)
-    return Aligner(table, tension, history)
+    table = TranslationTable(*index.pairs(), probability, vocabulary_size)
+    return Aligner(table, tension, history, index.left_out)
 
 
-# ---------------------------------------------------------------- the data
-
-
-@dataclass(frozen=True)
-class _Group:
-    """Pairs of one shape, in `cells.entries[start:end]`: first (pairs, m, n), then (pairs, m) for NULL."""
-
-    pairs: int
-    m: int
-    n: int
-    start: int
-
-    @property
-    def end(self) -> int:
-        return self.start + self.pairs * self.m * (self.n + 1)
-
-    def split(self, cells: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Views of a flat array of the group's cells: (pairs, m, n) and (pairs, m)."""
-        null = self.pairs * self.m
-        return cells[:-null].reshape(self.pairs, self.m, self.n), cells[-null:].reshape(self.pairs, self.m)
-
-
-@dataclass(frozen=True)
-class _Cells:
-    """Every (target position, source position) of every pair, as a place in the translation table."""
-
-    keys: Ids  # of the table's entries: source * vocabulary_size + target, sorted
-    entries: NDArray[np.int32]  # of each cell
-    groups: list[_Group]
-    target_tokens: int
-
-    @classmethod
-    def build(
-        cls, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], vocabulary_size: int
-    ) -> _Cells:
-        groups: list[_Group] = []
-        index = _Index()
-        start = 0
-        for _, source, target in same_shape(sources, targets):  # (pairs, n), (pairs, m)
-            group = _Group(len(source), target.shape[1], source.shape[1], start)
-            aligned = source[:, None, :] * vocabulary_size + target[:, :, None]  # (pairs, m, n)
-            null = vocabulary_size * vocabulary_size + target  # (pairs, m)
-            index.add(np.concatenate([aligned.ravel(), null.ravel()]))
-            groups.append(group)
-            start = group.end
-        if not groups:
-            raise ValueError("no pair to align: every one has an empty side")
-        keys, entries = index.finish()
-        return cls(keys, entries, groups, sum(group.pairs * group.m for group in groups))
-
-
-class _Index:
-    """Numbers keys by their order among all keys. It sorts part by part: looking up tens of millions of
-    unsorted keys among millions would take minutes, and sorting all at once gigabytes."""
-
-    def __init__(self) -> None:
-        self._waiting: list[Ids] = []
-        self._size = 0  # of `_waiting`
-        self._parts: list[tuple[Ids, NDArray[np.int32]]] = []  # sorted keys, the places of a part's keys
-
-    def add(self, keys: Ids) -> None:
-        self._waiting.append(keys)
-        self._size += len(keys)
-        if self._size >= _BUFFER:
-            self._sort()
-
-    def finish(self) -> tuple[Ids, NDArray[np.int32]]:
-        """The distinct keys, sorted; and the number of every added key, in the order of addition."""
-        self._sort()
-        keys = np.sort(np.concatenate([part for part, _ in self._parts]))
-        keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])]  # np.unique hashes, ten times slower
-        numbers = [np.searchsorted(keys, part).astype(np.int32)[places] for part, places in self._parts]
-        return keys, np.concatenate(numbers)
-
-    def _sort(self) -> None:
-        if self._waiting:
-            keys, places = np.unique(np.concatenate(self._waiting), return_inverse=True)
-            self._parts.append((keys, places.astype(np.int32)))
-            self._waiting, self._size = [], 0
-
-
-def same_shape(
-    sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-) -> Iterator[tuple[list[int], Ids, Ids]]:
-    """The places of pairs of one shape, their sources (pairs, n) and targets (pairs, m), at most `_CELLS`
-    cells at a time, shapes in order; pairs with an empty side are omitted."""
-    shapes: dict[tuple[int, int], list[int]] = defaultdict(list)
-    for place, (source, target) in enumerate(zip(sources, targets, strict=True)):
-        if source and target:
-            shapes[len(target), len(source)].append(place)
-    for (m, n), places in sorted(shapes.items()):
-        size = max(1, _CELLS // (m * n))
-        for first in range(0, len(places), size):
-            part = places[first : first + size]
-            pairs = [np.array([side[place] for place in part], dtype=np.int64) for side in (sources, targets)]
-            yield part, pairs[0], pairs[1]
+def _normalised(counts: Reals, index: Together) -> Reals:
+    """The counts, each divided by the total of its row, in place."""
+    for first, last in index.blocks():
+        starts = index.starts[first : last + 1]
+        part = counts[starts[0] : starts[-1]]
+        rows = np.repeat(np.arange(last - first), np.diff(starts))
+        totals = np.bincount(rows, weights=part, minlength=last - first)
+        part /= np.maximum(totals[rows], np.finfo(float).tiny)
+    return counts
 
 
 # ---------------------------------------------------------------- the two steps
@@ -197,6 +116,34 @@ class _Expected:
     log_likelihood: float
     feature: float  # Σ posterior · h over all cells
     weights: dict[tuple[int, int], Reals]  # (m, n) -> (m,) posterior mass that is not on NULL
+    target_tokens: int
+
+
+class _Group(NamedTuple):
+    """Pairs of one shape."""
+
+    source: Ids  # (pairs, n)
+    target: Ids  # (pairs, m)
+
+    @property
+    def cells(self) -> int:
+        return self.target.size * (self.source.shape[1] + 1)
+
+
+class _Statistics(NamedTuple):
+    """A group's part in the E-step, its counts aside."""
+
+    shape: tuple[int, int]  # (m, n)
+    tokens: int
+    log_likelihood: float
+    feature: float
+    weights: Reals
+
+
+class _Posteriors(NamedTuple):
+    numbers: Ids  # (cells,) of the entry of each
+    values: Reals  # (cells,)
+    groups: list[_Statistics]
 
 
 def diagonal_feature(m: int, n: int) -> Reals:
@@ -212,41 +159,82 @@ def diagonal_prior(m: int, n: int, tension: float) -> Reals:
     return scores / scores.sum(axis=1, keepdims=True)
 
 
-def _expect(cells: _Cells, probability: Reals, tension: float) -> _Expected:
-    expected = _Expected(np.zeros(len(cells.keys)), 0.0, 0.0, {})
-    buffered = 0  # where the cells begin whose posteriors wait in the buffer
-    largest = max(group.end - group.start for group in cells.groups)
-    buffer = np.empty(min(len(cells.entries), max(_BUFFER, largest)))
-
-    def count(end: int) -> None:
-        expected.counts += np.bincount(
-            cells.entries[buffered:end], weights=buffer[: end - buffered], minlength=len(expected.counts)
-        )
-
-    for group in cells.groups:
-        if group.end - buffered > len(buffer):
-            count(group.start)
-            buffered = group.start
-        posterior = buffer[group.start - buffered : group.end - buffered]
-        np.take(probability, cells.entries[group.start : group.end], out=posterior)
-        _posteriors(group, posterior, tension, expected)
-    count(len(cells.entries))
+def _expect(
+    shards: Iterable[Shard], index: Together, probability: Reals, tension: float, threads: int
+) -> _Expected:
+    expected = _Expected(np.zeros(len(index)), 0.0, 0.0, {}, 0)
+    work = partial(_posteriors, index, probability, tension)
+    for found in in_order(work, _units(shards), threads):
+        expected.counts += np.bincount(found.numbers, weights=found.values, minlength=len(index))
+        for group in found.groups:
+            expected.log_likelihood += group.log_likelihood
+            expected.feature += group.feature
+            before = expected.weights.get(group.shape, np.zeros(group.shape[0]))
+            expected.weights[group.shape] = before + group.weights
+            expected.target_tokens += group.tokens
     return expected
 
 
-def _posteriors(group: _Group, values: Reals, tension: float, expected: _Expected) -> None:
-    """Turn the cells' t(e|f) into posteriors, in place, and add the group's statistics for λ."""
-    m, n = group.m, group.n
-    aligned, null = group.split(values)  # (pairs, m, n), (pairs, m)
-    aligned *= (1 - NULL_PROBABILITY) * diagonal_prior(m, n, tension)
-    null *= NULL_PROBABILITY
-    total = aligned.sum(axis=2) + null
-    aligned /= total[:, :, None]
-    null /= total
-    mass = aligned.sum(axis=0)  # (m, n)
-    expected.log_likelihood += float(np.log(total).sum())
-    expected.feature += float((mass * diagonal_feature(m, n)).sum())
-    expected.weights[m, n] = expected.weights.get((m, n), np.zeros(m)) + mass.sum(axis=1)
+def _units(shards: Iterable[Shard]) -> Iterator[list[_Group]]:
+    """Groups of together at most `_UNIT` cells, unless one has more."""
+    unit: list[_Group] = []
+    cells = 0
+    for shard in shards:
+        for _, source, target in same_shape(shard):
+            group = _Group(source, target)
+            if unit and cells + group.cells > _UNIT:
+                yield unit
+                unit, cells = [], 0
+            unit.append(group)
+            cells += group.cells
+    yield unit
+
+
+def _posteriors(index: Together, probability: Reals, tension: float, unit: list[_Group]) -> _Posteriors:
+    """Of every target word its source words and NULL; a group's cells are (pairs, m, n), then (pairs, m)."""
+    size = sum(group.cells for group in unit)
+    numbers, values = np.empty(size, dtype=np.int64), np.empty(size)
+    statistics, start = [], 0
+    for group in unit:
+        (pairs, m), n = group.target.shape, group.source.shape[1]
+        middle = start + pairs * m * n
+        place, null_place = slice(start, middle), slice(middle, start + group.cells)
+        numbers[place] = index.numbers(group.source, group.target).ravel()
+        numbers[null_place] = index.null_numbers(group.target).ravel()
+        start += group.cells
+        values[place], values[null_place] = probability[numbers[place]], probability[numbers[null_place]]
+        aligned, null = values[place].reshape(pairs, m, n), values[null_place].reshape(pairs, m)
+        aligned *= (1 - NULL_PROBABILITY) * diagonal_prior(m, n, tension)
+        null *= NULL_PROBABILITY
+        total = aligned.sum(axis=2) + null
+        aligned /= total[:, :, None]
+        null /= total
+        mass = aligned.sum(axis=0)  # (m, n)
+        statistics.append(
+            _Statistics(
+                (m, n),
+                pairs * m,
+                float(np.log(total).sum()),
+                float((mass * diagonal_feature(m, n)).sum()),
+                mass.sum(axis=1),
+            )
+        )
+    return _Posteriors(numbers, values, statistics)
+
+
+def in_order(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
+    """map(work, items), by several threads that are at most one item each ahead."""
+    if threads == 1:
+        yield from map(work, items)
+        return
+    waiting: deque[Future[Result]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for item in items:
+            waiting.append(pool.submit(work, item))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def _best_tension(expected: _Expected, tension: float) -> float:

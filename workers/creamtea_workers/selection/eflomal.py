@@ -15,12 +15,15 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from creamtea.errors import StepError, StepUnavailable
 from creamtea.scratch import scratch_folder
+from creamtea_workers.corpora.tokens import Shard
 from creamtea_workers.metrics.scorer import end
 from creamtea_workers.selection.aligner import TranslationTable
 
@@ -29,11 +32,11 @@ MAX_LENGTH = 1023  # subwords; eflomal skips longer sentences
 _SECONDS = 1.0  # between two checks of the program
 
 Ids = Sequence[int]
+Keys = NDArray[np.int64]
 
 
 def align_with_eflomal(
-    sources: Sequence[Ids],
-    targets: Sequence[Ids],
+    shards: Iterable[Shard],
     vocabulary_size: int,
     threads: int,
     watch: Callable[[], None],
@@ -41,21 +44,14 @@ def align_with_eflomal(
     """`watch` is called every second while eflomal runs; an exception from it stops eflomal. StepUnavailable
     if eflomal is not installed; StepError if it fails."""
     program = find_program()
-    pairs = [
-        (source, target)
-        for source, target in zip(sources, targets, strict=True)
-        if 0 < len(source) <= MAX_LENGTH and 0 < len(target) <= MAX_LENGTH
-    ]
-    if not pairs:
-        raise StepError("no pair to align: every one has an empty side")
     with scratch_folder("eflomal") as name:
         folder = Path(name)
         # subwords as numbers: eflomal lower-cases its words
-        _write(folder / "source", (source for source, _ in pairs))
-        _write(folder / "target", (target for _, target in pairs))
+        pairs = _write(folder, shards)
+        if not pairs:
+            raise StepError("no pair to align: every one has an empty side")
         _run(program, folder, threads, watch)
-        keys = _link_keys(folder / "links", pairs, vocabulary_size)
-    counted, counts = np.unique(keys, return_counts=True)
+        counted, counts = _counted_links(folder / "links", shards, pairs, vocabulary_size)
     source = counted // vocabulary_size
     totals = np.bincount(source, weights=counts, minlength=vocabulary_size)
     return TranslationTable(source, counted % vocabulary_size, counts / totals[source], vocabulary_size)
@@ -74,9 +70,25 @@ def find_program() -> Path:
     return Path(path)
 
 
-def _write(path: Path, sentences: Iterable[Ids]) -> None:
-    with path.open("w", encoding="ascii", newline="\n") as file:
-        file.writelines(" ".join(map(str, sentence)) + "\n" for sentence in sentences)
+def _pairs(shard: Shard) -> list[tuple[list[int], list[int]]]:
+    """Those of a length that eflomal aligns."""
+    pairs = ((source.tolist(), target.tolist()) for source, target in zip(*shard, strict=True))
+    return [pair for pair in pairs if min(map(len, pair)) > 0 and max(map(len, pair)) <= MAX_LENGTH]
+
+
+def _write(folder: Path, shards: Iterable[Shard]) -> int:
+    """The number of pairs."""
+    pairs = 0
+    with (
+        (folder / "source").open("w", encoding="ascii", newline="\n") as sources,
+        (folder / "target").open("w", encoding="ascii", newline="\n") as targets,
+    ):
+        for shard in shards:
+            for source, target in _pairs(shard):
+                sources.write(" ".join(map(str, source)) + "\n")
+                targets.write(" ".join(map(str, target)) + "\n")
+                pairs += 1
+    return pairs
 
 
 def _run(program: Path, folder: Path, threads: int, watch: Callable[[], None]) -> None:
@@ -107,21 +119,35 @@ def _run(program: Path, folder: Path, threads: int, watch: Callable[[], None]) -
         raise StepError(f"{program} failed (code {code}): {printed or 'it printed nothing'}")
 
 
-def _link_keys(path: Path, pairs: Sequence[tuple[Ids, Ids]], vocabulary_size: int) -> np.ndarray:
-    """source * vocabulary_size + target of every link; StepError if the links are not those of these
-    pairs."""
-
-    def keys() -> Iterator[int]:
-        with path.open(encoding="ascii") as file:
-            for (source, target), line in zip(pairs, file, strict=True):
-                for link in line.split():
-                    i, j = link.split("-")
-                    yield source[int(i)] * vocabulary_size + target[int(j)]
-
+def _counted_links(
+    path: Path, shards: Iterable[Shard], pairs: int, vocabulary_size: int
+) -> tuple[Keys, Keys]:
+    """source * vocabulary_size + target of every link, ascending, and how often it is there. StepError if the
+    links are not those of these pairs."""
+    keys, counts = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     try:
-        return np.fromiter(keys(), dtype=np.int64)
+        with path.open(encoding="ascii") as file:
+            for shard in shards:
+                own = _pairs(shard)
+                links = _link_keys(own, list(islice(file, len(own))), vocabulary_size)
+                keys, places = np.unique(np.concatenate([keys, links]), return_inverse=True)
+                weights = np.concatenate([counts, np.ones(len(links), dtype=np.int64)])
+                counts = np.bincount(places, weights=weights).astype(np.int64)
+            if file.readline():
+                raise ValueError("there are more lines than pairs")
     except (ValueError, IndexError) as error:
         raise StepError(
-            f"{PROGRAM} wrote links that are not of its {len(pairs):,} sentence pairs ({error}): creamtea "
+            f"{PROGRAM} wrote links that are not of its {pairs:,} sentence pairs ({error}): creamtea "
             "knows eflomal 2.0; install that version"
         ) from error
+    return keys, counts
+
+
+def _link_keys(pairs: Sequence[tuple[Ids, Ids]], lines: Sequence[str], vocabulary_size: int) -> Keys:
+    def keys() -> Iterator[int]:
+        for (source, target), line in zip(pairs, lines, strict=True):
+            for link in line.split():
+                i, j = link.split("-")
+                yield source[int(i)] * vocabulary_size + target[int(j)]
+
+    return np.fromiter(keys(), dtype=np.int64)

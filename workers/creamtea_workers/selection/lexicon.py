@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from creamtea_workers.corpora.subwords import EOS
 from creamtea_workers.selection.aligner import TranslationTable
 
+_PART = 1 << 22  # entries of a table that are sorted at a time, if no source has more
 MIN_PROBABILITY = 1e-9  # entries below carry no mass and are not stored
 
 
@@ -29,17 +30,28 @@ class Lexicon:
     @classmethod
     def build(cls, table: TranslationTable, max_k: int) -> Lexicon:
         """The `max_k` most probable targets of every source subword; NULL has no row."""
-        stored = (table.source < table.vocabulary_size) & (table.probability >= MIN_PROBABILITY)
-        source, target, probability = table.source[stored], table.target[stored], table.probability[stored]
-        order = np.lexsort((target, -probability, source))
-        ends = np.cumsum(np.bincount(source, minlength=table.vocabulary_size))
-        rank = np.arange(len(order)) - np.concatenate([[0], ends])[source[order]]
-        order = order[rank < max_k]
-        sizes = np.bincount(source[order], minlength=table.vocabulary_size)
+        sizes = np.zeros(table.vocabulary_size, dtype=np.int64)
+        targets, probabilities = [np.zeros(0, dtype=np.int32)], [np.zeros(0, dtype=np.float32)]
+        ends = np.searchsorted(table.source, np.arange(table.vocabulary_size), side="right")
+        first = 0
+        while first < table.vocabulary_size:  # a part of the sources at a time
+            start = int(ends[first - 1]) if first else 0
+            last = max(int(np.searchsorted(ends, start + _PART, side="right")), first + 1)
+            part = slice(start, int(ends[last - 1]))
+            source, target, probability = table.source[part], table.target[part], table.probability[part]
+            stored = probability >= MIN_PROBABILITY
+            source, target, probability = source[stored], target[stored], probability[stored]
+            order = np.lexsort((target, -probability, source))
+            before = np.searchsorted(source[order], source[order])  # the first entry of each one's source
+            order = order[np.arange(len(order)) - before < max_k]
+            sizes += np.bincount(source[order], minlength=table.vocabulary_size)
+            targets.append(target[order].astype(np.int32))
+            probabilities.append(probability[order].astype(np.float32))
+            first = last
         return cls(
             starts=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-            targets=target[order].astype(np.int32),
-            probabilities=probability[order].astype(np.float32),
+            targets=np.concatenate(targets),
+            probabilities=np.concatenate(probabilities),
         )
 
     @classmethod

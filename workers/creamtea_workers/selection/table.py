@@ -10,7 +10,7 @@ the training text that the table does not have.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from creamtea.errors import StepError
 from creamtea_workers.corpora.subwords import BOS, EOS, PAD, SubwordModel
 from creamtea_workers.corpora.text import UserFile
+from creamtea_workers.corpora.tokens import Rows
 from creamtea_workers.selection.aligner import TranslationTable
 
 NULL = b"<eps>"
@@ -74,13 +75,15 @@ def read_table(file: UserFile, subwords: SubwordModel) -> ImportedTable:
     return ImportedTable(table, lines, skipped)
 
 
-def coverage(table: TranslationTable, sources: Sequence[Sequence[int]], file: UserFile) -> float:
+def coverage(table: TranslationTable, sources: Rows, file: UserFile) -> float:
     """The share of the source subwords of the training text, by occurrence, that have a row. StepError where
     it is so low that the table must be of other subwords or the other direction."""
     known = np.zeros(table.vocabulary_size + 1, dtype=bool)
     known[table.source] = True
-    words = np.fromiter((id_ for source in sources for id_ in source), dtype=np.int64)
-    share = float(known[words].mean()) if len(words) else 1.0
+    total = covered = 0
+    for part in sources.parts():
+        total, covered = total + len(part), covered + int(known[part].sum())
+    share = covered / total if total else 1.0
     if share < MIN_COVERED:
         raise StepError(
             f"{file.name} has a row for only {100 * share:.1f} % of the source subwords of the training "

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from creamtea_workers.corpora.tokens import Shard
 from creamtea_workers.selection.aligner import (
     NULL_PROBABILITY,
     Aligner,
-    Ids,
     Reals,
     diagonal_prior,
-    same_shape,
 )
+from creamtea_workers.selection.together import Ids, same_shape
 
 NULL = -1
 
 
-def viterbi(
-    aligner: Aligner, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-) -> list[Ids]:
+def viterbi(aligner: Aligner, shards: Iterable[Shard]) -> Iterator[tuple[Shard, list[Ids]]]:
+    """Each shard with the alignments of its pairs, as `best_of_shard` has them."""
+    keys = aligner.table.keys
+    return ((shard, best_of_shard(aligner, keys, shard)) for shard in shards)
+
+
+def best_of_shard(aligner: Aligner, keys: Ids, shard: Shard) -> list[Ids]:
     """For each pair (m,): the source position, from 0, of every target word, or NULL; of equally probable
     ones the first, NULL last. In model 2 the best alignment is the best of each target word alone:
 
@@ -29,8 +33,8 @@ def viterbi(
     Words that never occurred together in training have t = 0; a target word that has it for all sources,
     and every word of a pair without a source, is NULL's.
     """
-    table, keys = aligner.table, aligner.table.keys
-    alignments: list[Ids] = [np.full(len(target), NULL) for target in targets]
+    table = aligner.table
+    alignments: list[Ids] = [np.full(len(target), NULL) for target in shard.targets]
     size = table.vocabulary_size  # also NULL's id
 
     def lookup(source: Ids | int, target: Ids) -> Reals:
@@ -41,7 +45,7 @@ def viterbi(
         values = np.where(keys[found] == wanted, table.probability[found], 0.0)
         return values[numbers].reshape(pairs.shape)
 
-    for places, source, target in same_shape(sources, targets):  # (pairs, n), (pairs, m)
+    for places, source, target in same_shape(shard):  # (pairs, n), (pairs, m)
         scores = lookup(source[:, None, :], target[:, :, None])  # (pairs, m, n)
         scores *= (1 - NULL_PROBABILITY) * diagonal_prior(target.shape[1], source.shape[1], aligner.tension)
         null = NULL_PROBABILITY * lookup(size, target)  # (pairs, m)

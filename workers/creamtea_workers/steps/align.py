@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,7 @@ from creamtea.methods.texts import Alignment
 from creamtea.steps.texts import AlignParams
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import UserFile
-from creamtea_workers.corpora.tokens import SIDES, Rows
+from creamtea_workers.corpora.tokens import Rows, Shards
 from creamtea_workers.selection.aligner import Aligner, TranslationTable, train_aligner
 from creamtea_workers.selection.eflomal import align_with_eflomal
 from creamtea_workers.selection.lexicon import Lexicon
@@ -31,47 +31,36 @@ Aligned = tuple[TranslationTable, StepResult]
 
 
 def with_em(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
-    context.progress(0, spec.iterations, "encoding")
-    subwords = SubwordModel.of_step(context)
-    sources, targets = lists_of(context)
-    aligner, result = train_in_step(context, sources, targets, subwords.size, spec.iterations)
+    shards, size = Shards(context.input("encode")), SubwordModel.of_step(context).size
+    aligner, result = train_in_step(context, shards, size, spec.iterations)
     return aligner.table, result
 
 
 def train_in_step(
-    context: StepContext[Any],
-    sources: Sequence[Sequence[int]],
-    targets: Sequence[Sequence[int]],
-    vocabulary_size: int,
-    iterations: int,
+    context: StepContext[Any], shards: Shards, vocabulary_size: int, iterations: int
 ) -> tuple[Aligner, StepResult]:
     """The built-in aligner, and a result with its learning curve and tension."""
-    aligner = train_aligner(
-        sources,
-        targets,
-        vocabulary_size,
-        iterations,
-        lambda iteration, value: context.progress(
-            iteration, iterations, f"log-likelihood {value:.3f} per target subword"
-        ),
-    )
+    done, message = 0, "finding subwords that occur together"
+
+    def report(iteration: int, value: float) -> None:
+        nonlocal done, message
+        done, message = iteration, f"log-likelihood {value:.3f} per target subword"
+        shards.watch()
+
+    shards.watch = lambda: context.progress(done, iterations, message)
+    aligner = train_aligner(shards, vocabulary_size, iterations, report, context.cpus)
     points = [
         PointRow("log_likelihood", iteration, value)
         for iteration, value in enumerate(aligner.log_likelihoods, start=1)
     ]
-    return aligner, StepResult(points=points, facts={"tension": round(aligner.tension, 4)})
-
-
-def lists_of(context: StepContext[Any]) -> list[list[list[int]]]:
-    return [[row.tolist() for row in Rows.load(context.input("encode"), "train", side)] for side in SIDES]
+    facts = {"tension": round(aligner.tension, 4), "pairs_too_long_to_align": aligner.left_out}
+    return aligner, StepResult(points=points, facts=facts)
 
 
 def with_eflomal(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
-    context.progress(0, 1, "encoding")
-    subwords = SubwordModel.of_step(context)
-    sources, targets = lists_of(context)
+    shards, size = Shards(context.input("encode")), SubwordModel.of_step(context).size
     watch = partial(context.progress, 0, 1, "eflomal")
-    return align_with_eflomal(sources, targets, subwords.size, context.cpus, watch), StepResult()
+    return align_with_eflomal(shards, size, context.cpus, watch), StepResult()
 
 
 def with_table(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
@@ -80,10 +69,14 @@ def with_table(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
     file = UserFile.find(spec.table, context.locations, context.params.digests or {})
     subwords = SubwordModel.of_step(context)
     imported = read_table(file, subwords)
+    sources = Rows.load(context.input("encode"), "train", "src")
     metrics = [
         MetricRow("table_lines", imported.lines),
         MetricRow("table_lines_skipped", imported.skipped),
-        MetricRow("source_coverage", coverage(imported.table, lists_of(context)[0], file)),
+        MetricRow(
+            "source_coverage",
+            coverage(imported.table, sources, file),
+        ),
     ]
     return imported.table, StepResult(metrics=metrics)
 

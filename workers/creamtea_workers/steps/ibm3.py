@@ -5,22 +5,25 @@ from __future__ import annotations
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea.methods.corpora import Ibm3Params
-from creamtea_workers.corpora.counted import count, known
-from creamtea_workers.corpora.subwords import SubwordModel
+from creamtea_workers.corpora.counted import count
+from creamtea_workers.corpora.subwords import UNK, SubwordModel
+from creamtea_workers.corpora.tokens import Shards
 from creamtea_workers.selection.viterbi import viterbi
-from creamtea_workers.steps.align import lists_of, train_in_step
+from creamtea_workers.steps.align import train_in_step
 
 
 def run(context: StepContext[Ibm3Params]) -> StepResult:
     """The built-in aligner gives the most probable alignment of every pair; its counts are the tables."""
-    iterations = context.params.iterations
-    subwords = SubwordModel.of_step(context)
-    context.progress(0, iterations, "encoding")
-    sources, targets = ([known(ids) for ids in side] for side in lists_of(context))
+    size = SubwordModel.of_step(context).size
+    shards = Shards(context.input("encode"), without=UNK)
     try:
-        aligner, result = train_in_step(context, sources, targets, subwords.size, iterations)
-        alignments = viterbi(aligner, sources, targets)
-        counts = count(sources, targets, alignments, subwords.size, context.params.max_fertility)
+        aligner, result = train_in_step(context, shards, size, context.params.iterations)
+        aligned = (
+            (source.tolist(), target.tolist(), alignment.tolist())
+            for shard, alignments in viterbi(aligner, shards)
+            for source, target, alignment in zip(*shard, alignments, strict=True)
+        )
+        counts = count(aligned, size, context.params.max_fertility)
     except ValueError as error:
         raise StepError(f"IBM-3 cannot be counted in this corpus: {error}") from error
     counts.save(context.output / "ibm3.npz")
@@ -31,5 +34,5 @@ def run(context: StepContext[Ibm3Params]) -> StepResult:
         "entropy": counts.entropy,
     }
     result.metrics.extend(MetricRow(name, value) for name, value in metrics.items())
-    result.facts["pairs"] = len(sources)
+    result.facts["pairs"] = shards.pairs
     return result
