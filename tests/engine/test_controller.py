@@ -197,7 +197,7 @@ def test_a_controller_of_all_studies_serves_those_that_come_later(
         if isinstance(event, StepSucceeded) and event.node == "one":
             second.submit(sqlite, store)
 
-    Controller(sqlite, store, InlineExecutor(), emit).run(until=lambda: state.all_ended(sqlite))
+    Controller(sqlite, store, InlineExecutor(), emit).run(until_idle=True)
     assert attempts(log) == ["one", "two"]
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 from contextlib import nullcontext
-from threading import Event
 from typing import Annotated
 
 import typer
 
 from creamtea.cli import workplace
-from creamtea.engine.lease import live_controller
+from creamtea.cli.stopping import Stop, stoppable
+from creamtea.engine.lease import AnotherController, live_controller
 from creamtea.settings import LOOPBACK
 from creamtea.store.database import Database
+from creamtea.store.outages import wait_out
 
 WAIT_SECONDS = 2.0  # between checks whether another controller has stopped
 
@@ -40,11 +42,11 @@ def controller(
 ) -> None:
     """Run every queued study of the database, until interrupted.
 
-    `creamtea submit` starts a controller if none is running; a permanent one serves a team. It waits while
-    another controller is running. Interrupting it loses nothing: the next controller continues.
+    `creamtea submit` starts a controller if none is running; a permanent one serves a team. While another
+    controller is running it stands by, and takes over when that one ends or is lost. Interrupting it loses
+    nothing: the next controller continues. SIGTERM ends it with exit code 0.
     """
     from creamtea.cli.progress import shown
-    from creamtea.cli.run import stoppable
     from creamtea.engine import state
     from creamtea.engine.controller import Controller
     from creamtea.monitoring.server import served
@@ -55,20 +57,24 @@ def controller(
         metrics = nullcontext() if metrics_port is None else served(database, metrics_host, metrics_port)
         with metrics, stoppable() as stop, shown(None, 0, False) as display:
             while _wait_for_turn(database, until_idle, stop):
-                Controller(database, store, runs_steps, display).run(
-                    until=lambda: stop.is_set() or (until_idle and state.all_ended(database))
-                )
+                try:
+                    Controller(database, store, runs_steps, display).run(
+                        until=stop.is_set, until_idle=until_idle
+                    )
+                except AnotherController:  # that stood by as well
+                    continue
                 if not stop.is_set() and state.all_ended(database):
                     return  # otherwise a study was queued while the lease was released
     if stop.is_set():
         typer.echo("creamtea: the controller was stopped; the next one continues", err=True)
-        raise typer.Exit(130)
+        # a service manager stops a controller with SIGTERM, which is no failure
+        raise typer.Exit(0 if stop.number == signal.SIGTERM else 130)
 
 
-def _wait_for_turn(database: Database, until_idle: bool, stop: Event) -> bool:
+def _wait_for_turn(database: Database, until_idle: bool, stop: Stop) -> bool:
     """Wait until no other controller is running; False if that one runs every study, as this one would."""
     announced = False
-    while (live := live_controller(database)) is not None:
+    while (live := wait_out(lambda: live_controller(database), stop.pause)) is not None:
         if live.study_id is None and until_idle:
             return False
         if not announced:

