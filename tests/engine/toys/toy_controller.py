@@ -1,4 +1,5 @@
-"""A controller in a process of its own, to be killed: DATABASE_URL ARTEFACTS EXECUTOR STUDY_ID."""
+"""A controller in a process of its own, to be killed: DATABASE_URL ARTEFACTS EXECUTOR STUDY_ID, or `service`
+for what `creamtea controller --executor inline` is."""
 
 from __future__ import annotations
 
@@ -8,7 +9,9 @@ import sys
 from pathlib import Path
 
 import toy_catalogue
+import typer
 
+from creamtea.cli.controller import controller
 from creamtea.engine.controller import Controller
 from creamtea.engine.executors.inline import InlineExecutor
 from creamtea.engine.executors.ray import RayExecutor
@@ -24,6 +27,13 @@ def runtime_env() -> dict[str, object]:
 
 
 def main() -> None:
+    if sys.argv[1:] == ["service"]:
+        toy_catalogue.register()
+        try:
+            controller(executor="inline", address=None, until_idle=False)
+        except typer.Exit as exit:
+            sys.exit(exit.exit_code)
+        return
     url, artefacts, executor, study_id = sys.argv[1:]
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
