@@ -1,4 +1,4 @@
-"""`creamtea controller` as a service: a second one stands by and takes over after kill -9; SIGTERM ends it."""
+"""`creamtea controller` as a service: a second one stands by, takes over after kill -9; SIGTERM ends it."""
 
 from __future__ import annotations
 
