@@ -8,7 +8,7 @@ STUDY ?= studies/demo.yaml
 SERVE ?= 1
 PORT ?= 8501
 
-.PHONY: help demo serve test test-fast coverage lint format bench docs install install-comet browser locks clean
+.PHONY: help demo serve test test-fast coverage lint format bench gpu-check docs install install-comet browser locks clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \
@@ -87,6 +87,10 @@ $(VENV)/installed: requirements/app.lock requirements/dev.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet -r requirements/app.lock -r requirements/dev.lock
 	$(BIN)/python -m pip install --quiet --no-deps -e .
 	touch $@
+
+gpu-check: $(VENV)/installed  ## on a machine with a GPU: compare it with the CPU, time it, write docs/results-gpu.md
+	$(BIN)/python bench/gpu_check.py > docs/results-gpu.md.new || (cat docs/results-gpu.md.new; exit 1)
+	mv docs/results-gpu.md.new docs/results-gpu.md
 
 # CTranslate2, which bench/decode_speed.py compares with
 $(VENV)/bench-installed: requirements/bench.lock $(VENV)/installed

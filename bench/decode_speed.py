@@ -26,14 +26,13 @@ from typing import Any
 import numpy as np
 import torch
 from peers import ctranslate2_peer
+from random_models import CANDIDATES, random_lexicon, random_model, random_sentences, threshold_for
 from rich.console import Console
 from rich.table import Table
 
 from creamtea.methods.objectives import Softmax
 from creamtea.methods.precisions import Precision
-from creamtea_workers.models.build import ModelConfig, build_model
 from creamtea_workers.models.inference import prepare
-from creamtea_workers.models.interface import EOS
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.runtime import prepare_torch
@@ -41,16 +40,13 @@ from creamtea_workers.search.base import SearchMethod
 from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.search.greedy import GreedySearch
 from creamtea_workers.search.systems import device_name
-from creamtea_workers.search.translator import Translator, source_batch
+from creamtea_workers.search.translator import Translator
 from creamtea_workers.selection import Selector
 from creamtea_workers.selection.alignment import LexiconSelector
 from creamtea_workers.selection.full import FullSelector
-from creamtea_workers.selection.lexicon import Lexicon
 from creamtea_workers.selection.nvs import NvsSelector
 
-LENGTHS = (8, 12, 16, 20, 24, 25, 26, 30, 34, 40)  # source subwords
 LENGTH_RATIO = 0.6  # target subwords: that times the source's, and 10 more: 25 of 25
-CANDIDATES = 200  # of the lexicon
 PERCENTILES = (50, 90, 99)
 SHAPES: dict[str, tuple[int, dict[str, Any]]] = {  # vocabulary, architecture
     "multi30k": (4000, {"preset": "small"}),
@@ -73,39 +69,6 @@ class Entrant:
     precision: Precision
     selected_size: float
     translate: Translate
-
-
-def random_model(vocabulary: int, architecture: dict[str, Any]) -> Transformer:
-    """</s> is out of reach. Sublayers weigh more than in a fresh model: subwords would predict themselves."""
-    torch.manual_seed(1)
-    parts = {"architecture": architecture, "nvs": {}, "objective": {"kind": "softmax"}}
-    model = build_model(ModelConfig.model_validate({**parts, "vocabulary_size": vocabulary})).eval()
-    with torch.no_grad():
-        model.output_bias[EOS] = -1000.0
-        for name, weight in model.named_parameters():
-            if name.endswith("out.weight"):
-                weight.mul_(4.0)
-    return model
-
-
-def random_lexicon(vocabulary: int) -> Lexicon:
-    draw = np.random.default_rng(3)
-    targets = draw.integers(4, vocabulary, size=vocabulary * CANDIDATES, dtype=np.int32)
-    starts = np.arange(0, vocabulary * CANDIDATES + 1, CANDIDATES)
-    return Lexicon(starts, targets, np.full(len(targets), 1 / CANDIDATES, dtype=np.float32))
-
-
-def random_sentences(vocabulary: int) -> list[list[int]]:
-    draw = np.random.default_rng(2)
-    return [draw.integers(4, vocabulary, size=length).tolist() for length in LENGTHS]
-
-
-@torch.inference_mode()
-def threshold_for(model: Transformer, sentences: Sequence[list[int]], size: int) -> float:
-    """The probability above which the head has `size` subwords per sentence, on average."""
-    logits = [model.nvs_logits(model.encode(source_batch([s], torch.device("cpu"))))[0] for s in sentences]
-    value = torch.cat(logits).topk(size * len(sentences)).values[-1]
-    return float(torch.sigmoid(value.double()))
 
 
 def our_entrants(

@@ -1,0 +1,242 @@
+"""One command on a GPU: every path is compared with the CPU, then timed. At most ten minutes.
+
+    python bench/gpu_check.py                     # prints Markdown; exit status 1 where GPU and CPU disagree
+    python bench/gpu_check.py --rehearse          # the same on a CPU with small shapes: shows that it runs
+    make gpu-check                                # writes docs/results-gpu.md
+
+Compared: gradients of each objective and architecture in fp32, and translations of each search and selection.
+Timed, with the peak of the GPU's memory: updates in bf16 of the shapes base and big with each objective, on
+random text with the lengths of WMT (mean 25 subwords), and searches by precision, vocabulary and batch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from random_models import CANDIDATES, random_lexicon, random_model, random_sentences, threshold_for
+from train_speed import OBJECTIVES, RandomSubwords, Unused
+
+from creamtea.methods.searches import SEARCHES
+from creamtea.steps.systems import TrainParams
+from creamtea_workers.corpora.batches import Pairs
+from creamtea_workers.models.inference import prepare
+from creamtea_workers.objectives import build_objective
+from creamtea_workers.runtime import prepare_torch
+from creamtea_workers.search import build_search
+from creamtea_workers.search.systems import device_name
+from creamtea_workers.search.translator import Translator
+from creamtea_workers.selection.alignment import LexiconSelector
+from creamtea_workers.selection.base import Selector
+from creamtea_workers.selection.full import FullSelector
+from creamtea_workers.selection.nvs import NvsSelector
+from creamtea_workers.training.evaluate import Development
+from creamtea_workers.training.trainer import Trainer
+
+CPU = torch.device("cpu")
+SMALL: dict[str, dict[str, Any]] = {
+    "transformer": {"kind": "transformer"},
+    "ssru": {"kind": "ssru"},
+    "rnn": {"kind": "rnn", "width": 64, "embedding": 32},
+}
+LENGTH = {"max_length_ratio": 0.6}  # the random models never end a sentence
+COMPARED: list[dict[str, Any]] = [
+    {"kind": "greedy", **LENGTH},
+    {"kind": "beam", "width": 4, **LENGTH},
+    {"kind": "exact", "max_states": 50, **LENGTH},
+    {"kind": "sample", "seed": 1, **LENGTH},
+]
+LARGEST_ERROR = 1e-3  # of a gradient, relative to its norm
+FEWEST_EQUAL = 0.9  # translations; nearly equal words may be rounded the other way
+TABLE = 32000  # subwords of the timed shapes
+NVS_SIZE = 800  # subwords that the head selects
+MEAN_LENGTH = 25
+Row = list[str]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--rehearse", action="store_true", help="on a CPU, with small shapes")
+    rehearse = parser.parse_args().rehearse
+    if not rehearse and not torch.cuda.is_available():
+        parser.error("torch sees no GPU; --rehearse runs the same on a CPU")
+    prepare_torch(2)
+    device = CPU if rehearse else torch.device("cuda")
+    began, failed = time.monotonic(), []
+    print("# Results on a GPU\n\nWritten by `make gpu-check`: `bench/gpu_check.py`.\n")
+    print(f"{'A rehearsal on ' if rehearse else ''}{device_name(device)}, torch {torch.__version__}.\n")
+    for title, heading, rows in (
+        ("Gradients as on the CPU", "architecture | objective | largest relative error", gradients(device)),
+        ("Translations as on the CPU", "search | vocabulary | equal", translations(device)),
+        (
+            "Training",
+            "shape | objective | batch | target tokens/s | GiB at most",
+            trainings(device, rehearse),
+        ),
+        (
+            "Translation",
+            "precision | search | vocabulary | batch | sentences/s | GiB at most",
+            decodings(device, rehearse),
+        ),
+    ):
+        print(f"## {title}\n\n| {heading} |\n|{'---|' * (heading.count('|') + 1)}")
+        for row in rows:
+            print(f"| {' | '.join(row)} |", flush=True)
+            failed += [f"{title}: {', '.join(row)}"] if row[-1].endswith("(wrong)") else []
+        print()
+    print(f"{time.monotonic() - began:.0f} seconds.")
+    if failed:
+        sys.exit("\n".join(["GPU and CPU disagree:", *failed]))
+
+
+# ---------------------------------------------------------------- agreement
+
+
+def trainer(
+    architecture: dict[str, Any], objective: str, device: torch.device, table: int, **training: Any
+) -> Trainer:
+    params = TrainParams.model_validate(
+        {
+            "objective": OBJECTIVES[objective].model_dump(),
+            "architecture": architecture,
+            "nvs": None,
+            "training": training,
+            "seed": 1,
+        }
+    )
+    pairs = random_pairs(table, 40 * training["batch_tokens"] // MEAN_LENGTH)
+    development = Development(pairs, [], Words(table))
+    return Trainer(params, pairs, development, device, Unused(), lambda *_: None)
+
+
+class Words(RandomSubwords):
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+
+def random_pairs(table: int, count: int) -> Pairs:
+    draw = np.random.default_rng(1)
+    lengths = np.clip(
+        draw.normal(MEAN_LENGTH, 12, size=(count, 1)) + draw.normal(0, 3, size=(count, 2)), 4, 100
+    )
+    sides = ([draw.integers(4, table, int(n)).tolist() for n in lengths[:, side]] for side in (0, 1))
+    return Pairs(*sides)
+
+
+def gradients(device: torch.device) -> Iterator[Row]:
+    for name, architecture in SMALL.items():
+        for objective in OBJECTIVES:
+            found = []
+            for place in (CPU, device):
+                recipe = {"autocast": "none", "accumulate": 2, "batch_tokens": 512}
+                made = trainer({**architecture, "dropout": 0.0}, objective, place, 500, **recipe)
+                made.accumulate(made.plan_of(0)[:2])
+                found.append([p.grad.cpu() for p in made.model.parameters() if p.grad is not None])
+            error = max(float((a - b).norm() / a.norm().clamp(min=1e-6)) for a, b in zip(*found, strict=True))
+            yield [name, objective, f"{error:.1e}" + ("" if error < LARGEST_ERROR else " (wrong)")]
+
+
+def translations(device: torch.device) -> Iterator[Row]:
+    sentences, model = random_sentences(4000), random_model(4000, {"preset": "small"})
+    for spec in COMPARED:
+        for vocabulary in ("full", "lexicon", "NVS"):
+            outputs = []
+            for place in (CPU, device):
+                ready = prepare(copy.deepcopy(model).to(place), "fp32")
+                system = translator(ready, model, spec, vocabulary, sentences)
+                done = system.translate(sentences, with_scores=False)
+                outputs.append([translation.hypothesis.tokens for translation in done])
+            share = float(np.mean([a == b for a, b in zip(*outputs, strict=True)]))
+            yield [spec["kind"], vocabulary, f"{share:.0%}" + ("" if share >= FEWEST_EQUAL else " (wrong)")]
+
+
+def translator(
+    ready: Any, model: Any, spec: dict[str, Any], vocabulary: str, sentences: Sequence[list[int]]
+) -> Translator:
+    selectors: dict[str, Callable[[], Selector]] = {
+        "full": FullSelector,
+        "lexicon": lambda: LexiconSelector(random_lexicon(model.vocabulary_size), CANDIDATES),
+        "NVS": lambda: NvsSelector(ready, threshold_for(model, sentences, NVS_SIZE)),
+    }
+    search = build_search(SEARCHES.kinds[spec["kind"]].model_validate(spec))
+    return Translator(ready, build_objective(OBJECTIVES["softmax"]), selectors[vocabulary](), search)
+
+
+# ---------------------------------------------------------------- speed
+
+
+def trainings(device: torch.device, rehearse: bool) -> Iterator[Row]:
+    shapes = ["small"] if rehearse else ["base", "big"]
+    table, tokens, updates = (4000, 512, 2) if rehearse else (TABLE, 16384, 30)
+    for shape in shapes:
+        for objective in OBJECTIVES:
+            made = trainer({"preset": shape}, objective, device, table, batch_tokens=tokens)
+            plan = made.plan_of(0)
+            clear(device)
+            counted, began = 0, 0.0
+            for update in range(2 * updates):  # the first half warms up
+                if update == updates:
+                    synchronise(device)
+                    counted, began = 0, time.perf_counter()
+                members = [plan[update % len(plan)]]
+                made.update(members)
+                counted += made.target_tokens(members)
+            synchronise(device)
+            speed = counted / (time.perf_counter() - began)
+            yield [shape, objective, f"{tokens:,}", f"{speed:,.0f}", memory(device)]
+
+
+def decodings(device: torch.device, rehearse: bool) -> Iterator[Row]:
+    shape, table, batches = ("small", 4000, (1, 4)) if rehearse else ("base", TABLE, (1, 64))
+    model = random_model(table, {"preset": shape})
+    sentences = random_sentences(table)
+    for precision in ("fp32", "bf16") if rehearse else ("fp32", "bf16", "fp16"):
+        ready = prepare(copy.deepcopy(model).to(device), precision)  # type: ignore[arg-type]
+        for spec in COMPARED[:2]:
+            for vocabulary in ("full", "NVS"):
+                system = translator(ready, model, spec, vocabulary, sentences)
+                for batch in batches:
+                    speed = sentences_per_second(system, sentences, batch, device)
+                    yield [precision, spec["kind"], vocabulary, str(batch), f"{speed:,.1f}", memory(device)]
+
+
+def sentences_per_second(
+    system: Translator, sentences: Sequence[list[int]], batch: int, device: torch.device
+) -> float:
+    sources = [sentences[n % len(sentences)] for n in range(max(batch, len(sentences)))]
+    parts = [sources[first : first + batch] for first in range(0, len(sources), batch)]
+    clear(device)
+    for timed in (False, True):
+        synchronise(device)
+        began = time.perf_counter()
+        for part in parts:
+            system.translate(part, with_scores=False)
+        synchronise(device)
+        if timed:
+            return len(sources) / (time.perf_counter() - began)
+    raise AssertionError
+
+
+def synchronise(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def clear(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+
+
+def memory(device: torch.device) -> str:
+    return f"{torch.cuda.max_memory_allocated() / 2**30:.1f}" if device.type == "cuda" else "–"
+
+
+if __name__ == "__main__":
+    main()
