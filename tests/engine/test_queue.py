@@ -71,7 +71,9 @@ def test_gpus_are_filled_up_and_other_steps_are_spread() -> None:
 
 def test_a_group_takes_as_many_workers_as_there_is_room_for() -> None:
     capacity = Capacity({"a": GPUS, "b": GPUS}, [(["b"], Need.of(Resources(gpus=2)))])
-    assert capacity.place(Need.of(Resources(workers=[2, 8], gpus=1))) == ["b"] * 2 + ["a"] * 4
+    assert capacity.place(Need.of(Resources(workers=[2, 8], gpus=1))) == ["b"] * 2 + ["a"] * 2, (
+        "a power of two"
+    )
     assert capacity.place(Need.of(Resources(workers=[8, 8], gpus=1))) == [], "it waits for all of b"
     assert "at least 9 workers" in str(capacity.refusal(Need.of(Resources(workers=[9, 9], gpus=1))))
 

@@ -27,7 +27,7 @@ class MemberFailed(Exception):
         self.kind, self.error = kind, error
 
 
-def run_gang(task: dict[str, Any]) -> dict[str, Any]:
+def run_gang(task: dict[str, Any], workers: int) -> dict[str, Any]:
     """The Ray task. Only plain values go in and out."""
     from ray.train import FailureConfig, RunConfig
     from ray.train.torch import TorchConfig, TorchTrainer
@@ -39,7 +39,7 @@ def run_gang(task: dict[str, Any]) -> dict[str, Any]:
             run_member,
             train_loop_config=task,
             torch_config=TorchConfig(timeout_s=PATIENCE),
-            scaling_config=_scaling(resources),
+            scaling_config=_scaling(resources, workers),
             run_config=RunConfig(
                 name="group", storage_path=folder, failure_config=FailureConfig(max_failures=0)
             ),
@@ -68,15 +68,14 @@ def run_member(task: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _scaling(resources: Resources) -> Any:
+def _scaling(resources: Resources, workers: int) -> Any:
     from ray.train import ScalingConfig
 
-    least, most = resources.workers
     each: dict[str, float] = {"CPU": resources.cpus, "GPU": resources.gpus}
     if resources.memory_gb is not None:
         each["memory"] = int(resources.memory_gb * (1 << 30))
     return ScalingConfig(
-        num_workers=tuple(resources.workers) if least < most else most,
+        num_workers=workers,
         use_gpu=resources.gpus > 0,
         resources_per_worker={name: amount for name, amount in each.items() if amount},
     )

@@ -72,8 +72,12 @@ class RayExecutor:
         }
         if resources.memory_gb is not None and not several:
             options["memory"] = int(resources.memory_gb * (1 << 30))
-        remote = ray.remote(run_gang if several else run_in_worker).options(**options)
-        self._running[remote.remote(TASKS.dump_python(task))] = (task, nodes)
+        plain = TASKS.dump_python(task)
+        if several:
+            reference = ray.remote(run_gang).options(**options).remote(plain, len(nodes))
+        else:
+            reference = ray.remote(run_in_worker).options(**options).remote(plain)
+        self._running[reference] = (task, nodes)
 
     def poll(self, timeout: float) -> list[FinishedAttempt]:
         if not self._running:
