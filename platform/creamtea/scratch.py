@@ -20,22 +20,23 @@ _NAME = re.compile(r"creamtea-[a-z]+-(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-")
 
 def scratch_folder(what: str) -> tempfile.TemporaryDirectory[str]:
     """A new temporary folder of this process; `what` in lower-case letters."""
-    return tempfile.TemporaryDirectory(prefix=f"creamtea-{what}-{_host()}-{os.getpid()}-")
+    return tempfile.TemporaryDirectory(prefix=f"creamtea-{what}-{host_id()}-{os.getpid()}-")
 
 
 def clear_abandoned() -> None:
     """Remove the temporary folders of this machine's processes that are gone."""
     for folder in Path(tempfile.gettempdir()).glob("creamtea-*"):
         name = _NAME.match(folder.name)
-        if name and name["host"] == _host() and not _is_running(int(name["pid"])):
+        if name and name["host"] == host_id() and not is_running(int(name["pid"])):
             shutil.rmtree(folder, ignore_errors=True)  # another process may be removing it, too
 
 
-def _host() -> str:
+def host_id() -> str:
+    """This machine, in eight letters and digits."""
     return f"{zlib.crc32(socket.gethostname().encode()):08x}"
 
 
-def _is_running(pid: int) -> bool:
+def is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

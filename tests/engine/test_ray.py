@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from toy_study import ToyStudy, happenings
 from creamtea.engine import state
 from creamtea.engine.controller import Controller
 from creamtea.engine.events import EngineEvent, Notice, StepFailed, StepProgressed, StepRetried
+from creamtea.engine.executors import local_ray
 from creamtea.engine.executors.ray import RayExecutor, check_address
 from creamtea.errors import InputError
 from creamtea.store.artefacts import ArtefactStore
@@ -106,6 +108,42 @@ def test_after_kill_9_of_the_controller_ray_goes_and_the_rest_runs(
     assert attempts(log) == ["done", "counting", "counting", "last"]
     assert counts(log) == ["from 0", "at 3", "from 3"]
     assert {(row.state, row.attempts) for row in study.rows(sqlite).values()} == {("succeeded", 1)}
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+def test_a_ray_that_dies_is_started_again_on_loopback_and_leaves_no_folder(
+    sqlite: Database, store: ArtefactStore, study: ToyStudy, log: Path
+) -> None:
+    study.add("long", "count", stop_at=3)
+    submission = study.submit(sqlite, store)
+    events: list[EngineEvent] = []
+    ports: set[str] = set()
+
+    def emit(event: EngineEvent) -> None:
+        events.append(event)
+        if isinstance(event, StepProgressed) and counts(log) == ["from 0", "at 3"] and not ports:
+            for process in psutil.Process().children(recursive=True):
+                listening = [one for one in process.net_connections("tcp") if one.status == "LISTEN"]
+                ports.update(str(one.laddr.ip).removeprefix("::ffff:") for one in listening)
+            [raylet] = [one for one in ray_processes(os.getpid()) if one.name() == "raylet"]
+            raylet.kill()
+
+    Controller(sqlite, store, RayExecutor("", runtime_env()), emit).run(submission.study_id)
+    [retried] = [event for event in events if isinstance(event, StepRetried)]
+    assert retried.error == "Ray on this machine ended (raylet with code -9); it is started again"
+    assert counts(log) == ["from 0", "at 3", "from 3"]
+    assert ports == {"127.0.0.1"}
+    assert not list(local_ray.sessions().glob(f"session_*_{os.getpid()}"))
+
+
+def test_what_ray_raises_at_its_start_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(**options: object) -> None:
+        raise Exception("The current node timed out during startup.\nSecond line")
+
+    monkeypatch.setattr("ray.init", init)
+    with pytest.raises(InputError, match=r"^cannot use Ray on this machine: The current node [^\n]*$"):
+        RayExecutor().capacity()
 
 
 @pytest.mark.parametrize("address", ["head", "head:", ":6379", "head:port", "head:70000", "ray://head:10001"])

@@ -169,7 +169,10 @@ class Controller:
         self._notice(self._executor.opening)
         capacity = self._executor.capacity()
         if not capacity.has_cpus:
-            self._notice(f"the cluster at {self._executor.address} has no CPU now; waiting for a node")
+            where = (
+                f"the cluster at {self._executor.address}" if self._executor.address else "this machine's Ray"
+            )
+            self._notice(f"{where} has no CPU now; waiting for a node")
             return
         while (choice := self._queue.next(capacity, time.monotonic())) is not None:
             task = self._claim(lease, choice.key)

@@ -7,7 +7,6 @@ see them; its dashboard, its logs and its usage reports are off too.
 from __future__ import annotations
 
 import os
-import secrets
 import signal
 import threading
 import time
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from creamtea.engine.executors import local_ray
 from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Need
 from creamtea.engine.executors.gang import run_gang
 from creamtea.engine.task import OUTCOMES, TASKS, StepOutcome, StepTask
@@ -25,7 +25,6 @@ from creamtea.errors import CreamteaError, InputError
 if TYPE_CHECKING:
     from ray import ObjectRef
 
-OBJECT_STORE = 80 << 20  # bytes; only small JSON values pass through it
 NODES_MAX_AGE = 3.0  # seconds after which the cluster's nodes are listed again
 REACH_TIMEOUT = 15.0  # seconds that an address has to answer; a busy head may need some
 
@@ -40,6 +39,7 @@ class RayExecutor:
         self.address = address
         self._runtime_env = runtime_env
         self._running: dict[ObjectRef, tuple[StepTask, Sequence[str]]] = {}  # with its nodes
+        self._buried: list[FinishedAttempt] = []  # attempts that ended with their Ray
         self._connected = False
         self._lost = False  # the head is gone: any call to Ray would wait for it, then end the process
         self._nodes: dict[str, Amounts] = {}
@@ -51,6 +51,7 @@ class RayExecutor:
             check_address(self.address)
 
     def capacity(self) -> Capacity:
+        self._bury()
         self._connect()
         self._refresh_nodes()
         running = self._running.values()
@@ -80,6 +81,10 @@ class RayExecutor:
         self._running[reference] = (task, nodes)
 
     def poll(self, timeout: float) -> list[FinishedAttempt]:
+        self._bury()
+        if self._buried:
+            buried, self._buried = self._buried, []
+            return buried
         if not self._running:
             time.sleep(timeout)
             return []
@@ -108,6 +113,24 @@ class RayExecutor:
             self.cancel(task)
         ray.shutdown()
         self._connected = False
+        if not self.address:
+            local_ray.clear_sessions(own=True)
+
+    def _bury(self) -> None:
+        """If a Ray of our own has died, its attempts have failed, and the next `capacity` starts another."""
+        if self.address or not self._connected or not (death := local_ray.death()):
+            return
+        import ray
+
+        error = f"Ray on this machine ended ({death}); it is started again"
+        self._buried += [
+            FinishedAttempt(task, StepOutcome.failure("infrastructure", error))
+            for task, _ in self._running.values()
+        ]
+        self._running.clear()
+        ray.shutdown()
+        self._connected = False
+        self._nodes_until = 0.0
 
     def _refresh_nodes(self) -> None:
         """List the cluster's nodes; CreamteaError once its head is gone."""
@@ -129,27 +152,24 @@ class RayExecutor:
             return
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         self.check()
-        if not self.address and "RAY_AUTH_TOKEN_PATH" not in os.environ:
-            # a token of this run's own; Ray would write one into the home folder
-            os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        local = {} if self.address else local_ray.prepare()
         _read_token()
         import ray
 
         options: dict[str, Any] = {"runtime_env": self._runtime_env} if self._runtime_env else {}
-        if not self.address:
-            options |= {
-                "num_cpus": os.cpu_count(),
-                "include_dashboard": False,
-                "object_store_memory": OBJECT_STORE,
-            }
         try:
             with _own_signals():
                 ray.init(
-                    address=self.address or "local", logging_level="ERROR", log_to_driver=False, **options
+                    address=self.address or "local",
+                    logging_level="ERROR",
+                    log_to_driver=False,
+                    **options,
+                    **local,
                 )
-        except (RuntimeError, OSError, ValueError) as error:
+        except Exception as error:  # Ray raises what it likes: a plain Exception where a start takes too long
             where = f"the Ray cluster at {self.address}" if self.address else "Ray on this machine"
-            raise InputError(f"cannot use {where}: {str(error).strip().splitlines()[0]}") from error
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            raise InputError(f"cannot use {where}: {lines[0]}") from error
         self._connected = True
 
 

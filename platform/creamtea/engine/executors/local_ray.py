@@ -1,0 +1,71 @@
+"""The Ray of this machine that a controller starts for itself: on loopback, in a folder that goes with it."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from creamtea.errors import InputError
+from creamtea.scratch import host_id, is_running
+
+OBJECT_STORE = 80 << 20  # bytes; only small JSON values pass through it
+START_SECONDS = 300  # that Ray's processes have to start on a busy machine; by itself Ray gives up after 30
+MAX_FOLDER = 40  # characters: below it Ray makes sockets, whose path may have 107
+NEEDED = ("gcs_server", "raylet")  # without either nothing runs any more
+_SESSION = re.compile(r"session_.*_(?P<pid>\d+)")
+
+
+def prepare() -> dict[str, Any]:
+    """Set what Ray reads from the environment; returns the options of `ray.init`."""
+    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # its name for: all ports on loopback
+    for limit in ("gcs_server_port_wait_time_s", "gcs_server_request_timeout_seconds"):
+        os.environ.setdefault(f"RAY_{limit}", str(START_SECONDS))
+    os.environ.setdefault("RAY_worker_register_timeout_seconds", str(START_SECONDS))
+    if "RAY_AUTH_TOKEN_PATH" not in os.environ:
+        # a token of this run's own; Ray would write one into the home folder
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
+    folder = sessions()
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.lstat().st_uid != os.getuid():  # others may write into the folder that holds it
+        raise InputError(
+            f"{folder} belongs to another user: remove it, or set TMPDIR to a folder of your own"
+        )
+    clear_sessions()
+    return {
+        "num_cpus": os.cpu_count(),
+        "include_dashboard": False,
+        "object_store_memory": OBJECT_STORE,
+        "_temp_dir": str(folder),
+    }
+
+
+def sessions() -> Path:
+    """Where the Rays of this user on this machine keep their sockets and logs."""
+    name = f"creamtea-ray-{host_id()}-{os.getuid()}"
+    folder = Path(tempfile.gettempdir()) / name
+    return folder if len(str(folder)) <= MAX_FOLDER else Path("/tmp") / name  # noqa: S108  # its owner is checked
+
+
+def clear_sessions(own: bool = False) -> None:
+    """Remove the sessions of processes that are gone, and this one's if it has no Ray any more."""
+    for folder in sessions().glob("session_*"):
+        name = _SESSION.fullmatch(folder.name)
+        pid = int(name["pid"]) if name else None
+        if pid is not None and ((own and pid == os.getpid()) or not is_running(pid)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def death() -> str:
+    """Which of Ray's processes has ended; empty while all that it needs are alive, however busy."""
+    from ray._private import worker
+
+    node = worker._global_node
+    if node is None:
+        return ""
+    dead = [(name, process.returncode) for name, process in node.dead_processes() if name in NEEDED]
+    return ", ".join(f"{name} with code {code}" for name, code in dead)
