@@ -1,5 +1,7 @@
 # One image for every role, so that Ray and Python are of the same patch everywhere.
 FROM python:3.11-slim
+# KubeRay's health checks call wget
+RUN apt-get update && apt-get install -y --no-install-recommends wget && rm -rf /var/lib/apt/lists/*
 WORKDIR /app
 COPY requirements requirements
 RUN pip install --no-cache-dir -r requirements/app.lock \
