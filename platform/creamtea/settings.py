@@ -18,6 +18,9 @@ class Settings:
     home: Path  # CREAMTEA_HOME: the embedded database, artefacts and logs
     database_url: str  # CREAMTEA_DATABASE_URL
     artefacts: str  # CREAMTEA_ARTEFACTS: fsspec URL or folder, visible to every worker
+    # CREAMTEA_CONTROLLER=service: a controller runs elsewhere, so that `submit` never starts one here, in a
+    # container that goes away, say
+    controller_is_service: bool
     comet_python: Path  # CREAMTEA_COMET_PYTHON: the interpreter of COMET's own environment
     # CREAMTEA_SCORERS: the file that says which programs score (creamtea.scorers). No file has this role by
     # its place: whoever unpacks a study of another person must not run that person's programs
@@ -32,9 +35,16 @@ class Settings:
             home=home,
             database_url=os.environ.get("CREAMTEA_DATABASE_URL") or f"sqlite:///{home / 'creamtea.db'}",
             artefacts=os.environ.get("CREAMTEA_ARTEFACTS") or str(home / "artefacts"),
+            controller_is_service=_is_service(os.environ.get("CREAMTEA_CONTROLLER", "")),
             comet_python=Path(os.environ.get("CREAMTEA_COMET_PYTHON") or beside),
             scorers=Path(scorers) if (scorers := os.environ.get("CREAMTEA_SCORERS")) else None,
         )
+
+
+def _is_service(value: str) -> bool:
+    if value not in ("", "service"):
+        raise InputError(f"CREAMTEA_CONTROLLER={value}: unknown value; write service, or leave it out")
+    return value == "service"
 
 
 @dataclass(frozen=True)

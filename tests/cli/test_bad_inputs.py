@@ -233,5 +233,5 @@ def test_a_vocabulary_larger_than_the_data_allows_fails_its_step(
     told = capsys.readouterr()
     failed, left_out = told.err.splitlines()
     assert failed.startswith("subwords/text/joint: ")
-    assert left_out.startswith("11 steps ")
+    assert left_out.startswith("12 steps ")
     assert {"6000", "94"} <= set(re.findall(r"vocabulary (?:to )?(\d+)", " ".join(told.out.split())))

@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 from limits import ANSWER
 
+from creamtea.engine import lease as leases
+from creamtea.store.database import open_database
+
 Wait = Callable[..., None]
 INLINE = ("--executor", "inline")
 
@@ -112,7 +115,7 @@ def test_interrupt_and_go_on(creamtea, study: Path, wait_for: Wait, number: sign
     assert "`creamtea retry tiny`" in told
     assert creamtea.state()["train/softmax/1"] == "cancelled"
     facts = creamtea.json("retry", "tiny", *INLINE, "--quiet")
-    assert (facts["steps"], facts["reused"]) == ({"succeeded": 11}, 3)
+    assert (facts["steps"], facts["reused"]) == ({"succeeded": 11}, 4)
 
 
 @pytest.mark.slow
@@ -122,7 +125,7 @@ def test_kill_9_and_go_on(creamtea, study: Path, wait_for: Wait) -> None:
     process.kill()
     process.wait()
     facts = creamtea.json("run", study, *INLINE, "--quiet")
-    assert (facts["steps"], facts["reused"]) == ({"succeeded": 11}, 3)
+    assert (facts["steps"], facts["reused"]) == ({"succeeded": 11}, 4)
 
 
 @pytest.mark.slow
@@ -162,6 +165,34 @@ def test_submit_leaves_a_controller_that_serves_and_goes(creamtea, study: Path, 
     creamtea("cancel", "other")
     wait_for(lambda: creamtea.json("status")["controller"] is None)
     assert "started   train/softmax/1" in Path(facts["log"]).read_text()
+
+
+def test_a_refused_run_queues_nothing(creamtea, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def init(**options: object) -> None:
+        raise Exception("The current node timed out during startup.")
+
+    database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
+    lease = leases.acquire(database, "", None)
+    assert creamtea("run", study, *INLINE).returncode == 2
+    assert creamtea.json("status")["studies"] == []
+    leases.release(database, lease)
+    database.close()
+    monkeypatch.setattr("ray.init", init)
+    refused = creamtea("run", study)
+    assert refused.returncode == 2
+    assert "cannot use Ray on this machine: The current node timed out" in refused.stderr
+    assert [one["state"] for one in creamtea.json("status")["studies"]] == ["cancelled"]
+
+
+def test_submit_starts_no_controller_where_one_is_a_service(creamtea, study: Path) -> None:
+    done = creamtea("submit", study, *INLINE, CREAMTEA_CONTROLLER="service")
+    assert done.returncode == 0, done.stderr
+    assert "no controller is running now" in done.stderr
+    assert not (creamtea.home / "logs").exists()
+    assert creamtea.json("status")["studies"][0]["state"] == "queued"
+    wrong = creamtea("submit", study, *INLINE, CREAMTEA_CONTROLLER="mine")
+    assert wrong.returncode == 2
+    assert "CREAMTEA_CONTROLLER=mine" in wrong.stderr
 
 
 @pytest.mark.slow

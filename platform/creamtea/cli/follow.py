@@ -10,8 +10,10 @@ from creamtea.engine.lease import live_controller
 from creamtea.engine.state import has_ended
 from creamtea.engine.submission import Submission
 from creamtea.errors import CreamteaError
+from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
+from creamtea.store.outages import wait_out
 from creamtea.store.queries import Node, study_nodes
 
 POLL_SECONDS = 1.0
@@ -30,9 +32,7 @@ def follow(
     seen = {key: "succeeded" if key in submission.reused_keys else "pending" for key in submission.keys}
     alive_at = time.monotonic()
     while True:
-        over = has_ended(database, study_id)  # before the rows, so that the last change is reported
-        with database.session() as session:
-            nodes = study_nodes(session, study_id)
+        over, nodes, alive = wait_out(lambda: _look(database, study_id), _wait)
         for key, node in {node.key: node for node in reversed(nodes)}.items():  # a shared step's first place
             if node.state != seen[key]:
                 event = _event(node, seen[key])
@@ -45,7 +45,7 @@ def follow(
                     yield events.StepProgressed(key, node.name, **progress)
         if over:
             return
-        if live_controller(database) is not None:
+        if alive or Settings.load().controller_is_service:
             alive_at = time.monotonic()
         elif time.monotonic() > alive_at + MISSING_SECONDS:
             raise CreamteaError(
@@ -53,6 +53,19 @@ def follow(
                 "`creamtea submit` starts a new one"
             )
         time.sleep(POLL_SECONDS)
+
+
+def _look(database: Database, study_id: int) -> tuple[bool, list[Node], bool]:
+    """Whether the study is over, its nodes, and whether a controller is running."""
+    over = has_ended(database, study_id)  # before the rows, so that the last change is reported
+    with database.session() as session:
+        nodes = study_nodes(session, study_id)
+    return over, nodes, live_controller(database) is not None
+
+
+def _wait(reason: str, pause: float) -> bool:
+    time.sleep(pause)
+    return True
 
 
 def _event(node: Node, before: str) -> events.EngineEvent | None:

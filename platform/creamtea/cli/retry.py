@@ -25,7 +25,7 @@ def retry(
     """
     from creamtea.cli.run import carry_out
     from creamtea.engine.lease import live_controller
-    from creamtea.engine.submission import requeue
+    from creamtea.engine.submission import Submission, requeue
     from creamtea.store.queries import find_study
 
     runs_steps = workplace.make_executor(executor, address)
@@ -34,12 +34,14 @@ def retry(
         with database.session() as session:
             study = find_study(session, name)
         live = live_controller(database)
-        if live is not None and live.study_id is not None:
-            workplace.refuse_second_controller(database)
-        submission = requeue(database, store, study.id)
-        if live_controller(database) is None:
-            carry_out(database, store, runs_steps, submission, as_json=as_json, quiet=quiet)
+        if live is None or live.study_id is not None:
+
+            def queue() -> Submission:
+                return requeue(database, store, study.id)
+
+            carry_out(database, store, runs_steps, queue, as_json=as_json, quiet=quiet)
             return
+        requeue(database, store, study.id)
     if as_json:
         typer.echo(json.dumps({"study": name, "study_id": study.id, "state": "queued"}))
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import typer
 
 from creamtea.cli import workplace
 from creamtea.cli.stopping import stoppable
+from creamtea.errors import InputError
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 
@@ -44,33 +46,53 @@ def run(
     runs_steps.check()
     with workplace.opened_database() as database:
         store = workplace.artefact_store()
-        workplace.refuse_second_controller(database)
-        submission = workplace.submit_study(database, store, study, data, override)
-        carry_out(database, store, runs_steps, submission, as_json=as_json, quiet=quiet)
+
+        def queue() -> Submission:
+            return workplace.submit_study(database, store, study, data, override)
+
+        carry_out(database, store, runs_steps, queue, as_json=as_json, quiet=quiet)
 
 
 def carry_out(
     database: Database,
     store: ArtefactStore,
     executor: Executor,
-    submission: Submission,
+    queue: Callable[[], Submission],
     *,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Control the submitted study until it has ended, then print its outcome."""
+    """Queue a study and control it until it has ended, then print its outcome.
+
+    InputError while another controller is running, or if the executor cannot be started; nothing is queued
+    then.
+    """
     from creamtea.cli.outcome import conclude
     from creamtea.cli.progress import shown
+    from creamtea.engine import lease as leases
     from creamtea.engine.controller import Controller
     from creamtea.engine.state import cancel
 
     started = time.monotonic()
+    submission: Submission | None = None
+
+    def queue_it() -> int:
+        nonlocal submission
+        submission = queue()
+        return submission.study_id
+
+    lease = leases.hold(database, executor.address, queue_it)
+    assert submission is not None
     try:
         with stoppable() as stop, shown(len(submission.keys), submission.reused, quiet) as display:
-            Controller(database, store, executor, display).run(submission.study_id, until=stop.is_set)
+            controller = Controller(database, store, executor, display)
+            controller.run(submission.study_id, until=stop.is_set, lease=lease)
         interrupted = stop.is_set()
     except KeyboardInterrupt:
         interrupted = True
+    except InputError:  # of the executor
+        cancel(database, submission.study_id)
+        raise
     if interrupted and cancel(database, submission.study_id):
         typer.echo(
             f"creamtea: interrupted. The same command, or `creamtea retry {submission.name}`, continues from "

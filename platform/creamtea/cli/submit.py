@@ -44,7 +44,8 @@ def submit(
 ) -> None:
     """Queue a study, and start a controller in the background unless one is running.
 
-    With --wait the exit codes are those of `creamtea run`.
+    With CREAMTEA_CONTROLLER=service in the environment it starts none, as the service runs it. With --wait
+    the exit codes are those of `creamtea run`.
     """
     from creamtea.cli.follow import follow
     from creamtea.cli.outcome import conclude
@@ -54,14 +55,17 @@ def submit(
     runs_steps = workplace.make_executor(executor, address)
     with workplace.opened_database() as database:
         store = workplace.artefact_store()
-        if not _serves(live_controller(database), address):
+        starts = not Settings.load().controller_is_service
+        if not _serves(live_controller(database), address) and starts:
             runs_steps.check()
         submission = workplace.submit_study(database, store, study, data, override, priority)
         log = "the controller's log"
         # checked again: a controller with nothing left to do may have stopped in the meantime
         live = live_controller(database)
-        if not _serves(live, address):
+        if not _serves(live, address) and starts:
             log = str(_start_controller(database, executor, address, behind=live))
+        elif live is None:
+            typer.echo("no controller is running now: the study waits until the service is back", err=True)
         if not wait:
             _print_queued(submission.study_id, submission.name, log, as_json)
             return

@@ -85,12 +85,3 @@ def submit_study(
     loaded = load_study(path, overrides or [])
     planned = plan(loaded.study, data, loaded.errors)
     return submit(database, store, planned, loaded.spec, loaded.config_hash, priority)
-
-
-def refuse_second_controller(database: Database) -> None:
-    """InputError while a controller is working on the database, before the study is queued."""
-    from creamtea.engine.lease import live_controller, refusal
-
-    live = live_controller(database)
-    if live is not None:
-        raise InputError(refusal(live))

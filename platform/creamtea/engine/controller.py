@@ -69,15 +69,19 @@ class Controller:
         study_id: int | None = None,
         until: Callable[[], bool] = lambda: False,
         until_idle: bool = False,
+        lease: leases.Lease | None = None,
     ) -> None:
         """Work on one study until it has ended, or on all of them, with `until_idle` until they have.
 
-        It ends earlier once `until` is true. A database that goes away is waited for, while steps run on.
+        It ends earlier once `until` is true. `lease`: the study's, if it is held already. A database that
+        goes away is waited for, while steps run on.
         InputError while another controller is running, CreamteaError if one takes over. However this ends,
         the steps that were still running are ready again.
         """
         self._until = until
-        lease = self._wait_out(lambda: leases.acquire(self._database, self._executor.address, study_id))
+        if lease is None:
+            address = self._executor.address
+            lease = self._wait_out(lambda: leases.acquire(self._database, address, study_id))
         try:
             self._load(lease)
             ends = study_id is not None or until_idle

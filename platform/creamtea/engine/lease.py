@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import psutil
@@ -23,6 +23,8 @@ from creamtea.store.database import Database
 from creamtea.store.tables import Controller, Event, StepRow
 
 LEASE = timedelta(seconds=60)  # longer than a start of Ray on a busy machine
+
+NO_STUDY = 0  # of a controller whose study is being queued
 
 
 class AnotherController(InputError):
@@ -65,6 +67,20 @@ def acquire(database: Database, address: str, study_id: int | None) -> Lease:
     except IntegrityError:  # two processes inserted the first row at the same moment
         raise AnotherController("another controller has just started on this database; try again") from None
     return Lease(owner, fence, study_id)
+
+
+def hold(database: Database, address: str, queue: Callable[[], int]) -> Lease:
+    """Become the controller of the study that `queue` queues, which is not called if another one is running;
+    it returns the study's number."""
+    lease = acquire(database, address, NO_STUDY)
+    try:
+        study_id = queue()
+        with database.transaction() as session:
+            session.execute(update(Controller).where(*_held(lease)).values(study_id=study_id))
+    except BaseException:
+        release(database, lease)
+        raise
+    return replace(lease, study_id=study_id)
 
 
 def renew(database: Database, lease: Lease) -> bool:
