@@ -189,7 +189,7 @@ def test_a_crash_before_the_rename_leaves_no_object(
 ) -> None:
     folder = write(tmp_path / "out", {"a": b"content"})
 
-    def die(temporary: str, target: str) -> None:
+    def die(temporary: str, target: str, durable: bool) -> None:
         os._exit(9)
 
     with monkeypatch.context() as patch:

@@ -171,7 +171,7 @@ class ArtefactStore:
         progress = {"fence": fence, "done": done, "total": total, "message": message}
         written = json.dumps(progress, allow_nan=False).encode()
         with self._failures(path):
-            self._write(path, lambda place: self._fs.pipe_file(place, written))
+            self._write(path, lambda place: self._fs.pipe_file(place, written), durable=False)
 
     def read_progress(self, step_key: str, fence: int) -> dict[str, Any] | None:
         """The last progress of the attempt with this fence; None if there is none that can be read."""
@@ -225,8 +225,9 @@ class ArtefactStore:
         else:  # large files in parts, which s3fs makes large enough for S3's limit of 10,000
             self._write(target, lambda place: self._fs.put_file(str(source), place))
 
-    def _write(self, target: str, write: Callable[[str], None]) -> None:
-        """Let `write` make a file that becomes `target` when it is complete."""
+    def _write(self, target: str, write: Callable[[str], None], *, durable: bool = True) -> None:
+        """Let `write` make a file that becomes `target` when it is complete; a power cut may undo it unless
+        it is durable."""
         if self._whole_uploads:
             write(target)
             return
@@ -234,18 +235,20 @@ class ArtefactStore:
         self._fs.makedirs(_parent(temporary), exist_ok=True)
         try:
             write(temporary)
-            self._move(temporary, target)
+            self._move(temporary, target, durable)
         finally:
             with suppress(OSError):
                 self._fs.rm_file(temporary)
 
-    def _move(self, temporary: str, target: str) -> None:
+    def _move(self, temporary: str, target: str, durable: bool) -> None:
         folder = _parent(target)
         self._fs.makedirs(folder, exist_ok=True)
         if not self.local:
             self._fs.mv(temporary, target)
             return
         Path(temporary).replace(target)
+        if not durable:
+            return
         descriptor = os.open(folder, os.O_RDONLY)  # the new name is durable once its folder is
         try:
             os.fsync(descriptor)

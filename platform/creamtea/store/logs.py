@@ -28,7 +28,7 @@ def write_log(store: ArtefactStore, key: str, name: LogName, content: bytes) -> 
     """Replace the attempt's log."""
     path = _path(store, key, name)
     with store._failures(path):
-        store._write(path, lambda place: store._fs.pipe_file(place, content))
+        store._write(path, lambda place: store._fs.pipe_file(place, content), durable=False)
 
 
 def list_logs(store: ArtefactStore, key: str) -> list[LogName]:
