@@ -115,7 +115,7 @@ def test_interrupt_and_go_on(creamtea, study: Path, wait_for: Wait, number: sign
     assert "`creamtea retry tiny`" in told
     assert creamtea.state()["train/softmax/1"] == "cancelled"
     facts = creamtea.json("retry", "tiny", *INLINE, "--quiet")
-    assert (facts["steps"], facts["reused"]) == ({"succeeded": 11}, 4)
+    assert (facts["steps"], facts["reused"]) == ({"succeeded": 11}, 3)
 
 
 @pytest.mark.slow
@@ -125,7 +125,7 @@ def test_kill_9_and_go_on(creamtea, study: Path, wait_for: Wait) -> None:
     process.kill()
     process.wait()
     facts = creamtea.json("run", study, *INLINE, "--quiet")
-    assert (facts["steps"], facts["reused"]) == ({"succeeded": 11}, 4)
+    assert (facts["steps"], facts["reused"]) == ({"succeeded": 11}, 3)
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from limits import ANSWER, wait_until
 from sqlalchemy import update
-from toy_steps import attempts, counts
+from toy_steps import ENOUGH, attempts, counts
 from toy_study import ToyStudy, happenings, study_state
 
 from creamtea.engine import lease as leases
@@ -126,6 +126,25 @@ def test_a_step_that_takes_too_long_is_stopped(
     assert failed.kind == "timeout"
     assert failed.error.startswith("ran longer than 0.005 minutes")
     assert "resources.toy.timeout_minutes" in failed.error
+
+
+def test_a_worker_that_reports_nothing_for_too_long_is_stopped_and_tried_again(
+    sqlite: Database, study: ToyStudy, run_study: Run, quick: None
+) -> None:
+    resources = {"silent_minutes": 0.01}
+    study.add("hung", "nap", seconds=2.0, until=1, resources=resources)
+    study.add("alive", "watch", resources=resources)
+
+    def enough() -> None:
+        wait_until(lambda: attempts(study.log).count("hung") == 2)
+        (study.log / ENOUGH).touch()
+
+    threading.Thread(target=enough).start()
+    [retried] = [event for event in run_study(study, sqlite) if isinstance(event, StepRetried)]
+    assert retried.node == "hung"
+    assert "reported nothing for 0.01 minutes" in retried.error
+    assert "resources.toy.silent_minutes" in retried.error
+    assert set(study.states(sqlite).values()) == {"succeeded"}
 
 
 def test_a_step_too_large_for_the_machine_fails_and_says_so(

@@ -338,7 +338,7 @@ OVERRIDES = {
     "variants.softmax.trainin.warmup=2": (
         "variants.softmax.trainin: found an unknown key, allowed one of corpus, subwords, objective, "
         "architecture, nvs, training, start_from, "
-        "alignment_corpus, seeds (did you mean training?)"
+        "alignment_corpus, seeds, resources (did you mean training?)"
     ),
     "metrics.0.kind=ter": 'metrics[0].kind: found "ter", allowed one of bleu, chrf, comet',
     "metrics.1.kind=chrf": "metrics: found entry 1, allowed an entry from 0 to 0",

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from creamtea.contract.kind import step_key
 from creamtea.document.canonical import canonical
+from creamtea.errors import InputError
 from creamtea.steps.texts import ALIGN
 from creamtea.study.loader import load_study
 from creamtea.study.plan import Plan, PlannedStep, plan, texts
@@ -259,6 +260,19 @@ def test_resources_are_not_in_the_keys(write: Write) -> None:
     assert keys_of(more) == keys_of(planned(path))
     assert steps_of(more)["train/softmax/1"].resources.cpus == 2
     assert steps_of(more)["decode/nvs/1/test"].resources.cpus == 1
+
+
+def test_resources_of_a_variant_override_those_of_the_study_key_by_key(write: Write) -> None:
+    kind = "resources={train: {cpus: 2, memory_gb: 8}}"
+    own = "variants.softmax.resources={train: {cpus: 4, silent_minutes: 9}, decode: {gpus: 1}}"
+    steps = steps_of(planned(write(), kind, own))
+    train, other = steps["train/softmax/1"].resources, steps["train/scones/1"].resources
+    assert (train.cpus, train.memory_gb, train.silent_minutes) == (4, 8.0, 9.0)
+    assert (other.cpus, other.memory_gb, other.silent_minutes) == (2, 8.0, 120.0)
+    assert train.timeout_minutes == 30 * 24 * 60
+    assert steps["decode/nvs/1/test"].resources.gpus == 1
+    with pytest.raises(InputError, match=r"resources\.trian: found an unknown step kind"):
+        planned(write(), "variants.softmax.resources={trian: {cpus: 4}}")
 
 
 def test_a_batch_size_of_1_changes_no_key_of_a_latency_run(write: Write) -> None:

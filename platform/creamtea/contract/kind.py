@@ -52,6 +52,9 @@ class StepKind(Generic[P]):
     metrics: Mapping[str, str] = field(default_factory=dict)
     points: Mapping[str, str] = field(default_factory=dict)  # by series
     exclusive: bool = False  # started only when nothing else runs, and nothing starts beside it
+    # limits of an attempt, unless the study sets others: of all its time, and of the time between reports
+    timeout_minutes: float = 3 * 24 * 60
+    silent_minutes: float = 2 * 60
     worker: str = ""  # the module that holds `run(context) -> StepResult`
 
     @property

@@ -34,7 +34,9 @@ class StepResources(Strict):
     cpus: Positive = 1
     gpus: Annotated[float, Field(ge=0.0)] = 0.0
     memory_gb: Above0 | None = None
-    timeout_minutes: Above0 | None = None
+    timeout_minutes: Above0 | None = None  # None, here and below: the limit of its kind
+    # without a sign of life, after which the attempt is stopped and tried again
+    silent_minutes: Above0 | None = None
     max_attempts: Positive = 4  # after infrastructure failures; deterministic ones are final
 
 

@@ -34,10 +34,15 @@ class _Running:
     task: StepTask
     started: float = field(default_factory=time.monotonic)
     progress: dict[str, Any] | None = None  # the last one reported
+    heard: float = field(default_factory=time.monotonic)  # when it was reported
 
     def overdue(self) -> bool:
         minutes = self.task.resources.timeout_minutes
         return minutes is not None and time.monotonic() > self.started + 60 * minutes
+
+    def silent(self) -> bool:
+        minutes = self.task.resources.silent_minutes
+        return minutes is not None and time.monotonic() > self.heard + 60 * minutes
 
 
 class Controller:
@@ -153,6 +158,8 @@ class Controller:
             self._time_out(running.task)
         for running in self._running.values():
             self._report_progress(running)
+        for running in [running for running in self._running.values() if running.silent()]:
+            self._give_up(running.task)
         if self._live_studies(lease) != self._queue.studies or time.monotonic() >= self._next_load:
             self._load(lease)
 
@@ -243,8 +250,18 @@ class Controller:
         self._fail(
             task,
             "timeout",
-            f"ran longer than {minutes:g} minutes, the limit that the study sets as "
-            f"resources.{task.kind}.timeout_minutes",
+            f"ran longer than {minutes:g} minutes, its limit; "
+            f"resources.{task.kind}.timeout_minutes in the study sets another",
+        )
+
+    def _give_up(self, task: StepTask) -> None:
+        self._stop(task)
+        minutes = task.resources.silent_minutes
+        self._fail(
+            task,
+            "infrastructure",
+            f"its worker reported nothing for {minutes:g} minutes and was stopped; "
+            f"resources.{task.kind}.silent_minutes in the study sets another limit",
         )
 
     def _stop(self, task: StepTask) -> None:
@@ -261,5 +278,5 @@ class Controller:
         task = running.task
         progress = self._store.read_progress(task.key, task.fence)
         if progress is not None and progress != running.progress:
-            running.progress = progress
+            running.progress, running.heard = progress, time.monotonic()
             self._emit(events.StepProgressed(task.key, task.node, **progress))

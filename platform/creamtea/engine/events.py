@@ -22,6 +22,7 @@ class StepProgressed(StepEvent):
     done: float
     total: float
     message: str
+    at: float  # seconds since 1970, by the worker's clock
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ TRAIN = StepKind(
     4,
     "train a variant",
     TrainParams,
+    timeout_minutes=30 * 24 * 60,
     inputs={
         "corpus": "development text",
         "subwords": "subwords",
@@ -107,6 +108,7 @@ SCORE = StepKind(
     1,
     "score with a metric",
     ScoreParams,
+    silent_minutes=24 * 60,  # a program that scores has a limit of its own (docs/scorers.md)
     inputs={"test_set": "segments", "decode": "translations"},
     files={"segment_scores.jsonl": "index, value"},
 )

@@ -168,18 +168,21 @@ class ArtefactStore:
     def write_progress(self, step_key: str, fence: int, done: float, total: float, message: str) -> None:
         """Replace the step's progress by that of the attempt with this fence."""
         path = self._path("progress", f"{_checked(step_key)}.json")
-        progress = {"fence": fence, "done": done, "total": total, "message": message}
+        progress = {"fence": fence, "done": done, "total": total, "message": message, "at": time.time()}
         written = json.dumps(progress, allow_nan=False).encode()
         with self._failures(path):
             self._write(path, lambda place: self._fs.pipe_file(place, written), durable=False)
 
     def read_progress(self, step_key: str, fence: int) -> dict[str, Any] | None:
-        """The last progress of the attempt with this fence; None if there is none that can be read."""
+        """The last progress of the attempt with this fence; None if there is none that can be read.
+
+        `at`: when the worker said so, by its own clock.
+        """
         try:
             progress = json.loads(self._fs.cat_file(self._path("progress", f"{_checked(step_key)}.json")))
             if progress["fence"] != fence:  # an earlier attempt's
                 return None
-            return {name: progress[name] for name in ("done", "total", "message")}
+            return {name: progress[name] for name in ("done", "total", "message", "at")}
         except Exception:  # every remote file system has its own errors, and progress is only for people
             return None
 

@@ -41,6 +41,8 @@ class Variant(Strict):
     start_from: Name | None = None
     alignment_corpus: Name | None = None
     seeds: Annotated[list[Seed], Field(min_length=1)] = [1]
+    # by step kind: what its steps need other than the study's `resources` say
+    resources: dict[str, StepResources] = Field(default={}, exclude_if=lambda resources: not resources)
 
 
 class System(Strict):

@@ -66,9 +66,14 @@ class Capacity:
     """The nodes, and what can be started on each of them now."""
 
     def __init__(
-        self, nodes: Mapping[str, Amounts], running: Iterable[tuple[Sequence[str], Need]] = ()
+        self,
+        nodes: Mapping[str, Amounts],
+        running: Iterable[tuple[Sequence[str], Need]] = (),
+        shared: bool = True,
     ) -> None:
-        """`nodes`: all that each has; `running`: where attempts run, as `place` said, and what they need."""
+        """`nodes`: all that each has; `running`: where attempts run, as `place` said, and what they need;
+        `shared`: whether a node runs several at once."""
+        self._shared = shared
         self.nodes = {name: Node(name, total, total) for name, total in nodes.items()}
         for names, need in running:
             self.take(names, need)
@@ -76,7 +81,7 @@ class Capacity:
     def take(self, names: Sequence[str], need: Need) -> None:
         for name in names:
             if name in self.nodes:  # a lost node's attempts have not been reported yet
-                self.nodes[name].take(need)
+                self.nodes[name].take(need if self._shared else replace(need, exclusive=True))
 
     @property
     def has_cpus(self) -> bool:

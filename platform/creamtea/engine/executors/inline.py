@@ -49,10 +49,7 @@ class InlineExecutor:
         attempt = self._attempt
         # a cancelled attempt counts until its thread has stopped, any other until it has been polled
         busy = attempt is not None and (attempt.is_alive() or not attempt.cancelled.is_set())
-        capacity = Capacity({NODE: machine})
-        if busy:
-            capacity.take([NODE], Need(machine, exclusive=True))
-        return capacity
+        return Capacity({NODE: machine}, [([NODE], Need(machine))] if busy else [], shared=False)
 
     def start(self, task: StepTask, nodes: Sequence[str]) -> None:
         self._attempt = _Attempt(task, self._finished)

@@ -89,10 +89,16 @@ def _root(variant: Block, study: RawStudy) -> Block:
 
 
 def check_resources(study: RawStudy) -> Iterator[Mistake]:
-    for kind, block in study.blocks("resources"):
+    blocks: list[tuple[KeyPath, Any]] = [
+        (("resources", kind), block) for kind, block in study.blocks("resources")
+    ]
+    for name, variant in study.blocks("variants"):
+        own = variant.get("resources")
+        if isinstance(own, dict):
+            blocks += [(("variants", name, "resources", kind), block) for kind, block in own.items()]
+    for path, block in blocks:
+        kind = path[-1]
         if kind not in STEP_KINDS:
-            yield Mistake(("resources", kind), "an unknown step kind", one_of(STEP_KINDS, kind))
-        elif kind != TRAIN.name and "workers" in block:
-            yield Mistake(
-                ("resources", kind, "workers"), f"several workers for a {kind} step", "it under train"
-            )
+            yield Mistake(path, "an unknown step kind", one_of(STEP_KINDS, kind))
+        elif kind != TRAIN.name and isinstance(block, dict) and "workers" in block:
+            yield Mistake((*path, "workers"), f"several workers for a {kind} step", "it under train")

@@ -51,7 +51,8 @@ def _check_training(path: KeyPath, variant: Block) -> Iterator[Mistake]:
 def _check_workers(path: KeyPath, variant: Block, study: RawStudy) -> Iterator[Mistake]:
     """What an update is does not depend on the workers: each computes some of its batches."""
     training = parsed(Training, variant.get("training", {}))
-    resources = parsed(StepResources, study.named("resources", "train") or {})
+    own = variant.get("resources", {}).get("train") if isinstance(variant.get("resources", {}), dict) else {}
+    resources = parsed(StepResources, {**(study.named("resources", "train") or {}), **(own or {})})
     most = resources.workers[1] if resources else 1
     if training and training.accumulate < most:
         allowed = (

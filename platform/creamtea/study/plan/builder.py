@@ -48,17 +48,23 @@ class Builder:
                 version=kind.version,
                 params=params.to_json(),
                 inputs=roles,
-                resources=self._resources(kind, plugins),
+                resources=self._resources(kind, plugins, labels.get("variant")),
                 locations=self.files.locations(paths),
             )
             self.result.steps.append(step)
         return key
 
-    def _resources(self, kind: StepKind[P], plugins: dict[str, str]) -> Resources:
-        """As the study says, or one core; a latency run has the threads that it measures with."""
+    def _resources(self, kind: StepKind[P], plugins: dict[str, str], variant: str | None) -> Resources:
+        """As the variant or the study says, or one core; a latency run has the threads that it measures
+        with."""
         wanted: dict[str, Any] = {"exclusive": kind.exclusive, "plugins": plugins}
         if kind.name in self.study.resources:
             wanted |= self.study.resources[kind.name].model_dump()
         elif kind.name == "latency" and self.study.latency:
             wanted["cpus"] = self.study.latency.threads
+        if variant is not None and kind.name in (own := self.study.variants[variant].resources):
+            wanted |= own[kind.name].model_dump(exclude_unset=True)
+        for limit in ("timeout_minutes", "silent_minutes"):
+            if wanted.get(limit) is None:
+                wanted[limit] = getattr(kind, limit)
         return Resources(**wanted)
