@@ -127,7 +127,8 @@ MARK_READY = (
     )
     .values(state="ready")
 )
-MARK_READY_AMONG = MARK_READY.where(StepRow.key.in_(bindparam("keys", expanding=True))).returning(StepRow.key)
+# one key at a time: for a list of keys SQLite would go through all pending steps
+MARK_ONE_READY = MARK_READY.where(StepRow.key == bindparam("step")).returning(StepRow.key)
 
 
 def mark_ready(session: Session, keys: Collection[str] | None = None) -> list[str]:
@@ -135,10 +136,7 @@ def mark_ready(session: Session, keys: Collection[str] | None = None) -> list[st
     if keys is None:
         session.execute(MARK_READY)
         return []
-    found: list[str] = []
-    for batch in batches(keys):
-        found += session.scalars(MARK_READY_AMONG, {"keys": batch})
-    return found
+    return [key for key in keys if session.scalar(MARK_ONE_READY, {"step": key}) is not None]
 
 
 # ---------------------------------------------------------------- failures
@@ -224,12 +222,15 @@ def add_events(
 def names_of(session: Session, keys: Collection[str], study_id: int | None = None) -> dict[str, str]:
     """The steps' names for people: their places in the given study, or in the newest one that has them."""
     names = {key: key[:12] for key in keys}
+    # chosen here: a database may read all of a study for a step's place in it
+    places: list[tuple[bool, int, str, str]] = []
     for batch in batches(keys):
-        places = select(StudyStep.step_key, StudyStep.node).where(StudyStep.step_key.in_(batch))
-        if study_id is not None:
-            places = places.where(StudyStep.study_id == study_id)
-        # the newest study last, and the first of its places
-        names.update(session.execute(places.order_by(StudyStep.study_id, StudyStep.node.desc())).all())
+        rows = select(StudyStep.study_id, StudyStep.node, StudyStep.step_key)
+        found = session.execute(rows.where(StudyStep.step_key.in_(batch)))
+        places += [(study == study_id, study, node, key) for study, node, key in found]
+    places.sort(key=lambda place: place[2], reverse=True)  # the first place of a study last
+    places.sort(key=lambda place: place[:2])
+    names.update((key, node) for _, _, node, key in places)
     return names
 
 
