@@ -1,5 +1,5 @@
-"""A controller in a process of its own, to be killed: DATABASE_URL ARTEFACTS EXECUTOR STUDY_ID, or `service`
-for what `creamtea controller --executor inline` is."""
+"""A controller in a process of its own, to be killed: DATABASE_URL ARTEFACTS EXECUTOR STUDY_ID, or `service
+[ADDRESS]` for what `creamtea controller` is."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 import toy_catalogue
 import typer
 
+from creamtea.cli import workplace
 from creamtea.cli.controller import controller
 from creamtea.engine.controller import Controller
 from creamtea.engine.executors.inline import InlineExecutor
@@ -27,10 +28,13 @@ def runtime_env() -> dict[str, object]:
 
 
 def main() -> None:
-    if sys.argv[1:] == ["service"]:
+    if sys.argv[1] == "service":
         toy_catalogue.register()
+        address = sys.argv[2] if len(sys.argv) > 2 else None
+        if address:
+            workplace.make_executor = lambda name, address: RayExecutor(address, runtime_env())
         try:
-            controller(executor="inline", address=None, until_idle=False)
+            controller("ray" if address else "inline", address, until_idle=False, metrics_port=None)
         except typer.Exit as exit:
             sys.exit(exit.exit_code)
         return

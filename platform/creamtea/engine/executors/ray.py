@@ -145,6 +145,14 @@ class RayExecutor:
                 "command again: finished steps are kept, and training resumes from its last checkpoint"
             ) from None
         self._nodes = _nodes()
+        import ray
+
+        if self.address and ray.get_runtime_context().get_node_id() not in self._nodes:
+            self._lost = True
+            raise CreamteaError(
+                f"the node of the Ray cluster at {self.address} that this controller works through is gone. "
+                "Start the controller again: training resumes from its last checkpoint"
+            )
         self._nodes_until = time.monotonic() + NODES_MAX_AGE
 
     def _connect(self) -> None:

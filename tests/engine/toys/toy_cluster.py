@@ -1,0 +1,98 @@
+"""A Ray cluster on loopback, with a token and one CPU per node."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+from limits import ANSWER, START, wait_until
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports outside the range from which Ray takes those of its workers."""
+    probes = []
+    while len(probes) < count:
+        probe = socket.socket()
+        probe.bind(("127.0.0.1", 0))
+        if not 10000 <= probe.getsockname()[1] < 20000:
+            probes.append(probe)
+    ports = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports
+
+
+@dataclass
+class Cluster:
+    folder: Path
+    token: str
+    port: int
+    nodes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def start_node(self) -> subprocess.Popen[bytes]:
+        agent, metrics, client = free_ports(3)
+        command = [Path(sys.executable).with_name("ray"), "start", "--block", "--num-cpus=1"]
+        command += ["--node-ip-address=127.0.0.1", "--min-worker-port=0", "--max-worker-port=0"]
+        command += [f"--dashboard-agent-listen-port={agent}", f"--metrics-export-port={metrics}"]
+        command += ["--object-store-memory=80000000", "--disable-usage-stats"]
+        if self.nodes:
+            command += [f"--address={self.address}"]
+        else:
+            command += ["--head", f"--port={self.port}", f"--ray-client-server-port={client}"]
+            command += [f"--temp-dir={self.folder}", "--include-dashboard=false"]
+        environment = {
+            **os.environ,
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN": self.token,
+            # a killed node is noticed in seconds instead of half a minute; a busy one has time to answer
+            "RAY_health_check_initial_delay_ms": "1000",
+            "RAY_health_check_period_ms": "1000",
+            "RAY_health_check_timeout_ms": "30000",
+            "RAY_health_check_failure_threshold": "3",
+        }
+        with (self.folder / f"node{len(self.nodes)}.log").open("wb") as output:
+            node = subprocess.Popen(
+                command, env=environment, stdout=output, stderr=output, start_new_session=True
+            )
+        self.nodes.append(node)
+        return node
+
+    def stop(self) -> None:
+        for node in self.nodes:
+            kill_tree(node.pid)
+            node.wait(ANSWER)
+
+
+def kill_tree(pid: int) -> None:
+    try:
+        parent = psutil.Process(pid)
+        family = [*parent.children(recursive=True), parent]
+    except psutil.NoSuchProcess:
+        return
+    for process in family:
+        try:
+            process.send_signal(signal.SIGKILL)
+        except psutil.NoSuchProcess:
+            continue
+    psutil.wait_procs(family, timeout=ANSWER)
+
+
+def wait_for_head(cluster: Cluster) -> None:
+    # in a process of its own: Ray reads the token once in a process
+    code = f"from creamtea.engine.executors.ray import check_address; check_address({cluster.address!r})"
+    command = [sys.executable, "-c", code]
+    wait_until(
+        lambda: subprocess.run(command, capture_output=True, timeout=ANSWER).returncode == 0,
+        START,
+        lambda: f"for the head: {(cluster.folder / 'node0.log').read_text(errors='replace')[-2000:]}",
+    )
