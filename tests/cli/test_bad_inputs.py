@@ -144,8 +144,8 @@ CASES: dict[str, tuple[list[str], Change, str]] = {
         [*RUN, "--set", "variants.softmax.seed=3"],
         NOTHING,
         "--set variants.softmax.seed=3: variants.softmax.seed: found an unknown key, allowed one of corpus, "
-        "subwords, objective, architecture, nvs, training, start_from, alignment_corpus, seeds "
-        "(did you mean seeds?)" + ONE,
+        "subwords, objective, architecture, nvs, training, start_from, alignment_corpus, seeds, "
+        "resources (did you mean seeds?)" + ONE,
     ),
     "an unknown executor": (
         ["run", "study.yaml", "--executor", "slurm"],

@@ -22,6 +22,7 @@ IDENTITIES = {
 TABLE = {
     rights.RATE: ({"rater"}, set()),
     rights.READ_STUDIES: ({"reader", "organiser"}, {"reader", "organiser"}),
+    rights.READ_LOGS: ({"organiser"}, {"organiser"}),
     rights.SEE_CAMPAIGN: ({"one campaign", "organiser"}, {"organiser"}),
     rights.CREATE_CAMPAIGN: ({"organiser"}, {"organiser"}),
     rights.RUN_CAMPAIGN: ({"one campaign", "organiser"}, {"organiser"}),
