@@ -15,6 +15,7 @@ import argparse
 import hashlib
 import os
 import random
+import re
 import secrets
 import signal
 import subprocess
@@ -23,6 +24,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,7 @@ from creamtea.store.database import Database, open_database  # noqa: E402
 from creamtea.store.tables import Event, Metric, StepFile, StepRow, StudyRow  # noqa: E402
 
 NODES = 4
+WORKERS = r"ray::(?!.*Agent).*"  # idle or at a step
 LAYERS, WIDTH = 5, 4  # of steps at a time, until the kills are done
 LIMITS = {"max_attempts": 1000, "silent_minutes": 1.0}
 
@@ -113,23 +116,25 @@ class Place:
 
     # ------------------------------------------------------------ what is killed
 
-    def family(self, name: str) -> list[psutil.Process]:
+    def family(self, names: str) -> list[psutil.Process]:
+        """The processes of the cluster with a name that matches."""
         found = []
         for node in self.cluster.nodes:
             if node.poll() is None:
                 for process in psutil.Process(node.pid).children(recursive=True):
-                    if process.name().startswith(name) and process.is_running():
-                        found.append(process)
+                    with suppress(psutil.Error):
+                        if re.fullmatch(names, process.name()):
+                            found.append(process)
         return found
 
     def faults(self) -> dict[str, Callable[[random.Random], None]]:
-        def one(name: str, number: signal.Signals) -> Callable[[random.Random], None]:
-            return lambda order: order.choice(self.family(name)).send_signal(number)
+        def one(names: str, number: signal.Signals) -> Callable[[random.Random], None]:
+            return lambda order: order.choice(self.family(names)).send_signal(number)
 
         faults = {
             "controller": lambda order: order.choice(self.services).kill(),
-            "worker": one("ray::", signal.SIGKILL),
-            "hung worker": one("ray::run_in_wor", signal.SIGSTOP),
+            "worker": one(WORKERS, signal.SIGKILL),
+            "hung worker": one(WORKERS, signal.SIGSTOP),
             "raylet": one("raylet", signal.SIGKILL),
             "node": lambda order: kill_tree(order.choice(self.cluster.nodes[1:]).pid),
             "head": lambda order: kill_tree(self.cluster.nodes[0].pid),
@@ -162,7 +167,7 @@ def queue_study(place: Place, database: Database, name: str) -> ToyStudy:
         for number in range(WIDTH):
             above = (number, (number + 1) % WIDTH) if layer else ()
             others = [f"{name}.{layer - 1}.{column}" for column in above]
-            study.add(f"{name}.{layer}.{number}", "nap", others, seconds=0.5, resources=LIMITS)
+            study.add(f"{name}.{layer}.{number}", "nap", others, seconds=2.0, resources=LIMITS)
     study.submit(database, place.store)
     return study
 
@@ -209,6 +214,16 @@ def has_unfinished(database: Database) -> bool:
         return True
 
 
+def wait_for_work(database: Database) -> None:
+    """Until a step is running: what hits a cluster that only starts shows little."""
+    deadline = time.monotonic() + START
+    while time.monotonic() < deadline:
+        with suppress(DBAPIError), database.session() as session:
+            if session.scalar(select(func.count()).where(StepRow.state == "running")):
+                return
+        time.sleep(0.2)
+
+
 def is_of(process: psutil.Process, folder: str) -> bool:
     """Whether a living process was started for this run."""
     if folder not in " ".join(process.info["cmdline"] or []):
@@ -227,7 +242,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--pause", type=float, default=8.0, help="seconds between two faults, at most")
+    parser.add_argument("--pause", type=float, default=3.0, help="seconds after a step has started, at most")
     parser.add_argument("--sqlite", action="store_true")
     options = parser.parse_args()
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
@@ -244,7 +259,8 @@ def main() -> None:
                 place.repair()
                 if not has_unfinished(database):
                     studies.append(queue_study(place, database, f"chaos{len(studies)}"))
-                time.sleep(order.uniform(1.0, options.pause))
+                wait_for_work(database)
+                time.sleep(order.uniform(0.0, options.pause))
                 fault, inflict = order.choice(sorted(place.faults().items()))
                 try:
                     inflict(order)
