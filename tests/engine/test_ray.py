@@ -31,6 +31,7 @@ TOYS = Path(__file__).parent / "toys"
 def short_back_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("creamtea.engine.state.BACK_OFF", state.BACK_OFF / 20)
     monkeypatch.setenv("RAY_AUTH_TOKEN", "t" * 32)  # set by the executor otherwise, and then left behind
+    monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "1")  # likewise; a Ray of our own overrides it
 
 
 def ray_processes(controller: int) -> list[psutil.Process]:

@@ -22,7 +22,7 @@ _SESSION = re.compile(r"session_.*_(?P<pid>\d+)")
 
 def prepare() -> dict[str, Any]:
     """Set what Ray reads from the environment; returns the options of `ray.init`."""
-    os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # its name for: all ports on loopback
+    _stay_on_loopback()
     for limit in ("gcs_server_port_wait_time_s", "gcs_server_request_timeout_seconds"):
         os.environ.setdefault(f"RAY_{limit}", str(START_SECONDS))
     os.environ.setdefault("RAY_worker_register_timeout_seconds", str(START_SECONDS))
@@ -42,6 +42,14 @@ def prepare() -> dict[str, Any]:
         "object_store_memory": OBJECT_STORE,
         "_temp_dir": str(folder),
     }
+
+
+def _stay_on_loopback() -> None:
+    """All ports of the next Ray on loopback, also if Ray was imported before and read its environment."""
+    os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # its processes read that; the name is Ray's
+    from ray._private import ray_constants
+
+    ray_constants.ENABLE_RAY_CLUSTER = False
 
 
 def sessions() -> Path:

@@ -1,0 +1,35 @@
+"""Errors of Ray Train as a group of workers meets them, made in a process of their own.
+
+Ray reads the environment when it is imported, so importing it into pytest's process would decide for every
+later test whether a cluster asks for a token and where a local Ray listens.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+from creamtea.engine.executors.gang import MemberFailed, _failure
+
+ALONE = MemberFailed("infrastructure", "another worker of this training was lost: connection closed")
+WRONG = MemberFailed("deterministic", "the training loss is nan at update 3")
+
+
+def outcomes() -> dict[str, tuple[str | None, str]]:
+    """What is reported of each error: its kind and message."""
+    from ray.train.v2.api.exceptions import ControllerError, WorkerGroupError
+
+    gone = RuntimeError("The actor died unexpectedly\nand more")
+    errors = {
+        "alone": WorkerGroupError("", {0: ALONE, 1: gone}),
+        "wrong": WorkerGroupError("", {0: ALONE, 1: WRONG}),
+        "gone": WorkerGroupError("", {1: gone}),
+        "no room": ControllerError(OSError("no room")),
+    }
+    reported = {name: _failure(error) for name, error in errors.items()}
+    return {name: (outcome.error_kind, outcome.error) for name, outcome in reported.items()}
+
+
+def outcomes_elsewhere() -> dict[str, tuple[str | None, str]]:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(outcomes).result()
