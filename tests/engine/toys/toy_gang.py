@@ -11,7 +11,7 @@ from multiprocessing import get_context
 
 from creamtea.engine.executors.gang import MemberFailed, _failure
 
-ALONE = MemberFailed("infrastructure", "another worker of this training was lost: connection closed")
+ALONE = MemberFailed("infrastructure", "another worker of this step was lost: connection closed")
 WRONG = MemberFailed("deterministic", "the training loss is nan at update 3")
 
 

@@ -95,7 +95,12 @@ class RayExecutor:
         ready, _ = ray.wait(references, num_returns=1, timeout=timeout)
         if ready:  # what else has finished in the meantime
             ready, _ = ray.wait(references, num_returns=len(references), timeout=0)
-        return [FinishedAttempt(self._running.pop(reference)[0], _outcome(reference)) for reference in ready]
+        finished = [
+            FinishedAttempt(self._running.pop(reference)[0], _outcome(reference)) for reference in ready
+        ]
+        if any(attempt.outcome.error_kind == "infrastructure" for attempt in finished):
+            self._nodes_until = 0.0  # a node may be gone: the next attempts must not be placed there
+        return finished
 
     def cancel(self, task: StepTask) -> None:
         import ray
@@ -287,9 +292,13 @@ def _refused(address: str) -> str:
 
 
 def _read_token() -> bool:
-    """Whether there is a token, read again: Ray itself reads it once per process."""
+    """Whether there is a token; it and the mode are read again, which Ray itself reads once per process."""
+    import ray
     from ray._private.authentication.authentication_token_setup import AuthenticationTokenLoader
+    from ray._raylet import Config  # type: ignore[attr-defined]  # its stub lacks it
 
+    if not ray.is_initialized():
+        Config.initialize("")
     loader = AuthenticationTokenLoader.instance()
     loader.reset_cache()
     return bool(loader.has_token(ignore_auth_mode=True))
