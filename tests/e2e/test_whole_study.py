@@ -1,6 +1,6 @@
-"""A whole study through the command line: undisturbed, killed twice on local Ray, and on PostgreSQL.
+"""A whole study through the command line: undisturbed, killed on local Ray, on PostgreSQL and on S3.
 
-The three must agree to the last digit in everything that is no measurement of time.
+All must agree to the last digit in everything that is no measurement of time.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import psutil
@@ -28,7 +28,7 @@ CLOCKED = ("tokens_per_second", "sentences_per_second", "latency_")
 class Place:
     """A CREAMTEA_HOME of a test, and the command line in it."""
 
-    def __init__(self, home: Path, url: str | None = None) -> None:
+    def __init__(self, home: Path, url: str | None = None, more: Mapping[str, str] | None = None) -> None:
         self.home = home
         self.url = url or f"sqlite:///{home / 'creamtea.db'}"
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("CREAMTEA", "RAY"))}
@@ -38,6 +38,7 @@ class Place:
             "CREAMTEA_DATABASE_URL": self.url,
             "OMP_NUM_THREADS": "1",
             **RAY_ENVIRONMENT,
+            **(more or {}),
         }
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
@@ -181,6 +182,24 @@ def test_postgresql_holds_the_same(undisturbed: Place, postgres_url: str, tmp_pa
     place = Place(tmp_path, postgres_url)
     place.run("run", str(STUDY), "--executor", "inline")
     assert place.contents() == undisturbed.contents()
+
+
+@pytest.mark.cluster
+def test_s3_holds_the_same(undisturbed: Place, s3_endpoint: str, tmp_path: Path) -> None:
+    import boto3
+
+    account = {
+        "AWS_ENDPOINT_URL": s3_endpoint,
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    credentials = {"aws_access_key_id": "key", "aws_secret_access_key": "secret", "region_name": "us-east-1"}
+    boto3.client("s3", endpoint_url=s3_endpoint, **credentials).create_bucket(Bucket="study")
+    place = Place(tmp_path, more={**account, "CREAMTEA_ARTEFACTS": "s3://study/artefacts"})
+    place.run("run", str(STUDY))
+    assert place.contents() == undisturbed.contents()
+    assert not (place.home / "artefacts").exists()
 
 
 def test_every_step_succeeded(undisturbed: Place) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import step_files
@@ -10,12 +10,15 @@ from step_context import Context
 from step_files import read_rows
 
 from creamtea.contract.step import StepCancelled, StepResult
-from creamtea.errors import StepError, StepUnavailable
+from creamtea.errors import InfrastructureError, StepError, StepUnavailable
 from creamtea.steps.systems import DECODE
 from creamtea_workers.models.build import load_model, save_model
 from creamtea_workers.search.beam import BeamSearch
 from creamtea_workers.steps import decode
+from creamtea_workers.training import checkpoint
+from creamtea_workers.training.group import Alone
 
+T = TypeVar("T")
 SOURCES = ["the cat sat on the mat", "", "a dog", "zzz ☃ unseen", "she took the cake in the park"] * 3
 
 
@@ -129,6 +132,37 @@ def test_a_stopped_decoding_goes_on_where_it_was(
             for key in ("score", "beam_score"):  # in other batches
                 assert row.pop(key, 0.0) == pytest.approx(other.pop(key, 0.0), abs=1e-4)
             assert row == other
+
+
+class SecondOfTwo(Alone):
+    """A worker whose group ends before it has gathered the translations."""
+
+    rank, size = 1, 2
+
+    def gather(self, value: T) -> list[T]:
+        raise InfrastructureError("another worker of this step was lost")
+
+
+def test_a_worker_alone_goes_on_with_what_a_group_has_translated(
+    folders: dict[str, list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = context(folders, tmp_path / "whole")
+    whole.run()
+    lost = context(folders, tmp_path / "lost")
+    checkpoint.save(lost.checkpoints, "translations-0.pt", {"translations": {}, "seconds": 2.0})
+    with monkeypatch.context() as patch:
+        patch.setattr(decode, "SAVE_EVERY", -1.0)
+        patch.setattr(decode, "current_group", SecondOfTwo)
+        with pytest.raises(InfrastructureError):
+            lost.run()
+    translated = int(lost.progresses[-1][0])
+    assert 0 < translated < len(SOURCES)
+    again = context(folders, tmp_path / "again")
+    again.checkpoints = lost.checkpoints
+    again.run()
+    assert again.progresses[0][:2] == (translated, len(SOURCES))
+    rows, others = (read_rows(one.output / "hypotheses.jsonl") for one in (whole, again))
+    assert [row["text"] for row in rows] == [row["text"] for row in others]
 
 
 @pytest.mark.parametrize("search", [{"kind": "beam", "width": 30}, {"kind": "exact", "beam": 30}])

@@ -30,32 +30,21 @@ from creamtea.upkeep.usage import usage
 MEBIBYTE = 1 << 20
 
 
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
-
-
 @pytest.fixture
-def s3(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def s3(s3_endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """A client of the server, whose credentials are in the environment, with an empty bucket "lab"."""
     import boto3
     import s3fs
 
-    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3_endpoint)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     s3fs.S3FileSystem.clear_instance_cache()
-    client = boto3.client("s3", endpoint_url=endpoint)
+    client = boto3.client("s3", endpoint_url=s3_endpoint)
     client.create_bucket(Bucket="lab")
     yield client
-    bucket = boto3.resource("s3", endpoint_url=endpoint).Bucket("lab")
+    bucket = boto3.resource("s3", endpoint_url=s3_endpoint).Bucket("lab")
     bucket.objects.all().delete()
     bucket.delete()
     s3fs.S3FileSystem.clear_instance_cache()
@@ -180,10 +169,10 @@ def test_no_such_bucket(s3: Any) -> None:
     assert "there is no bucket jam" in refused("s3://jam/artefacts")
 
 
-def test_no_rights(s3: Any, endpoint: str) -> None:
+def test_no_rights(s3: Any, s3_endpoint: str) -> None:
     def enforce_from(requests: float) -> None:
         request = urllib.request.Request(
-            f"{endpoint}/moto-api/reset-auth",
+            f"{s3_endpoint}/moto-api/reset-auth",
             str(requests).encode(),
             {"Content-Type": "text/plain"},
         )

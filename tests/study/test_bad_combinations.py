@@ -112,9 +112,9 @@ BAD = {
         "this one has the larger number first",
     ),
     "several workers for a step that has one": (
-        (BASELINE, "baseline: greedy\nresources: {decode: {workers: 2}}"),
-        "study.yaml:23: resources.decode.workers: found several workers for a decode step, "
-        "allowed it under train",
+        (BASELINE, "baseline: greedy\nresources: {score: {workers: 2}}"),
+        "study.yaml:23: resources.score.workers: found several workers for a score step, "
+        "allowed it under train or decode",
     ),
     "fp16 on a CPU": (
         (GREEDY, "  greedy: {variant: softmax, precision: fp16}"),

@@ -1,14 +1,20 @@
-"""One process of a group: trains as a member of groups of several sizes. `group_member.py RANK FOLDER`"""
+"""One process of a group: trains and decodes as a member of groups of several sizes.
+
+`group_member.py RANK FOLDER`; the inputs of the decoding lie in FOLDER.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
+import step_files
 import torch
 from small_trainings import parameters, reversals, trainer
+from step_context import Context, FolderCheckpoints
 from torch import distributed
 
+from creamtea.steps.systems import DECODE
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.training.group import current_group
 
@@ -31,6 +37,22 @@ def terms(rank: int) -> list[torch.Tensor]:
     return [torch.randn(shape, generator=generator) for shape in ((3, 5), (1,), (7,))]
 
 
+def make_inputs(folder: Path) -> None:
+    """Sentences of several lengths, and a model."""
+    subwords = step_files.subwords_folder(folder)
+    words = ["the", "cat", "sat", "on", "the", "mat", "and", "she", "took", "a", "cake", "to", "the", "park"]
+    segments = [{"source": " ".join(words[: 1 + n % 12]), "reference": "x"} for n in range(30)]
+    step_files.test_set_folder(folder, segments)
+    step_files.model_folder(folder, step_files.vocabulary_size(subwords))
+
+
+def decode(folder: Path, output: Path, checkpoints: Path) -> None:
+    search = {"search": {"kind": "beam", "width": 3}, "batch_size": 4}
+    params = {"selection": {"kind": "full"}, "precision": "fp32", **search}
+    inputs = {role: [folder / role] for role in ("test_set", "subwords", "train")}
+    Context(DECODE, params, inputs, output, FolderCheckpoints(checkpoints)).run()
+
+
 if __name__ == "__main__":
     rank, folder = int(sys.argv[1]), Path(sys.argv[2])
     prepare_torch(1)
@@ -42,4 +64,5 @@ if __name__ == "__main__":
             added = group.add(terms(rank))
             torch.save(added, folder / f"added-{size}-{rank}.pt")
             torch.save(train(folder / f"checkpoints-{size}-{rank}"), folder / f"weights-{size}-{rank}.pt")
+            decode(folder, folder / f"decoded-{size}-{rank}", folder / f"translations-{size}")
             distributed.destroy_process_group()

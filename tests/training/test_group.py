@@ -59,6 +59,7 @@ def test_every_batch_has_a_dropout_of_its_own() -> None:
 def groups(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the members of groups of 2, 3 and 4 processes left."""
     folder = tmp_path_factory.mktemp("groups")
+    group_member.make_inputs(folder)
     environment = {"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     command = [sys.executable, str(HERE / "group_member.py")]
     members = [
@@ -98,3 +99,13 @@ def test_any_number_of_workers_trains_the_same_weights(groups: Path, tmp_path: P
             assert weights.keys() == alone.keys()
             for name, value in alone.items():
                 assert torch.equal(value, weights[name]), (size, rank, name)
+
+
+@pytest.mark.slow
+def test_any_number_of_workers_writes_the_same_translations(groups: Path, tmp_path: Path) -> None:
+    prepare_torch(1)
+    group_member.decode(groups, tmp_path / "alone", tmp_path / "checkpoints")
+    alone = (tmp_path / "alone" / "hypotheses.jsonl").read_bytes()
+    for size in group_member.SIZES:
+        assert (groups / f"decoded-{size}-0" / "hypotheses.jsonl").read_bytes() == alone
+        assert not any(any((groups / f"decoded-{size}-{rank}").iterdir()) for rank in range(1, size))

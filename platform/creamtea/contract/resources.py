@@ -29,7 +29,7 @@ Workers = Annotated[
 
 
 class StepResources(Strict):
-    # of a training, with these cpus and gpus each: as many as there is room for
+    # of a training or a decoding, with these cpus and gpus each: as many as there is room for
     workers: Workers = Field(default=[1, 1])
     cpus: Positive = 1
     gpus: Annotated[float, Field(ge=0.0)] = 0.0

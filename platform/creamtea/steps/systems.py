@@ -62,6 +62,7 @@ TRAIN = StepKind(
         "dev_levenshtein": "over updates",
         "learning_rate": "over updates",
     },
+    divisible=True,
 )
 
 
@@ -90,6 +91,7 @@ DECODE = StepKind(
         "truncated": "share of outputs cut at the length limit",
         "sentences_per_second": "search with selection; loading, subwords and files not counted",
     },
+    divisible=True,
 )
 
 

@@ -19,6 +19,7 @@ from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.resume import SAVE_EVERY, SavedTranslations
 from creamtea_workers.search.systems import TrainedModel, device_name, lexicon_file, step_device
 from creamtea_workers.search.translator import Translation, Translator, naming_segments
+from creamtea_workers.training.group import Group, current_group
 
 # decoder rows × vocabulary of a batch: 256 MB of fp32 logits; a wide beam takes fewer sentences at a time
 _BATCH_CELLS = 1 << 26
@@ -28,8 +29,9 @@ def run(context: StepContext[DecodeParams]) -> StepResult:
     """One hypothesis per segment, in the segments' order. An empty source line is translated like any other:
     the model sees only </s>. The batch size changes no output in fp32; in bf16 a kernel may round differently
     for another shape, which can decide between near-equal tokens. Translations are saved
-    every `SAVE_EVERY` seconds: an attempt continues where the last one stopped. A search may leave more files
-    and metrics (`SearchMethod.findings`).
+    every `SAVE_EVERY` seconds: an attempt continues where the last one stopped, with more or fewer workers
+    (`resources.decode.workers`), which share the batches out. A search may leave more files and metrics
+    (`SearchMethod.findings`).
     """
     prepare_torch(context.cpus)
     params = context.params
@@ -38,7 +40,10 @@ def run(context: StepContext[DecodeParams]) -> StepResult:
     trained = TrainedModel.of_step(context, params.precision)
     translator = trained.translator(params.selection, params.search, lexicon_file(context), subwords)
 
-    saved = translate(translator, test_set.sources, indices, context)
+    group = current_group()
+    saved = translate(translator, test_set.sources, indices, context, group)
+    if group.rank > 0:
+        return StepResult()
     translations = saved.in_order()
     rows = [
         hypothesis_row(index, translation, subwords)
@@ -62,25 +67,32 @@ def translate(
     sources: Sequence[Sequence[int]],
     indices: Sequence[int],
     context: StepContext[DecodeParams],
+    group: Group,
 ) -> SavedTranslations:
     """Batches of sentences of similar length, the longest first, so that memory runs out at once if at all.
-    `indices`: the segments' numbers, for people."""
+    They are the same whoever translates them: worker r of n takes each n-th from the r-th on. `indices`: the
+    segments' numbers, for people. Returns all translations, at every worker."""
     most = _BATCH_CELLS // (translator.search.rows * translator.model.vocabulary_size)
     size = max(1, min(context.params.batch_size, most))
-    saved = SavedTranslations.load(context.checkpoints)
+    saved = group.share(lambda: SavedTranslations.load(context.checkpoints))
     left = sorted(set(range(len(sources))) - saved.translations.keys(), key=lambda n: -len(sources[n]))
-    context.progress(len(saved.translations), len(sources), "sentences")
+    batches = [left[start : start + size] for start in range(0, len(left), size)]
+    own = batches[group.rank :: group.size] if group.rank < group.size else []
+    total = len(saved.translations) + sum(len(batch) for batch in own)  # this worker's
+    context.progress(len(saved.translations), total, "sentences")
+    if group.size > 1:
+        saved.save(context.checkpoints, group.rank)  # so that the workers' files have no gap
     before, began, last_save = saved.seconds, time.perf_counter(), time.monotonic()
-    for batch in (left[start : start + size] for start in range(0, len(left), size)):
+    for batch in own:
         with naming_segments(sources, indices):
             for finished in translator.translate_gradually([sources[n] for n in batch]):
                 saved.translations.update((batch[n], translation) for n, translation in finished)
                 saved.seconds = before + time.perf_counter() - began
-                context.progress(len(saved.translations), len(sources), "sentences")
+                context.progress(len(saved.translations), total, "sentences")
                 if time.monotonic() - last_save > SAVE_EVERY:
-                    saved.save(context.checkpoints)
+                    saved.save(context.checkpoints, group.rank)
                     last_save = time.monotonic()
-    return saved
+    return SavedTranslations.of_workers(group.gather(saved))
 
 
 def hypothesis_row(index: int, translation: Translation, subwords: TextModel) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The workers that train one model together, and how their gradients are added."""
+"""The workers of one step: how they share values, and how the gradients of a training are added."""
 
 from __future__ import annotations
 
@@ -21,6 +21,9 @@ class Group(Protocol):
     def share(self, value: Callable[[], T]) -> T:
         """The value that worker 0 computes, at every worker."""
 
+    def gather(self, value: T) -> list[T]:
+        """The value of each worker, at every worker."""
+
     def add(self, terms: Terms) -> Terms:
         """The sums over all workers, at every worker; without -0.0, so that zeros of a worker without batches
         change nothing. `terms` may be overwritten."""
@@ -31,6 +34,9 @@ class Alone:
 
     def share(self, value: Callable[[], T]) -> T:
         return value()
+
+    def gather(self, value: T) -> list[T]:
+        return [value]
 
     def add(self, terms: Terms) -> Terms:
         torch._foreach_add_(terms, 0.0)
@@ -57,6 +63,13 @@ class ProcessGroup:
             distributed.broadcast_object_list(box, src=0, group=self._messages)
         shared: T = box[0]  # type: ignore[assignment]
         return shared
+
+    def gather(self, value: T) -> list[T]:
+        boxes: list[T | None] = [None] * distributed.get_world_size()
+        with lost_worker():
+            distributed.all_gather_object(boxes, value, group=self._messages)
+        gathered: list[T] = boxes  # type: ignore[assignment]
+        return gathered
 
     def add(self, terms: Terms) -> Terms:
         """In pairs, 0 with 1 and 2 with 3, then 0 with 2 and 1 with 3, …: the binary tree over the workers.
@@ -111,7 +124,7 @@ class lost_worker:
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, RuntimeError):
             reason = str(error).strip().splitlines()[0]
-            raise InfrastructureError(f"another worker of this training was lost: {reason}") from error
+            raise InfrastructureError(f"another worker of this step was lost: {reason}") from error
 
 
 def current_group() -> Group:

@@ -11,7 +11,6 @@ from creamtea.methods.measuring import Latency
 from creamtea.methods.metrics import METRICS, Metric
 from creamtea.methods.selections import SELECTIONS
 from creamtea.steps.catalogue import STEP_KINDS
-from creamtea.steps.systems import TRAIN
 
 
 def check_metrics(study: RawStudy) -> Iterator[Mistake]:
@@ -100,5 +99,7 @@ def check_resources(study: RawStudy) -> Iterator[Mistake]:
         kind = path[-1]
         if kind not in STEP_KINDS:
             yield Mistake(path, "an unknown step kind", one_of(STEP_KINDS, kind))
-        elif kind != TRAIN.name and isinstance(block, dict) and "workers" in block:
-            yield Mistake((*path, "workers"), f"several workers for a {kind} step", "it under train")
+        elif not STEP_KINDS[kind].divisible and isinstance(block, dict) and "workers" in block:
+            divisible = [other.name for other in STEP_KINDS.values() if other.divisible]
+            allowed = f"it under {' or '.join(divisible)}"
+            yield Mistake((*path, "workers"), f"several workers for a {kind} step", allowed)
