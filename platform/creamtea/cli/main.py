@@ -17,6 +17,7 @@ from creamtea.cli import (
     cancel,
     controller,
     db,
+    init,
     links,
     logs,
     plugins,
@@ -43,6 +44,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command, examples in (
+    (init.init, init.EXAMPLES),
     (validate.validate, validate.EXAMPLES),
     (run.run, run.EXAMPLES),
     (submit.submit, submit.EXAMPLES),

@@ -14,6 +14,7 @@ from rich.table import Table
 from creamtea.cli import workplace
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
+from creamtea.study.checks.warnings import warnings_of
 from creamtea.study.loader import load_study
 from creamtea.study.plan import Plan, plan
 from creamtea.study.spec import Study
@@ -38,6 +39,7 @@ def validate(
     """Check a study and its files, and show what it would run.
 
     Mistakes are printed with their place, what was found and what is allowed; the exit code is then 2.
+    Warnings, of what is probably not what you meant, change no exit code.
     """
     try:
         loaded = load_study(study, override or [])
@@ -48,12 +50,15 @@ def validate(
         lines = error.lines if isinstance(error, StudyErrors) else [str(error)]
         typer.echo(json.dumps({"valid": False, "mistakes": lines}, ensure_ascii=False))
         raise typer.Exit(error.exit_code) from None
+    warnings = warnings_of(loaded.study, planned, None if no_files else data, loaded.place_of)
     summary = _summary(loaded.study, planned)
     if as_json:
+        summary["warnings"] = [warning.values() for warning in warnings]
         facts = {"valid": True, "files_checked": not no_files, "config_hash": loaded.config_hash}
         typer.echo(json.dumps({**facts, **summary}, ensure_ascii=False))
     else:
         _show(summary, study, no_files)
+        workplace.show_warnings(warnings)
 
 
 def _summary(study: Study, planned: Plan) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from creamtea.document.warning import StudyWarning
 from creamtea.errors import InputError
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
@@ -85,3 +86,9 @@ def submit_study(
     loaded = load_study(path, overrides or [])
     planned = plan(loaded.study, data, loaded.errors)
     return submit(database, store, planned, loaded.spec, loaded.config_hash, priority)
+
+
+def show_warnings(warnings: Sequence[StudyWarning]) -> None:
+    """A line each, to stderr."""
+    for warning in dict.fromkeys(warnings):
+        typer.secho(f"warning: {warning.line()}", err=True, fg=typer.colors.YELLOW)

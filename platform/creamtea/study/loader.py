@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from creamtea.document.canonical import digest
 from creamtea.document.document import Document, apply_override, read_document
-from creamtea.document.mistakes import Mistake, Place, StudyErrors, mistakes_of_pydantic
+from creamtea.document.mistakes import KeyPath, Mistake, Place, StudyErrors, dotted, mistakes_of_pydantic
 from creamtea.document.raw import RawStudy
 from creamtea.study.checks import check
 from creamtea.study.grid import Expansion, expand
@@ -30,6 +30,11 @@ class LoadedStudy:
     def errors(self, mistakes: Sequence[Mistake]) -> StudyErrors:
         """Mistakes found later (missing files, say), with their places in the file."""
         return _errors(self.document, _as_written(self.expansion, mistakes))
+
+    def place_of(self, path: KeyPath) -> str:
+        """Where a value of the expanded study stands in the file, as messages name it."""
+        written = self.expansion.origin(path)
+        return f"{self.document.place(written).text}: {dotted(written)}"
 
 
 def load_study(path: Path, overrides: Sequence[str] = ()) -> LoadedStudy:

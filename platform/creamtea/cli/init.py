@@ -1,0 +1,116 @@
+"""`creamtea init`: from two text files to a first study."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from creamtea.cli import workplace
+
+if TYPE_CHECKING:
+    from creamtea.study.start.text import Plan
+    from creamtea.study.survey import Side
+
+EXAMPLES = """Examples:
+
+`creamtea init --source train.en --target train.de`
+
+`creamtea init --source train.en --target train.de --dev dev.en dev.de --test test.en test.de`
+
+`creamtea init --source a.txt --target b.txt --source-language en --target-language ja -o en-ja.yaml`
+"""
+
+TwoFiles = tuple[Path, Path]
+
+
+def init(
+    source: Annotated[Path, typer.Option(metavar="FILE", help="Training text, a sentence per line.")],
+    target: Annotated[Path, typer.Option(metavar="FILE", help="Its translation, line by line.")],
+    dev: Annotated[
+        TwoFiles | None, typer.Option(metavar="SOURCE TARGET", help="Development text; else set aside.")
+    ] = None,
+    test: Annotated[
+        TwoFiles | None, typer.Option(metavar="SOURCE TARGET", help="Test text; else set aside.")
+    ] = None,
+    source_language: Annotated[
+        str | None, typer.Option(metavar="CODE", help="en, de, … Else by the end of the file's name.")
+    ] = None,
+    target_language: Annotated[str | None, typer.Option(metavar="CODE", help="The same.")] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="STUDY.yaml")] = Path("study.yaml"),
+    seed: Annotated[int, typer.Option(min=0, help="Of what is set aside.")] = 1,
+    no_timing: Annotated[
+        bool, typer.Option("--no-timing", help="Do not time updates: no estimate, and bf16.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the study and its text.")] = False,
+    as_json: workplace.AsJson = False,
+) -> None:
+    """Look at two text files and write a study with settings that fit them.
+
+    Exit code 0: written; 2: a file or an option is wrong, and nothing was written.
+    """
+    from creamtea.study.loader import load_study
+    from creamtea.study.plan import plan
+    from creamtea.study.start.aside import Pair
+    from creamtea.study.start.begin import Wishes, begin
+
+    given = {name: Pair(*pair) for name, pair in (("dev", dev), ("test", test)) if pair is not None}
+    wishes = Wishes(
+        train=Pair(source, target),
+        given=given,
+        languages=(source_language, target_language),
+        output=output,
+        seed=seed,
+        force=force,
+        timed=not no_timing,
+    )
+    begun = begin(wishes, lambda words: typer.echo(f"{words} …", err=True))
+    loaded = load_study(output)
+    plan(loaded.study, begun.root, loaded.errors)  # it holds what it promises, or says what does not
+    facts = _facts(begun)
+    if as_json:
+        typer.echo(json.dumps(facts, ensure_ascii=False))
+        return
+    from creamtea.study.start.text import duration
+
+    text, recipe = begun.text, begun.recipe
+    data = "" if begun.root == Path.cwd() else f" --data {begun.root}"
+    typer.echo(
+        f"{text.usable:,} pairs to train on, of {text.pairs:,}: {text.empty:,} with an empty side, "
+        f"{text.long:,} too long, {text.uneven:,} of uneven lengths, {text.repeated:,} repeated\n"
+        f"{_side(begun.languages[0], text.source)}; {_side(begun.languages[1], text.target)}\n"
+        f"{recipe.vocabulary:,} subwords, {recipe.size.layers}+{recipe.size.layers} layers of width "
+        f"{recipe.size.width}, batches of {recipe.batch_tokens:,} subwords, at most {recipe.max_epochs} "
+        f"epochs (about {recipe.updates:,} updates), warm-up {recipe.warmup}\n"
+        f"{duration(begun)}\n"
+        f"{output} is written and valid. Next: creamtea run {output}{data}"
+    )
+
+
+def _side(code: str, side: Side) -> str:
+    return f"{code}: {side.words:,} words, {side.vocabulary:,} distinct, {side.alphabet} characters"
+
+
+def _facts(begun: Plan) -> dict[str, Any]:
+    text, recipe = begun.text, begun.recipe
+    minutes = begun.timing.minutes(recipe)
+    return {
+        "study": begun.name,
+        "file": str(begun.file),
+        "data": str(begun.root),
+        "languages": list(begun.languages),
+        "pairs": {
+            "all": text.pairs,
+            "usable": text.usable,
+            "empty": text.empty,
+            "too_long": text.long,
+            "uneven": text.uneven,
+            "repeated": text.repeated,
+        },
+        "words": [text.source.words, text.target.words],
+        "updates": recipe.updates,
+        "minutes": None if minutes is None else [round(value, 1) for value in minutes],
+        "tokens_per_second": begun.timing.speeds,
+    }

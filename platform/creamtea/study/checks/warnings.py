@@ -1,0 +1,186 @@
+"""What a study and its files give reason to doubt before anything has run: warnings, not mistakes.
+
+Only what is certain within a good margin is said: numbers of updates are estimated from the text, and
+generously.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from creamtea.document.mistakes import KeyPath, dotted
+from creamtea.document.warning import StudyWarning
+from creamtea.methods.corpora import FilesCorpus
+from creamtea.methods.test_sets import FilesTestSet
+from creamtea.methods.texts import TextPair
+from creamtea.study.plan.model import Plan
+from creamtea.study.spec import Study, Variant
+from creamtea.study.survey import Survey, lines_of, plain, survey
+
+MIN_UPDATES = 500  # with fewer, a model of any size has hardly begun to learn
+MIN_WORDS = 30  # of running text for each subword
+MARGIN = 1.3  # on the estimated number of updates
+SURVEYED = 100_000  # pairs of a text
+
+PlaceOf = Callable[[KeyPath], str]
+
+
+def warnings_of(
+    study: Study, planned: Plan, root: Path | None, place_of: PlaceOf = dotted
+) -> list[StudyWarning]:
+    """All of them. `root`: the folder of the study's files, which the plan has found in order; with None
+    nothing is said that needs them."""
+    texts = _Texts(root)
+    return [
+        *_same_systems(planned, place_of),
+        *_subwords(study, texts, place_of),
+        *_updates(study, texts, place_of),
+        *_seen_in_training(study, texts, place_of),
+    ]
+
+
+@dataclass
+class _Texts:
+    """What the files of a corpus are like; each is read once."""
+
+    root: Path | None
+    known: dict[tuple[str, str], tuple[Survey, float]] = field(default_factory=dict)
+
+    def of(self, corpus: object) -> list[tuple[Survey, float]]:
+        """A survey of the first pairs of each text, and how many times as much there is of it; none for what
+        is not in files."""
+        if self.root is None or not isinstance(corpus, FilesCorpus):
+            return []
+        return [self._survey(self.root, text, text.repeat) for text in corpus.train]
+
+    def _survey(self, root: Path, text: TextPair, repeat: int) -> tuple[Survey, float]:
+        names = (text.source, text.target)
+        if names not in self.known:
+            source, target = (root / name for name in names)
+            result = survey(source, target, limit=SURVEYED)
+            lines = result.pairs if result.pairs < SURVEYED else sum(1 for _ in lines_of(source))
+            self.known[names] = result, lines / result.pairs
+        result, times = self.known[names]
+        return result, times * repeat
+
+
+def _same_systems(planned: Plan, place_of: PlaceOf) -> Iterator[StudyWarning]:
+    alike: dict[str, dict[str, None]] = {}
+    for node in planned.nodes:
+        if node.node.startswith("decode/") and "system" in node.labels:
+            alike.setdefault(node.key, {})[node.labels["system"]] = None
+    for systems in dict.fromkeys(tuple(names) for names in alike.values() if len(names) > 1):
+        yield StudyWarning(
+            "same-systems",
+            place_of(("systems", systems[-1])),
+            f"{' and '.join(systems)} translate with the same model in the same way",
+            "Change one of them, or leave it out: their outputs will be the same.",
+        )
+
+
+def _subwords(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
+    used = dict.fromkeys((variant.corpus, variant.subwords) for variant in study.variants.values())
+    for corpus, name in used:
+        subwords, words = study.subwords[name], 0.0
+        for text, times in texts.of(study.corpora[corpus]):
+            words += times * sum(
+                side.characters if side.alphabet > 1000 else side.words for side in (text.source, text.target)
+            )
+        if words and subwords.joint and words < MIN_WORDS * subwords.vocabulary:
+            yield vocabulary_warning(
+                place_of(("subwords", name, "vocabulary")), subwords.vocabulary, words, f"words in {corpus}"
+            )
+
+
+def vocabulary_warning(place: str, vocabulary: int, count: float, what: str) -> StudyWarning:
+    """Shared with reports, which know the subwords of the encoded text."""
+    most = max(200.0, count / (2 * MIN_WORDS))
+    power = 10 ** math.floor(math.log10(most))
+    fitting = max(step * power for step in (1, 2, 5) if step * power <= most)
+    return StudyWarning(
+        "vocabulary",
+        place,
+        f"a vocabulary of {vocabulary:,} is large for {count:,.0f} {what}: most subwords are too rare"
+        " to learn",
+        f"Try {fitting:,} or so.",
+    )
+
+
+def _updates(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
+    for name, variant in study.variants.items():
+        training = variant.training
+        updates = _expected(variant, texts.of(study.corpora[variant.corpus]), study)
+        place = ("variants", name, "training")
+        about = f"at most about {updates:,} updates"
+        if updates < training.warmup:
+            yield warmup_warning(place_of((*place, "warmup")), training.warmup, about, updates)
+        elif updates < MIN_UPDATES and variant.start_from is None:
+            yield few_updates_warning(place_of(place), about)
+
+
+def _expected(variant: Variant, texts: list[tuple[Survey, float]], study: Study) -> int:
+    """At most so many updates; where the text is not known, all that `max_updates` allows."""
+    training, subwords = variant.training, study.subwords[variant.subwords]
+    if training.max_epochs is None or not texts:
+        return training.max_updates
+    if training.batch_sentences is not None:
+        batches = math.ceil(sum(times * text.pairs for text, times in texts) / training.batch_sentences)
+    elif subwords.joint:
+        tokens = sum(times * text.tokens(subwords.vocabulary) for text, times in texts)
+        batches = math.ceil(MARGIN * tokens / training.batch_tokens)
+    else:
+        return training.max_updates
+    return min(training.max_updates, training.max_epochs * math.ceil(batches / training.accumulate))
+
+
+def warmup_warning(place: str, warmup: int, updates_in_words: str, updates: int) -> StudyWarning:
+    shorter = max(10, round(updates / 10 / 10) * 10)
+    return StudyWarning(
+        "warm-up",
+        place,
+        f"the warm-up lasts {warmup:,} updates and the training {updates_in_words}: the learning rate "
+        "never reaches its peak",
+        f"Shorten it (a tenth of the updates, about {shorter:,}), or train longer, with smaller batches or "
+        "more epochs.",
+    )
+
+
+def few_updates_warning(place: str, updates_in_words: str) -> StudyWarning:
+    return StudyWarning(
+        "few-updates",
+        place,
+        f"{updates_in_words}: too few for a model to learn to translate",
+        f"Use smaller batches (batch_tokens) or more epochs (max_epochs): at least {MIN_UPDATES:,} updates, "
+        "better some thousands.",
+    )
+
+
+def _seen_in_training(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
+    root = texts.root
+    if root is None:
+        return
+    sentences: dict[str, list[str]] = {}
+    for name, test_set in study.test_sets.items():
+        if isinstance(test_set, FilesTestSet):
+            lines = [plain(line) for line in lines_of(root / test_set.source)]
+            sentences[name] = lines[: test_set.limit]
+    for name, corpus in study.corpora.items():
+        if not isinstance(corpus, FilesCorpus):
+            continue
+        checked = {test: lines for test, lines in sentences.items() if test not in corpus.filters.held_out}
+        wanted = {line for lines in checked.values() for line in lines if line}
+        seen: set[str] = set()
+        for text in corpus.train if wanted else ():
+            seen.update(line for line in map(plain, lines_of(root / text.source)) if line in wanted)
+        for test, lines in checked.items():
+            if count := sum(line in seen for line in lines):
+                yield StudyWarning(
+                    "seen-in-training",
+                    place_of(("test_sets", test)),
+                    f"{count:,} of {len(lines):,} source sentences are in the training text of {name}: "
+                    "scores will be too high",
+                    f"Add `filters: {{held_out: [{test}]}}` to corpora.{name}, which drops them from it.",
+                )

@@ -1,0 +1,1 @@
+"""A first study from two text files (`creamtea init`)."""

@@ -1,0 +1,148 @@
+"""From two text files to a first study: survey, text set aside, settings, timing, the file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from creamtea.errors import InputError
+from creamtea.languages import language
+from creamtea.study.files import UnreadableFile, scan
+from creamtea.study.start import aside
+from creamtea.study.start.aside import Pair
+from creamtea.study.start.recipe import recipe_for
+from creamtea.study.start.text import Plan, architecture, study_text
+from creamtea.study.start.timing import Timing, own_cpus, time_updates
+from creamtea.study.survey import bare, survey
+
+MIN_PAIRS = 300
+SETS = ("dev", "test")
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What `creamtea init` was asked for. `given`: the pairs of dev and test that exist."""
+
+    train: Pair
+    given: dict[str, Pair]
+    languages: tuple[str | None, str | None]
+    output: Path
+    seed: int
+    force: bool
+    timed: bool = True
+
+
+def begin(wishes: Wishes, progress: Callable[[str], None]) -> Plan:
+    """Write the study, and its text set aside into a folder beside it. InputError before anything is written
+    if a file is bad, or if something would be overwritten."""
+    pairs = {"train": wishes.train, **wishes.given}
+    for name, pair in pairs.items():
+        progress(f"reading {name}: {pair.source}, {pair.target}")
+        _check(pair)
+    languages = _languages(wishes)
+    missing = [name for name in SETS if name not in wishes.given]
+    folder = wishes.output.with_name(f"{wishes.output.stem}-data")
+    _check_free([wishes.output, *([folder] if missing else [])], wishes.force)
+    text = survey(wishes.train.source, wishes.train.target, bare)
+    if text.usable < MIN_PAIRS:
+        raise InputError(
+            f"{text.usable:,} of {text.pairs:,} pairs can be trained on ({text.empty:,} have an empty side, "
+            f"{text.repeated:,} are repeated): a study needs at least {MIN_PAIRS}"
+        )
+    why = ""
+    if missing:
+        sets = aside.draw(text, missing, wishes.seed)
+        progress(f"setting aside {sum(map(len, sets.values())):,} pairs for {' and '.join(missing)}")
+        aside.write(wishes.train, sets, folder, languages)
+        pairs |= {
+            name: Pair(*(folder / f"{name}.{suffix}" for suffix in languages)) for name in ("train", *missing)
+        }
+        text = survey(pairs["train"].source, pairs["train"].target, bare)
+        why = (
+            f"\n    # `creamtea init` set {' and '.join(missing)} aside at random (seed {wishes.seed}):\n"
+            "    # none of their sentences is in the training text."
+        )
+    recipe = recipe_for(text)
+    plan = Plan(
+        name=_name(wishes.output),
+        file=wishes.output,
+        root=_root(pairs),
+        languages=languages,
+        train=pairs["train"],
+        dev=pairs["dev"],
+        test=pairs["test"],
+        aside=why,
+        text=text,
+        recipe=recipe,
+        timing=Timing(own_cpus(), {}),
+    )
+    if wishes.timed:
+        progress("timing a few updates of this shape")
+        timing = time_updates(recipe, architecture(recipe), text)
+        plan = replace(plan, timing=timing)
+    written = wishes.output.with_name(f".{wishes.output.name}.part")
+    written.write_text(study_text(plan), encoding="utf-8")
+    written.replace(wishes.output)
+    return plan
+
+
+def _check(pair: Pair) -> None:
+    counts = []
+    for path in (pair.source, pair.target):
+        try:
+            facts = scan(path)
+        except UnreadableFile as error:
+            raise InputError(f"{path}: {error}") from None
+        if facts.invalid_line is not None:
+            raise InputError(f"{path}: line {facts.invalid_line:,} is not UTF-8; convert it (iconv -t UTF-8)")
+        if facts.blank:
+            raise InputError(f"{path}: a file without text")
+        counts.append(facts.lines)
+    if counts[0] != counts[1]:
+        raise InputError(
+            f"{pair.source} has {counts[0]:,} lines and {pair.target} {counts[1]:,}: line n of one must be "
+            "the translation of line n of the other; align them again"
+        )
+
+
+def _languages(wishes: Wishes) -> tuple[str, str]:
+    """As asked for, or by the ends of the files' names: train.en, train.en.gz."""
+    files = (wishes.train.source, wishes.train.target)
+    names = ("source", "target")
+    codes = []
+    for name, asked, path in zip(names, wishes.languages, files, strict=True):
+        ends = [end[1:].lower() for end in path.suffixes if end != ".gz"]
+        code = asked or (ends[-1] if ends else "")
+        if not re.fullmatch("[a-z]{2,3}", code) or (not asked and language(code) == code):
+            what = f"--{name}-language {asked}: " if asked else f"{path} does not end in a language's code: "
+            raise InputError(f"{what}give --{name}-language with a code of two or three letters (en, de)")
+        codes.append(code)
+    if codes[0] == codes[1]:
+        raise InputError(f"both sides are {codes[0]}: give --source-language or --target-language")
+    return codes[0], codes[1]
+
+
+def _check_free(paths: list[Path], force: bool) -> None:
+    taken = [str(path) for path in paths if path.exists()]
+    if taken and not force:
+        raise InputError(f"{' and '.join(taken)} exists already: --force overwrites, --output names another")
+    if not paths[0].absolute().parent.is_dir():
+        raise InputError(f"{paths[0]}: there is no folder {paths[0].parent}")
+
+
+def _name(output: Path) -> str:
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", output.stem).strip("-._")[:100] or "study"
+    return name if re.match(r"[A-Za-z]", name) else f"study-{name}"
+
+
+def _root(pairs: dict[str, Pair]) -> Path:
+    """The current folder, if all files are below it, or the innermost one that holds them."""
+    paths = [path for pair in pairs.values() for path in (pair.source, pair.target)]
+    files = [Path(os.path.abspath(path)) for path in paths]  # noqa: PTH100 - links stay as they are
+    here = Path.cwd()
+    if all(file.is_relative_to(here) for file in files):
+        return here
+    return Path(os.path.commonpath([file.parent for file in files]))

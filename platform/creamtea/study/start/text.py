@@ -1,0 +1,166 @@
+"""The text of a first study, with comments."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from creamtea.languages import pair as language_pair
+from creamtea.study.start.aside import Pair
+from creamtea.study.start.recipe import Recipe
+from creamtea.study.start.timing import Timing, in_words
+from creamtea.study.survey import Survey
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a first study is made of. `root`: the folder that its paths are relative to."""
+
+    name: str
+    file: Path
+    root: Path
+    languages: tuple[str, str]
+    train: Pair
+    dev: Pair
+    test: Pair
+    aside: str  # how development and test text were set aside; empty if they were given
+    text: Survey
+    recipe: Recipe
+    timing: Timing
+
+
+def architecture(recipe: Recipe) -> dict[str, Any]:
+    size = recipe.size
+    return {
+        "encoder_layers": size.layers,
+        "decoder_layers": size.layers,
+        "width": size.width,
+        "heads": size.heads,
+        "feed_forward": size.feed_forward,
+        "dropout": size.dropout,
+    }
+
+
+def duration(plan: Plan) -> str:
+    """How long the training will take, and how that is known."""
+    minutes = plan.timing.minutes(plan.recipe)
+    if minutes is None:
+        return "How long training takes is not known: no updates were timed here."
+    speed = plan.timing.speeds[plan.timing.autocast]
+    cpus = plan.timing.cpus
+    threads = f"{cpus} thread{'s' * (cpus != 1)}"
+    busy = " Other programs kept it busy meanwhile: without them it is quicker." if plan.timing.busy else ""
+    return (
+        f"Training will take {in_words(minutes)} on this machine, at {speed:,.0f} target subwords a second: "
+        f"estimated from a few updates of this shape with {threads}.{busy} The low end is an early stop. "
+        "Decoding and scoring take a few minutes more."
+    )
+
+
+def study_text(plan: Plan) -> str:
+    recipe, text, timing = plan.recipe, plan.text, plan.timing
+    source, target = plan.languages
+    data = "" if plan.root == Path.cwd() else f" --data {plan.root}"
+    coverage = f", character_coverage: {recipe.character_coverage}" * (recipe.character_coverage < 1)
+    sizes = ", ".join(f"{key}: {value}" for key, value in architecture(recipe).items())
+    return f"""\
+# {language_pair(source, target)}: {text.usable:,} pairs to train on. Written by `creamtea init`.
+#
+#   creamtea validate {plan.file}{data}    # shows what would run, mistakes and warnings
+#   creamtea run      {plan.file}{data}    # runs it and prints the report
+#
+{_comment(duration(plan))}
+name: {plan.name}
+description: A first study of {language_pair(source, target)}
+languages: {{source: {source}, target: {target}}}
+
+corpora:
+  text:
+    kind: files
+    train:
+      - {_files(plan, plan.train)}
+    # Chooses the best checkpoint, and when to stop.{plan.aside}
+    dev: {_files(plan, plan.dev)}
+    # Training pairs with a sentence of the test set are dropped.
+    filters: {{held_out: [test]}}
+
+# {_words(text)}: a subword must be seen often to be learnt.
+# More text, more subwords: 4,000 for a million words, 16,000 to 32,000 for tens of millions.
+subwords:
+  joint: {{kind: bpe, vocabulary: {recipe.vocabulary}{coverage}}}
+
+# What is trained. To compare another objective, add a variant such as
+#   scones: {{<<: *variant, objective: {{kind: scones, alpha: 0.5}}}}
+# and systems that name it.
+variants:
+  softmax: &variant
+    corpus: text
+    subwords: joint
+    objective: {{kind: softmax, label_smoothing: 0.1}}
+    # Less text, smaller models and more dropout.
+    architecture: {{{sizes}}}
+    training:
+      batch_tokens: {recipe.batch_tokens} # target subwords: about {recipe.epoch_updates:,} updates an epoch
+      learning_rate: {recipe.size.learning_rate} # the peak, at the end of the warm-up
+      warmup: {recipe.warmup} # updates; about a tenth of all
+      max_epochs: {recipe.max_epochs} # about {recipe.updates:,} updates at most
+      patience: {recipe.patience} # stop after so many epochs without a lower development loss
+      average: {recipe.average} # the best checkpoints that are averaged
+      autocast: {timing.autocast} # {_autocast(timing)}
+    seeds: [1] # [1, 2, 3] trains three models: then differences can be told from chance
+
+# What translates: a variant with a search. The others are compared with the baseline.
+systems:
+  greedy: {{variant: softmax}}
+  beam4: {{variant: softmax, search: {{kind: beam, width: 4}}}}
+baseline: greedy
+
+test_sets:
+  test: {{kind: files, {_files(plan, plan.test)[1:]}
+
+metrics:
+  - {{kind: bleu{_tokenizer(target)}}}
+  - {{kind: chrf}}
+
+# On a GPU: {{train: {{gpus: 1}}, decode: {{gpus: 1}}}}
+resources:
+  train: {{cpus: {timing.cpus}}}
+"""
+
+
+def _comment(words: str, width: int = 108) -> str:
+    lines, line = [], "#"
+    for word in words.split():
+        if len(line) + 1 + len(word) > width:
+            lines.append(line)
+            line = "#"
+        line += f" {word}"
+    return "\n".join([*lines, line])
+
+
+def _files(plan: Plan, pair: Pair) -> str:
+    paths = (
+        json.dumps(os.path.relpath(path, plan.root), ensure_ascii=False)
+        for path in (pair.source, pair.target)
+    )
+    return "{{source: {}, target: {}}}".format(*paths)
+
+
+def _words(text: Survey) -> str:
+    return f"{text.source.words:,} and {text.target.words:,} words"
+
+
+def _autocast(timing: Timing) -> str:
+    if len(timing.speeds) < 2:
+        return "fp32 (none) is quicker on processors without AMX"
+    bf16, none = timing.speeds["bf16"], timing.speeds["none"]
+    return f"bf16 was {bf16 / none:.1f} times as quick as fp32 (none) here"
+
+
+def _tokenizer(target: str) -> str:
+    """Of BLEU, for scripts without blanks between words."""
+    chosen = {"zh": "zh", "ja": "char", "th": "char", "km": "char", "lo": "char", "my": "char"}.get(target)
+    return f", tokenize: {chosen}" if chosen else ""

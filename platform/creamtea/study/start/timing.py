@@ -1,0 +1,76 @@
+"""How long a training will take on this machine."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from creamtea.study.start.recipe import Recipe
+from creamtea.study.survey import Survey
+
+MAX_CPUS = 4
+QUICKER = 1.15  # how much quicker fp32 must be to be chosen
+EARLY, OVERHEAD = 0.3, 1.25  # share of the epochs that an early stop may need; validations, a busier machine
+
+
+class _Speed(Protocol):
+    def tokens_per_second(
+        self, architecture: dict[str, Any], vocabulary: int, batch_tokens: int, length: float, threads: int
+    ) -> dict[str, float]: ...
+
+
+@dataclass(frozen=True)
+class Timing:
+    """`speeds`: target subwords a second, by `autocast`; empty where nothing was timed."""
+
+    cpus: int
+    speeds: dict[str, float]
+    busy: bool = False  # other programs had much of the machine when it was timed
+
+    @property
+    def autocast(self) -> str:
+        """The default unless the other is clearly quicker."""
+        bf16, none = self.speeds.get("bf16", 1.0), self.speeds.get("none", 0.0)
+        return "none" if none > QUICKER * bf16 else "bf16"
+
+    def minutes(self, recipe: Recipe) -> tuple[float, float] | None:
+        """Of the training: if it stops early, and if it takes all of its epochs; None where nothing was
+        timed."""
+        if not self.speeds:
+            return None
+        whole = recipe.epoch_tokens * recipe.max_epochs / self.speeds[self.autocast] / 60
+        return EARLY * whole, OVERHEAD * whole
+
+
+def own_cpus() -> int:
+    """What a training is given on this machine."""
+    return min(MAX_CPUS, os.cpu_count() or 1)
+
+
+def time_updates(recipe: Recipe, architecture: dict[str, Any], text: Survey) -> Timing:
+    """Run a few updates of this shape here; none where the workers (torch) are not installed."""
+    cpus = own_cpus()
+    try:
+        speed = cast(_Speed, importlib.import_module("creamtea_workers.training.speed"))
+    except ImportError:
+        return Timing(cpus, {})
+    busy = os.getloadavg()[0] > 0.5 * (os.cpu_count() or 1)
+    length = recipe.epoch_tokens / max(1, text.usable)
+    return Timing(
+        cpus,
+        speed.tokens_per_second(architecture, recipe.vocabulary, recipe.batch_tokens, length, cpus),
+        busy,
+    )
+
+
+def in_words(minutes: tuple[float, float]) -> str:
+    """As "3 to 12 minutes", "2 to 7 hours", "1 to 4 days"."""
+    low, high = minutes
+    for unit, size in (("days", 2880.0), ("hours", 120.0)):
+        if high >= size:
+            each = 1440.0 if unit == "days" else 60.0
+            return f"{max(1, math.floor(low / each))} to {math.ceil(high / each)} {unit}"
+    return f"{max(1, math.floor(low))} to {max(2, math.ceil(high))} minutes"

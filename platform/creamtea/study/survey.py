@@ -1,0 +1,115 @@
+"""What parallel text is like: pairs, lengths, characters, repeated sentences. Read once, before any step."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import unicodedata
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from creamtea.study.files import GZIP_MAGIC
+
+MAX_WORDS, MAX_RATIO, RATIO_FROM = 200, 4.0, 6  # as the default filters of a corpus have them
+
+
+@dataclass(frozen=True)
+class Side:
+    """`sentences`: a hash of each line's key, in the order of the file (the same only within a process)."""
+
+    words: int
+    characters: int  # without blanks
+    alphabet: int  # distinct characters
+    vocabulary: int  # distinct words
+    sentences: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Survey:
+    pairs: int
+    empty: int  # pairs with an empty side
+    long: int  # pairs with more than MAX_WORDS words on a side
+    uneven: int  # other pairs of which one side has more than MAX_RATIO times the words of the other
+    repeated: int  # pairs that occurred before
+    source: Side
+    target: Side
+
+    @property
+    def usable(self) -> int:
+        """Pairs that the default filters keep, at least."""
+        return max(0, self.pairs - self.empty - self.long - self.uneven - self.repeated)
+
+    def tokens(self, vocabulary: int) -> float:
+        """Target subwords of all usable pairs with a joint vocabulary of this size, end of sentence included;
+        an estimate. Letters make up words of subwords, whose length grows with the logarithm of the
+        vocabulary; a script of thousands of characters has hardly more than one in each."""
+        side = self.target
+        letters = 1.3 if side.alphabet > 1000 else 2.25 + 1.35 * np.log10(vocabulary / 1000)
+        each = max(side.characters / letters, side.words) / max(1, self.pairs) + 1
+        return float(each * self.usable)
+
+
+def plain(line: str) -> str:
+    """A sentence as training text has it."""
+    return unicodedata.normalize("NFC", " ".join(line.split()))
+
+
+def bare(line: str) -> str:
+    """A sentence without case and punctuation: "Come in!" and "come in" are no two sentences."""
+    return re.sub(r"[\W_]+", " ", plain(line).casefold()).strip() or plain(line)
+
+
+def lines_of(path: Path) -> Iterator[str]:
+    """The lines of a plain or gzip file of UTF-8 that `scan` has found in order."""
+    with path.open("rb") as raw:
+        packed = raw.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+        raw.seek(0)
+        for number, line in enumerate(gzip.GzipFile(fileobj=raw) if packed else raw):
+            yield line.decode("utf-8-sig" if number == 0 else "utf-8").rstrip("\n")
+
+
+def survey(source: Path, target: Path, key: Callable[[str], str] = plain, limit: int | None = None) -> Survey:
+    """Of the first `limit` pairs, or of all. Both files have been scanned, and have as many lines."""
+    counts = [_Counts(), _Counts()]
+    pairs = empty = long = uneven = 0
+    seen: set[int] = set()
+    for lines in islice(zip(lines_of(source), lines_of(target), strict=False), limit):
+        pairs += 1
+        lengths = sorted(side.add(line, key) for side, line in zip(counts, lines, strict=True))
+        seen.add(hash((counts[0].sentences[-1], counts[1].sentences[-1])))
+        if lengths[0] == 0:
+            empty += 1
+        elif lengths[1] > MAX_WORDS:
+            long += 1
+        elif lengths[1] >= RATIO_FROM and lengths[1] > MAX_RATIO * lengths[0]:
+            uneven += 1
+    sides = [side.result() for side in counts]
+    return Survey(pairs, empty, long, uneven, pairs - len(seen), *sides)
+
+
+class _Counts:
+    def __init__(self) -> None:
+        self.words = self.characters = 0
+        self.alphabet: set[str] = set()
+        self.vocabulary: set[int] = set()
+        self.sentences = array("q")
+
+    def add(self, line: str, key: Callable[[str], str]) -> int:
+        """The words of the line."""
+        words = plain(line).split()
+        self.words += len(words)
+        self.characters += sum(map(len, words))
+        self.alphabet.update(*words)
+        self.vocabulary.update(map(hash, words))
+        self.sentences.append(hash(key(line)))
+        return len(words)
+
+    def result(self) -> Side:
+        sentences = np.frombuffer(self.sentences, dtype=np.int64) if self.sentences else np.zeros(0, np.int64)
+        return Side(self.words, self.characters, len(self.alphabet), len(self.vocabulary), sentences)

@@ -1,0 +1,235 @@
+"""`creamtea init`: a study that is valid and fits its text."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from creamtea.cli.main import app
+from creamtea.errors import InputError
+from creamtea.study.checks.warnings import warnings_of
+from creamtea.study.loader import LoadedStudy, load_study
+from creamtea.study.plan import plan
+from creamtea.study.start import timing
+from creamtea.study.start.recipe import Recipe, recipe_for
+from creamtea.study.start.timing import Timing, in_words
+from creamtea.study.survey import Side, Survey, bare, survey
+
+WORDS = ["tea", "jam", "cream", "scone", "milk", "sugar", "cup", "plate", "spoon", "table"]
+
+
+def sentences(count: int, seed: int = 1) -> list[str]:
+    """All different."""
+    draw = random.Random(seed)
+    return [f"{' '.join(draw.choices(WORDS, k=draw.randint(12, 30)))} {number}." for number in range(count)]
+
+
+@pytest.fixture
+def text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Writes NAME.en and NAME.de into the (new) current folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(name: str, lines: list[str], targets: list[str] | None = None) -> None:
+        Path(f"{name}.en").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        others = [line.upper() for line in lines] if targets is None else targets
+        Path(f"{name}.de").write_text("".join(f"{line}\n" for line in others), encoding="utf-8")
+
+    return write
+
+
+def init(*options: str) -> dict[str, Any]:
+    done = CliRunner().invoke(app, ["init", *options, "--json", "--no-timing"], catch_exceptions=False)
+    assert done.exit_code == 0
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+TRAIN = ("--source", "train.en", "--target", "train.de")
+
+
+def loaded(path: str = "study.yaml", root: Path = Path()) -> LoadedStudy:
+    """Valid, with its files, and without a warning."""
+    study = load_study(Path(path))
+    assert warnings_of(study.study, plan(study.study, root, study.errors), root, study.place_of) == []
+    return study
+
+
+@pytest.mark.parametrize("pairs", [700, 3000])
+def test_its_study_is_valid_and_gives_no_warning(pairs: int, text: Callable[..., None]) -> None:
+    text("train", sentences(pairs))
+    init(*TRAIN)
+    study = loaded().study
+    assert (study.languages.source, study.languages.target) == ("en", "de")
+
+
+def test_what_is_set_aside_is_in_no_other_set(text: Callable[..., None]) -> None:
+    lines = sentences(1000)
+    repeated = [line.upper().replace(".", "!") for line in lines[:100]]  # the same but for case and marks
+    text("train", lines + repeated)
+    init(*TRAIN, "--seed", "7")
+    sets = {
+        name: [bare(line) for line in Path(f"study-data/{name}.en").read_text().splitlines()]
+        for name in ("train", "dev", "test")
+    }
+    assert sorted([*sets["train"], *sets["dev"], *sets["test"]]) == sorted(map(bare, lines + repeated))
+    assert len(sets["dev"]) == len(sets["test"]) > 0
+    assert not set(sets["train"]) & set(sets["dev"] + sets["test"])
+    assert not set(sets["dev"]) & set(sets["test"])
+    assert Path("study-data/dev.en").read_text().upper() == Path("study-data/dev.de").read_text()
+
+
+def test_a_seed_sets_the_same_lines_aside(text: Callable[..., None]) -> None:
+    text("train", sentences(500))
+    drawn = []
+    for seed in ("1", "1", "2"):
+        init(*TRAIN, "--seed", seed, "--force")
+        drawn.append(Path("study-data/test.en").read_text())
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_text_that_is_given_is_used_where_it_is(text: Callable[..., None]) -> None:
+    for name, seed in (("train", 1), ("dev", 2), ("test", 3)):
+        text(name, [f"{name} {line}" for line in sentences(500, seed)])
+    init(*TRAIN, "--dev", "dev.en", "dev.de", "--test", "test.en", "test.de")
+    assert not Path("study-data").exists()
+    study = loaded().study
+    assert study.corpora["text"].dev.source == "dev.en"
+    assert study.corpora["text"].filters.held_out == ["test"]
+
+
+def test_a_study_elsewhere_says_which_folder_its_paths_are_in(
+    text: Callable[..., None], tmp_path: Path
+) -> None:
+    text("train", sentences(400))
+    (tmp_path / "work").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path / "work")
+        facts = init("--source", "../train.en", "--target", "../train.de", "--output", "my study.yaml")
+        assert facts["data"] == str(tmp_path / "work")  # all that it names was set aside there
+        assert facts["study"] == "my-study"
+        loaded("my study.yaml")
+
+
+def test_packed_files_and_languages_by_option(text: Callable[..., None]) -> None:
+    text("train", sentences(400))
+    for side, name in (("en", "a.txt.gz"), ("de", "b.txt.gz")):
+        Path(name).write_bytes(gzip.compress(Path(f"train.{side}").read_bytes()))
+    files = ("--source", "a.txt.gz", "--target", "b.txt.gz")
+    with pytest.raises(InputError, match="--source-language"):
+        init(*files)
+    init(*files, "--source-language", "gsw", "--target-language", "de")
+    assert loaded().study.languages.source == "gsw"
+
+
+def test_nothing_is_overwritten_without_force(text: Callable[..., None]) -> None:
+    text("train", sentences(400))
+    Path("study.yaml").write_text("mine")
+    with pytest.raises(InputError, match="--force"):
+        init(*TRAIN)
+    assert Path("study.yaml").read_text() == "mine"
+    assert not Path("study-data").exists()
+    init(*TRAIN, "--force")
+    loaded()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda: Path("train.de").write_text("one\n"), "400 lines"),
+        (lambda: Path("train.de").unlink(), "no such file"),
+        (lambda: Path("train.de").write_bytes(b"\xff\n" * 400), "UTF-8"),
+        (lambda: Path("train.de").write_text("\n" * 400), "without text"),
+        (lambda: [Path(f"train.{side}").write_text("one two\n" * 400) for side in ("en", "de")], "repeated"),
+        (
+            lambda: [
+                Path(f"train.{side}").write_text("".join(f"{n % 310} {n % 2}\n" for n in range(620)))
+                for side in ("en", "de")
+            ],
+            "set aside",
+        ),
+    ],
+)
+def test_bad_files_are_refused_before_anything_is_written(
+    spoil: Callable[[], Any], words: str, text: Callable[..., None]
+) -> None:
+    text("train", sentences(400))
+    spoil()
+    with pytest.raises(InputError, match=words):
+        init(*TRAIN)
+    assert not Path("study.yaml").exists()
+    assert not Path("study-data").exists()
+
+
+def test_a_survey_counts_pairs_by_what_is_wrong_with_them(text: Callable[..., None]) -> None:
+    source = ["a b", "", "x " * 201, "one two three four five six seven", "a b", "c"]
+    target = ["A B", "leer", "x", "eins", "A  B", "Ç"]
+    text("train", source, target)
+    found = survey(Path("train.en"), Path("train.de"))
+    assert (found.pairs, found.empty, found.long, found.uneven, found.repeated) == (6, 1, 1, 1, 1)
+    assert (found.usable, found.target.words, found.target.characters) == (2, 8, 14)
+
+
+# ---------------------------------------------------------------- settings
+
+
+def a_text(pairs: int, words: int = 12, alphabet: int = 60) -> Survey:
+    side = Side(pairs * words, pairs * words * 5, alphabet, pairs, np.arange(pairs))
+    return Survey(pairs, 0, 0, 0, 0, side, side)
+
+
+@pytest.mark.parametrize("words", [4, 12, 25])
+def test_settings_grow_with_the_text(words: int) -> None:
+    recipes = [recipe_for(a_text(pairs, words)) for pairs in (500, 2000, 5000, 20_000, 100_000, 2_000_000)]
+    for grown in ("vocabulary", "batch_tokens"):
+        values = [getattr(recipe, grown) for recipe in recipes]
+        assert values == sorted(values)
+    widths = [recipe.size.width for recipe in recipes]
+    assert widths == sorted(widths)
+    for recipe in recipes:
+        assert recipe.updates > 8 * recipe.warmup
+        assert recipe.updates >= 1000
+
+
+def test_many_characters_get_a_vocabulary_that_holds_them() -> None:
+    recipe = recipe_for(a_text(5000, 10, alphabet=2500))
+    assert recipe.vocabulary > 5000
+    assert recipe.character_coverage < 1
+
+
+# ---------------------------------------------------------------- time
+
+
+def test_the_estimate_is_a_range_from_the_measured_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe: Recipe = recipe_for(a_text(5000))
+    whole = recipe.epoch_tokens * recipe.max_epochs / 1000 / 60
+    low, high = Timing(2, {"bf16": 1000.0, "none": 900.0}).minutes(recipe) or (0.0, 0.0)
+    assert low < whole < high
+    assert Timing(2, {"bf16": 1000.0, "none": 2000.0}).autocast == "none"
+    assert Timing(2, {}).minutes(recipe) is None
+
+    def missing(name: str) -> Any:
+        raise ImportError(name)
+
+    monkeypatch.setattr(timing.importlib, "import_module", missing)
+    assert timing.time_updates(recipe, {}, a_text(5000)).speeds == {}
+
+
+@pytest.mark.parametrize(
+    ("minutes", "words"),
+    [
+        ((0.2, 0.9), "1 to 2 minutes"),
+        ((3.4, 11.2), "3 to 12 minutes"),
+        ((100.0, 400.0), "1 to 7 hours"),
+        ((2000.0, 9000.0), "1 to 7 days"),
+    ],
+)
+def test_a_range_in_words(minutes: tuple[float, float], words: str) -> None:
+    assert in_words(minutes) == words

@@ -1,0 +1,91 @@
+"""How fast a training of some shape would be on this machine: a few real updates on random text."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from creamtea.steps.systems import TrainParams
+from creamtea_workers.corpora.batches import Pairs
+from creamtea_workers.models.interface import EOS
+from creamtea_workers.runtime import prepare_torch
+from creamtea_workers.training.evaluate import Development
+from creamtea_workers.training.trainer import Trainer
+
+WARM_UP, SECONDS, MAX_UPDATES = 2, 4.0, 30  # updates before the clock runs; of measuring
+BATCHES = 8
+
+
+class _Subwords:
+    source_vocabulary = None
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return ""
+
+
+class _Nothing:
+    """No checkpoints: nothing of this training is kept."""
+
+    def save(self, name: str, source: Path) -> None:
+        pass
+
+    def load(self, name: str) -> Path | None:
+        return None
+
+
+def tokens_per_second(
+    architecture: dict[str, Any], vocabulary: int, batch_tokens: int, length: float, threads: int
+) -> dict[str, float]:
+    """Target subwords a second, by `autocast`. `length`: subwords of a sentence in the mean."""
+    prepare_torch(threads)
+    pairs = _random_pairs(vocabulary, BATCHES * batch_tokens, length)
+    return {
+        autocast: _speed(
+            pairs, vocabulary, architecture, {"batch_tokens": batch_tokens, "autocast": autocast}
+        )
+        for autocast in ("bf16", "none")
+    }
+
+
+def _random_pairs(vocabulary: int, tokens: int, length: float) -> Pairs:
+    random = np.random.default_rng(1)
+    lengths = 1 + random.poisson(max(1.0, length - 2), max(2, round(tokens / length)))
+    rows = [random.integers(EOS + 1, vocabulary, size) for size in lengths]
+    return Pairs(rows, rows)
+
+
+def _speed(pairs: Pairs, vocabulary: int, architecture: dict[str, Any], training: dict[str, Any]) -> float:
+    params = TrainParams.model_validate(
+        {
+            "objective": {"kind": "softmax", "label_smoothing": 0.1},
+            "architecture": architecture,
+            "nvs": None,
+            "training": training,
+            "seed": 1,
+        }
+    )
+    trainer = Trainer(
+        params,
+        pairs,
+        Development(pairs, (), _Subwords(vocabulary)),
+        torch.device("cpu"),
+        _Nothing(),
+        lambda done, total, words: None,
+    )
+    batches = trainer.plan_of(0)
+    started, first = 0.0, 0
+    for update in range(WARM_UP + MAX_UPDATES):
+        if update == WARM_UP:
+            started, first = time.monotonic(), trainer.state.tokens
+        elif update > WARM_UP and time.monotonic() - started > SECONDS:
+            break
+        trainer.update([batches[update % len(batches)]])
+    return (trainer.state.tokens - first) / (time.monotonic() - started)
