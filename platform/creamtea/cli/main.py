@@ -24,6 +24,7 @@ from creamtea.cli import (
     report,
     retry,
     run,
+    schema,
     serve,
     status,
     submit,
@@ -46,6 +47,7 @@ app = typer.Typer(
 for command, examples in (
     (init.init, init.EXAMPLES),
     (validate.validate, validate.EXAMPLES),
+    (schema.schema, schema.EXAMPLES),
     (run.run, run.EXAMPLES),
     (submit.submit, submit.EXAMPLES),
     (status.status, status.EXAMPLES),

@@ -1,0 +1,180 @@
+"""The JSON Schema of a study file, for editors: completion, descriptions and errors while typing.
+
+Made from the models of the spec, so that it never says anything else. Their docstrings and the comments
+beside their fields are its descriptions. It describes the file as written: with lists where grids may have
+them, and blocks that leave their kind to a default. What holds between parts of a study is for
+`creamtea validate`.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import io
+import textwrap
+import tokenize
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel
+
+from creamtea.document.values import Strict
+from creamtea.methods.architectures import ARCHITECTURES
+from creamtea.study.grid import GRID_KEYS
+from creamtea.study.spec import Study
+
+Schema = dict[str, Any]
+SECTIONS = {"variants": "Variant", "systems": "System"}  # the models of what may have grids
+REFERENCE = "#/$defs/"
+
+
+def study_schema() -> Schema:
+    """In JSON Schema's draft of 2020-12."""
+    schema = Study.model_json_schema()
+    models = {model.__name__: model for model in _subclasses(Strict)}
+    for name, definition in [("Study", schema), *schema["$defs"].items()]:
+        if name in models:
+            _describe(definition, models[name])
+    schema = _rewritten(schema)
+    _allow_grids(schema["$defs"])
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": "creamtea study",
+    }
+
+
+def _subclasses(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for subclass in model.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
+
+
+# ---------------------------------------------------------------- descriptions
+
+
+def _describe(definition: Schema, model: type[BaseModel]) -> None:
+    if description := definition.get("description"):
+        definition["description"] = inspect.cleandoc(description)
+    for owner in reversed(model.__mro__):
+        if issubclass(owner, Strict) and owner is not Strict:
+            for field, comment in _comments(owner).items():
+                if field in definition.get("properties", {}):
+                    definition["properties"][field]["description"] = comment
+
+
+@cache
+def _comments(model: type) -> dict[str, str]:
+    """The comments above and beside the fields of a class; none where its source is not there."""
+    try:
+        source = textwrap.dedent(inspect.getsource(model))
+    except (OSError, TypeError):
+        return {}
+    lines = source.splitlines()
+    comments = {
+        token.start[0]: token.string.lstrip("# ")
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type == tokenize.COMMENT
+    }
+    (tree,) = ast.parse(source).body
+    assert isinstance(tree, ast.ClassDef)
+    fields: dict[str, str] = {}
+    for node in tree.body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            first = node.lineno
+            while first - 1 in comments and lines[first - 2].lstrip().startswith("#"):
+                first -= 1
+            found = [
+                comments[line] for line in range(first, (node.end_lineno or first) + 1) if line in comments
+            ]
+            if found:
+                fields[node.target.id] = " ".join(found)
+    return fields
+
+
+# ---------------------------------------------------------------- shape
+
+
+def _rewritten(value: Any) -> Any:
+    """Unions that are told apart by `kind` as conditions, of which an editor can say which one is not met;
+    names held to their pattern; without the titles that only repeat a key."""
+    if isinstance(value, list):
+        return [_rewritten(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    result = {
+        key: {name: _rewritten(item) for name, item in inner.items()}
+        if key in ("properties", "$defs", "patternProperties")
+        else _rewritten(inner)
+        for key, inner in value.items()
+        if key not in ("title", "default", "discriminator", "oneOf")
+    }
+    if "default" in value:
+        result["default"] = value["default"]
+    if "patternProperties" in value:
+        result["additionalProperties"] = False
+    if "discriminator" in value:
+        result |= _by_kind(value["discriminator"]["mapping"])
+    return result
+
+
+def _by_kind(mapping: dict[str, str]) -> Schema:
+    # architectures are the one family whose kind a study may leave out
+    default = ARCHITECTURES.default if set(mapping) == set(ARCHITECTURES.kinds) else None
+    conditions = [
+        {"if": {"properties": {"kind": {"const": kind}}, "required": ["kind"]}, "then": {"$ref": reference}}
+        for kind, reference in mapping.items()
+    ]
+    if default is None:
+        required: Schema = {"required": ["kind"]}
+    else:
+        required = {}
+        conditions.append(
+            {"if": {"not": {"required": ["kind"]}}, "then": {"$ref": mapping[default]}},
+        )
+    kinds: Schema = {"kind": {"enum": list(mapping)}}
+    return {"type": "object", "properties": kinds, **required, "allOf": conditions}
+
+
+# ---------------------------------------------------------------- grids
+
+
+def _allow_grids(definitions: dict[str, Schema]) -> None:
+    """Lists in place of single values, in the blocks that `creamtea.study.grid` expands. Blocks that stand
+    elsewhere, too, keep their shape there."""
+    copies: dict[str, Schema] = {}
+    for section, keys in GRID_KEYS.items():
+        properties = definitions[SECTIONS[section]]["properties"]
+        for key in keys:
+            properties[key] = _listable(properties[key], definitions, copies)
+    definitions |= copies
+
+
+def _listable(schema: Schema, definitions: dict[str, Schema], copies: dict[str, Schema]) -> Schema:
+    if "$ref" in schema:
+        name = schema["$ref"].removeprefix(REFERENCE)
+        copy = f"{name}Grid"
+        if copy not in copies:
+            copies[copy] = {}
+            copies[copy] |= _listable(definitions[name], definitions, copies)
+        return {**schema, "$ref": f"{REFERENCE}{copy}"}
+    if "properties" in schema:
+        result = dict(schema)
+        result["properties"] = {
+            key: _listable(value, definitions, copies) for key, value in schema["properties"].items()
+        }
+        if "allOf" in schema:
+            result["allOf"] = [
+                {**condition, "then": _listable(condition["then"], definitions, copies)}
+                for condition in schema["allOf"]
+            ]
+        return result
+    if any("$ref" in choice for choice in schema.get("anyOf", ())):
+        return {**schema, "anyOf": [_listable(choice, definitions, copies) for choice in schema["anyOf"]]}
+    if schema == {"type": "null"}:
+        return schema
+    about: Schema = {key: schema[key] for key in ("description", "default") if key in schema}
+    single = {key: value for key, value in schema.items() if key not in about}
+    grid = {"type": "array", "items": single, "minItems": 1, "uniqueItems": True}
+    return {**about, "anyOf": [single, grid]}
