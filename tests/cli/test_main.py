@@ -13,7 +13,7 @@ import creamtea
 from creamtea.cli.main import app
 
 COMMANDS = ["validate", "run", "submit", "status", "cancel", "retry", "report", "serve", "link", "campaign"]
-COMMANDS += ["controller", "db", "gc", "du", "study"]
+COMMANDS += ["translate", "controller", "db", "gc", "du", "study"]
 
 
 def test_version() -> None:

@@ -5,6 +5,7 @@ All must agree to the last digit in everything that is no measurement of time.
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from limits import COMMAND, RAY_ENVIRONMENT, wait_until
 from sqlalchemy import select
 
 from creamtea.store.database import open_database
-from creamtea.store.tables import Event, Hypothesis, Metric, Point, StepFile, StepRow, StudyStep
+from creamtea.store.tables import Event, Hypothesis, Metric, Point, Segment, StepFile, StepRow, StudyStep
 
 pytestmark = pytest.mark.slow
 
@@ -200,6 +201,36 @@ def test_s3_holds_the_same(undisturbed: Place, s3_endpoint: str, tmp_path: Path)
     place.run("run", str(STUDY))
     assert place.contents() == undisturbed.contents()
     assert not (place.home / "artefacts").exists()
+
+
+@pytest.mark.parametrize("system", ["beam", "nvs"])
+def test_lines_are_translated_as_the_test_set_was(undisturbed: Place, system: str) -> None:
+    database = open_database(undisturbed.url)
+    with database.session() as session:
+        of_node = {
+            node: select(StudyStep.step_key).where(StudyStep.node == node)
+            for node in ("test_set/test", f"decode/{system}/1/test")
+        }
+        sources, outputs = (
+            session.scalars(
+                select(table).where(table.step_key.in_(of_node[node])).order_by(table.index)
+            ).all()
+            for table, node in ((Segment, "test_set/test"), (Hypothesis, f"decode/{system}/1/test"))
+        )
+    database.close()
+    command = [sys.executable, "-m", "creamtea.cli.main", "translate", "tiny", system, "--json", "--selected"]
+    lines = "".join(f"{row.source}\n" for row in sources)
+    done = subprocess.run(
+        command, env=undisturbed.environment, input=lines, capture_output=True, text=True, timeout=COMMAND
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [row["text"] for row in rows] == [output.text for output in outputs]
+    assert [row["score"] for row in rows] == pytest.approx([output.score for output in outputs], abs=1e-4)
+    sizes = [row["selected_size"] for row in rows]
+    assert sizes == [output.selected_size for output in outputs]
+    allowed = [row["selected"] for row in rows]
+    assert allowed == [None] * len(rows) if system == "beam" else [len(words) for words in allowed] == sizes
 
 
 def test_every_step_succeeded(undisturbed: Place) -> None:

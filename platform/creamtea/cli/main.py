@@ -28,6 +28,7 @@ from creamtea.cli import (
     serve,
     status,
     submit,
+    translate,
     upkeep,
     validate,
 )
@@ -55,6 +56,7 @@ for command, examples in (
     (cancel.cancel, cancel.EXAMPLES),
     (retry.retry, retry.EXAMPLES),
     (report.report, report.EXAMPLES),
+    (translate.translate, translate.EXAMPLES),
     (serve.serve, serve.EXAMPLES),
     (serve.link, "Example: `creamtea link --role reader`"),
     (controller.controller, controller.EXAMPLES),

@@ -84,7 +84,7 @@ def _attempt(
     clear_abandoned()
     with scratch_folder("step") as folder:
         kind = _kind(task)
-        module = _load(kind, task.resources.cpus)
+        module = load_module(kind.module, task.resources.cpus)
         params = kind.params.model_validate(task.params)
         context = Context(task, params, store, Path(folder), cancelled, reports=rank == 0)
         context.log = log
@@ -117,11 +117,11 @@ def _kind(task: StepTask) -> StepKind[Any]:
     return kind
 
 
-def _load(kind: StepKind[Any], cpus: int) -> ModuleType:
-    """The module of the step's kind, with as many threads as the step may use."""
+def load_module(name: str, cpus: int) -> ModuleType:
+    """A worker's module, with as many threads as its step may use."""
     os.environ["OMP_NUM_THREADS"] = str(cpus)
-    module = importlib.import_module(kind.module)
-    if "torch" in sys.modules:  # loaded by the step's module, or by an earlier step of this process
+    module = importlib.import_module(name)
+    if "torch" in sys.modules:  # loaded by the module, or by an earlier step of this process
         sys.modules["torch"].set_num_threads(cpus)
     return module
 

@@ -108,10 +108,11 @@ def claim(database: Database, lease: Lease, key: str, artefacts: str) -> StepTas
             return None
         session.execute(BEGIN_STUDIES, {"step": key})
         add_events(session, [key], now, "started", [f"attempt {taken.attempts}"])
-        return _task(session, taken, lease, artefacts)
+        return task_of(session, taken, lease.study_id, artefacts)
 
 
-def _task(session: Session, row: Row[Any], lease: Lease, artefacts: str) -> StepTask:
+def task_of(session: Session, row: Row[Any] | StepRow, study_id: int | None, artefacts: str) -> StepTask:
+    """The step of this row as a worker receives it, with its name in the study (None: in the newest)."""
     inputs: dict[str, list[list[StoredFile]]] = {}
     for role, position, name, digest, size in session.execute(INPUT_FILES, {"step": row.key}):
         of_role = inputs.setdefault(role, [])
@@ -122,7 +123,7 @@ def _task(session: Session, row: Row[Any], lease: Lease, artefacts: str) -> Step
     return StepTask(
         key=row.key,
         fence=row.fence,
-        node=names_of(session, [row.key], lease.study_id)[row.key],
+        node=names_of(session, [row.key], study_id)[row.key],
         kind=row.kind,
         version=row.version,
         params=row.params,

@@ -88,6 +88,17 @@ class Translator:
         """How many ids each sentence may use; V where nothing is selected."""
         return self._in_parts(lambda part: self._sizes(part, self._encode(part)[1]), sources)
 
+    @torch.inference_mode()
+    def selected(self, sources: Sources) -> list[list[int]] | None:
+        """The ids that each sentence may use; None where nothing is selected."""
+
+        def part(some: Sources) -> list[list[int] | None]:
+            selection = self._encode(some)[1]
+            return [None] * len(some) if selection is None else [ids.tolist() for ids in selection]
+
+        found = [ids for ids in self._in_parts(part, sources) if ids is not None]
+        return found or None
+
     def _batch(self, sources: Sources, with_scores: bool = True) -> tuple[SearchInput, list[int]]:
         """What the search is given, and how many ids each sentence may use."""
         memory, selection = self._encode(sources)

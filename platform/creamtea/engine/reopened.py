@@ -1,0 +1,63 @@
+"""A system of a study, opened again outside of any step, to try out what has been trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import select
+
+from creamtea.engine.runner import Context
+from creamtea.engine.settling import names_of
+from creamtea.engine.state import task_of
+from creamtea.engine.task import StepTask
+from creamtea.errors import InputError
+from creamtea.scratch import clear_abandoned, scratch_folder
+from creamtea.steps.systems import DECODE, DecodeParams
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
+from creamtea.store.queries import Node, find_study, study_nodes
+from creamtea.store.tables import StepInput, StepRow
+
+
+def translating_step(
+    database: Database, store: ArtefactStore, study: str, system: str, seed: int | None
+) -> StepTask:
+    """The first step of the study that translates with the system, by the model of this seed (None: its
+    first). InputError where there is none, or where what it needs has not been made."""
+    with database.session() as session:
+        study_id = find_study(session, study).id
+        node = _choose(study_nodes(session, study_id, DECODE.name), study, system, seed)
+        unmade = session.execute(
+            select(StepRow.key, StepRow.state)
+            .join(StepInput, StepInput.input_key == StepRow.key)
+            .where(StepInput.step_key == node.key, StepRow.state != "succeeded")
+        ).first()
+        if unmade is not None:
+            name = names_of(session, [unmade.key], study_id)[unmade.key]
+            raise InputError(
+                f"system {system} cannot translate: {name} is {unmade.state}; run the study first"
+            )
+        return task_of(session, session.get_one(StepRow, node.key), study_id, store.root)
+
+
+def _choose(nodes: list[Node], study: str, system: str, seed: int | None) -> Node:
+    of_system = [node for node in nodes if node.labels["system"] == system]
+    if not of_system:
+        systems = ", ".join(dict.fromkeys(node.labels["system"] for node in nodes))
+        raise InputError(f"study {study} trains no system {system!r}; its systems: {systems}")
+    of_seed = [node for node in of_system if seed is None or node.labels.get("seed") == seed]
+    if not of_seed:
+        seeds = ", ".join(dict.fromkeys(str(node.labels.get("seed", "all at once")) for node in of_system))
+        raise InputError(f"system {system} has no model of seed {seed}; its seeds: {seeds}")
+    return of_seed[0]
+
+
+@contextmanager
+def opened(task: StepTask, store: ArtefactStore) -> Iterator[Context]:
+    """What the step would see, but for its progress."""
+    clear_abandoned()
+    with scratch_folder("step") as folder:
+        params = DecodeParams.model_validate(task.params)
+        yield Context(task, params, store, Path(folder), cancelled=lambda: False, reports=False)
