@@ -115,7 +115,7 @@ CASES: dict[str, tuple[list[str], Change, str]] = {
         RUN,
         lambda: Path("dev.de").unlink(),
         'study.yaml:7: corpora.text.dev.target: found "dev.de": no such file at dev.de, '
-        "allowed a text file, plain or gzip; paths are taken relative to --data" + ONE,
+        "allowed a text file, plain or gzip; paths are taken relative to the study or to --data" + ONE,
     ),
     "an empty corpus": (
         RUN,
@@ -235,3 +235,12 @@ def test_a_vocabulary_larger_than_the_data_allows_fails_its_step(
     assert failed.startswith("subwords/text/joint: ")
     assert left_out.startswith("12 steps ")
     assert {"6000", "94"} <= set(re.findall(r"vocabulary (?:to )?(\d+)", " ".join(told.out.split())))
+
+
+def test_files_are_relative_to_the_study_or_to_data(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = str(Path(__file__).parents[2] / "studies" / "demo.yaml")
+    assert call(["validate", study], monkeypatch) == 0
+    assert call(["validate", study, "--data", "."], monkeypatch) == 2
+    assert "no such file" in capsys.readouterr().err

@@ -85,7 +85,7 @@ def test_the_key_is_the_hash_of_the_canonical_json() -> None:
 
 def planned(path: Path, *overrides: str) -> Plan:
     loaded = load_study(path, overrides)
-    return plan(loaded.study, Path(), loaded.errors)
+    return plan(loaded.study, path.parent, loaded.errors)
 
 
 def keys_of(result: Plan) -> dict[str, str]:
@@ -117,9 +117,9 @@ def test_the_plan_of_the_demo() -> None:
     decode = steps["decode/softmax-lexicon/1/test"]
     assert decode.inputs == {
         "test_set": [steps["test_set/test"].key],
-        "subwords": [steps["subwords/grammar/joint"].key],
+        "subwords": [steps["subwords/tatoeba/joint"].key],
         "train": [steps["train/softmax/1"].key],
-        "align": [steps["align/grammar/joint"].key],
+        "align": [steps["align/tatoeba/joint"].key],
     }
     assert set(steps["decode/softmax-nvs/1/test"].inputs) == {"test_set", "subwords", "train"}
     assert set(steps["recall/softmax-nvs/1/test"].inputs) == {"test_set", "subwords", "train"}
@@ -150,7 +150,7 @@ def test_labels() -> None:
     assert labels["train/scones/1"] == {
         "variant": "scones",
         "seed": 1,
-        "corpus": "grammar",
+        "corpus": "tatoeba",
         "subwords": "joint",
     }
     assert labels["decode/scones-greedy/1/test"] == {**where, "seed": 1}

@@ -23,10 +23,9 @@ import creamtea
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 SHORT = {  # of studies/demo.yaml
-    "corpora.grammar.train": "300",
-    "corpora.grammar.dev": "20",
+    "corpora.tatoeba.filters.max_words": "4",
     "subwords.joint.vocabulary": "200",
-    "test_sets.test.lines": "10",
+    "test_sets.test.limit": "10",
     "latency.sentences": "2",
     "latency.repetitions": "2",
     "latency.warmup": "1",

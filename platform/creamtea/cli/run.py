@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -31,7 +30,7 @@ EXAMPLES = """Examples:
 
 def run(
     study: workplace.StudyFile,
-    data: workplace.Data = Path(),
+    data: workplace.Data = None,
     override: workplace.Overrides = None,
     executor: workplace.ExecutorName = "ray",
     address: workplace.Address = None,

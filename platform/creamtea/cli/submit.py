@@ -33,7 +33,7 @@ EXAMPLES = """Examples:
 
 def submit(
     study: workplace.StudyFile,
-    data: workplace.Data = Path(),
+    data: workplace.Data = None,
     override: workplace.Overrides = None,
     executor: workplace.ExecutorName = "ray",
     address: workplace.Address = None,

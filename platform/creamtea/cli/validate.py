@@ -31,7 +31,7 @@ EXAMPLES = """Examples:
 
 def validate(
     study: workplace.StudyFile,
-    data: workplace.Data = Path(),
+    data: workplace.Data = None,
     override: workplace.Overrides = None,
     no_files: Annotated[bool, typer.Option("--no-files", help="Do not check the study's files.")] = False,
     as_json: workplace.AsJson = False,
@@ -43,7 +43,8 @@ def validate(
     """
     try:
         loaded = load_study(study, override or [])
-        planned = plan(loaded.study, None if no_files else data, loaded.errors)
+        folder = study.parent if data is None else data
+        planned = plan(loaded.study, None if no_files else folder, loaded.errors)
     except InputError as error:
         if not as_json:
             raise

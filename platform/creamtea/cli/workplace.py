@@ -23,7 +23,12 @@ EXECUTORS = ("ray", "inline")
 
 StudyFile = Annotated[Path, typer.Argument(metavar="STUDY.yaml", help="The study.")]
 StudyName = Annotated[str, typer.Argument(metavar="NAME", help="The study's name (not its file).")]
-Data = Annotated[Path, typer.Option(metavar="DIR", help="The folder of the study's files.")]
+Data = Annotated[
+    Path | None,
+    typer.Option(
+        "--data", metavar="DIR", help="The folder that the study's files are relative to, by default its own."
+    ),
+]
 Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Replace a value of the study. Repeatable."),
@@ -74,7 +79,7 @@ def submit_study(
     database: Database,
     store: ArtefactStore,
     path: Path,
-    data: Path,
+    data: Path | None,
     overrides: Sequence[str] | None,
     priority: int = 0,
 ) -> Submission:
@@ -84,7 +89,7 @@ def submit_study(
     from creamtea.study.plan import plan
 
     loaded = load_study(path, overrides or [])
-    planned = plan(loaded.study, data, loaded.errors)
+    planned = plan(loaded.study, path.parent if data is None else data, loaded.errors)
     return submit(database, store, planned, loaded.spec, loaded.config_hash, priority)
 
 

@@ -20,7 +20,7 @@ class Languages(Strict):
 
 
 class TextPair(Strict):
-    """Two line-aligned text files, plain or gzip, UTF-8; paths are taken relative to --data.
+    """Two line-aligned text files, plain or gzip, UTF-8; paths are taken relative to the study or to --data.
 
     `tokenized: moses` says that the files hold Moses' tokens and escapes: both are undone when they are read.
     """

@@ -68,7 +68,7 @@ class DataFiles:
 
     def _check(self, key: KeyPath, path: str, place: Path) -> TextFacts | None:
         """The facts of a good file; a mistake and None for a bad one."""
-        allowed = "a text file, plain or gzip; paths are taken relative to --data"
+        allowed = "a text file, plain or gzip; paths are taken relative to the study or to --data"
         try:
             facts = scan(place)
         except UnreadableFile as error:
