@@ -75,7 +75,7 @@ BAD_FILES = {
     "missing": (
         lambda: Path("dev.de").unlink(),
         'study.yaml:8: corpora.text.dev.target: found "dev.de": no such file at dev.de, '
-        "allowed a text file, plain or gzip; paths are taken relative to --data",
+        "allowed a text file, plain or gzip; paths are taken relative to the study or to --data",
     ),
     "misaligned": (
         lambda: Path("train.de").write_text("one\ntwo\n", encoding="utf-8"),
@@ -95,7 +95,8 @@ BAD_FILES = {
     "folder": (
         lambda: Path("test.de").rename("was-test.de").with_name("test.de").mkdir(),
         'study.yaml:17: test_sets.test.target: found "test.de": a file that cannot be read '
-        "(Is a directory) at test.de, allowed a text file, plain or gzip; paths are taken relative to --data",
+        "(Is a directory) at test.de, allowed a text file, plain or gzip; paths are taken relative to the study "
+        "or to --data",
     ),
 }
 

@@ -73,10 +73,9 @@ def init(
     if as_json:
         typer.echo(json.dumps(facts, ensure_ascii=False))
         return
-    from creamtea.study.start.text import duration
+    from creamtea.study.start.text import data_option, duration
 
     text, recipe = begun.text, begun.recipe
-    data = "" if begun.root == Path.cwd() else f" --data {begun.root}"
     typer.echo(
         f"{text.usable:,} pairs to train on, of {text.pairs:,}: {text.empty:,} with an empty side, "
         f"{text.long:,} too long, {text.uneven:,} of uneven lengths, {text.repeated:,} repeated\n"
@@ -85,7 +84,7 @@ def init(
         f"{recipe.size.width}, batches of {recipe.batch_tokens:,} subwords, at most {recipe.max_epochs} "
         f"epochs (about {recipe.updates:,} updates), warm-up {recipe.warmup}\n"
         f"{duration(begun)}\n"
-        f"{output} is written and valid. Next: creamtea run {output}{data}"
+        f"{output} is written and valid. Next: creamtea run {output}{data_option(begun)}"
     )
 
 

@@ -69,7 +69,7 @@ def begin(wishes: Wishes, progress: Callable[[str], None]) -> Plan:
     plan = Plan(
         name=_name(wishes.output),
         file=wishes.output,
-        root=_root(pairs),
+        root=_root(pairs, wishes.output),
         languages=languages,
         train=pairs["train"],
         dev=pairs["dev"],
@@ -138,11 +138,11 @@ def _name(output: Path) -> str:
     return name if re.match(r"[A-Za-z]", name) else f"study-{name}"
 
 
-def _root(pairs: dict[str, Pair]) -> Path:
-    """The current folder, if all files are below it, or the innermost one that holds them."""
+def _root(pairs: dict[str, Pair], study: Path) -> Path:
+    """The study's own folder, if all files are below it, or the innermost one that holds them."""
     paths = [path for pair in pairs.values() for path in (pair.source, pair.target)]
     files = [Path(os.path.abspath(path)) for path in paths]  # noqa: PTH100 - links stay as they are
-    here = Path.cwd()
+    here = Path(os.path.abspath(study.parent))  # noqa: PTH100
     if all(file.is_relative_to(here) for file in files):
         return here
     return Path(os.path.commonpath([file.parent for file in files]))

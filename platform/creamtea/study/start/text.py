@@ -17,7 +17,7 @@ from creamtea.study.survey import Survey
 
 @dataclass(frozen=True)
 class Plan:
-    """What a first study is made of. `root`: the folder that its paths are relative to."""
+    """What a first study is made of. `root`: the folder that its paths are relative to, absolute."""
 
     name: str
     file: Path
@@ -30,6 +30,11 @@ class Plan:
     text: Survey
     recipe: Recipe
     timing: Timing
+
+
+def data_option(plan: Plan) -> str:
+    """What a command about the study needs beside its file: nothing where its text lies beside it."""
+    return "" if plan.root == plan.file.absolute().parent else f" --data {plan.root}"
 
 
 def architecture(recipe: Recipe) -> dict[str, Any]:
@@ -63,7 +68,7 @@ def duration(plan: Plan) -> str:
 def study_text(plan: Plan) -> str:
     recipe, text, timing = plan.recipe, plan.text, plan.timing
     source, target = plan.languages
-    data = "" if plan.root == Path.cwd() else f" --data {plan.root}"
+    data = data_option(plan)
     coverage = f", character_coverage: {recipe.character_coverage}" * (recipe.character_coverage < 1)
     sizes = ", ".join(f"{key}: {value}" for key, value in architecture(recipe).items())
     return f"""\
