@@ -56,10 +56,10 @@ def test_nodes_come_in_the_plans_order_with_labels_and_state(database: Database,
         nodes = study_nodes(session, study)
         assert nodes[0].kind == "corpus"
         assert len({node.name for node in nodes}) == len(nodes)
-        (latency,) = study_nodes(session, study, kind="latency")
+        (latency,) = study_nodes(session, study, "latency")
         assert (latency.state, latency.error_kind, latency.error) == ("failed", "timeout", "slow")
         assert latency.labels["test_set"] == "test"
-        decodes = study_nodes(session, study, kind="decode")
+        decodes = study_nodes(session, study, "decode")
         assert [node.labels["seed"] for node in decodes] == [1, 1, 1, 1, 2, 3]
 
 

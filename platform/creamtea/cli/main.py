@@ -15,6 +15,7 @@ import creamtea
 from creamtea.cli import (
     campaign,
     cancel,
+    compare,
     controller,
     db,
     init,
@@ -50,6 +51,7 @@ for command, examples in (
     (validate.validate, validate.EXAMPLES),
     (schema.schema, schema.EXAMPLES),
     (run.run, run.EXAMPLES),
+    (compare.compare, compare.EXAMPLES),
     (submit.submit, submit.EXAMPLES),
     (status.status, status.EXAMPLES),
     (logs.logs, logs.EXAMPLES),

@@ -163,8 +163,9 @@ class Printing:
             render(built, make_console())
 
 
-def write_page(path: Path, page: Callable[[], str]) -> None:
-    """InputError where the file cannot be written, before the page is made.
+def write_page(path: Path, page: Callable[[], str], on_error: bool = False) -> None:
+    """InputError where the file cannot be written, before the page is made. `on_error`: that it is written is
+    said on standard error.
 
     The page is written beside the file and replaces it once complete, so that a failure leaves the old file
     as it was. A link to a file is followed; what is not a file (a pipe, /dev/stdout) is written to directly.
@@ -177,7 +178,7 @@ def write_page(path: Path, page: Callable[[], str]) -> None:
             _replace(path.resolve(), page)
     except OSError as error:
         raise InputError(f"--html {path}: {error.strerror or error}") from None
-    typer.echo(f"wrote {path}")
+    typer.echo(f"wrote {path}", err=on_error)
 
 
 def _replace(target: Path, page: Callable[[], str]) -> None:

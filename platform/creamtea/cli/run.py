@@ -61,18 +61,32 @@ def carry_out(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Queue a study and control it until it has ended, then print its outcome.
+    """`control` it, then print its outcome."""
+    from creamtea.cli.outcome import conclude
+
+    started = time.monotonic()
+    submission = control(database, store, executor, queue, quiet=quiet)
+    conclude(database, submission, started, as_json=as_json)
+
+
+def control(
+    database: Database,
+    store: ArtefactStore,
+    executor: Executor,
+    queue: Callable[[], Submission],
+    *,
+    quiet: bool,
+) -> Submission:
+    """Queue a study and control it until it has ended.
 
     InputError while another controller is running, or if the executor cannot be started; nothing is queued
-    then.
+    then. Exits with 130 where a person interrupts it.
     """
-    from creamtea.cli.outcome import conclude
     from creamtea.cli.progress import shown
     from creamtea.engine import lease as leases
     from creamtea.engine.controller import Controller
     from creamtea.engine.state import cancel
 
-    started = time.monotonic()
     submission: Submission | None = None
 
     def queue_it() -> int:
@@ -99,4 +113,4 @@ def carry_out(
             err=True,
         )
         raise typer.Exit(130)
-    conclude(database, submission, started, as_json=as_json)
+    return submission

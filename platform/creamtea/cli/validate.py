@@ -14,6 +14,7 @@ from rich.table import Table
 from creamtea.cli import workplace
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
+from creamtea.report import describe
 from creamtea.study.checks.warnings import warnings_of
 from creamtea.study.loader import load_study
 from creamtea.study.plan import Plan, plan
@@ -87,6 +88,8 @@ def _summary(study: Study, planned: Plan) -> dict[str, Any]:
                 "precision": system.precision,
                 "baseline": name == study.baseline,
             }
+            if system.runs
+            else {"name": name, "given": describe.system(study, name), "baseline": name == study.baseline}
             for name, system in study.systems.items()
         ],
         "test_sets": list(study.test_sets),
@@ -102,6 +105,7 @@ def _in_words(model: BaseModel) -> str:
 
 def _show(summary: dict[str, Any], path: Path, no_files: bool) -> None:
     console = Console(highlight=False)
+    given = [system for system in summary["systems"] if "given" in system]
     variants = Table("variant", "objective", "NVS head", "corpus", "subwords", "seeds", title="Variants")
     for variant in summary["variants"]:
         seeds = ", ".join(map(str, variant["seeds"]))
@@ -110,10 +114,13 @@ def _show(summary: dict[str, Any], path: Path, no_files: bool) -> None:
             variant["name"], variant["objective"], head, variant["corpus"], variant["subwords"], seeds
         )
     systems = Table("system", "variant", "selection", "search", "precision", title="Systems")
-    for system in summary["systems"]:
+    for system in given:
+        name = f"{system['name']} (baseline)" if system["baseline"] else system["name"]
+        systems.add_row(name, system["given"], "", "", "")
+    for system in (system for system in summary["systems"] if system not in given):
         name = f"{system['name']} (baseline)" if system["baseline"] else system["name"]
         systems.add_row(name, system["variant"], system["selection"], system["search"], system["precision"])
-    console.print(variants, systems)
+    console.print(*([variants] if summary["variants"] else []), systems)
     steps = summary["steps"]
     console.print("Steps: " + ", ".join(f"{count} {kind}" for kind, count in steps.items()))
     files = "its files were not checked (--no-files)" if no_files else "its files are in order"

@@ -42,7 +42,7 @@ class StepResult:
     """Files in the output folder with these names are also copied into tables:
 
     - `segments.jsonl` (test_set): {"index", "source", "reference", "idioms"}
-    - `hypotheses.jsonl` (decode): {"index", "text", "score", "length", "selected_size"}
+    - `hypotheses.jsonl` (decode, outputs): {"index", "text", "score", "length", "selected_size"}
     - `segment_scores.jsonl` (score): {"index", "value"}
     """
 

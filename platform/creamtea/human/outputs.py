@@ -13,7 +13,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
-from creamtea.store.queries import Node, study_nodes
+from creamtea.store.queries import OUTPUTS, Node, study_nodes
 from creamtea.store.tables import Hypothesis, Segment, SegmentScore, StepInput, StudyRow
 
 
@@ -35,7 +35,7 @@ class Line:
 
 def check_names(session: Session, study: StudyRow, test_set: str, systems: Sequence[str]) -> None:
     """InputError for a test set or a system that the study does not have."""
-    nodes = study_nodes(session, study.id, "decode")
+    nodes = study_nodes(session, study.id, *OUTPUTS)
     for label, wanted in (("test_set", [test_set]), ("system", systems)):
         known = sorted({str(node.labels[label]) for node in nodes})
         for name in wanted:
@@ -57,7 +57,7 @@ def read_lines(
     `documents` names the document of each segment; `context` sources before a segment go with it, from its
     own document only. InputError where outputs are missing or there is not one document per segment.
     """
-    nodes = study_nodes(session, study.id, "decode")
+    nodes = study_nodes(session, study.id, *OUTPUTS)
     decodes = [
         succeeded_key(nodes, study, f"outputs on {test_set!r}", system=system, test_set=test_set)
         for system in systems

@@ -22,6 +22,7 @@ class Metric(Method):
     better: ClassVar[str] = "higher"
     counts_length: ClassVar[bool] = False  # it also leaves `length_ratio`
     by_group: ClassVar[bool] = False  # a mean over a test set's groups: resamples keep the size of each
+    several_references: ClassVar[bool] = False  # it uses all; others use the first
     # what systems are compared on: their outputs, or the segment scores of their score steps, so that a
     # neural metric does not run twice
     compares: ClassVar[Literal["outputs", "segment scores"]] = "outputs"
@@ -67,6 +68,7 @@ class Bleu(Metric):
     kind: Literal["bleu"]
     tokenize: Literal["13a", "intl", "char", "none", "ja-mecab", "zh", "spm"] = "13a"
     title: ClassVar[str] = "BLEU"
+    several_references: ClassVar[bool] = True
     worker: ClassVar[str] = "creamtea_workers.metrics.bleu"
     counts_length: ClassVar[bool] = True
     metrics: ClassVar[Mapping[str, str]] = {
@@ -87,6 +89,7 @@ class Chrf(Metric):
     kind: Literal["chrf"]
     word_order: Annotated[int, Field(ge=0, le=2)] = 0
     title: ClassVar[str] = "chrF"
+    several_references: ClassVar[bool] = True
     worker: ClassVar[str] = "creamtea_workers.metrics.chrf"
     metrics: ClassVar[Mapping[str, str]] = {
         "chrf": "0 to 100, bootstrap interval over segments; detail.signature"

@@ -71,12 +71,14 @@ class ItdsIdioms(Strict):
 
 
 class FilesTestSet(OfFile):
-    """`idioms` is a line-aligned JSON Lines file: a list of {name, source: [from, to], target: [from, to]}
+    """`more_references` are further references, aligned like `target`, for the metrics that can use them.
+    `idioms` is a line-aligned JSON Lines file: a list of {name, source: [from, to], target: [from, to]}
     per line, character offsets into the source and the reference. `target` may be a text instead: a
     translation of the idiom that need not be in the reference."""
 
     kind: Literal["files"]
     target: str
+    more_references: Annotated[list[str], Field(exclude_if=lambda paths: not paths)] = []
     idioms: str | None = None
     itds: ItdsIdioms | None = None
     title: ClassVar[str] = "text files"
@@ -89,6 +91,7 @@ class FilesTestSet(OfFile):
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
         named = [("source", self.source), ("target", self.target), ("idioms", self.idioms)]
         files: list[File] = [((*place, key), path) for key, path in named if path is not None]
+        files += [((*place, "more_references", at), path) for at, path in enumerate(self.more_references)]
         if self.itds is None:
             return TextPlan(aligned=[files])
         files.append(((*place, "itds"), self.itds.info))

@@ -6,7 +6,7 @@ rows of the store -> nodes with their metrics -> cells -> tables, figures, texts
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from pydantic import ValidationError
@@ -61,12 +61,14 @@ def _build(session: Session, row: StudyRow, complete: bool) -> Document:
     analyses = build_analyses(material)
     sections = [
         Section("systems", "Systems", tuple(_systems_section(material, systems) for systems in tables)),
-        Section("reading", "", (Notes("notes", (_significance(spec), _latency_note(spec, material))),)),
+        Section("reading", "", (Notes("notes", tuple(_notes(spec, material))),)),
         _failures_section(nodes),
         Section(
             "figures",
             "Figures",
-            (*_figure_sections(material, tables, analyses), learning_choice(material)),
+            (*_figure_sections(material, tables, analyses), learning_choice(material))
+            if spec.variants
+            else (),
         ),
         _human_section(campaigns, left_out),
         analyses_section(analyses),
@@ -130,7 +132,7 @@ def _figure_sections(
 ) -> list[Section]:
     curves = recall_curves(material)
     timed = next((systems for systems in tables if speed_of(systems.table) is not None), None)
-    variants = {name: system.variant for name, system in material.spec.systems.items()}
+    variants = {name: system.variant for name, system in material.spec.systems.items() if system.runs}
     swept = sweeps(material.spec)
     sections = []
     for systems in tables:
@@ -149,6 +151,19 @@ def _human_section(campaigns: Sequence[CampaignReport], left_out: Sequence[str])
 
 
 # ---------------------------------------------------------------- how to read it
+
+
+def _notes(spec: Study, material: Material) -> Iterator[str]:
+    yield _significance(spec)
+    human = [name for name, system in spec.systems.items() if system.reference is not None]
+    if human:
+        yield (
+            f"{', '.join(human)}: human references. Metrics score such a text against the other references "
+            "only, so that its values cannot be set beside a system's, and it is not compared; people can "
+            "rate it."
+        )
+    if spec.variants:
+        yield _latency_note(spec, material)
 
 
 def _significance(spec: Study) -> str:
@@ -258,13 +273,13 @@ def _provenance_section(row: StudyRow, material: Material, tables: Sequence[Syst
         Fact("config hash", row.config_hash, code=True),
         Fact("code version", row.code_version),
         *([Fact("plug-ins", plugins)] if (plugins := _plugins(material.nodes)) else []),
-        Fact("seeds", seeds),
-        Fact("hardware", _hardware(material) or "not reported yet"),
+        *([Fact("seeds", seeds)] if seeds else []),
+        *([Fact("hardware", _hardware(material) or "not reported yet")] if seeds else []),
         *(Fact(name, signature, code=True) for name, signature in signatures.items()),
     )
-    blocks = (
-        corpora_table(material),
-        trainings_table(material),
+    tables_of_texts = (corpora_table(material), trainings_table(material))
+    blocks: tuple[Block, ...] = (
+        *(table for table in tables_of_texts if table.rows),
         Facts("versions", "Versions, seeds, hardware", facts),
     )
     return Section("provenance", "Provenance", blocks)

@@ -18,8 +18,13 @@ def variant(study: Study, name: str) -> str:
 
 
 def system(study: Study, name: str) -> str:
-    """Its variant, selection, search and precision: "softmax, NVS λ=0.9, beam 4, int8"."""
+    """Its variant, selection, search and precision: "softmax, NVS λ=0.9, beam 4, int8"; or where outputs that
+    are given come from."""
     spec = study.systems[name]
+    if spec.outputs:
+        return "outputs from a file"
+    if spec.reference is not None:
+        return "human reference" + ("" if spec.reference == 1 else f" {spec.reference}")
     words = [variant(study, spec.variant)]
     if spec.ensemble:
         words.append(f"ensemble of {len(study.variants[spec.variant].seeds)}")

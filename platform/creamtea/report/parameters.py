@@ -33,7 +33,7 @@ class Sweep:
 def sweeps(study: Study) -> tuple[Sweep, ...]:
     """One for each number of a variant, a selection or a search that takes several values while all else
     of a system stays the same; in the study's order. Empty where there is none."""
-    settings = {name: _settings(study, name) for name in study.systems}
+    settings = {name: _settings(study, name) for name, system in study.systems.items() if system.runs}
     groups: dict[Path, list[SweepGroup]] = {}
     numbers = {name: dict(_numbers(setting)) for name, setting in settings.items()}
     for path in dict.fromkeys(path for own in numbers.values() for path in own):

@@ -32,10 +32,12 @@ from creamtea.report.columns import (
 )
 from creamtea.report.human.columns import HumanColumns
 from creamtea.report.model import Cell, Delta, Percent, Row, Table
-from creamtea.store.queries import MetricValue
+from creamtea.store.queries import OUTPUTS, MetricValue
 from creamtea.study.spec import Study
 
 NOT_TRANSLATED = "the system does not translate this test set"
+NO_MODEL = "its outputs are given: no model of this study translates"
+ONLY_REFERENCE = "the test set's only reference: there is no other to score it against"
 
 
 def systems_table(material: Material, test_set: str, campaigns: Sequence[HumanColumns] = ()) -> Table:
@@ -55,14 +57,14 @@ def systems_table(material: Material, test_set: str, campaigns: Sequence[HumanCo
             cells |= campaign.of(system)
         cells |= _output_cells(material, system, test_set)
         cells |= {column.key: latency[system, column.key] for column in timed}
-        against = spec.baseline_of(system)
+        baseline = spec.baseline_of(system)
         rows.append(
             Row(
                 system,
                 {column.key: cells[column.key] for column in columns},
                 description=_description(spec, system),
-                baseline=against == system,
-                against="" if against == system else against,
+                baseline=baseline == system,
+                against=baseline if spec.compared(system) else "",
             )
         )
     return Table("systems", "", "system", columns, tuple(rows))
@@ -72,10 +74,12 @@ def _columns(material: Material, test_set: str, campaigns: Sequence[HumanColumns
     spec, idioms = material.spec, idioms_of(material, test_set)
     columns = [_metric_column(material, test_set, metric) for metric in spec.metrics]
     columns += [column for campaign in campaigns for column in campaign.columns]
-    columns += [RECALL_WORDS] if idioms.by_words else []
-    columns += [RECALL_IDIOM] if idioms.count != 0 else []
-    columns += [RECALL_MACRO] if idioms.repeated else []
-    columns += [RECALL_SENTENCE, SELECTED, LENGTH, EMPTY]
+    if any(spec.systems[system].runs for system in spec.systems_on(test_set)):
+        columns += [RECALL_WORDS] if idioms.by_words else []
+        columns += [RECALL_IDIOM] if idioms.count != 0 else []
+        columns += [RECALL_MACRO] if idioms.repeated else []
+        columns += [RECALL_SENTENCE, SELECTED]
+    columns += [LENGTH, EMPTY]
     return (*columns, *_timed_columns(spec, test_set))
 
 
@@ -91,13 +95,14 @@ def _systems(spec: Study, test_set: str) -> list[str]:
     """What translates the test set or is timed on it, in the study's order."""
     shown = set(spec.systems_on(test_set))
     if spec.latency is not None and _is_timed_on(spec, test_set):
-        shown |= set(spec.latency.systems or spec.systems)
+        shown |= set(spec.timed())
     return [name for name in spec.systems if name in shown]
 
 
 def _description(spec: Study, system: str) -> str:
     words, against = describe.system(spec, system), spec.baseline_of(system)
-    return words if against in (spec.baseline, system) else f"{words}; compared with {against}"
+    other = spec.compared(system) and against != spec.baseline
+    return f"{words}; compared with {against}" if other else words
 
 
 # ---------------------------------------------------------------- metrics and differences
@@ -115,13 +120,20 @@ def _metric_column(material: Material, test_set: str, metric: Metric) -> Column:
 
 def _score(material: Material, system: str, test_set: str, key: str, metric: Metric) -> Cell:
     measured = material.of("score", system=system, test_set=test_set, metric=key)
-    return read_cell(measured, lambda step: step.find(metric.row()), NOT_TRANSLATED)
+    missing = _missing(material.spec, system, test_set)
+    return read_cell(measured, lambda step: step.find(metric.row()), missing)
+
+
+def _missing(spec: Study, system: str, test_set: str) -> str:
+    """Why a system has no score at all."""
+    own = test_set in spec.test_sets_of(system) and spec.systems[system].reference is not None
+    return ONLY_REFERENCE if own else NOT_TRANSLATED
 
 
 def _deltas(material: Material, test_set: str, key: str) -> dict[str, Delta]:
     """By system that is compared with another."""
     spec = material.spec
-    others = [system for system in spec.systems_on(test_set) if system != spec.baseline_of(system)]
+    others = [system for system in spec.systems_on(test_set) if spec.compared(system)]
     steps = [material.of("compare", system=system, test_set=test_set, metric=key) for system in others]
     deltas = [read_delta(measured[0] if measured else None) for measured in steps]
     return dict(zip(others, correct(deltas), strict=True))
@@ -131,19 +143,22 @@ def _deltas(material: Material, test_set: str, key: str) -> dict[str, Delta]:
 
 
 def _output_cells(material: Material, system: str, test_set: str) -> dict[str, Cell]:
-    decodes = material.of("decode", system=system, test_set=test_set)
+    outputs = [step for kind in OUTPUTS for step in material.of(kind, system=system, test_set=test_set)]
+    selected = read_cell(outputs, lambda step: step.find("selected_size"), NOT_TRANSLATED)
     return {
         RECALL_WORDS.key: _recall(material, system, test_set, "recall", "idiom_words"),
         RECALL_IDIOM.key: _recall(material, system, test_set, "recall", "idiom"),
         RECALL_MACRO.key: _recall(material, system, test_set, "recall_macro", "idiom"),
         RECALL_SENTENCE.key: _recall(material, system, test_set, "recall", "sentence"),
-        SELECTED.key: read_cell(decodes, lambda step: step.find("selected_size"), NOT_TRANSLATED),
-        EMPTY.key: read_cell(decodes, lambda step: step.find("empty"), NOT_TRANSLATED),
+        SELECTED.key: selected if material.spec.systems[system].runs else absent(NO_MODEL),
+        EMPTY.key: read_cell(outputs, lambda step: step.find("empty"), NOT_TRANSLATED),
         LENGTH.key: _length_ratio(material, system, test_set),
     }
 
 
 def _recall(material: Material, system: str, test_set: str, name: str, scope: str) -> Cell:
+    if not material.spec.systems[system].runs:
+        return absent(NO_MODEL)
     if not material.spec.systems[system].selection.selects:
         return Cell("ok", value=1.0, seeds=1)  # by definition: nothing is left out
     measured = material.of("recall", system=system, test_set=test_set)
@@ -155,7 +170,8 @@ def _length_ratio(material: Material, system: str, test_set: str) -> Cell:
     for metric in material.spec.metrics:
         if metric.counts_length:
             measured = material.of("score", system=system, test_set=test_set, metric=metric.name())
-            return read_cell(measured, lambda step: step.find("length_ratio"), NOT_TRANSLATED)
+            missing = _missing(material.spec, system, test_set)
+            return read_cell(measured, lambda step: step.find("length_ratio"), missing)
     return absent("the length ratio is counted by BLEU, which this study does not measure")
 
 
@@ -171,7 +187,7 @@ def latency_table(material: Material) -> Table | None:
     runs = material.of("latency")
     if material.spec.latency is None or not any(run.find(LATENCY_MEANS[0].key, "0") for run in runs):
         return None
-    timed = material.spec.latency.systems or list(material.spec.systems)
+    timed = material.spec.timed()
     cells = _latency_cells(material, LATENCY_MEANS)
     rows = [Row(name, {column.key: cells[name, column.key] for column in LATENCY_MEANS}) for name in timed]
     about = (
@@ -187,11 +203,11 @@ def _latency_cells(material: Material, columns: Sequence[Column]) -> dict[tuple[
     if spec.latency is None:
         return {}
     runs = material.of("latency")
-    timed = spec.latency.systems or list(spec.systems)
+    timed = spec.timed()
 
     def cell(system: str, key: str) -> Cell:
         if system not in timed:
-            return absent("the study does not time this system")
+            return absent("the study does not time this system" if spec.systems[system].runs else NO_MODEL)
 
         def read(run: Measured) -> MetricValue | None:
             return run.find(key, str(timed.index(system)))

@@ -95,12 +95,34 @@ DECODE = StepKind(
 )
 
 
+class OutputsParams(StepParams):
+    """Either `file` with its digest, or `reference`, counted from 1. `limit`: the test set's, which takes
+    only the first lines of its files."""
+
+    file: str | None = None
+    digests: Digests | None = None
+    reference: Positive | None = None
+    limit: Positive | None = None
+
+
+OUTPUTS = StepKind(
+    "outputs",
+    1,
+    "read outputs",
+    OutputsParams,
+    inputs={"test_set": "segments"},
+    files={"hypotheses.jsonl": "index, text; score, length and selected_size are null"},
+    metrics={"empty": "share of outputs without text"},
+)
+
+
 class ScoreParams(StepParams):
     """`digests` is of a metric's checkpoint that is a file or a folder, `scorer` of the program of a metric
-    of kind `command`."""
+    of kind `command`, `without_reference` the number of the reference that is scored against the others."""
 
     metric: Metric
     languages: Languages
+    without_reference: Positive | None = Field(default=None, exclude_if=lambda value: value is None)
     digests: Digests | None = Field(default=None, exclude_if=lambda value: value is None)
     scorer: ScorerPins | None = Field(default=None, exclude_if=lambda value: value is None)
 

@@ -14,7 +14,7 @@ Digests = dict[str, str]  # sha256 of each of the user's files, by its path as t
 
 SEGMENTS = (
     "index, source, reference, idioms ({name, source: [from, to], target: [from, to], words}), of words also "
-    "group (the language)"
+    "group (the language), where there are several references more_references"
 )
 
 

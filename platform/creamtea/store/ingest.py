@@ -102,15 +102,17 @@ class SegmentLine(Stored):
     source: Text
     reference: Text
     idioms: Annotated[list[Any], AfterValidator(_document)]
-    group: Annotated[Text, Field(exclude=True)] = ""  # of words; read by later steps, not stored
+    # read by later steps, not stored: of words the language; the references beyond the first
+    group: Annotated[Text, Field(exclude=True)] = ""
+    more_references: Annotated[list[Text], Field(exclude=True)] = []
 
 
 class HypothesisLine(Stored):
     index: Index
     text: Text
-    score: Number
-    length: Index
-    selected_size: Index
+    score: Number | None
+    length: Index | None
+    selected_size: Index | None
 
 
 class ScoreLine(Stored):

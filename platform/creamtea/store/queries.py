@@ -27,6 +27,7 @@ from creamtea.store.tables import (
     StudyStep,
 )
 
+OUTPUTS = ("decode", "outputs")  # the kinds of steps that leave a system's outputs
 KEYS_PER_QUERY = 500  # SQLite binds a limited number of values
 K = TypeVar("K", str, tuple[str, int])
 
@@ -120,16 +121,16 @@ class Node:
 OF_STEP = [entry.name for entry in fields(Node) if hasattr(StepRow, entry.name)]
 
 
-def study_nodes(session: Session, study_id: int, kind: str | None = None) -> list[Node]:
-    """A study's nodes in the plan's order."""
+def study_nodes(session: Session, study_id: int, *kinds: str) -> list[Node]:
+    """A study's nodes in the plan's order: all, or those of some kinds."""
     query = (
         select(StudyStep, StepRow)
         .join(StepRow, StepRow.key == StudyStep.step_key)
         .where(StudyStep.study_id == study_id)
         .order_by(StudyStep.position, StudyStep.node)
     )
-    if kind is not None:
-        query = query.where(StepRow.kind == kind)
+    if kinds:
+        query = query.where(StepRow.kind.in_(kinds))
     nodes = []
     for place, step in session.execute(query):
         values = {name: getattr(step, name) for name in OF_STEP}

@@ -192,9 +192,10 @@ class Hypothesis(Base):
     step_key: Mapped[str] = mapped_column(ForeignKey("step.key", ondelete="CASCADE"), primary_key=True)
     index: Mapped[int] = mapped_column(primary_key=True)
     text: Mapped[str]
-    score: Mapped[float]  # sum of the log scores of its tokens, </s> included
-    length: Mapped[int]  # subwords, </s> not counted
-    selected_size: Mapped[int]
+    # None where no model of the study made the text
+    score: Mapped[float | None]  # sum of the log scores of its tokens, </s> included
+    length: Mapped[int | None]  # subwords, </s> not counted
+    selected_size: Mapped[int | None]
 
 
 class Metric(Base):

@@ -46,10 +46,14 @@ class Variant(Strict):
 
 
 class System(Strict):
-    """What translates. `test_sets`: what it translates, None for all of the study's. `baseline`: what it is
-    compared with, None for the study's."""
+    """What translates: a variant that the study trains; or, from anywhere, `outputs`, text files by test set
+    with a line for each segment; or `reference`, the number of a human reference of its test sets (1 is their
+    `target`), which is rated like a system and scored against the others. `test_sets`: what it translates,
+    None for all of the study's. `baseline`: what it is compared with, None for the study's."""
 
-    variant: Name
+    variant: Name = Field(default="", exclude_if=lambda name: not name)
+    outputs: dict[Name, str] = Field(default={}, exclude_if=lambda files: not files)
+    reference: Positive | None = Field(default=None, exclude_if=lambda number: number is None)
     selection: Selection = FullVocabulary()
     search: Search = Greedy()
     precision: Precision = "fp32"
@@ -61,16 +65,22 @@ class System(Strict):
     test_sets: Annotated[list[Name], Field(min_length=1)] | None = None
     baseline: Name | None = None
 
+    @property
+    def runs(self) -> bool:
+        """Whether a model of the study makes its outputs: there is something to search and to time."""
+        return bool(self.variant)
+
 
 class Study(Strict):
-    """Every system translates every test set unless it names its own."""
+    """Every system translates every test set unless it names its own. Without a system that is trained here
+    there are no corpora, subwords and variants."""
 
     name: Name
     description: str = ""
     languages: Languages
-    corpora: Annotated[dict[Name, Corpus], Field(min_length=1)]
-    subwords: Annotated[dict[Name, Subwords], Field(min_length=1)]
-    variants: Annotated[dict[Name, Variant], Field(min_length=1)]
+    corpora: dict[Name, Corpus] = {}
+    subwords: dict[Name, Subwords] = {}
+    variants: dict[Name, Variant] = {}
     systems: Annotated[dict[Name, System], Field(min_length=1)]
     test_sets: Annotated[dict[Name, TestSet], Field(min_length=1)]
     baseline: Name
@@ -83,11 +93,21 @@ class Study(Strict):
     resources: dict[str, StepResources] = {}  # by step kind
 
     def test_sets_of(self, system: str) -> list[str]:
-        return self.systems[system].test_sets or list(self.test_sets)
+        spec = self.systems[system]
+        return list(spec.outputs) or spec.test_sets or list(self.test_sets)
 
     def systems_on(self, test_set: str) -> list[str]:
         """The systems that translate a test set, in the study's order."""
         return [name for name in self.systems if test_set in self.test_sets_of(name)]
+
+    def timed(self) -> list[str]:
+        """The systems that the latency run times, in its order."""
+        named = self.latency.systems if self.latency else []
+        return [name for name, system in self.systems.items() if system.runs] if named is None else named
+
+    def compared(self, system: str) -> bool:
+        """Whether metrics compare it with its baseline. A human reference has fewer to be scored against."""
+        return system != self.baseline_of(system) and self.systems[system].reference is None
 
     def baseline_of(self, system: str) -> str:
         """What a system is compared with; a baseline is its own."""

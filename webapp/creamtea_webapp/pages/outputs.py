@@ -15,6 +15,7 @@ from creamtea.report.diff import Piece, differences
 from creamtea.report.model import Table
 from creamtea.report.text import number
 from creamtea.store.queries import (
+    OUTPUTS,
     ByDifference,
     Page,
     PageQuery,
@@ -111,13 +112,14 @@ def _find(study: int, table: Table, test_set: str) -> Translations | None:
         spec = find_study(reading, study).spec
         nodes = [node for node in study_nodes(reading, study) if node.state == "succeeded"]
     here = [node for node in nodes if node.labels.get("test_set") == test_set]
-    decodes: dict[str, tuple[int, str]] = {}
+    decodes: dict[str, tuple[Any, str]] = {}  # with the seed, None for outputs that are given
     scores: dict[str, dict[str, str]] = {}
     for node in here:
-        if node.kind == "decode":
-            decodes.setdefault(node.labels["system"], (node.labels["seed"], node.key))
+        if node.kind in OUTPUTS:
+            decodes.setdefault(node.labels["system"], (node.labels.get("seed"), node.key))
     for node in here:
-        if node.kind == "score" and decodes.get(node.labels["system"], (None,))[0] == node.labels["seed"]:
+        seed, _ = decodes.get(node.labels.get("system", ""), ("none", ""))
+        if node.kind == "score" and seed == node.labels.get("seed"):
             scores.setdefault(node.labels["metric"], {})[node.labels["system"]] = node.key
     prepared = [node.key for node in here if node.kind == "test_set"]
     if not decodes or not prepared:

@@ -55,6 +55,7 @@ class Prepared:
     segments: Sequence[Segment]  # at least one
     counts: dict[str, int] = field(default_factory=dict)
     groups: Sequence[str] = ()  # of words: the language of each
+    more_references: Sequence[Sequence[str]] = ()  # of each, beyond the first; none where there is only one
 
 
 @dataclass(frozen=True)

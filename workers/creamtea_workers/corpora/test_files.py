@@ -35,8 +35,20 @@ _NOTES = TypeAdapter(list[IdiomNote])
 
 
 def prepare_test_set(spec: FilesTestSet, context: StepContext[TestSetParams]) -> Prepared:
-    segments = read_test_set(spec, Files.of(context))
-    return Prepared(segments) if spec.itds is None else _with_idioms(segments, spec, spec.itds, context)
+    files = Files.of(context)
+    segments = read_test_set(spec, files)
+    prepared = Prepared(segments) if spec.itds is None else _with_idioms(segments, spec, spec.itds, context)
+    return replace(prepared, more_references=_more_references(spec, files, len(segments)))
+
+
+def _more_references(spec: FilesTestSet, files: Files, segments: int) -> list[tuple[str, ...]]:
+    """Those of each segment; none at all where the test set has one reference only."""
+    if not spec.more_references:
+        return []
+    columns = [list(files.text(path, "target", spec.tokenized)) for path in spec.more_references]
+    lines = sum(1 for _ in files.lines(spec.source))
+    same_length({spec.source: lines} | dict(zip(spec.more_references, map(len, columns), strict=True)))
+    return [tuple(map(normalise, texts)) for texts in zip(*columns, strict=True)][:segments]
 
 
 def _with_idioms(

@@ -13,6 +13,7 @@ from creamtea.errors import StepUnavailable
 from creamtea.methods.metrics import Bleu
 from creamtea.methods.texts import Languages
 from creamtea_workers.metrics.base import Array
+from creamtea_workers.metrics.counting import corpus_statistics
 from creamtea_workers.metrics.texts import Texts
 
 ORDER = 4
@@ -47,8 +48,7 @@ class BleuMetric:
         )
 
     def statistics(self, texts: Texts) -> Array:
-        rows = self._scorer._extract_corpus_statistics(texts.hypotheses, [texts.references])
-        return np.array(rows, dtype=np.float64)
+        return corpus_statistics(self._scorer, texts)
 
     def score(self, sums: Array) -> Array:
         return bleu_from_sums(sums, effective_order=False)

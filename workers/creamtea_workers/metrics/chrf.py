@@ -12,6 +12,7 @@ from creamtea.contract.step import StepContext
 from creamtea.methods.metrics import Chrf
 from creamtea.methods.texts import Languages
 from creamtea_workers.metrics.base import Array
+from creamtea_workers.metrics.counting import corpus_statistics
 from creamtea_workers.metrics.texts import Texts
 
 BETA = 2  # recall weighs beta² times as much as precision
@@ -28,8 +29,7 @@ class ChrfMetric:
         self._scorer = CHRF(word_order=spec.word_order, beta=BETA)
 
     def statistics(self, texts: Texts) -> Array:
-        rows = self._scorer._extract_corpus_statistics(texts.hypotheses, [texts.references])
-        return np.array(rows, dtype=np.float64)
+        return corpus_statistics(self._scorer, texts)
 
     def score(self, sums: Array) -> Array:
         return chrf_from_sums(sums)

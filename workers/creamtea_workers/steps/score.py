@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from creamtea.contract.step import MetricRow, StepContext, StepResult
+from creamtea.methods.metrics import Metric
 from creamtea.stats.bootstrap import SAMPLES, SEED, bootstrap_interval
 from creamtea.steps.systems import ScoreParams
 from creamtea_workers.corpora.text import write_jsonl
 from creamtea_workers.metrics import build_metric
 from creamtea_workers.metrics.base import Array
-from creamtea_workers.metrics.texts import read_texts
+from creamtea_workers.metrics.texts import Texts, read_texts
 
 
 def run(context: StepContext[ScoreParams]) -> StepResult:
@@ -20,7 +21,8 @@ def run(context: StepContext[ScoreParams]) -> StepResult:
     """
     spec = context.params.metric
     metric = build_metric(spec, context.params.languages, context)
-    texts = read_texts(context.input("test_set"), context.input("decode"))
+    own = context.params.without_reference
+    texts = read_texts(context.input("test_set"), context.input("decode"), own)
     context.progress(0, 2, f"{metric.name}: {len(texts.sources)} segments")
     statistics = metric.statistics(texts)
     context.progress(1, 2, f"{metric.name}: bootstrap")
@@ -41,14 +43,22 @@ def run(context: StepContext[ScoreParams]) -> StepResult:
             "half_width": interval.half_width,
         },
     }
-    rows = [
-        MetricRow(metric.name, interval.value, interval.low, interval.high, note=metric.note, detail=detail)
-    ]
+    note = "; ".join(filter(None, [metric.note, _of_references(spec, texts, own)]))
+    rows = [MetricRow(metric.name, interval.value, interval.low, interval.high, note=note, detail=detail)]
     if spec.counts_length:
         rows.append(length_ratio(statistics, metric.signature()))
     context.progress(2, 2, metric.name)
     facts = {"segments": len(statistics), **metric.facts}
     return StepResult(metrics=rows, facts=facts)
+
+
+def _of_references(spec: Metric, texts: Texts, own: int | None) -> str:
+    """What a reader must know of the references that the score is against."""
+    count = len(texts.all_references)
+    words = [] if own is None else [f"against the other {'reference' if count == 1 else 'references'} only"]
+    if count > 1 and not spec.several_references:
+        words.append(f"against one reference of {count}, the first")
+    return "; ".join(words)
 
 
 def length_ratio(statistics: Array, signature: str) -> MetricRow:

@@ -18,6 +18,8 @@ def run(context: StepContext[TestSetParams]) -> StepResult:
     lines = [{"index": index, **segment._asdict()} for index, segment in enumerate(prepared.segments)]
     for line, group in zip(lines, prepared.groups, strict=False):  # only words have groups
         line["group"] = group
+    for line, references in zip(lines, prepared.more_references, strict=False):
+        line["more_references"] = list(references)
     write_jsonl(context.output / "segments.jsonl", lines)
     context.progress(1, 1)
     metrics = {

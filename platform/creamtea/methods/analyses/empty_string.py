@@ -115,6 +115,8 @@ class EmptyString(Analysis):
         for index, name in enumerate(systems if isinstance(systems, list) else []):
             system = study.named("systems", name) or {}
             place = (*path, "systems", index)
+            if "outputs" in system or "reference" in system:
+                yield Mistake(place, f"{name}, which runs no model", "a system with a variant")
             if not has_full_vocabulary(system):
                 found = f"{name}, which selects its vocabulary"
                 yield Mistake(place, found, "a system with the full vocabulary")

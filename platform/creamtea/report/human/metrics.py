@@ -89,12 +89,9 @@ def metric_scores(session: Session, ratings: Ratings, material: Material) -> lis
 
 
 def _score_step(material: Material, system: str, test_set: str, metric: str) -> str | None:
-    """Of the variant's first seed, whose outputs people rate (human/campaigns.py)."""
-    spec = material.spec
-    if system not in spec.systems:
-        return None
-    seed = spec.variants[spec.systems[system].variant].seeds[0]
-    measured = material.of("score", system=system, test_set=test_set, metric=metric, seed=seed)
+    """The first in the plan's order: of the variant's first seed, whose outputs people rate
+    (human/campaigns.py)."""
+    measured = material.of("score", system=system, test_set=test_set, metric=metric)
     return measured[0].node.key if measured else None
 
 

@@ -38,17 +38,25 @@ def check_latency(study: RawStudy) -> Iterator[Mistake]:
         found = f"{timed.batch_size}, and {timed.sentences} sentences"
         yield Mistake(("latency", "batch_size"), found, "at most latency.sentences, in batches of one size")
     path: KeyPath = ("latency",)
-    names = list(systems)
+    given = [name for name, system in study.blocks("systems") if "outputs" in system or "reference" in system]
+    names = [name for name in systems if name not in given]
     if isinstance(latency.get("systems"), list):
         path, names = ("latency", "systems"), latency["systems"]
         yield from study.unknown_names(path, names, "systems")
     for index, name in enumerate(names):
+        if name in given:
+            yield Mistake((*path, index), f"{name}, which runs no model", "systems with a variant")
         if (study.named("systems", name) or {}).get("ensemble") is True:
             place = (*path, index) if path != ("latency",) else path
             yield Mistake(
                 place, f"{name}, an ensemble", "systems of one model (list them in latency.systems)"
             )
+    if not names:
+        yield Mistake(("latency",), "a study without a system to time", "no latency run, or a variant")
     baselines = latency.get("baselines")
+    if not baselines and study.data.get("baseline") in given:
+        found = f"nothing, and the study's baseline {study.data['baseline']} runs no model"
+        yield Mistake(("latency", "baselines"), found, "systems with a variant")
     yield from study.unknown_names(("latency", "baselines"), baselines or None, "systems")
     for index, name in enumerate(baselines if isinstance(baselines, list) else []):
         if isinstance(name, str) and name in systems and name not in names:

@@ -13,11 +13,13 @@ from creamtea.methods.precisions import PRECISIONS
 from creamtea.methods.searches import SEARCHES
 from creamtea.methods.selections import SELECTIONS
 from creamtea.methods.texts import needs_joint
+from creamtea.study.checks.outputs import check_origin, outputs_of
 
 
 def check_systems(study: RawStudy) -> Iterator[Mistake]:
     for name, system in study.blocks("systems"):
         path: KeyPath = ("systems", name)
+        yield from check_origin(path, name, system, study)
         yield from study.unknown_key(path, system, "variant", "variants")
         yield from _check_head((*path, "selection", "kind"), system, study)
         yield from _check_joint((*path, "selection"), system, study)
@@ -81,6 +83,8 @@ def _check_precision(path: KeyPath, name: str, system: Block, study: RawStudy) -
 
 def _steps_that_run(name: str, system: Block, study: RawStudy) -> Iterator[str]:
     """The kinds of the steps that load a system's model in the system's precision."""
+    if "variant" not in system:
+        return
     yield "decode"
     latency = study.data.get("latency")
     if isinstance(latency, dict) and _names(latency.get("systems"), name, otherwise=True):
@@ -110,7 +114,10 @@ def _check_pairing(path: KeyPath, name: str, system: Block, study: RawStudy) -> 
     if own and other.get("baseline") not in (None, baseline):
         yield Mistake(place, f"{baseline}, which is compared with {shown(other['baseline'])}", "a baseline")
     every = [test_set for test_set, _ in study.blocks("test_sets")]
-    sets = [entry.get("test_sets") or every for entry in (system, other)]
+    if other.get("reference") is not None:
+        found = f"{baseline}, a human reference, which metrics score against fewer references than a system"
+        yield Mistake((*path, "baseline") if own else ("baseline",), found, "a system that translates")
+    sets = [outputs_of(entry) or entry.get("test_sets") or every for entry in (system, other)]
     if all(isinstance(names, list) for names in sets):
         missing = [test_set for test_set in sets[0] if test_set not in sets[1]]
         if missing:

@@ -5,8 +5,9 @@ the places of the study that a step fills: "decode/softmax-beam4/1/test" with th
 report finds it. Two systems that differ in name only are two nodes of one step.
 
 labels by kind: corpus {corpus}; test_set {test_set}; subwords, align and ibm3 {corpus, subwords}; train
-{variant, seed, corpus, subwords}; decode and recall {system, variant, seed, test_set}; score the same and
-{metric}, with {better} if that is not "higher"; compare {system, baseline, variant, test_set, metric};
+{variant, seed, corpus, subwords}; decode and recall {system, variant, seed, test_set}; outputs {system,
+test_set}; score what its decode or outputs has and {metric}, with {better} if that is not "higher"; compare
+{system, baseline, variant if it has one, test_set, metric};
 latency {test_set, systems: [in the order of the step's `systems`], seeds: [of the model of each], baselines};
 analyses {analysis, variant, seed, test_set}, empty_string also {system}. A decode for an analysis has
 {analysis} and no {system}; a part of a test set {first_of} and no {test_set}.
@@ -44,10 +45,9 @@ def plan(study: Study, data: Path | None, errors: ErrorMaker | None = None) -> P
         planner.test_set(test_set)
     for name in study.systems:
         for test_set in study.test_sets_of(name):
-            for seed in planner.seeds_of(name):
-                planner.translate(name, seed, test_set)
+            planner.translate(name, test_set)
     for name in study.systems:
-        if name != study.baseline_of(name):
+        if study.compared(name):
             for test_set in study.test_sets_of(name):
                 planner.compare(name, test_set)
     for name, analysis in study.analyses.items():

@@ -42,7 +42,9 @@ class StudyPlanner(Systems):
         return [
             name
             for name in self.study.systems_on(test_set)
-            if not self.study.systems[name].selection.selects and self.study.systems[name].search.maximises
+            if (system := self.study.systems[name]).runs
+            and not system.selection.selects
+            and system.search.maximises
         ]
 
     def precision_of(self, system: str) -> str:

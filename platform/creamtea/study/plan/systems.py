@@ -1,4 +1,4 @@
-"""Steps of variants and systems: train, decode, score, recall, compare, latency."""
+"""Steps of variants and systems: train, decode, outputs, score, recall, compare, latency."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from typing import Any
 
 from creamtea.methods.measuring import Latency
 from creamtea.methods.metrics import Metric
-from creamtea.methods.planning import Inputs
+from creamtea.methods.planning import File, Inputs
 from creamtea.methods.selections import Selection
+from creamtea.methods.test_sets import FilesTestSet
 from creamtea.steps.systems import (
     COMPARE,
     DECODE,
     LATENCY,
+    OUTPUTS,
     RECALL,
     SCORE,
     TRAIN,
     CompareParams,
     DecodeParams,
     LatencyParams,
+    OutputsParams,
     RecallParams,
     ScoreParams,
     TimedSystem,
@@ -33,8 +36,8 @@ class Systems(Texts):
 
     def __init__(self, study: Study, files: DataFiles) -> None:
         super().__init__(study, files)
-        self.decode: dict[tuple[str, int, str], str] = {}  # system, seed, test set
-        self.score: dict[tuple[str, int, str, str], str] = {}  # system, seed, test set, metric
+        self.decode: dict[tuple[str, str], list[str]] = {}  # system, test set: those of each seed
+        self.score: dict[tuple[str, str, str], list[str]] = {}  # system, test set, metric: likewise
         # digests that pin a metric's model by its content, where it is a file and not a name
         self.checkpoints = {
             metric.name(): self.files.checkpoint(metric.checkpoint()) for metric in self.study.metrics
@@ -101,31 +104,71 @@ class Systems(Texts):
         }
         return self.add(DECODE, place, params, inputs, labels)
 
-    def translate(self, name: str, seed: int, test_set: str) -> None:
-        """Decode, score with every metric, and measure the selection's recall."""
+    def translate(self, name: str, test_set: str) -> None:
+        """Decode with each seed, or read the outputs that are given; score with every metric, and measure
+        the selection's recall."""
         system = self.study.systems[name]
-        place = f"{name}/{seed}/{test_set}"
-        labels = {"system": name, "variant": system.variant, "seed": seed, "test_set": test_set}
         segments = self.test_set(test_set)
-        decode = self.add_decode(place, system, seed, segments, labels)
-        self.decode[name, seed, test_set] = decode
+        if not system.runs:
+            self._given(name, test_set, segments)
+            return
+        for seed in self.seeds_of(name):
+            place = f"{name}/{seed}/{test_set}"
+            labels = {"system": name, "variant": system.variant, "seed": seed, "test_set": test_set}
+            decode = self.add_decode(place, system, seed, segments, labels)
+            self._measure(place, decode, segments, labels)
+            if system.selection.selects:
+                self.recall(place, name, seed, segments, labels)
+
+    def _given(self, name: str, test_set: str, segments: str) -> None:
+        """Outputs of a text file, or a reference of the test set: what nothing here has translated."""
+        system, spec = self.study.systems[name], self.study.test_sets[test_set]
+        paths = [system.outputs[test_set]] if system.outputs else []
+        own: list[File] = [(("systems", name, "outputs", test_set), path) for path in paths]
+        limit = None
+        if isinstance(spec, FilesTestSet) and paths:
+            own, limit = [(("test_sets", test_set, "source"), spec.source), *own], spec.limit
+        if own:
+            self.files.aligned(own)
+        params = OutputsParams(
+            file=paths[0] if paths else None,
+            digests=self.files.digests(paths) if paths else None,
+            reference=system.reference,
+            limit=limit,
+        )
+        place, labels = f"{name}/{test_set}", {"system": name, "test_set": test_set}
+        outputs = self.add(OUTPUTS, place, params, {"test_set": [segments]}, labels, paths)
+        references = 1 + len(spec.more_references) if isinstance(spec, FilesTestSet) else 1
+        if system.reference is None or references > 1:
+            self._measure(place, outputs, segments, labels, system.reference)
+
+    def _measure(
+        self,
+        place: str,
+        outputs: str,
+        segments: str,
+        labels: dict[str, Any],
+        without_reference: int | None = None,
+    ) -> None:
+        name, test_set = labels["system"], labels["test_set"]
+        self.decode.setdefault((name, test_set), []).append(outputs)
         for metric in self.study.metrics:
             digests = self.checkpoints[metric.name()]
-            self.score[name, seed, test_set, metric.name()] = self.add(
+            score = self.add(
                 SCORE,
                 f"{place}/{metric.name()}",
                 ScoreParams(
                     metric=metric.of_step(),
                     languages=self.study.languages,
+                    without_reference=without_reference,
                     digests=digests or None,
                     scorer=self.scorers[metric.name()],
                 ),
-                {"test_set": [segments], "decode": [decode]},
+                {"test_set": [segments], "decode": [outputs]},
                 {**labels, "metric": metric.name(), **_direction(metric)},
                 paths=list(digests),
             )
-        if system.selection.selects:
-            self.recall(place, name, seed, segments, labels)
+            self.score.setdefault((name, test_set, metric.name()), []).append(score)
 
     def recall(self, place: str, name: str, seed: int, segments: str, labels: dict[str, Any]) -> None:
         system = self.study.systems[name]
@@ -156,7 +199,7 @@ class Systems(Texts):
             labels = {
                 "system": name,
                 "baseline": baseline,
-                "variant": self.study.systems[name].variant,
+                **({"variant": variant} if (variant := self.study.systems[name].variant) else {}),
                 "test_set": test_set,
                 "metric": metric.name(),
             }
@@ -165,12 +208,12 @@ class Systems(Texts):
     def _compared(self, system: str, test_set: str, metric: Metric) -> list[str]:
         """The steps of each seed whose outputs or segment scores are compared."""
         if metric.compares == "segment scores":
-            return [self.score[system, seed, test_set, metric.name()] for seed in self.seeds_of(system)]
-        return [self.decode[system, seed, test_set] for seed in self.seeds_of(system)]
+            return self.score[system, test_set, metric.name()]
+        return self.decode[system, test_set]
 
     def latency(self, latency: Latency) -> None:
         """All the systems in one step, so that they are timed side by side; the first seed of each."""
-        names = latency.systems or list(self.study.systems)
+        names = self.study.timed()
         models: list[str] = []  # distinct trainings, in the order of their first system
         systems: list[TimedSystem] = []
         # subwords and lexicon are the same for all: creamtea.study.checks has seen to it

@@ -1,0 +1,129 @@
+"""`creamtea compare`: from text files of outputs to a report on them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from creamtea.cli import workplace
+from creamtea.cli.report import write_page
+from creamtea.study.comparison import METRICS, TEST_SET, Comparison, comparison
+
+if TYPE_CHECKING:
+    from creamtea.engine.submission import Submission
+    from creamtea.store.database import Database
+
+RATED = 4  # systems in the campaign that the last line suggests: as many as one screen compares well
+
+EXAMPLES = """Examples:
+
+`creamtea compare --source test.en --reference test.de gpt.de nllb.de ours.de`
+
+`creamtea compare --source test.en --reference a.de --reference b.de --languages en-de *.out.de`
+
+`creamtea compare --source s.txt --reference r.txt A.txt B.txt --baseline B --metrics bleu,chrf++,comet
+--html report.html`
+"""
+
+
+def compare(
+    outputs: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE...", help="The outputs of each system: text, one line per segment."),
+    ],
+    source: Annotated[Path, typer.Option(metavar="FILE", help="What was translated, one line per segment.")],
+    reference: Annotated[
+        list[Path],
+        typer.Option(metavar="FILE", help="A human translation, line by line. Repeatable."),
+    ],
+    name: Annotated[
+        str | None, typer.Option(help="Of the study that is stored; by default after the source's file.")
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(metavar="SYSTEM", help="What the others are compared with; by default the first file."),
+    ] = None,
+    metrics: Annotated[str, typer.Option(metavar="M,M,…", help=f"Of {', '.join(METRICS)}.")] = "bleu,chrf",
+    languages: Annotated[
+        str | None, typer.Option(metavar="XX-YY", help="Codes of source and target (en-de), for pages.")
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write the report as one page.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    quiet: workplace.Quiet = False,
+) -> None:
+    """Compare outputs from anywhere: metrics with intervals, and both significance tests against a baseline.
+
+    Files are UTF-8, plain or gzip; a system is called what its file is, without the ending. An output that
+    holds the text of a reference is taken for that human reference: people can rate it, and metrics score it
+    against the other references. The study is stored in the database like any other, so that its page shows
+    the outputs side by side and a campaign can be made on it. The same files again: nothing is computed.
+
+    Exit code 0: done; 1: a step failed; 2: a file or an option is wrong; 130: interrupted.
+    """
+    made = comparison(
+        source,
+        reference,
+        outputs,
+        name=name,
+        baseline=baseline,
+        metrics=list(dict.fromkeys(metric.strip() for metric in metrics.split(","))),
+        languages=languages,
+    )
+    from creamtea.cli.outcome import advise, outcome_of
+    from creamtea.report.build import build_report
+
+    with workplace.opened_database() as database:
+        submission = _run(database, made, quiet)
+        outcome = outcome_of(database, submission.study_id)
+        report = build_report(database, submission.study_id)
+    if html is not None:
+        from creamtea.report.html import to_html
+
+        write_page(html, lambda: to_html(report), on_error=as_json)
+    if as_json:
+        from creamtea.report.values import to_values
+
+        typer.echo(json.dumps(to_values(report), ensure_ascii=False, allow_nan=False, indent=1))
+    else:
+        from creamtea.report.terminal import make_console, render
+
+        render(report, make_console())
+    for line in (*advise(outcome), *([] if as_json else _next_steps(made))):
+        typer.echo(line, err=True)
+    raise typer.Exit(outcome.exit_code)
+
+
+def _run(database: Database, made: Comparison, quiet: bool) -> Submission:
+    """In this process: there is nothing to train."""
+    from creamtea.cli.run import control
+    from creamtea.document.canonical import digest
+    from creamtea.engine.submission import submit
+
+    planned, spec = made.plan(), made.study.model_dump(mode="json")
+    store = workplace.artefact_store()
+    executor = workplace.make_executor("inline", None)
+    return control(
+        database, store, executor, lambda: submit(database, store, planned, spec, digest(spec)), quiet=quiet
+    )
+
+
+def _next_steps(made: Comparison) -> list[str]:
+    name, human = made.study.name, made.human
+    systems = [system for system in made.study.systems if system not in human]
+    rated = ",".join([*systems[: RATED - len(human[:1])], *human[:1]])
+    lines = [f"{system} is a human reference: it can be rated" for system in human]
+    lines += [
+        f"the page of {name}, with the outputs side by side: creamtea serve",
+        f"the report again: creamtea report {name}",
+    ]
+    if len(made.study.systems) > 1:
+        lines.append(
+            f"let people rate some of them: creamtea campaign create {name}-rated --study {name} "
+            f"--test-set {TEST_SET} --systems {rated} --items 100 --ratings 2"
+        )
+    return lines

@@ -1,0 +1,74 @@
+"""Where the outputs of a system come from: a variant, text files, or a reference of a test set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from creamtea.document.mistakes import REQUIRED, KeyPath, Mistake, one_of
+from creamtea.document.raw import Block, RawStudy
+
+ORIGINS = ("variant", "outputs", "reference")
+OF_MODELS = ("selection", "search", "precision", "ensemble", "batch_size")
+TRAINED = ("corpora", "subwords", "variants")
+
+
+def outputs_of(system: Block) -> list[str]:
+    """The test sets that a raw system has files for; empty where it has none, or is malformed."""
+    outputs = system.get("outputs")
+    return list(outputs) if isinstance(outputs, dict) else []
+
+
+def check_origin(path: KeyPath, name: str, system: Block, study: RawStudy) -> Iterator[Mistake]:
+    origins = [key for key in ORIGINS if key in system]
+    if not origins:
+        yield Mistake((*path, "variant"), "", f"{REQUIRED} (or `outputs`, text files, or `reference`)")
+        return
+    for key in origins[1:]:
+        yield Mistake((*path, key), f"{key} beside {origins[0]}", f"one of {', '.join(ORIGINS)}")
+    if origins[0] == "variant":
+        return
+    for key in OF_MODELS:
+        if key in system:
+            found = f"{key} of a system that no model of the study runs"
+            yield Mistake((*path, key), found, "no such key: the outputs are given")
+    if origins[0] == "outputs":
+        yield from _check_files(path, system, study)
+    elif isinstance(number := system["reference"], int):
+        yield from _check_reference(path, number, system, study)
+
+
+def check_trained(study: RawStudy) -> Iterator[Mistake]:
+    """Only a study of given outputs needs no corpora, subwords and variants."""
+    trained = any("variant" in system for _, system in study.blocks("systems"))
+    for section in TRAINED:
+        entries = study.data.get(section)
+        if entries is None and section not in study.data and trained:
+            yield Mistake((section,), "", f"{REQUIRED} (a system has a variant)")
+        elif entries == {}:
+            yield Mistake((section,), "a block of keys", "at least 1 entry")
+    if study.data.get("analyses") and not study.data.get("variants"):
+        yield Mistake(("analyses",), "analyses of a study without variants", "variants, or no analyses")
+
+
+def _check_files(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mistake]:
+    if system["outputs"] == {}:
+        yield Mistake((*path, "outputs"), "a block of keys", "at least 1 entry (`TEST_SET: FILE`)")
+    for test_set in outputs_of(system):
+        yield from study.unknown_name((*path, "outputs", test_set), test_set, "test_sets")
+    if "test_sets" in system:
+        yield Mistake((*path, "test_sets"), "test_sets beside outputs", "no such key: outputs names them")
+
+
+def _check_reference(path: KeyPath, number: int, system: Block, study: RawStudy) -> Iterator[Mistake]:
+    chosen = system.get("test_sets")
+    for name, test_set in study.blocks("test_sets"):
+        if isinstance(chosen, list) and name not in chosen:
+            continue
+        more = test_set.get("more_references")
+        references = 1 + (len(more) if isinstance(more, list) else 0)
+        if test_set.get("kind") != "files":
+            found = f"a reference of {name}, whose references nobody has written"
+            yield Mistake((*path, "reference"), found, "`test_sets` of kind files for this system")
+        elif number > references:
+            allowed = one_of([str(n + 1) for n in range(references)])
+            yield Mistake((*path, "reference"), f"{number}, and {name} has {references}", allowed)

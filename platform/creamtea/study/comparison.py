@@ -1,0 +1,165 @@
+"""A study of outputs from anywhere, as `creamtea compare` is given them: a source, references, text files."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import ValidationError
+
+from creamtea.document.mistakes import KeyPath, Mistake, StudyErrors, one_of
+from creamtea.document.values import NAME_CHARACTERS
+from creamtea.errors import InputError
+from creamtea.methods.metrics import Bleu
+from creamtea.study.files import UnreadableFile, scan
+from creamtea.study.plan import Plan, plan
+from creamtea.study.spec import Study
+
+TEST_SET = "test"
+UNKNOWN_LANGUAGE = "und"  # ISO 639's code for what nobody has said
+_NOT_IN_NAMES = re.compile(rf"[^{NAME_CHARACTERS}]|,")  # a comma separates systems on command lines
+METRICS: dict[str, dict[str, Any]] = {
+    "bleu": {"kind": "bleu"},
+    **{
+        f"bleu-{name}": {"kind": "bleu", "tokenize": name}
+        for name in get_args(Bleu.model_fields["tokenize"].annotation)
+        if name != "13a"
+    },
+    **{"chrf" + "+" * order: {"kind": "chrf", "word_order": order} for order in range(3)},
+    "comet": {"kind": "comet"},
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`data`: the folder that the study's paths are relative to. `options`: what each of its places was given
+    as; `human`: the systems that are references."""
+
+    study: Study
+    data: Path
+    options: dict[KeyPath, str]
+    human: tuple[str, ...]
+
+    def plan(self) -> Plan:
+        """StudyErrors with every mistake in the files."""
+        return plan(self.study, self.data, self._errors)
+
+    def _errors(self, mistakes: Sequence[Mistake]) -> StudyErrors:
+        lines = [
+            replace(mistake, path=(self.options.get(mistake.path, str(mistake.path)),)).line()
+            for mistake in mistakes
+        ]
+        return StudyErrors(lines, "the files to compare")
+
+
+def comparison(
+    source: Path,
+    references: Sequence[Path],
+    outputs: Sequence[Path],
+    *,
+    name: str | None = None,
+    baseline: str | None = None,
+    metrics: Sequence[str] = ("bleu", "chrf"),
+    languages: str | None = None,
+) -> Comparison:
+    """The study of these files. An output that holds the text of a reference is that human reference.
+    InputError for what does not make one; the files themselves are looked at by `Comparison.plan`."""
+    data = Path(os.path.commonpath([path.absolute().parent for path in (source, *references, *outputs)]))
+    test_set: dict[str, Any] = {"kind": "files", "source": _inside(source, data)}
+    test_set["target"], *more = (_inside(path, data) for path in references)
+    test_set |= {"more_references": more} if more else {}
+    options: dict[KeyPath, str] = {("test_sets", TEST_SET, "source"): f"--source {source}"}
+    for at, path in enumerate(references):
+        key: KeyPath = ("more_references", at - 1) if at else ("target",)
+        options["test_sets", TEST_SET, *key] = f"--reference {path}"
+
+    digests = [_digest(path) for path in references]
+    systems: dict[str, dict[str, Any]] = {}
+    for system, path in _named(outputs).items():
+        options["systems", system, "outputs", TEST_SET] = str(path)
+        digest = _digest(path)
+        own = digest is not None and digest in digests
+        file = {"outputs": {TEST_SET: _inside(path, data)}}
+        systems[system] = {"reference": digests.index(digest) + 1} if own else file
+    human = tuple(system for system, spec in systems.items() if "reference" in spec)
+    document = {
+        "name": name or f"compare-{_name(source)}",
+        "languages": _languages(languages),
+        "systems": systems,
+        "test_sets": {TEST_SET: test_set},
+        "baseline": _baseline(baseline, _named(outputs), human),
+        "metrics": [_metric(metric) for metric in metrics],
+    }
+    return Comparison(_checked(document), data, options, human)
+
+
+def _checked(document: dict[str, Any]) -> Study:
+    try:
+        return Study.model_validate(document)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place, found = ".".join(map(str, first["loc"])), str(first["input"])[:80]
+        raise InputError(
+            f"{place} {found!r}: {first['msg']}; choose another --name, or rename the file"
+        ) from None
+
+
+def _inside(path: Path, data: Path) -> str:
+    return path.absolute().relative_to(data).as_posix()
+
+
+def _name(path: Path) -> str:
+    """The file's name without its ending, in the characters of a name."""
+    stem = path.name.removesuffix(".gz")
+    return _NOT_IN_NAMES.sub("_", stem.rpartition(".")[0] or stem).lstrip("._=+-")
+
+
+def _named(outputs: Sequence[Path]) -> dict[str, Path]:
+    """By name; files of one name are told apart by their folders."""
+    names = [_name(path) for path in outputs]
+    full = [
+        f"{_NOT_IN_NAMES.sub('_', path.absolute().parent.name)}-{name}" if names.count(name) > 1 else name
+        for path, name in zip(outputs, names, strict=True)
+    ]
+    for name, path in zip(full, outputs, strict=True):
+        if full.count(name) > 1 or not name:
+            raise InputError(f"{path}: a second system {name!r}: give each output a file name of its own")
+    return dict(zip(full, outputs, strict=True))
+
+
+def _digest(path: Path) -> str | None:
+    """None for what cannot be read, which the plan reports."""
+    try:
+        return scan(path).digest
+    except UnreadableFile:
+        return None
+
+
+def _baseline(asked: str | None, named: dict[str, Path], human: Sequence[str]) -> str:
+    """By its name or its file; the first file that is not a human reference if none is asked for."""
+    systems = [name for name in named if name not in human]
+    if not systems:
+        raise InputError("every output is the text of a reference: give at least one that is not")
+    chosen = next((name for name, path in named.items() if asked in (name, str(path))), asked)
+    if chosen is not None and chosen not in systems:
+        what = "a human reference, which metrics score against fewer references" if chosen in human else ""
+        raise InputError(f"--baseline {asked}: {what or 'no such system'}; give {one_of(systems, asked)}")
+    return chosen or systems[0]
+
+
+def _languages(pair: str | None) -> dict[str, str]:
+    source, _, target = (pair or f"{UNKNOWN_LANGUAGE}-{UNKNOWN_LANGUAGE}").partition("-")
+    for code in (source, target):
+        if not re.fullmatch(r"[a-z]{2,3}", code):
+            raise InputError(f"--languages {pair}: give two codes of two or three small letters (en-de)")
+    return {"source": source, "target": target}
+
+
+def _metric(name: str) -> dict[str, Any]:
+    if name not in METRICS:
+        raise InputError(f"--metrics {name}: unknown metric; give {one_of(METRICS, name)}")
+    return METRICS[name]

@@ -1,0 +1,41 @@
+"""Step `outputs`: what was translated elsewhere, from a text file or a test set's reference."""
+
+from __future__ import annotations
+
+from creamtea.contract.step import MetricRow, StepContext, StepResult
+from creamtea.errors import StepError
+from creamtea.steps.systems import OutputsParams
+from creamtea_workers.corpora.text import UserFile, normalise, read_jsonl, write_jsonl
+from creamtea_workers.metrics.texts import references_of
+
+
+def run(context: StepContext[OutputsParams]) -> StepResult:
+    """One hypothesis per segment: line n of the file is of segment n. Lines end in `\\n` only; white space is
+    made plain, as in the test set (`creamtea_workers.corpora.text.normalise`). There is no model, so that
+    score, length in subwords and selected size are null."""
+    segments = read_jsonl(context.input("test_set") / "segments.jsonl")
+    texts = _texts(context.params, context, segments)
+    rows = [
+        {"index": row["index"], "text": text, "score": None, "length": None, "selected_size": None}
+        for row, text in zip(segments, texts, strict=True)
+    ]
+    write_jsonl(context.output / "hypotheses.jsonl", rows)
+    context.progress(1, 1)
+    empty, count = sum(not text for text in texts), len(texts)
+    return StepResult([MetricRow("empty", empty / count, detail={"count": empty, "of": count})])
+
+
+def _texts(
+    params: OutputsParams, context: StepContext[OutputsParams], segments: list[dict[str, object]]
+) -> list[str]:
+    if params.reference is not None:
+        return references_of(segments)[params.reference - 1]
+    assert params.file is not None
+    file = UserFile.find(params.file, context.locations, params.digests or {})
+    texts = [normalise(line) for line in file.lines()][: params.limit]
+    if len(texts) != len(segments):
+        raise StepError(
+            f"{params.file} has {len(texts):,} lines and the test set {len(segments):,} segments: give a "
+            "line for each segment, in the same order (a line ends in a line feed, \\n, and nothing else)"
+        )
+    return texts
