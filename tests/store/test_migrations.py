@@ -104,7 +104,7 @@ def test_there_is_one_head() -> None:
 # ---------------------------------------------------------------- up, down, up
 
 
-@pytest.mark.parametrize(("revision", "gone"), [("0003", set()), ("0002", {"audit_event"})])
+@pytest.mark.parametrize(("revision", "gone"), [("0005", set()), ("0003", set()), ("0002", {"audit_event"})])
 def test_rows_survive_a_revision_down_and_up(empty_url: str, revision: str, gone: set[str]) -> None:
     database = open_database(empty_url)
     fill(database)
@@ -136,6 +136,20 @@ def test_campaigns_of_the_first_schema_are_launched_with_their_studys_languages(
         assert (campaign["source_language"], campaign["target_language"]) == ("en", "de")
     assert [item["systems"] for item in rows["item"]] == [[0, 1, 2]] * 2
     assert {item["kind"] for item in rows["item"]} == {"rated"}
+
+
+def test_texts_that_no_model_made_go_with_the_schema_that_holds_them(empty_url: str) -> None:
+    database = open_database(empty_url)
+    fill(database)
+    hypothesis = Base.metadata.tables["hypothesis"]
+    given = {"text": "vier", "score": None, "length": None, "selected_size": None}
+    with database.transaction() as session:
+        session.execute(hypothesis.insert().values(**row_of(hypothesis, 1) | {"index": 4} | given))
+    kept = dump(database)["hypothesis"][0]
+    schema.downgrade(empty_url, "0005")
+    assert [row["index"] for row in dump(database)["hypothesis"]] == [1, 2]
+    schema.upgrade(empty_url)
+    assert dump(database)["hypothesis"][0] == kept
 
 
 def test_what_the_first_schema_cannot_hold_goes_with_its_rows(empty_url: str) -> None:

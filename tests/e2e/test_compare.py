@@ -1,0 +1,116 @@
+"""`creamtea compare` with its own steps, from text files to a report and a campaign, on both databases."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sacrebleu.metrics import BLEU, CHRF
+
+from creamtea.cli.main import main
+
+SOURCE = ["A house by the lake", "He does not walk today", "She sings a song", "The dog sleeps"]
+FIRST = ["ein Haus am See", "er geht heute nicht", "sie singt ein Lied", "der Hund schläft jetzt"]
+SECOND = ["das Haus beim See", "heute geht er nicht mehr", "ein Lied singt sie", "der Hund schlief nun"]
+OUTPUTS = {
+    "gpt.out": ["das Haus am See", "heute geht er nicht", "sie singt ein Lied", "der Hund schläft"],
+    "nllb": ["Haus am See", "er geht nicht", "", "ein Hund schläft"],
+    "human.de": FIRST,
+}
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    for name, lines in {"src.en": SOURCE, "a.de": FIRST, "b.de": SECOND, **OUTPUTS}.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    return tmp_path
+
+
+@pytest.fixture
+def run(
+    files: Path, empty_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Run:
+    monkeypatch.chdir(files)
+    monkeypatch.setenv("CREAMTEA_HOME", str(files / "home"))
+    monkeypatch.setenv("CREAMTEA_DATABASE_URL", empty_url)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def creamtea(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["creamtea", *arguments])
+        capsys.readouterr()
+        try:
+            main()
+            code = 0
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        return code, *capsys.readouterr()
+
+    return creamtea
+
+
+def compare(run: Run, *more: str) -> tuple[int, str, str]:
+    return run("compare", "--source", "src.en", "--reference", "a.de", *more, "-q", *OUTPUTS)
+
+
+def table(report: dict[str, Any]) -> dict[str, Any]:
+    return {row["name"]: row for row in report["sections"][0]["blocks"][0]["blocks"][0]["rows"]}
+
+
+@pytest.mark.slow
+def test_two_references_a_report_and_a_campaign(run: Run, files: Path) -> None:
+    """The file that holds a reference's text is rated, scored against the other, and never compared."""
+    code, said, _ = compare(
+        run, "--reference", "b.de", "--languages", "en-de", "--json", "--html", "page.html"
+    )
+    assert code == 0
+    rows = table(json.loads(said))
+    for name, metric in (("bleu", BLEU()), ("chrf", CHRF())):
+        for system, lines in (("gpt", OUTPUTS["gpt.out"]), ("nllb", OUTPUTS["nllb"])):
+            theirs = metric.corpus_score(lines, [FIRST, SECOND])
+            assert rows[system]["cells"][name]["value"] == pytest.approx(theirs.score, rel=1e-12)
+        human = rows["human"]["cells"][name]
+        assert human["value"] == pytest.approx(metric.corpus_score(FIRST, [SECOND]).score, rel=1e-12)
+        assert human.get("delta") is None
+        assert rows["nllb"]["cells"][name]["delta"]["p_value"] > 0
+    assert rows["gpt"]["baseline"]
+    assert "selected_size" not in rows["gpt"]["cells"]
+    assert "Recall against size" not in (files / "page.html").read_text()
+
+    code, said, _ = run(
+        *("campaign", "create", "rated", "--study", "compare-src", "--test-set", "test"),
+        *("--systems", "gpt,nllb,human", "--items", "3", "--bad-references", "0", "--repeats", "0", "--json"),
+    )
+    assert (code, json.loads(said)["items"]) == (0, 3)
+
+
+def test_the_same_files_again_compute_nothing(run: Run) -> None:
+    assert compare(run)[0] == 0
+    code, said, errors = run("compare", "--source", "src.en", "--reference", "a.de", *OUTPUTS)
+    assert code == 0
+    assert "started" not in errors
+    assert "only reference" in said  # why the human reference has no score
+    assert "creamtea campaign create" in errors
+
+
+def test_a_mistake_names_the_option_or_the_file(run: Run, files: Path) -> None:
+    (files / "nllb").write_text("one\ntwo\n")
+    code, _, errors = compare(run)
+    assert code == 2
+    assert "nllb: found 4 lines in src.en and 2 in nllb" in errors
+    assert run("compare", "--source", "none", "--reference", "a.de", "nllb")[0] == 2
+    for options, said in {
+        ("--metrics", "blue"): "did you mean bleu?",
+        ("--baseline", "human"): "a human reference",
+        ("--baseline", "gtp"): "did you mean gpt?",
+        ("--languages", "english"): "(en-de)",
+        ("--name", "a b"): "--name",
+    }.items():
+        code, _, errors = compare(run, *options)
+        assert code == 2
+        assert said in errors
+    assert "every output is" in run("compare", "--source", "src.en", "--reference", "a.de", "human.de")[2]

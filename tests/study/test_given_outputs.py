@@ -1,0 +1,165 @@
+"""Systems that no model of the study runs: text files, and human references."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from creamtea.errors import InputError
+from creamtea.study.loader import load_study
+from creamtea.study.plan import plan
+
+Write = Callable[..., Path]
+GIVEN = """\
+name: given
+languages: {source: en, target: de}
+systems:
+  gpt: {outputs: {test: gpt.de}}
+  nllb: {outputs: {test: nllb.de}}
+baseline: gpt
+test_sets:
+  test: {kind: files, source: test.en, target: test.de}
+"""
+SECOND = ("target: test.de}", "target: test.de, more_references: [dev.de]}")
+HUMAN = ("baseline: gpt", "  human: {reference: 1}\nbaseline: gpt")
+MIXED = ("  greedy: {variant: softmax}", "  greedy: {variant: softmax}\n  gpt: {outputs: {test: gpt.de}}")
+
+
+@pytest.fixture
+def write_given(write_files: Write, write: Write) -> Write:
+    for name in ("gpt", "nllb"):
+        Path(f"{name}.de").write_text("eins\nzwei\ndrei\n")
+    return lambda *replacements: write(*replacements, text=GIVEN)
+
+
+def nodes(path: Path) -> list[str]:
+    return [node.node for node in plan(load_study(path).study, Path()).nodes]
+
+
+def planned(path: Path) -> None:
+    loaded = load_study(path)
+    plan(loaded.study, Path(), loaded.errors)
+
+
+def mistakes(path: Path) -> str:
+    with pytest.raises(InputError) as error:
+        planned(path)
+    return str(error.value)
+
+
+def test_a_study_of_files_alone_prepares_reads_scores_and_compares(write_given: Write) -> None:
+    assert nodes(write_given()) == [
+        "test_set/test",
+        *("outputs/gpt/test", "score/gpt/test/bleu", "score/gpt/test/chrf"),
+        *("outputs/nllb/test", "score/nllb/test/bleu", "score/nllb/test/chrf"),
+        *("compare/nllb/test/bleu", "compare/nllb/test/chrf"),
+    ]
+
+
+def test_files_beside_trained_systems_change_no_key_of_theirs(write_files: Write, write_given: Write) -> None:
+    alone = plan(load_study(write_files()).study, Path())
+    mixed = plan(load_study(write_files(MIXED)).study, Path())
+    assert {step.key for step in alone.steps} < {step.key for step in mixed.steps}
+    assert "compare/gpt/test/bleu" in {node.node for node in mixed.nodes}
+
+
+def test_the_key_of_outputs_holds_their_content(write_given: Write) -> None:
+    path = write_given()
+    before = {node.node: node.key for node in plan(load_study(path).study, Path()).nodes}
+    Path("nllb.de").write_text("eins\nzwei\nvier\n")
+    after = {node.node: node.key for node in plan(load_study(path).study, Path()).nodes}
+    changed = {node for node, key in before.items() if key != after[node]}
+    assert changed == {node for node in before if "nllb" in node}
+
+
+def test_a_human_reference_is_scored_against_the_others_and_never_compared(write_given: Write) -> None:
+    assert [node for node in nodes(write_given(HUMAN)) if "human" in node] == ["outputs/human/test"]
+    path = write_given(HUMAN, SECOND)
+    assert [node for node in nodes(path) if "human" in node] == [
+        *("outputs/human/test", "score/human/test/bleu", "score/human/test/chrf")
+    ]
+    steps = plan(load_study(path).study, Path()).steps
+    assert [step.params["without_reference"] for step in steps if "without_reference" in step.params] == [
+        1,
+        1,
+    ]
+
+
+def test_what_only_models_have_is_left_out_of_a_mixed_study(write_files: Write, write_given: Write) -> None:
+    latency = ("baseline: greedy", "baseline: greedy\nlatency: {test_set: test}")
+    planned = plan(load_study(write_files(MIXED, latency)).study, Path())
+    (timed,) = [node.labels["systems"] for node in planned.nodes if node.node == "latency"]
+    assert timed == ["greedy"]
+
+
+GPT = "  gpt: {outputs: {test: gpt.de}}"
+BAD = {
+    "nothing to read": ((GPT, "  gpt: {}"), "systems.gpt.variant: required key is missing"),
+    "two origins": ((GPT, GPT[:-1] + ", reference: 1}"), "systems.gpt.reference: found reference beside"),
+    "a search": (
+        (GPT, GPT[:-1] + ", search: {kind: greedy}}"),
+        "systems.gpt.search: found search of a system",
+    ),
+    "an unknown test set": ((GPT, "  gpt: {outputs: {tset: gpt.de}}"), "did you mean test?"),
+    "no files": (
+        (GPT, "  gpt: {outputs: {}}"),
+        "systems.gpt.outputs: found a block of keys, allowed at least",
+    ),
+    "test sets twice": ((GPT, GPT[:-1] + ", test_sets: [test]}"), "systems.gpt.test_sets: found test_sets"),
+    "a missing reference": (
+        ("gpt: {outputs: {test: gpt.de}}", "gpt: {reference: 2}"),
+        "found 2, and test has 1",
+    ),
+    "a human baseline": (
+        ("baseline: gpt", "  human: {reference: 1}\nbaseline: human"),
+        "baseline: found human, a",
+    ),
+    "nothing to time": (
+        ("baseline: gpt", "baseline: gpt\nlatency: {test_set: test}"),
+        "without a system to time",
+    ),
+    "nothing to analyse": (
+        ("baseline: gpt", "baseline: gpt\nanalyses: {c: {kind: calibration, test_set: test}}"),
+        "analyses: found analyses of a study without variants",
+    ),
+    "an empty section": (
+        ("systems:", "variants: {}\nsystems:"),
+        "variants: found a block of keys, allowed at least",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD.values(), ids=BAD)
+def test_a_mistake_names_its_place_and_what_is_allowed(
+    write_given: Write, case: tuple[tuple[str, str], str]
+) -> None:
+    change, said = case
+    assert said in mistakes(write_given(change))
+
+
+def test_a_trained_system_needs_its_sections(write_given: Write) -> None:
+    said = mistakes(write_given((GPT, "  gpt: {variant: base}")))
+    for section in ("corpora", "subwords", "variants"):
+        assert f"{section}: required key is missing" in said
+
+
+BAD_FILES = {
+    "too short": (b"eins\nzwei\n", "found 3 lines in test.en and 2 in gpt.de, allowed equal counts"),
+    "other line ends": ("eins\rzwei\x85drei\u2028vier\n".encode(), "and 1 in gpt.de"),
+    "not UTF-8": (b"eins\nzw\xff\ndrei\n", '"gpt.de": line 2 is not UTF-8'),
+    "empty": (b"", '"gpt.de": a file without text'),
+    "missing": (None, '"gpt.de": no such file'),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FILES.values(), ids=BAD_FILES)
+def test_a_bad_file_is_one_mistake_at_its_place(write_given: Write, case: tuple[bytes | None, str]) -> None:
+    content, said = case
+    path = write_given()
+    Path("gpt.de").unlink() if content is None else Path("gpt.de").write_bytes(content)
+    lines = mistakes(path).splitlines()
+    assert len(lines) == 2
+    assert lines[0].startswith("study.yaml:4: systems.gpt.outputs.test: ")
+    assert said in lines[0]
