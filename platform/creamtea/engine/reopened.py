@@ -46,7 +46,7 @@ def _choose(nodes: list[Node], study: str, system: str, seed: int | None) -> Nod
     of_system = [node for node in nodes if node.labels["system"] == system]
     if not of_system:
         systems = ", ".join(dict.fromkeys(node.labels["system"] for node in nodes))
-        raise InputError(f"study {study} trains no system {system!r}; its systems: {systems}")
+        raise InputError(f"study {study} trains no system {system!r}; it trains {systems or 'none'}")
     of_seed = [node for node in of_system if seed is None or node.labels.get("seed") == seed]
     if not of_seed:
         seeds = ", ".join(dict.fromkeys(str(node.labels.get("seed", "all at once")) for node in of_system))

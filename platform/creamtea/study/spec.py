@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from creamtea.contract.resources import StepResources
 from creamtea.document.values import Name, Positive, Seed, Strict
@@ -51,6 +51,10 @@ class System(Strict):
     `target`), which is rated like a system and scored against the others. `test_sets`: what it translates,
     None for all of the study's. `baseline`: what it is compared with, None for the study's."""
 
+    # for editors; `creamtea.study.checks.outputs` says which of the three is wrong
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [{"required": [key]} for key in ("variant", "outputs", "reference")]}
+    )
     variant: Name = Field(default="", exclude_if=lambda name: not name)
     outputs: dict[Name, str] = Field(default={}, exclude_if=lambda files: not files)
     reference: Positive | None = Field(default=None, exclude_if=lambda number: number is None)
