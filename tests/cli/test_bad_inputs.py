@@ -231,7 +231,8 @@ def test_a_vocabulary_larger_than_the_data_allows_fails_its_step(
     edit("vocabulary: 60", "vocabulary: 6000")()
     assert call(RUN, monkeypatch) == 1
     told = capsys.readouterr()
-    failed, left_out = told.err.splitlines()
+    *warnings, failed, left_out = told.err.splitlines()
+    assert {line.partition(":")[0] for line in warnings} == {"warning"}
     assert failed.startswith("subwords/text/joint: ")
     assert left_out.startswith("12 steps ")
     assert {"6000", "94"} <= set(re.findall(r"vocabulary (?:to )?(\d+)", " ".join(told.out.split())))

@@ -30,6 +30,19 @@ def test_run_prints_the_report_and_reuses_everything_the_second_time(creamtea, s
     facts = json.loads(second.stdout)
     assert (facts["state"], facts["steps"], facts["reused"]) == ("succeeded", {"succeeded": 11}, 11)
     assert second.stderr == ""
+    assert "warning: test: softmax-greedy and scones-greedy gave the same outputs" in first.stdout
+    assert [(warning["kind"], warning["place"]) for warning in facts["warnings"]] == [
+        ("same-outputs", "test")
+    ]
+
+
+def test_run_shows_the_warnings_of_the_study_before_and_after(creamtea, study: Path) -> None:
+    short = "variants.softmax.training.max_updates=100"
+    done = creamtea("run", study, *INLINE, "--set", short)
+    assert done.returncode == 0
+    assert done.stderr.count(f"warning: --set {short}: variants.softmax.training.warmup: ") == 2
+    facts = creamtea.json("run", study, *INLINE, "--set", short, "--quiet")
+    assert [warning["kind"] for warning in facts["warnings"]] == ["warm-up", "same-outputs"]
 
 
 def test_a_failed_step_is_named_with_what_to_do_and_exit_code_1(creamtea, study: Path) -> None:

@@ -95,8 +95,8 @@ BAD_FILES = {
     "folder": (
         lambda: Path("test.de").rename("was-test.de").with_name("test.de").mkdir(),
         'study.yaml:17: test_sets.test.target: found "test.de": a file that cannot be read '
-        "(Is a directory) at test.de, allowed a text file, plain or gzip; paths are taken relative to the study "
-        "or to --data",
+        "(Is a directory) at test.de, allowed a text file, plain or gzip; paths are taken relative to the "
+        "study or to --data",
     ),
 }
 

@@ -68,15 +68,20 @@ def outcome_of(database: Database, study_id: int) -> StudyOutcome:
 
 def conclude(database: Database, submission: Submission, started: float, *, as_json: bool) -> None:
     """Print the report and the problems, and exit with the study's exit code. `started`: time.monotonic()."""
+    from creamtea.report.build import build_report
+
     outcome = outcome_of(database, submission.study_id)
+    report = build_report(database, submission.study_id, complete=not as_json)
     if as_json:
+        warnings = [warning.values() for warning in (*submission.warnings, *report.warnings())]
         facts = {"reused": submission.reused, "seconds": round(time.monotonic() - started, 1)}
-        typer.echo(json.dumps({**asdict(outcome), **facts}, ensure_ascii=False))
+        typer.echo(json.dumps({**asdict(outcome), **facts, "warnings": warnings}, ensure_ascii=False))
     else:
-        from creamtea.report.build import build_report
+        from creamtea.cli.workplace import show_warnings
         from creamtea.report.terminal import make_console, render
 
-        render(build_report(database, submission.study_id), make_console())
+        render(report, make_console())
+        show_warnings(submission.warnings)
         for text in advise(outcome):
             typer.echo(text, err=True)
     raise typer.Exit(outcome.exit_code)

@@ -42,17 +42,17 @@ def validate(
     Mistakes are printed with their place, what was found and what is allowed; the exit code is then 2.
     Warnings, of what is probably not what you meant, change no exit code.
     """
+    folder = None if no_files else study.parent if data is None else data
     try:
         loaded = load_study(study, override or [])
-        folder = study.parent if data is None else data
-        planned = plan(loaded.study, None if no_files else folder, loaded.errors)
+        planned = plan(loaded.study, folder, loaded.errors)
     except InputError as error:
         if not as_json:
             raise
         lines = error.lines if isinstance(error, StudyErrors) else [str(error)]
         typer.echo(json.dumps({"valid": False, "mistakes": lines}, ensure_ascii=False))
         raise typer.Exit(error.exit_code) from None
-    warnings = warnings_of(loaded.study, planned, None if no_files else data, loaded.place_of)
+    warnings = warnings_of(loaded.study, planned, folder, loaded.place_of)
     summary = _summary(loaded.study, planned)
     if as_json:
         summary["warnings"] = [warning.values() for warning in warnings]

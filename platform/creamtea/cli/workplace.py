@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -83,14 +84,19 @@ def submit_study(
     overrides: Sequence[str] | None,
     priority: int = 0,
 ) -> Submission:
-    """Validate, plan and queue the study in the file."""
+    """Validate, plan and queue the study in the file, and show what there is to warn of."""
     from creamtea.engine.submission import submit
+    from creamtea.study.checks.warnings import warnings_of
     from creamtea.study.loader import load_study
     from creamtea.study.plan import plan
 
     loaded = load_study(path, overrides or [])
-    planned = plan(loaded.study, path.parent if data is None else data, loaded.errors)
-    return submit(database, store, planned, loaded.spec, loaded.config_hash, priority)
+    root = path.parent if data is None else data
+    planned = plan(loaded.study, root, loaded.errors)
+    warnings = tuple(warnings_of(loaded.study, planned, root, loaded.place_of))
+    show_warnings(warnings)
+    submission = submit(database, store, planned, loaded.spec, loaded.config_hash, priority)
+    return replace(submission, warnings=warnings)
 
 
 def show_warnings(warnings: Sequence[StudyWarning]) -> None:

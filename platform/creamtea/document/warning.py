@@ -16,7 +16,10 @@ class StudyWarning:
     remedy: str
 
     def line(self) -> str:
-        return f"{self.place}: {self.found}. {self.remedy}"
+        return f"{self.place}: {self.message()}"
+
+    def message(self) -> str:
+        return f"{self.found}. {self.remedy}"
 
     def values(self) -> dict[str, Any]:
         return asdict(self)

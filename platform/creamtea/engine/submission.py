@@ -13,6 +13,7 @@ from sqlalchemy import insert, select, update
 from sqlalchemy.orm import Session
 
 import creamtea
+from creamtea.document.warning import StudyWarning
 from creamtea.engine.lease import lock_steps
 from creamtea.engine.settling import LIVE, add_events, keys_of
 from creamtea.engine.state import cancel_in
@@ -30,6 +31,7 @@ class Submission:
     name: str
     keys: frozenset[str]  # of all its steps
     reused_keys: frozenset[str]  # steps that had already succeeded
+    warnings: tuple[StudyWarning, ...] = ()  # of the study and its files, before it ran
 
     @property
     def reused(self) -> int:

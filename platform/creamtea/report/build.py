@@ -22,7 +22,18 @@ from creamtea.report.human.build import campaign_reports
 from creamtea.report.human.columns import human_columns
 from creamtea.report.human.section import CampaignReport
 from creamtea.report.idioms import missed_idioms
-from creamtea.report.model import Block, Document, Entry, Fact, Facts, Notes, Passage, Section, Texts
+from creamtea.report.model import (
+    Block,
+    Document,
+    Entry,
+    Fact,
+    Facts,
+    Notes,
+    Passage,
+    Section,
+    Texts,
+    Warnings,
+)
 from creamtea.report.parameters import sweeps
 from creamtea.report.sweep_figures import sweep_choice
 from creamtea.report.tables import (
@@ -32,6 +43,7 @@ from creamtea.report.tables import (
     systems_table,
     trainings_table,
 )
+from creamtea.report.warnings import result_warnings
 from creamtea.store.database import Database
 from creamtea.store.queries import Node, find_study
 from creamtea.store.tables import StudyRow
@@ -59,7 +71,9 @@ def _build(session: Session, row: StudyRow, complete: bool) -> Document:
         for name in spec.test_sets
     ]
     analyses = build_analyses(material)
+    warnings = result_warnings(session, material, tables)
     sections = [
+        Section("warnings", "Warnings", (Warnings("warnings", warnings),) if warnings else ()),
         Section("systems", "Systems", tuple(_systems_section(material, systems) for systems in tables)),
         Section("reading", "", (Notes("notes", tuple(_notes(spec, material))),)),
         _failures_section(nodes),

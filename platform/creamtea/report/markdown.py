@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from creamtea.contract.columns import Column
+from creamtea.document.warning import StudyWarning
 from creamtea.report import text
 from creamtea.report.model import (
     Block,
@@ -19,6 +20,7 @@ from creamtea.report.model import (
     Section,
     Table,
     Texts,
+    Warnings,
 )
 
 
@@ -55,6 +57,8 @@ class _Printer:
                 return [_bold(block.title), _plain(block.about), entries]
             case Notes():
                 return [_plain(paragraph) for paragraph in block.paragraphs]
+            case Warnings():
+                return ["\n".join(map(_warning, block.warnings))]
             case Facts():
                 return [_bold(block.title), "\n".join(_fact(fact) for fact in block.facts)]
             case _:
@@ -96,6 +100,10 @@ def _entry(entry: Entry) -> str:
         for passage in entry.passages
     )
     return f"- {'<br>'.join([_plain(text.entry_name(entry)), *passages])}"
+
+
+def _warning(warning: StudyWarning) -> str:
+    return f"> - **{_plain(warning.place)}**: {_plain(warning.message())}"
 
 
 def _fact(fact: Fact) -> str:

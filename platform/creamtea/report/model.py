@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from creamtea.contract.columns import Column
+from creamtea.document.warning import StudyWarning
 
 SIGNIFICANT = 0.05  # family-wise, after Holm's correction
 
@@ -159,6 +160,14 @@ class Notes:
 
 
 @dataclass(frozen=True)
+class Warnings:
+    """What the results give reason to doubt, in a box that nobody overlooks."""
+
+    key: str
+    warnings: tuple[StudyWarning, ...]
+
+
+@dataclass(frozen=True)
 class Fact:
     label: str
     value: str | int | datetime | tuple[str, ...]
@@ -186,7 +195,7 @@ class Section:
     folded: bool = False
 
 
-Block = Section | Table | Figure | Choice | Texts | Notes | Facts
+Block = Section | Table | Figure | Choice | Texts | Notes | Warnings | Facts
 Kind = TypeVar("Kind", Section, Table)
 
 
@@ -209,6 +218,11 @@ class Document:
     def walk(self) -> Iterator[tuple[str, Block]]:
         """Every block with its path, a section before what is in it."""
         return _walk(self.sections, "")
+
+    def warnings(self) -> list[StudyWarning]:
+        return [
+            warning for _, block in self.walk() if isinstance(block, Warnings) for warning in block.warnings
+        ]
 
     def table(self, path: str) -> Table:
         """The one table whose path ends with this one: "means", "systems/test". KeyError otherwise."""

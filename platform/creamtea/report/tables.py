@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from creamtea.contract.columns import Column
 from creamtea.methods.displays import EMPTY, LENGTH
-from creamtea.methods.metrics import Metric
+from creamtea.methods.metrics import Bleu, Metric
 from creamtea.report import describe
 from creamtea.report.cells import (
     Material,
@@ -35,6 +35,9 @@ from creamtea.report.model import Cell, Delta, Percent, Row, Table
 from creamtea.store.queries import OUTPUTS, MetricValue
 from creamtea.study.spec import Study
 
+# of BLEU: translations of other sentences of the same text have as much
+NEAR_ZERO = 2.0
+NO_MARK = "not marked: BLEU of both systems is near zero, so which one is better means nothing"
 NOT_TRANSLATED = "the system does not translate this test set"
 NO_MODEL = "its outputs are given: no model of this study translates"
 ONLY_REFERENCE = "the test set's only reference: there is no other to score it against"
@@ -136,7 +139,24 @@ def _deltas(material: Material, test_set: str, key: str) -> dict[str, Delta]:
     others = [system for system in spec.systems_on(test_set) if spec.compared(system)]
     steps = [material.of("compare", system=system, test_set=test_set, metric=key) for system in others]
     deltas = [read_delta(measured[0] if measured else None) for measured in steps]
-    return dict(zip(others, correct(deltas), strict=True))
+    low = near_zero(material, test_set)
+    return {
+        system: replace(delta, significant=False, note=NO_MARK)
+        if delta.significant and {system, spec.baseline_of(system)} <= low.keys()
+        else delta
+        for system, delta in zip(others, correct(deltas), strict=True)
+    }
+
+
+def near_zero(material: Material, test_set: str) -> dict[str, float]:
+    """The systems whose outputs have next to nothing in common with the references, with their BLEU."""
+    scores = {
+        system: _score(material, system, test_set, metric.name(), metric).value
+        for metric in material.spec.metrics
+        if isinstance(metric, Bleu)
+        for system in material.spec.systems_on(test_set)
+    }
+    return {system: score for system, score in scores.items() if score is not None and score < NEAR_ZERO}
 
 
 # ---------------------------------------------------------------- what the outputs are like

@@ -10,7 +10,19 @@ from rich.text import Text
 
 from creamtea.report import text
 from creamtea.report.grid import print_table
-from creamtea.report.model import Block, Choice, Document, Entry, Facts, Figure, Notes, Section, Table, Texts
+from creamtea.report.model import (
+    Block,
+    Choice,
+    Document,
+    Entry,
+    Facts,
+    Figure,
+    Notes,
+    Section,
+    Table,
+    Texts,
+    Warnings,
+)
 
 WIDTH = 180
 
@@ -67,6 +79,9 @@ class _Printer:
             case Notes():
                 for paragraph in block.paragraphs:
                     self._dim(paragraph)
+            case Warnings():
+                for warning in block.warnings:
+                    self.console.print(Text(f"warning: {warning.line()}", style="yellow"))
             case Facts():
                 for fact in block.facts:
                     self._dim(f"{fact.label}: {text.fact(fact)}")

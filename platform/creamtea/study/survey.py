@@ -50,7 +50,7 @@ class Survey:
         an estimate. Letters make up words of subwords, whose length grows with the logarithm of the
         vocabulary; a script of thousands of characters has hardly more than one in each."""
         side = self.target
-        letters = 1.3 if side.alphabet > 1000 else 2.25 + 1.35 * np.log10(vocabulary / 1000)
+        letters = 1.3 if side.alphabet > 1000 else max(1.3, 2.25 + 1.35 * np.log10(vocabulary / 1000))
         each = max(side.characters / letters, side.words) / max(1, self.pairs) + 1
         return float(each * self.usable)
 

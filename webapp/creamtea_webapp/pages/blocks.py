@@ -21,6 +21,7 @@ from creamtea.report.model import (
     Section,
     Table,
     Texts,
+    Warnings,
 )
 from creamtea.report.vega import vega_lite
 from creamtea_webapp import session
@@ -58,6 +59,8 @@ def show_block(block: Block, path: str, level: int) -> None:
                 show(TEMPLATE, "texts", about=block.about, entries=entries)
         case Notes():
             show(TEMPLATE, "notes", paragraphs=block.paragraphs)
+        case Warnings():
+            show(TEMPLATE, "warnings", warnings=block.warnings)
         case Facts():
             show(TEMPLATE, "facts", block=block, facts=shown_facts(block.facts))
         case _:

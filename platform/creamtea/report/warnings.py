@@ -1,0 +1,176 @@
+"""What the results of a study give reason to doubt: warnings that no step's success shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session, aliased
+
+from creamtea.document.warning import StudyWarning
+from creamtea.methods.training import Training
+from creamtea.report.cells import Material, Measured
+from creamtea.report.figures import SystemsOn
+from creamtea.report.tables import NO_MARK, near_zero
+from creamtea.store.queries import CurvePoint
+from creamtea.store.tables import Hypothesis
+from creamtea.study.checks.warnings import (
+    MIN_UPDATES,
+    few_updates_warning,
+    vocabulary_warning,
+    warmup_warning,
+)
+from creamtea.study.checks.warnings import MIN_WORDS as MIN_SUBWORDS
+
+STILL_IMPROVING = 0.01  # of the best validation before: what the last one must have gained
+
+
+def result_warnings(
+    session: Session, material: Material, tables: Sequence[SystemsOn]
+) -> tuple[StudyWarning, ...]:
+    """All of them; steps that have not run are passed over."""
+    return (
+        *_vocabularies(material),
+        *_trainings(material),
+        *(warning for systems in tables for warning in _scores(material, systems)),
+        *(warning for systems in tables for warning in _same_outputs(session, material, systems.test_set)),
+    )
+
+
+# ---------------------------------------------------------------- trainings
+
+
+def _vocabularies(material: Material) -> Iterator[StudyWarning]:
+    for encoded in material.of("encode"):
+        corpus, name = encoded.node.labels.get("corpus"), encoded.node.labels.get("subwords")
+        subwords = material.spec.subwords.get(str(name))
+        tokens = [encoded.find("tokens", f"train.{side}") for side in ("src", "tgt")]
+        count = sum(metric.value or 0.0 for metric in tokens if metric is not None)
+        if subwords and subwords.joint and 0 < count < MIN_SUBWORDS * subwords.vocabulary:
+            yield vocabulary_warning(f"subwords {name}", subwords.vocabulary, count, f"subwords of {corpus}")
+
+
+def _trainings(material: Material) -> Iterator[StudyWarning]:
+    """One for all seeds of a variant, with the numbers of the first that it concerns."""
+    for name, variant in material.spec.variants.items():
+        found: dict[str, tuple[StudyWarning, list[str]]] = {}
+        for run in material.of("train", variant=name):
+            warning = _training(run, variant.training, variant.start_from is not None, material)
+            if warning is not None:
+                found.setdefault(warning.kind, (warning, []))[1].append(str(run.node.labels["seed"]))
+        for warning, seeds in found.values():
+            place = f"{name}, seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}"
+            yield StudyWarning(warning.kind, place, warning.found, warning.remedy)
+
+
+def _training(run: Measured, training: Training, adapts: bool, material: Material) -> StudyWarning | None:
+    metric = run.find("updates")
+    if run.node.state != "succeeded" or metric is None or metric.value is None:
+        return None
+    updates = int(metric.value)
+    about = f"{updates:,} updates"
+    if updates < training.warmup:
+        return warmup_warning("", training.warmup, about, updates)
+    if updates < MIN_UPDATES and not adapts:
+        return few_updates_warning("", about)
+    stopped = run.node.facts.get("stopped")
+    curve = material.points.get(run.node.key, {}).get(f"dev_{training.select_by}", [])
+    if stopped in ("max_epochs", "max_updates") and training.keep == "best":
+        gain = _last_gain(curve, higher=training.select_by == "bleu")
+        if gain >= STILL_IMPROVING:
+            return StudyWarning(
+                "still-improving",
+                "",
+                f"the training ended by {stopped} after {about}, while its last validation was {gain:.0%} "
+                "better than the best before",
+                f"Raise {stopped}; training ends by itself when `patience` validations bring nothing better.",
+            )
+    return None
+
+
+def _last_gain(curve: Sequence[CurvePoint], higher: bool) -> float:
+    """By how much, relative to it, the last point is better than the best before; 0 for a single one."""
+    if len(curve) < 2:
+        return 0.0
+    sign = 1.0 if higher else -1.0
+    best = max(sign * point.y for point in curve[:-1])
+    return (sign * curve[-1].y - best) / max(abs(best), 1e-9)
+
+
+# ---------------------------------------------------------------- scores and outputs
+
+
+def _scores(material: Material, systems: SystemsOn) -> Iterator[StudyWarning]:
+    low = near_zero(material, systems.test_set)
+    if low:
+        listed = ", ".join(f"{name} {value:.1f}" for name, value in low.items())
+        yield StudyWarning(
+            "near-zero",
+            systems.test_set,
+            f"BLEU is near zero ({listed}): these systems translate next to nothing",
+            "Look at their outputs and learning curves before any comparison; train longer or on more text.",
+        )
+    for row in systems.table.rows:
+        marked = [key for key, cell in row.cells.items() if cell.delta and cell.delta.note == NO_MARK]
+        if marked:
+            yield StudyWarning(
+                "mark-without-meaning",
+                f"{row.name} on {systems.test_set}",
+                f"its difference in {', '.join(marked)} would be significant, but both systems are near "
+                "zero: it is not marked",
+                "Nothing can be said of which is better until they translate.",
+            )
+
+
+def _same_outputs(session: Session, material: Material, test_set: str) -> Iterator[StudyWarning]:
+    groups: list[list[str]] = []
+    decodes = {
+        name: [run.node.key for run in material.of("decode", system=name, test_set=test_set)]
+        for name in material.spec.systems_on(test_set)
+    }
+    scores = {name: _all_scores(material, name, test_set) for name in decodes}
+    for name, keys in decodes.items():
+        if not scores[name]:
+            continue
+        for group in groups:
+            other = group[0]
+            if scores[other] == scores[name] and _equal_texts(session, decodes[other], keys):
+                group.append(name)
+                break
+        else:
+            groups.append([name])
+    for group in groups:
+        if len(group) > 1:
+            yield StudyWarning(
+                "same-outputs",
+                test_set,
+                f"{', '.join(group[:-1])} and {group[-1]} gave the same outputs in every segment",
+                "Check that they differ in what you mean to compare.",
+            )
+
+
+def _all_scores(material: Material, system: str, test_set: str) -> list[tuple[object, ...]]:
+    """What only systems with the same outputs have in common, and others hardly ever: cheaper than texts."""
+    return [
+        (run.node.labels.get("metric"), metric.name, metric.value)
+        for run in material.of("score", system=system, test_set=test_set)
+        for metric in run.metrics
+        if metric.value is not None
+    ]
+
+
+def _equal_texts(session: Session, ours: Sequence[str], theirs: Sequence[str]) -> bool:
+    """Of as many decodes each, compared one by one; decodes without outputs are not."""
+    if len(ours) != len(theirs):
+        return False
+    one, other = aliased(Hypothesis), aliased(Hypothesis)
+    for key, other_key in zip(ours, theirs, strict=True):
+        pairs = (
+            select(func.count())
+            .select_from(one)
+            .join(other, (other.index == one.index) & (other.step_key == other_key))
+            .where(one.step_key == key)
+        )
+        if not session.scalar(pairs) or session.scalar(pairs.where(one.text != other.text)):
+            return False
+    return True

@@ -1,0 +1,136 @@
+"""Every warning of results is provoked, and every printer shows it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from io import StringIO
+from typing import Any
+
+import pytest
+import teatime_study
+from blocks import rows_of
+from rich.console import Console
+
+from creamtea.document.warning import StudyWarning
+from creamtea.report.build import build_report
+from creamtea.report.html import to_html
+from creamtea.report.markdown import to_markdown
+from creamtea.report.model import Document
+from creamtea.report.terminal import render
+from creamtea.report.values import to_values
+from creamtea.store.database import Database
+
+Fill = Callable[..., int]
+
+
+@pytest.fixture(autouse=True)
+def one_thing_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two systems of the study have the same texts and scores, which only the test of it wants."""
+    monkeypatch.setattr(teatime_study, "bleu", lambda system, seed: 30.0 + ord(system[-1]) + 0.5 * seed)
+
+
+def warned(database: Database) -> list[StudyWarning]:
+    return build_report(database, "teatime").warnings()
+
+
+def the_one(warnings: list[StudyWarning]) -> StudyWarning:
+    (warning,) = warnings
+    return warning
+
+
+def updates(count: int, stopped: str = "max_epochs") -> dict[str, Any]:
+    facts = {"device": "cpu", "threads": 2, "training_seconds": 318.25, "stopped": stopped}
+    return {"metrics": [teatime_study.row("updates", float(count))], "facts": facts}
+
+
+def test_good_results_give_none(filled: Database, fill: Fill) -> None:
+    fill(filled)
+    assert warned(filled) == []
+    assert "warnings" not in [section.key for section in build_report(filled, "teatime").sections]
+
+
+def test_a_warm_up_that_did_not_end(filled: Database, fill: Fill) -> None:
+    fill(filled, changes={"train/scones": updates(66)})
+    warning = the_one(warned(filled))
+    assert (warning.kind, warning.place) == ("warm-up", "scones, seeds 1, 2, 3")
+    assert "66 updates" in warning.found
+
+
+def test_few_updates(filled: Database, fill: Fill) -> None:
+    fill(filled, changes={"train/scones/2": updates(450)})
+    warning = the_one(warned(filled))
+    assert (warning.kind, warning.place) == ("few-updates", "scones, seed 2")
+
+
+@pytest.mark.parametrize("stopped", ["max_epochs", "max_updates", "patience"])
+def test_a_training_that_was_still_improving(stopped: str, filled: Database, fill: Fill) -> None:
+    fill(filled, changes={"train/softmax": updates(2000, stopped)})  # its losses: 4, 2, 1.33
+    kinds = [warning.kind for warning in warned(filled)]
+    assert kinds == ([] if stopped == "patience" else ["still-improving"])
+
+
+def test_a_vocabulary_too_large_for_the_encoded_text(filled: Database, fill: Fill) -> None:
+    tokens = [teatime_study.row("tokens", 20_000.0, f"train.{side}") for side in ("src", "tgt")]
+    fill(filled, changes={"encode": {"metrics": tokens}})
+    assert the_one(warned(filled)).kind == "vocabulary"
+
+
+def near_zero(*systems: str) -> dict[str, Any]:
+    return {
+        f"score/{system}/{seed}/test/bleu": {"metrics": [teatime_study.row("bleu", 0.1 + 0.1 * number)]}
+        for number, system in enumerate(systems)
+        for seed in (1, 2, 3)
+    }
+
+
+def test_bleu_near_zero(filled: Database, fill: Fill) -> None:
+    fill(filled, changes=near_zero("softmax-nvs"))
+    warning = the_one(warned(filled))
+    assert warning.kind == "near-zero"
+    assert "softmax-nvs 0.1" in warning.found
+
+
+def test_a_difference_between_systems_near_zero_is_not_marked(filled: Database, fill: Fill) -> None:
+    fill(filled)
+    before = rows_of(build_report(filled, "teatime"))["softmax-nvs"].cells["bleu"].delta
+    assert before is not None
+    assert before.significant
+
+
+def test_its_mark_becomes_a_warning(filled: Database, fill: Fill) -> None:
+    fill(filled, changes=near_zero("softmax-greedy", "softmax-nvs"))
+    report = build_report(filled, "teatime")
+    cells = rows_of(report)["softmax-nvs"].cells
+    assert cells["bleu"].delta is not None
+    assert not cells["bleu"].delta.significant
+    kinds = {warning.kind: warning for warning in report.warnings()}
+    assert kinds.keys() == {"near-zero", "mark-without-meaning"}
+    assert kinds["mark-without-meaning"].place == "softmax-nvs on test"
+    other = rows_of(report)["scones-greedy"].cells["bleu"].delta  # one of the two is not near zero
+    assert other is not None
+    assert other.significant
+
+
+def test_two_systems_with_the_same_outputs(
+    filled: Database, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(teatime_study, "bleu", lambda system, seed: 30.0)
+    fill(filled)  # softmax-lexicon has one text of its own
+    warning = the_one(warned(filled))
+    assert (warning.kind, warning.place) == ("same-outputs", "test")
+    assert warning.found.startswith("softmax-greedy and softmax-nvs ")
+
+
+def shown_by_every_printer(report: Document) -> list[str]:
+    console = Console(file=StringIO(), width=1000)
+    render(report, console)
+    values = json.dumps(to_values(report), ensure_ascii=False)
+    return [console.file.getvalue(), to_markdown(report), to_html(report), values]  # type: ignore[attr-defined]
+
+
+def test_every_printer_shows_them(filled: Database, fill: Fill) -> None:
+    fill(filled, changes={"train/scones": updates(66)})
+    for printed in shown_by_every_printer(build_report(filled, "teatime")):
+        assert "66 updates" in printed
+        assert "scones, seeds 1, 2, 3" in printed

@@ -1,0 +1,116 @@
+"""Every warning of a study and its files is provoked, and a good study gives none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from creamtea.cli.main import app
+from creamtea.document.warning import StudyWarning
+from creamtea.study.checks.warnings import warnings_of
+from creamtea.study.loader import load_study
+from creamtea.study.plan import plan
+
+Write = Callable[..., Path]
+PAIRS = 1000
+VARIANT = "softmax: {corpus: text, subwords: joint, objective: {kind: softmax}}"
+# 1,000 pairs of ten words: about 40 batches of 512 subwords in an epoch
+GOOD = "training: {max_epochs: 40, batch_tokens: 512, warmup: 100}"
+
+
+def trained(how: str) -> tuple[str, str]:
+    return VARIANT, VARIANT.replace("}}", f"}}, {how}}}")
+
+
+@pytest.fixture
+def write_texts(write_files: Write) -> Write:
+    """A study over files with text enough that a good one gives no warning."""
+    words = [f"word{number % 50}" for number in range(PAIRS * 10)]
+    lines = [f"{number} {' '.join(words[10 * number : 10 * number + 9])}" for number in range(PAIRS)]
+    for side in ("en", "de"):
+        Path(f"train.{side}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return write_files
+
+
+def warned(path: Path, root: Path | None = Path()) -> list[StudyWarning]:
+    loaded = load_study(path)
+    return warnings_of(loaded.study, plan(loaded.study, root, loaded.errors), root, loaded.place_of)
+
+
+def test_a_good_study_gives_none(write_texts: Write) -> None:
+    assert warned(write_texts(trained(GOOD))) == []
+
+
+def the_one(warnings: list[StudyWarning]) -> StudyWarning:
+    (warning,) = warnings
+    return warning
+
+
+def test_a_warm_up_that_does_not_end(write_texts: Write) -> None:
+    warning = the_one(warned(write_texts(trained("training: {max_epochs: 2, batch_tokens: 1024}"))))
+    assert warning.kind == "warm-up"
+    assert warning.place == "study.yaml:12: variants.softmax.training.warmup"
+    assert "400 updates" in warning.found
+
+
+def test_the_same_of_max_updates_needs_no_files(write_texts: Write) -> None:
+    path = write_texts(trained("training: {max_updates: 300}"))
+    assert the_one(warned(path, None)).kind == "warm-up"
+
+
+@pytest.mark.parametrize("batch", ["batch_tokens: 1024", "batch_sentences: 25"])
+def test_few_updates(batch: str, write_texts: Write) -> None:
+    path = write_texts(trained(f"training: {{max_epochs: 4, {batch}, warmup: 10}}"))
+    assert the_one(warned(path)).kind == "few-updates"
+    assert warned(path, None) == []  # how many they are is not known without the text
+
+
+def test_an_adaptation_may_be_short(write_texts: Write) -> None:
+    own = VARIANT.replace("softmax:", "adapted:").replace(
+        "}}", "}, start_from: softmax, training: {max_updates: 50, warmup: 10}}"
+    )
+    assert warned(write_texts((VARIANT, f"{trained(GOOD)[1]}\n  {own}"))) == []
+
+
+def test_a_vocabulary_too_large_for_the_text(write_texts: Write) -> None:
+    path = write_texts(trained(GOOD), ("vocabulary: 100", "vocabulary: 4000"))
+    warning = the_one(warned(path))
+    assert warning.kind == "vocabulary"
+    assert "study.yaml:10" in warning.place
+    assert "4,000" in warning.found
+    assert "Try 200" in warning.remedy
+
+
+def test_a_test_sentence_in_the_training_text(write_texts: Write) -> None:
+    text = Path("train.en").read_text().splitlines()
+    Path("test.en").write_text(f"one\n{text[7]}  \n{text[8]}\n")
+    warning = the_one(warned(write_texts(trained(GOOD))))
+    assert warning.kind == "seen-in-training"
+    assert "test_sets.test" in warning.place
+    assert warning.found.startswith("2 of 3 ")
+    held_out = ("    dev: {", "    filters: {held_out: [test]}\n    dev: {")
+    assert warned(write_texts(trained(GOOD), held_out)) == []
+
+
+def test_two_systems_that_translate_alike(write_texts: Write) -> None:
+    path = write_texts(
+        trained(GOOD),
+        ("  greedy: {variant: softmax}", "  greedy: {variant: softmax}\n  same: {variant: softmax}"),
+    )
+    warning = the_one(warned(path))
+    assert warning.kind == "same-systems"
+    assert warning.place.endswith("systems.same")
+    assert "greedy and same" in warning.found
+
+
+def test_validate_prints_them_and_ends_well(write_texts: Write) -> None:
+    path = write_texts(trained("training: {max_epochs: 2, batch_tokens: 1024}"))
+    done = CliRunner().invoke(app, ["validate", str(path)])
+    assert done.exit_code == 0
+    assert "warning: study.yaml:12" in done.stderr
+    facts = json.loads(CliRunner().invoke(app, ["validate", str(path), "--json"]).stdout)
+    assert [warning["kind"] for warning in facts["warnings"]] == ["warm-up"]
