@@ -20,6 +20,7 @@ from creamtea.document.document import read_document
 from creamtea.document.mistakes import Mistake, StudyErrors, mistakes_of_pydantic, one_of, shown
 from creamtea.document.values import Above0, Name, Strict
 from creamtea.errors import InputError
+from creamtea.regular import open_regular
 from creamtea.settings import Settings
 
 MODEL = "{model}"  # in a command: where the study's model is on this machine
@@ -126,7 +127,7 @@ def content_digest(path: Path) -> str:
     """The sha256 of a file, or of a folder's files with their names in it. Raises InputError."""
     if not path.is_dir():
         try:
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 return hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise InputError(f"{path} cannot be read ({error.strerror})") from None

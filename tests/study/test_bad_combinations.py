@@ -106,6 +106,10 @@ BAD = {
         "study.yaml:18: systems.greedy.search.width: found 200, of 100 subwords, "
         "allowed at most the size of the vocabulary",
     ),
+    "more processors than any machine has": (
+        (BASELINE, "baseline: greedy\nresources: {train: {cpus: 1000000}}"),
+        "study.yaml:23: resources.train.cpus: found 1000000, allowed at most 4,096",
+    ),
     "workers from more to fewer": (
         (BASELINE, "baseline: greedy\nresources: {train: {workers: [4, 2]}}"),
         "study.yaml:23: resources.train.workers: found a list of 2, allowed a value that fits: "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
@@ -97,6 +98,12 @@ BAD_FILES = {
         'study.yaml:17: test_sets.test.target: found "test.de": a file that cannot be read '
         "(Is a directory) at test.de, allowed a text file, plain or gzip; paths are taken relative to the "
         "study or to --data",
+    ),
+    "pipe": (
+        lambda: os.mkfifo(Path("test.de").rename("was-test.de").with_name("test.de")),
+        'study.yaml:17: test_sets.test.target: found "test.de": a file that cannot be read '
+        "(a pipe or a device, not a file) at test.de, allowed a text file, plain or gzip; paths are taken "
+        "relative to the study or to --data",
     ),
 }
 

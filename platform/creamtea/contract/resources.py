@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from creamtea.document.values import Above0, Positive, Strict
+from creamtea.document.values import Above0, Count, Positive, Strict
 
 
 def _pair(value: Any) -> Any:
@@ -21,7 +21,7 @@ def _ascending(values: list[int]) -> list[int]:
 
 # [least, most], also written as one number
 Workers = Annotated[
-    list[Positive],
+    list[Count],
     Field(min_length=2, max_length=2),
     BeforeValidator(_pair),
     AfterValidator(_ascending),
@@ -31,8 +31,8 @@ Workers = Annotated[
 class StepResources(Strict):
     # of a training or a decoding, with these cpus and gpus each: as many as there is room for
     workers: Workers = Field(default=[1, 1])
-    cpus: Positive = 1
-    gpus: Annotated[float, Field(ge=0.0)] = 0.0
+    cpus: Count = 1
+    gpus: Annotated[float, Field(ge=0.0, le=4096.0)] = 0.0
     memory_gb: Above0 | None = None
     timeout_minutes: Above0 | None = None  # None, here and below: the limit of its kind
     # without a sign of life, after which the attempt is stopped and tried again

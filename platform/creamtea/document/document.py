@@ -17,6 +17,7 @@ import yaml
 
 from creamtea.document.mistakes import KeyPath, Mistake, Place, StudyErrors, shown
 from creamtea.errors import InputError
+from creamtea.regular import open_regular
 
 MAX_BYTES = 1_000_000
 MAX_VALUES = 50_000  # after aliases are expanded
@@ -148,7 +149,7 @@ def _next_step(parent: Any, parts: list[str]) -> tuple[str | int | None, list[st
 
 def _text(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             content = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; give the path of a study (.yaml)") from None

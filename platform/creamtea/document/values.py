@@ -12,6 +12,8 @@ Share = Annotated[float, Field(ge=0.0, le=1.0)]
 BelowOne = Annotated[float, Field(ge=0.0, lt=1.0)]
 Above0 = Annotated[float, Field(gt=0.0)]
 Positive = Annotated[int, Field(ge=1, le=10**9)]
+Count = Annotated[int, Field(ge=1, le=4096)]  # layers, heads, threads, processors
+Width = Annotated[int, Field(ge=1, le=65536)]  # of a layer
 Seed = Annotated[int, Field(ge=0, lt=2**32)]
 
 

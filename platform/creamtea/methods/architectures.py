@@ -9,7 +9,7 @@ from pydantic import Field
 
 from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import Block, RawStudy, parsed
-from creamtea.document.values import Above0, BelowOne, Positive, Strict
+from creamtea.document.values import Above0, BelowOne, Count, Strict, Width
 from creamtea.methods.family import Family, Method
 from creamtea.methods.texts import Subwords
 
@@ -45,11 +45,11 @@ class Layered(Architecture):
     """Pre-norm encoder and decoder layers with source, target and output embeddings tied."""
 
     preset: Annotated[Literal["small", "base", "big", "deep"] | None, Field(exclude=True)] = None
-    encoder_layers: Positive = 3
-    decoder_layers: Positive = 3
-    width: Positive = 128
-    heads: Positive = 4
-    feed_forward: Positive = 512
+    encoder_layers: Count = 3
+    decoder_layers: Count = 3
+    width: Width = 128
+    heads: Count = 4
+    feed_forward: Width = 512
     dropout: BelowOne = 0.1
     attention_dropout: Annotated[BelowOne, Field(exclude_if=lambda share: share == 0)] = 0.0
     recurrent: ClassVar[bool] = False  # the decoder looks back by SSRUs, not by self-attention
@@ -92,9 +92,9 @@ class RnnArchitecture(Architecture):
     Peters and Martins (2021, sections 4.1 and 4.2). Embeddings are not tied."""
 
     kind: Literal["rnn"]
-    layers: Positive = 2  # of the encoder, and of the decoder
-    width: Positive = 256  # of the decoder, and of each direction of the encoder
-    embedding: Positive = 128
+    layers: Count = 2  # of the encoder, and of the decoder
+    width: Width = 256  # of the decoder, and of each direction of the encoder
+    embedding: Width = 128
     language_embedding: Annotated[int, Field(ge=0)] = (
         0  # how much of a source embedding is its first symbol's
     )

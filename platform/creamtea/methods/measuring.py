@@ -6,15 +6,15 @@ from typing import Annotated
 
 from pydantic import Field
 
-from creamtea.document.values import Name, Positive, Seed, Share, Strict
+from creamtea.document.values import Count, Name, Positive, Seed, Share, Strict
 
 
 class Significance(Strict):
     """Against the baseline: the paired bootstrap (Koehn 2004) and paired approximate randomisation (Riezler
     and Maxwell 2005), both as in sacreBLEU."""
 
-    samples: Annotated[int, Field(ge=100)] = 1000  # of the bootstrap
-    trials: Annotated[int, Field(ge=100)] = 10000  # of the randomisation
+    samples: Annotated[int, Field(ge=100, le=10**6)] = 1000  # of the bootstrap
+    trials: Annotated[int, Field(ge=100, le=10**7)] = 10000  # of the randomisation
     seed: Seed = 12345
 
 
@@ -31,7 +31,7 @@ class LatencyProtocol(Strict):
     sentences: Positive = 20
     repetitions: Annotated[int, Field(ge=2)] = 30
     warmup: Annotated[int, Field(ge=0)] = 3  # sentences per system before the clock starts
-    threads: Positive = 1
+    threads: Count = 1
     # sentences at a time, of similar length; 1 is what a person waits for, more is what a server does
     batch_size: Positive = Field(default=1, exclude_if=lambda value: value == 1)
 

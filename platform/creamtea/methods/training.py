@@ -22,7 +22,7 @@ class Training(Strict):
     # inverse_sqrt and constant: the peak, at the end of the warm-up; noam: the factor before
     # width^-0.5 · min(update^-0.5, update · warmup^-1.5); plateau: the peak, halved whenever more than
     # `plateau_patience` validations in a row were not better than all before
-    learning_rate: Above0 = 0.002
+    learning_rate: Annotated[float, Field(gt=0.0, le=100.0)] = 0.002
     schedule: Literal["inverse_sqrt", "noam", "constant", "plateau"] = "inverse_sqrt"
     plateau_patience: Annotated[int, Field(ge=0, exclude_if=lambda count: count == 1)] = 1
     # of `plateau`: the training ends where the rate would fall below this

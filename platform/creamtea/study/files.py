@@ -9,6 +9,8 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from creamtea.regular import open_regular
+
 BLOCK = 1 << 20  # bytes
 GZIP_MAGIC = b"\x1f\x8b"
 
@@ -31,7 +33,7 @@ def scan(path: Path) -> TextFacts:
     invalid: int | None = None
     decoder = codecs.getincrementaldecoder("utf-8")()  # a character may end in the next block
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             file.seek(0)
             is_gzip = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC

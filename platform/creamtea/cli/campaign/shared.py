@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from creamtea.errors import InputError
 from creamtea.human import audit
+from creamtea.regular import open_regular
 
 Options = TypeVar("Options")
 
@@ -62,9 +63,11 @@ def read_text(option: str, path: Path | None) -> str:
     if path is None:
         return ""
     try:
-        if path.stat().st_size > MAX_BYTES:
+        with open_regular(path) as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
             raise InputError(f"{option} {path}: more than {MAX_BYTES:,} bytes")
-        text = path.read_text(encoding="utf-8-sig")
+        text = content.decode("utf-8-sig")
     except OSError as error:
         raise InputError(f"{option} {path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
