@@ -82,6 +82,7 @@ def run_decode(folders: dict[str, list[Path]], output: Path, width: int) -> Path
     return output
 
 
+@pytest.mark.slow
 def test_empty_outputs_have_the_score_of_the_empty_string(
     folders: dict[str, list[Path]], tmp_path: Path
 ) -> None:

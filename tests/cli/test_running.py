@@ -89,6 +89,7 @@ def test_an_unavailable_metric_leaves_the_study_done(creamtea, study: Path) -> N
     assert (again["steps"], again["reused"]) == ({"succeeded": 11}, 9)
 
 
+@pytest.mark.slow
 def test_an_infrastructure_failure_is_tried_again_by_itself(creamtea, study: Path) -> None:
     done = creamtea("run", study, *INLINE, FAKES='{"subwords": "once"}')
     assert done.returncode == 0
@@ -159,6 +160,7 @@ def test_cancel_from_another_process(creamtea, study: Path, wait_for: Wait) -> N
     assert "(cancelled)" in again.stderr
 
 
+@pytest.mark.slow
 def test_submit_leaves_a_controller_that_serves_and_goes(creamtea, study: Path, wait_for: Wait) -> None:
     facts = creamtea.json("submit", study, *INLINE, FAKES='{"train": "sleep"}')
     assert facts["state"] == "queued"
@@ -312,6 +314,7 @@ def test_an_address_where_no_ray_answers(creamtea, study: Path, free_port: int) 
             assert told.startswith(f"creamtea: --address 127.0.0.1:{port}: no Ray head answers there")
 
 
+@pytest.mark.slow
 def test_a_database_in_use_is_said_in_one_line(creamtea, study: Path) -> None:
     held = sqlite3.connect(creamtea.home / "creamtea.db", isolation_level=None)
     held.execute("BEGIN IMMEDIATE")

@@ -128,6 +128,7 @@ def test_a_step_that_takes_too_long_is_stopped(
     assert "resources.toy.timeout_minutes" in failed.error
 
 
+@pytest.mark.slow
 def test_a_worker_that_reports_nothing_for_too_long_is_stopped_and_tried_again(
     sqlite: Database, study: ToyStudy, run_study: Run, quick: None
 ) -> None:

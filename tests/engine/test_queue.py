@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
@@ -96,6 +97,7 @@ def ready_in_sql(database: Database) -> set[str]:
         return set(session.scalars(select(StepRow.key).where(StepRow.state == "ready")))
 
 
+@pytest.mark.slow
 @given(
     edges=st.lists(st.lists(st.booleans(), min_size=8, max_size=8), min_size=8, max_size=8),
     outcomes=st.lists(st.sampled_from(["", "deterministic", "unavailable"]), min_size=8, max_size=8),

@@ -213,6 +213,7 @@ def test_secrets_are_not_quoted(program: Write, monkeypatch: pytest.MonkeyPatch)
 SLEEPER = "import os, pathlib, time\npathlib.Path({!r}).write_text(str(os.getpid()))\ntime.sleep(600)"
 
 
+@pytest.mark.slow
 def test_a_scorer_that_hangs_is_ended_with_its_children(program: Write, tmp_path: Path) -> None:
     text = f"""{NOISE}
 import pathlib, subprocess, time
@@ -228,6 +229,7 @@ time.sleep(600)
     wait_until(lambda: has_ended(int((tmp_path / "child").read_text())))
 
 
+@pytest.mark.slow
 def test_a_child_that_outlives_its_scorer_does_not_hold_the_step(program: Write, tmp_path: Path) -> None:
     text = f"""{GOOD}
 import pathlib, subprocess
@@ -289,6 +291,7 @@ JSON = st.recursive(
 KEYS = ("index", "score", "done", "total", "message", "error", "corpus", "signature", "facts")
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.binary() | st.dictionaries(st.sampled_from(KEYS), JSON).map(lambda said: json.dumps(said).encode()))
 def test_no_line_breaks_the_reader(line: bytes) -> None:

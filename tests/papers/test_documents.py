@@ -160,6 +160,7 @@ def test_without_a_study_no_cell_is_blank(no_studies: Database) -> None:
                     assert set(shown) <= {"not run", "–"}
 
 
+@pytest.mark.slow
 def test_the_list_of_a_paper_has_them_all(our_size: Database) -> None:
     document = build_list(our_size, "scones")
     table = document.table("list/exhibits")

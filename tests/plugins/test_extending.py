@@ -31,6 +31,7 @@ def test_the_study_of_the_page_runs(lab: Path, tmp_path: Path) -> None:
     assert "focal γ=2" in shown.stdout
 
 
+@pytest.mark.slow
 def test_the_kinds_are_listed_with_their_package(lab: Path, tmp_path: Path) -> None:
     listed = creamtea(lab, tmp_path / "home", "plugins", "--json")
     assert listed.returncode == 0, listed.stderr
@@ -100,6 +101,7 @@ def planned(lab: Path, script: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_a_kind_of_a_plugin_that_is_missing_is_a_mistake(lab: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
@@ -109,6 +111,7 @@ def test_a_kind_of_a_plugin_that_is_missing_is_a_mistake(lab: Path, tmp_path: Pa
     assert "creamtea plugins" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_plugin_that_cannot_be_loaded_is_named(lab: Path, tmp_path: Path) -> None:
     spec = lab / "creamtea_lab" / "spec.py"
     spec.write_text("raise RuntimeError('half installed')\n")
@@ -121,6 +124,7 @@ def test_a_plugin_that_cannot_be_loaded_is_named(lab: Path, tmp_path: Path) -> N
     assert "broken" in listed.stdout
 
 
+@pytest.mark.slow
 def test_a_plugin_may_not_take_a_kind_that_exists(lab: Path, tmp_path: Path) -> None:
     (metadata,) = lab.glob("*.dist-info")
     entries = metadata / "entry_points.txt"
@@ -130,6 +134,7 @@ def test_a_plugin_may_not_take_a_kind_that_exists(lab: Path, tmp_path: Path) -> 
     assert row["state"] == "broken"
 
 
+@pytest.mark.slow
 def test_an_analysis_may_not_take_the_name_of_a_step(lab: Path, tmp_path: Path) -> None:
     """Its step would run in place of creamtea's own trainings."""
     analysis = lab / "creamtea_lab" / "analysis.py"
@@ -146,6 +151,7 @@ def test_an_analysis_may_not_take_the_name_of_a_step(lab: Path, tmp_path: Path) 
     assert planned(lab, script) == {"train": "creamtea_workers.steps.train"}
 
 
+@pytest.mark.slow
 def test_two_plugins_with_one_kind_are_both_refused(lab: Path, tmp_path: Path) -> None:
     other = tmp_path / "lab" / "other_lab-2.0.dist-info"
     other.mkdir()

@@ -150,6 +150,7 @@ def test_a_share_of_counts_that_a_step_has_not_left_says_so(
     assert cells["empty_higher"].note.endswith("did not measure this")
 
 
+@pytest.mark.slow
 def test_means_over_idioms_are_there_where_an_idiom_is_repeated(
     filled: Database, fill: Fill, with_analyses: dict[str, Any]
 ) -> None:

@@ -120,6 +120,7 @@ def squeezed(words: str) -> str:
     return "".join(words.split()).lower()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shown", [in_terminal, in_markdown, in_html, in_json])
 def test_every_printer_shows_every_block(shown: Callable[[Document], str], full: Document) -> None:
     types = {type(block) for _, block in full.walk()}
@@ -130,6 +131,7 @@ def test_every_printer_shows_every_block(shown: Callable[[Document], str], full:
             assert squeezed(words) in page, (path, words)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shown", [in_terminal, in_markdown, in_html])
 def test_every_printer_shows_every_number_as_its_column_says(
     shown: Callable[[Document], str], full: Document

@@ -57,6 +57,7 @@ def every_hypothesis(objective: str, sentence: int) -> Iterator[tuple[float, tup
             yield sum(mean_scores(objective, sentence, tokens[:t])[w] for t, w in enumerate(tokens)), body
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_exact_search_finds_the_best_of_all(objective: str) -> None:
     found = ExactSearch(SearchBudget(10**6), beam=2)(batch(objective))

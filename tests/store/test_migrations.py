@@ -265,6 +265,7 @@ def test_a_foreign_key_names_its_parent(database: Database) -> None:
     assert after["segment"] == []
 
 
+@pytest.mark.slow
 def test_threads_may_migrate_two_databases_at_once(tmp_path: Path) -> None:
     urls = [f"sqlite:///{tmp_path}/{number}.db" for number in range(4)]
     with ThreadPoolExecutor(4) as threads:

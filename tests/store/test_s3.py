@@ -62,6 +62,7 @@ def write(folder: Path, name: str, content: bytes) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_files_and_checkpoints_come_back_as_they_were(s3: Any, tmp_path: Path) -> None:
     store = opened()
     (stored,) = store.put_folder(write(tmp_path / "out", "größe.txt", b"jam"))

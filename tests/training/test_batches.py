@@ -116,6 +116,7 @@ def test_the_order_is_lexsorts(rows: list[tuple[int, int]]) -> None:
 id_rows = st.lists(st.lists(st.integers(4, 70000), max_size=6), min_size=1, max_size=12)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(id_rows, st.data())
 def test_batches_of_mapped_pairs_are_those_of_lists(

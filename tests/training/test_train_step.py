@@ -61,6 +61,7 @@ def test_writes_a_model_that_loads_and_tells_how_it_went(folder: Path) -> None:
     assert any(message.startswith("epoch 2, dev BLEU ") for _, _, message in given.progresses)
 
 
+@pytest.mark.slow
 def test_the_same_parameters_give_the_same_model(folder: Path) -> None:
     models = []
     for name in ("first", "second"):

@@ -142,6 +142,7 @@ def test_a_resumed_training_of_words_ends_with_the_same_weights(tmp_path: Path) 
     assert whole.position.halvings == parts.position.halvings
 
 
+@pytest.mark.slow
 def test_a_recurrent_model_learns_to_reverse(tmp_path: Path) -> None:
     size = {"kind": "rnn", "layers": 1, "width": 48, "embedding": 24, "dropout": 0.0}
     recipe = {**SHORT, "batch_sentences": 40, "max_updates": 250, "validate_every": 250, "clip_value": 1.0}

@@ -76,6 +76,7 @@ def test_every_table_and_figure_opens(shown: Shown, store: Database, monkeypatch
         assert f"<h1>{papers()[name].short}, {exhibit.label}</h1>" in page
 
 
+@pytest.mark.slow
 def test_a_page_leads_to_its_neighbours_and_the_studies_that_are_here(shown: Shown) -> None:
     first, middle, last = (
         re.findall(r'href="/\?(\w+=[^"]+)"', shown(paper="scones", **{kind: number}))
