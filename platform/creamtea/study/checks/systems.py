@@ -108,8 +108,8 @@ def _check_pairing(path: KeyPath, name: str, system: Block, study: RawStudy) -> 
     own = isinstance(chosen, str)
     baseline = chosen if own else study.data.get("baseline")
     other = study.named("systems", baseline)
-    if other is None or baseline == name:
-        return
+    if other is None or baseline == name or system.get("reference") is not None:
+        return  # metrics compare no human reference
     place = (*path, "baseline") if own else (*path, "test_sets")
     if own and other.get("baseline") not in (None, baseline):
         yield Mistake(place, f"{baseline}, which is compared with {shown(other['baseline'])}", "a baseline")

@@ -1,0 +1,118 @@
+"""Reports on outputs that no model of the study made, alone and beside a trained system's, with ratings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from planned_studies import Result, planned_study
+from rated_campaigns import rated_campaign
+
+from creamtea.report.build import build_report
+from creamtea.report.html import to_html
+from creamtea.report.markdown import to_markdown
+from creamtea.report.model import Document, Row, Table
+from creamtea.report.terminal import make_console, render
+from creamtea.report.values import to_values
+from creamtea.store.database import Database
+from creamtea.store.tables import SegmentScore
+from creamtea.study.plan import PlannedNode
+
+SEGMENTS = 6
+GIVEN: dict[str, Any] = {
+    "name": "given",
+    "languages": {"source": "en", "target": "de"},
+    "systems": {
+        "gpt": {"outputs": {"test": "gpt.de"}},
+        "nllb": {"outputs": {"test": "nllb.de"}},
+        "human": {"reference": 1},
+    },
+    "test_sets": {"test": {"kind": "files", "source": "test.en", "target": "test.de"}},
+    "baseline": "gpt",
+    "metrics": [{"kind": "bleu"}],
+}
+MIXED: dict[str, Any] = GIVEN | {
+    "name": "mixed",
+    "corpora": {"grammar": {"kind": "synthetic"}},
+    "subwords": {"joint": {}},
+    "variants": {"softmax": {"corpus": "grammar", "subwords": "joint", "objective": {"kind": "softmax"}}},
+    "systems": {
+        **GIVEN["systems"],
+        "beam+width=2": {"variant": "softmax", "search": {"kind": "beam", "width": 2}},
+        "beam+width=4": {"variant": "softmax", "search": {"kind": "beam", "width": 4}},
+    },
+    "latency": {"test_set": "test", "baselines": ["beam+width=2"]},
+}
+
+
+def result(node: PlannedNode) -> Result:
+    found = Result()
+
+    def metric(name: str, value: float, **more: Any) -> None:
+        found.metrics.append({"name": name, "subject": "", "value": value, "note": "", "detail": {}, **more})
+
+    match node.node.split("/")[0]:
+        case "test_set":
+            metric("segments", SEGMENTS)
+            metric("idioms", 0)
+        case "outputs":
+            metric("empty", 0.0)
+        case "decode":
+            metric("empty", 0.0)
+            metric("selected_size", 99.0)
+        case "score":
+            metric("bleu", 30.0, low=29.0, high=31.0)
+            metric("length_ratio", 1.0)
+            found.texts = [SegmentScore(step_key=node.key, index=n, value=float(n)) for n in range(SEGMENTS)]
+        case "compare":
+            detail = {"p_two_sided": 0.5, "p_value": 0.5, "p_randomization": 0.5}
+            metric("delta", 1.0, subject="bleu", low=0.0, high=2.0, detail=detail)
+    return found
+
+
+def report_of(database: Database, spec: dict[str, Any]) -> Document:
+    """With a campaign of all its systems that are given."""
+    study = planned_study(database, spec, result)
+    items = [{"steps": {"anna": [10, 5, 20 + n], "ben": [9, 6 + n, 25]}} for n in range(SEGMENTS)]
+    rated_campaign(database, items, study_id=study, systems=("gpt", "nllb", "human"), name=spec["name"])
+    return build_report(database, study)
+
+
+def systems(report: Document) -> dict[str, Row]:
+    tables = dict(report.walk())
+    table = tables["systems/test/systems"]
+    assert isinstance(table, Table)
+    return {row.name: row for row in table.rows}
+
+
+def test_a_report_of_files_alone_has_nothing_of_models(
+    database: Database, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = report_of(database, GIVEN)
+    rows = systems(report)
+    assert not {"selected_size", "recall_sentence"} & set(rows["gpt"].cells)
+    assert (rows["gpt"].baseline, rows["nllb"].against, rows["human"].against) == (True, "gpt", "")
+    assert rows["nllb"].cells["bleu"].delta is not None
+    human = rows["human"].cells
+    assert [human[name].state for name in ("bleu", "length_ratio", "empty")] == ["absent", "absent", "ok"]
+    assert "only reference" in human["bleu"].note
+    assert human["bleu"].delta is None
+    keys = {path for path, _ in report.walk()}
+    assert not {"provenance/trainings", "provenance/corpora", "figures/learning"} & keys
+    assert any("people_and_metrics" in path for path in keys)
+    render(report, make_console())
+    for page in (capsys.readouterr().out, to_markdown(report), to_html(report), str(to_values(report))):
+        assert "outputs from a file" in page
+        assert "measures no latency" not in page
+
+
+def test_beside_a_trained_system_what_models_have_is_absent_with_the_reason(database: Database) -> None:
+    report = report_of(database, MIXED)
+    rows = systems(report)
+    for name in ("selected_size", "recall_sentence", "latency_p50"):
+        cell = rows["nllb"].cells[name]
+        assert (cell.state, cell.value) == ("absent", None)
+        assert "no model" in cell.note
+    assert rows["beam+width=4"].cells["selected_size"].value == 99.0
+    assert any("parameters" in path for path, _ in report.walk())
+    to_html(report)
