@@ -15,7 +15,7 @@ from creamtea.report.model import Document, Row, Table
 from creamtea.report.terminal import make_console, render
 from creamtea.report.values import to_values
 from creamtea.store.database import Database
-from creamtea.store.tables import SegmentScore
+from creamtea.store.tables import Hypothesis, SegmentScore
 from creamtea.study.plan import PlannedNode
 
 SEGMENTS = 6
@@ -45,7 +45,8 @@ MIXED: dict[str, Any] = GIVEN | {
 }
 
 
-def result(node: PlannedNode) -> Result:
+def result(node: PlannedNode, **texts: str) -> Result:
+    """`texts`: the first line of some outputs, by their place; those of others differ."""
     found = Result()
 
     def metric(name: str, value: float, **more: Any) -> None:
@@ -57,6 +58,7 @@ def result(node: PlannedNode) -> Result:
             metric("idioms", 0)
         case "outputs":
             metric("empty", 0.0)
+            found.texts = [Hypothesis(step_key=node.key, index=0, text=texts.get(node.node, node.node))]
         case "decode":
             metric("empty", 0.0)
             metric("selected_size", 99.0)
@@ -116,3 +118,12 @@ def test_beside_a_trained_system_what_models_have_is_absent_with_the_reason(data
     assert rows["beam+width=4"].cells["selected_size"].value == 99.0
     assert any("parameters" in path for path, _ in report.walk())
     to_html(report)
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_only_files_with_the_same_text_are_said_to_be_the_same(database: Database, alike: bool) -> None:
+    """Their scores are the same here."""
+    texts = {"outputs/gpt/test": "eins", "outputs/nllb/test": "eins" if alike else "zwei"}
+    study = planned_study(database, GIVEN, lambda node: result(node, **texts))
+    said = [warning.kind for warning in build_report(database, study).warnings()]
+    assert ("same-outputs" in said) == alike

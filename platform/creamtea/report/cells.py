@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from creamtea.report.model import SIGNIFICANT, Cell, Delta
 from creamtea.stats.correction import holm
-from creamtea.store.queries import CurvePoint, MetricValue, Node, metrics_of, points_of, study_nodes
+from creamtea.store.queries import OUTPUTS, CurvePoint, MetricValue, Node, metrics_of, points_of, study_nodes
 from creamtea.study.spec import Study
 
 # which state a cell without a value takes from several seeds: the one that most needs looking at
@@ -51,6 +51,10 @@ class Material:
             for step in self._by_kind.get(kind, [])
             if all(step.node.labels.get(name) == value for name, value in labels.items())
         ]
+
+    def outputs(self, system: str, test_set: str) -> list[Measured]:
+        """Where a system's outputs on a test set come from, of each seed."""
+        return [step for kind in OUTPUTS for step in self.of(kind, system=system, test_set=test_set)]
 
     @cached_property
     def points(self) -> dict[str, dict[str, list[CurvePoint]]]:

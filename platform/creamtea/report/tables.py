@@ -32,7 +32,7 @@ from creamtea.report.columns import (
 )
 from creamtea.report.human.columns import HumanColumns
 from creamtea.report.model import Cell, Delta, Percent, Row, Table
-from creamtea.store.queries import OUTPUTS, MetricValue
+from creamtea.store.queries import MetricValue
 from creamtea.study.spec import Study
 
 # of BLEU: translations of other sentences of the same text have as much
@@ -163,7 +163,7 @@ def near_zero(material: Material, test_set: str) -> dict[str, float]:
 
 
 def _output_cells(material: Material, system: str, test_set: str) -> dict[str, Cell]:
-    outputs = [step for kind in OUTPUTS for step in material.of(kind, system=system, test_set=test_set)]
+    outputs = material.outputs(system, test_set)
     selected = read_cell(outputs, lambda step: step.find("selected_size"), NOT_TRANSLATED)
     return {
         RECALL_WORDS.key: _recall(material, system, test_set, "recall", "idiom_words"),

@@ -125,7 +125,7 @@ def _scores(material: Material, systems: SystemsOn) -> Iterator[StudyWarning]:
 def _same_outputs(session: Session, material: Material, test_set: str) -> Iterator[StudyWarning]:
     groups: list[list[str]] = []
     decodes = {
-        name: [run.node.key for run in material.of("decode", system=name, test_set=test_set)]
+        name: [run.node.key for run in material.outputs(name, test_set)]
         for name in material.spec.systems_on(test_set)
     }
     scores = {name: _all_scores(material, name, test_set) for name in decodes}
