@@ -107,6 +107,13 @@ def test_two_systems_that_translate_alike(write_texts: Write) -> None:
     assert "greedy and same" in warning.found
 
 
+def test_two_systems_of_the_same_file(write_texts: Write) -> None:
+    greedy = "  greedy: {variant: softmax}"
+    given = "  {}: {{outputs: {{test: test.de}}}}"
+    path = write_texts(trained(GOOD), (greedy, "\n".join([greedy, given.format("a"), given.format("b")])))
+    assert the_one(warned(path)).found.startswith("a and b ")
+
+
 def test_validate_prints_them_and_ends_well(write_texts: Write) -> None:
     path = write_texts(trained("training: {max_epochs: 2, batch_tokens: 1024}"))
     done = CliRunner().invoke(app, ["validate", str(path)])

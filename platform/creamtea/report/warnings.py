@@ -81,9 +81,9 @@ def _training(run: Measured, training: Training, adapts: bool, material: Materia
             return StudyWarning(
                 "still-improving",
                 "",
-                f"the training ended by {stopped} after {about}, while its last validation was {gain:.0%} "
-                "better than the best before",
-                f"Raise {stopped}; training ends by itself when `patience` validations bring nothing better.",
+                f"the training ended by {stopped} after {about}, and its last validation was "
+                f"{100 * gain:.0f} % better than the best before",
+                f"Raise {stopped}: training ends by itself when nothing becomes better.",
             )
     return None
 
@@ -111,7 +111,10 @@ def _scores(material: Material, systems: SystemsOn) -> Iterator[StudyWarning]:
             "Look at their outputs and learning curves before any comparison; train longer or on more text.",
         )
     for row in systems.table.rows:
-        marked = [key for key, cell in row.cells.items() if cell.delta and cell.delta.note == NO_MARK]
+        columns = {column.key: column.title for column in systems.table.columns}
+        marked = [
+            columns[key] for key, cell in row.cells.items() if cell.delta and cell.delta.note == NO_MARK
+        ]
         if marked:
             yield StudyWarning(
                 "mark-without-meaning",

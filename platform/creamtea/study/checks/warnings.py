@@ -16,6 +16,7 @@ from creamtea.document.warning import StudyWarning
 from creamtea.methods.corpora import FilesCorpus
 from creamtea.methods.test_sets import FilesTestSet
 from creamtea.methods.texts import TextPair
+from creamtea.steps.systems import DECODE, OUTPUTS
 from creamtea.study.plan.model import Plan
 from creamtea.study.spec import Study, Variant
 from creamtea.study.survey import Survey, lines_of, plain, survey
@@ -70,13 +71,13 @@ class _Texts:
 def _same_systems(planned: Plan, place_of: PlaceOf) -> Iterator[StudyWarning]:
     alike: dict[str, dict[str, None]] = {}
     for node in planned.nodes:
-        if node.node.startswith("decode/") and "system" in node.labels:
+        if node.node.partition("/")[0] in (DECODE.name, OUTPUTS.name) and "system" in node.labels:
             alike.setdefault(node.key, {})[node.labels["system"]] = None
     for systems in dict.fromkeys(tuple(names) for names in alike.values() if len(names) > 1):
         yield StudyWarning(
             "same-systems",
             place_of(("systems", systems[-1])),
-            f"{' and '.join(systems)} translate with the same model in the same way",
+            f"{' and '.join(systems)} are the same: one model that translates in one way, or one file",
             "Change one of them, or leave it out: their outputs will be the same.",
         )
 
@@ -137,14 +138,16 @@ def _expected(variant: Variant, texts: list[tuple[Survey, float]], study: Study)
 
 
 def warmup_warning(place: str, warmup: int, updates_in_words: str, updates: int) -> StudyWarning:
-    shorter = max(10, round(updates / 10 / 10) * 10)
+    shorter = round(updates / 10 / 10) * 10
+    remedy = f"Shorten it to a tenth of the updates (about {shorter:,}), or train longer"
+    if updates < MIN_UPDATES:
+        remedy = "Train longer"
     return StudyWarning(
         "warm-up",
         place,
         f"the warm-up lasts {warmup:,} updates and the training {updates_in_words}: the learning rate "
         "never reaches its peak",
-        f"Shorten it (a tenth of the updates, about {shorter:,}), or train longer, with smaller batches or "
-        "more epochs.",
+        f"{remedy}, with smaller batches (batch_tokens) or more epochs (max_epochs).",
     )
 
 
