@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
-from scipy.optimize import brentq
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -100,6 +99,8 @@ def detectable(units: int, deviation: float, power: float = POWER) -> float | No
     """The difference, in points, that a two-sided paired t-test of so many units finds with this power."""
     if units < 2:
         return None
+    from scipy.optimize import brentq  # as in `creamtea.human.assignment.orders`
+
     highest = deviation
     while power_of(units, highest, deviation) < power:
         highest *= 2

@@ -17,7 +17,6 @@ import random
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
 
 Order = list[list[int]]  # for each column the positions in Campaign.systems whose (equal) output it shows
 
@@ -58,6 +57,8 @@ def draw_order(
     for row, group in enumerate(groups):
         for column in range(columns):
             cost[row, column] += sum(excess.get((system, column), 0.0) for system in group)
+    from scipy.optimize import linear_sum_assignment  # takes as long to import as the command line
+
     rows, places = linear_sum_assignment(cost)
     at = dict(zip(places.tolist(), rows.tolist(), strict=True))
     return [groups[at[column]] for column in range(columns)]
