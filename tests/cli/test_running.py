@@ -130,6 +130,10 @@ def test_interrupt_and_go_on(creamtea, study: Path, wait_for: Wait, number: sign
     assert creamtea.state()["train/softmax/1"] == "cancelled"
     facts = creamtea.json("retry", "tiny", *INLINE, "--quiet")
     assert (facts["steps"], facts["reused"]) == ({"succeeded": 11}, 3)
+    again = creamtea("retry", "tiny", *INLINE)
+    assert again.returncode == 2
+    assert "all 11 steps of tiny have succeeded: there is nothing to retry" in again.stderr
+    assert creamtea.json("status", "tiny")["state"] == "succeeded"
 
 
 @pytest.mark.slow

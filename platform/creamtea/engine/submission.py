@@ -88,7 +88,7 @@ def submit(
 def requeue(database: Database, store: ArtefactStore, study_id: int) -> Submission:
     """Queue a study that has ended again: its failed and cancelled steps are retried.
 
-    InputError for a study that has not ended.
+    InputError for a study that has not ended, or all of whose steps have succeeded.
     """
     with database.session() as session:
         keys = session.scalars(keys_of(study_id)).all()
@@ -103,6 +103,11 @@ def requeue(database: Database, store: ArtefactStore, study_id: int) -> Submissi
         order = TopologicalSorter({key: inputs.get(key, set()) for key in keys}).static_order()
         ordered = {key: inputs.get(key, set()) for key in order}
         reused = _refresh(session, study_id, ordered, incomplete, database.now(session))
+        if len(reused) == len(keys):
+            raise InputError(
+                f"all {len(keys)} steps of {study.name} have succeeded: there is nothing to retry; "
+                f"`creamtea report {study.name}` shows their results"
+            )
         return Submission(study_id, study.name, frozenset(keys), reused)
 
 
