@@ -102,7 +102,15 @@ def test_a_mistake_names_the_option_or_the_file(run: Run, files: Path) -> None:
     code, _, errors = compare(run)
     assert code == 2
     assert "nllb: found 4 lines in src.en and 2 in nllb" in errors
-    assert run("compare", "--source", "none", "--reference", "a.de", "nllb")[0] == 2
+    for outputs, said in {
+        ("missing",): 'missing: found "missing": no such file',
+        (".",): "not a name that a system can have",
+        ("gpt.out", "gpt.out"): "a second system",
+    }.items():
+        code, _, errors = run("compare", "--source", "src.en", "--reference", "a.de", *outputs)
+        assert code == 2
+        assert said in errors
+        assert "--data" not in errors
     for options, said in {
         ("--metrics", "blue"): "did you mean bleu?",
         ("--baseline", "human"): "a human reference",

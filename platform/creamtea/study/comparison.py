@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from pydantic import ValidationError
 
-from creamtea.document.mistakes import KeyPath, Mistake, StudyErrors, one_of
+from creamtea.document.mistakes import KeyPath, Mistake, StudyErrors, dotted, one_of
 from creamtea.document.values import NAME_CHARACTERS
 from creamtea.errors import InputError
 from creamtea.methods.metrics import Bleu
@@ -49,10 +49,11 @@ class Comparison:
         return plan(self.study, self.data, self._errors)
 
     def _errors(self, mistakes: Sequence[Mistake]) -> StudyErrors:
-        lines = [
-            replace(mistake, path=(self.options.get(mistake.path, str(mistake.path)),)).line()
-            for mistake in mistakes
-        ]
+        lines = []
+        for mistake in mistakes:
+            place = self.options.get(mistake.path, dotted(mistake.path))
+            allowed = mistake.allowed.partition("; paths are")[0]  # relative to what is a study's matter
+            lines.append(replace(mistake, path=(place,), allowed=allowed).line())
         return StudyErrors(lines, "the files to compare")
 
 
@@ -126,8 +127,12 @@ def _named(outputs: Sequence[Path]) -> dict[str, Path]:
         for path, name in zip(outputs, names, strict=True)
     ]
     for name, path in zip(full, outputs, strict=True):
-        if full.count(name) > 1 or not name:
-            raise InputError(f"{path}: a second system {name!r}: give each output a file name of its own")
+        if not _name(path):
+            raise InputError(
+                f"{path}: not a name that a system can have; give a file with letters or digits in it"
+            )
+        if full.count(name) > 1:
+            raise InputError(f"{path}: a second system {name!r}; give each output a file name of its own")
     return dict(zip(full, outputs, strict=True))
 
 
