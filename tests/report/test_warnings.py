@@ -113,11 +113,11 @@ def test_its_mark_becomes_a_warning(filled: Database, fill: Fill) -> None:
 
 
 def test_two_systems_with_the_same_outputs(
-    filled: Database, fill: Fill, monkeypatch: pytest.MonkeyPatch
+    database: Database, fill: Fill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(teatime_study, "bleu", lambda system, seed: 30.0)
-    fill(filled)  # softmax-lexicon has one text of its own
-    warning = the_one(warned(filled))
+    fill(database)  # softmax-lexicon has one text of its own
+    warning = the_one(warned(database))
     assert (warning.kind, warning.place) == ("same-outputs", "test")
     assert warning.found.startswith("softmax-greedy and softmax-nvs ")
 
