@@ -15,7 +15,6 @@ from creamtea.cli import workplace
 from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
 from creamtea.report import describe
-from creamtea.study.checks.warnings import warnings_of
 from creamtea.study.loader import load_study
 from creamtea.study.plan import Plan, plan
 from creamtea.study.spec import Study
@@ -42,6 +41,8 @@ def validate(
     Mistakes are printed with their place, what was found and what is allowed; the exit code is then 2.
     Warnings, of what is probably not what you meant, change no exit code.
     """
+    from creamtea.study.checks.warnings import warnings_of  # NumPy takes long to import
+
     folder = None if no_files else study.parent if data is None else data
     try:
         loaded = load_study(study, override or [])
