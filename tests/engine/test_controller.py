@@ -151,9 +151,9 @@ def test_a_worker_that_reports_nothing_for_too_long_is_stopped_and_tried_again(
 def test_a_step_too_large_for_the_machine_fails_and_says_so(
     sqlite: Database, study: ToyStudy, run_study: Run, quick: None
 ) -> None:
-    study.add("huge", resources={"cpus": 10000})
+    study.add("huge", resources={"cpus": 4096})
     [failed] = [event for event in run_study(study, sqlite) if isinstance(event, StepFailed)]
-    assert "cpus=10000" in failed.error
+    assert "cpus=4096" in failed.error
     assert "resources.toy" in failed.error
 
 

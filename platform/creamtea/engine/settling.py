@@ -136,7 +136,8 @@ def mark_ready(session: Session, keys: Collection[str] | None = None) -> list[st
     if keys is None:
         session.execute(MARK_READY)
         return []
-    return [key for key in keys if session.scalar(MARK_ONE_READY, {"step": key}) is not None]
+    connection = session.connection()
+    return [key for key in keys if connection.execute(MARK_ONE_READY, {"step": key}).first() is not None]
 
 
 # ---------------------------------------------------------------- failures
@@ -219,14 +220,18 @@ def add_events(
         session.connection().execute(ADD_EVENTS, rows)
 
 
+PLACES = select(StudyStep.study_id, StudyStep.node, StudyStep.step_key).where(
+    StudyStep.step_key.in_(bindparam("keys", expanding=True))
+)
+
+
 def names_of(session: Session, keys: Collection[str], study_id: int | None = None) -> dict[str, str]:
     """The steps' names for people: their places in the given study, or in the newest one that has them."""
     names = {key: key[:12] for key in keys}
     # chosen here: a database may read all of a study for a step's place in it
     places: list[tuple[bool, int, str, str]] = []
     for batch in batches(keys):
-        rows = select(StudyStep.study_id, StudyStep.node, StudyStep.step_key)
-        found = session.execute(rows.where(StudyStep.step_key.in_(batch)))
+        found = session.connection().execute(PLACES, {"keys": batch})
         places += [(study == study_id, study, node, key) for study, node, key in found]
     places.sort(key=lambda place: place[2], reverse=True)  # the first place of a study last
     places.sort(key=lambda place: place[:2])

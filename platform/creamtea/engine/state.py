@@ -103,10 +103,10 @@ def claim(database: Database, lease: Lease, key: str, artefacts: str) -> StepTas
             "now": now,
             "until": now + LEASE,
         }
-        taken = session.execute(CLAIM, values).first()
+        taken = session.connection().execute(CLAIM, values).first()
         if taken is None:
             return None
-        session.execute(BEGIN_STUDIES, {"step": key})
+        session.connection().execute(BEGIN_STUDIES, {"step": key})
         add_events(session, [key], now, "started", [f"attempt {taken.attempts}"])
         return task_of(session, taken, lease.study_id, artefacts)
 
@@ -114,7 +114,7 @@ def claim(database: Database, lease: Lease, key: str, artefacts: str) -> StepTas
 def task_of(session: Session, row: Row[Any] | StepRow, study_id: int | None, artefacts: str) -> StepTask:
     """The step of this row as a worker receives it, with its name in the study (None: in the newest)."""
     inputs: dict[str, list[list[StoredFile]]] = {}
-    for role, position, name, digest, size in session.execute(INPUT_FILES, {"step": row.key}):
+    for role, position, name, digest, size in session.connection().execute(INPUT_FILES, {"step": row.key}):
         of_role = inputs.setdefault(role, [])
         if len(of_role) <= position:
             of_role.append([])
@@ -170,15 +170,14 @@ def finish(
     """
     with database.transaction() as session:
         now = database.now(session)
-        if not _end(session, task, now, {"state": "succeeded", "error_kind": None, "error": None}):
+        if not _end(session, task, now, SUCCEED):
             # a commit that was not confirmed is no reason to discard what it committed
             row = session.get(StepRow, task.key)
             ours = row is not None and (row.fence, row.state) == (task.fence, "succeeded")
             return mark_ready(session, behind) if ours else None
         ingest(session, task.key, outcome.result, outcome.files, store)
-        session.execute(  # after the ingest, which refuses facts that no database can hold
-            update(StepRow).where(StepRow.key == task.key).values(facts=outcome.result.facts)
-        )
+        # after the ingest, which refuses facts that no database can hold
+        session.connection().execute(STORE_FACTS, {"step": task.key, "found": outcome.result.facts})
         add_events(session, [task.key], now, "succeeded")
         ready = mark_ready(session, behind)
     with suppress(InfrastructureError):  # leftover checkpoints only cost disk space
@@ -202,7 +201,7 @@ def fail(database: Database, task: StepTask, kind: str, error: str) -> Failure |
         pause = min(BACK_OFF * 4 ** (task.attempt - 1), MAX_BACK_OFF)
         if retried:
             values |= {"state": "ready", "not_before": now + pause}
-        if not _end(session, task, now, values):
+        if not _end(session, task, now, END.values(**values)):
             return None
         what = "retry" if retried else "failed"
         add_events(session, [task.key], now, what, [f"{kind}: {error}"])
@@ -219,9 +218,17 @@ END = (
 )
 
 
-def _end(session: Session, task: StepTask, now: datetime, values: dict[str, Any]) -> bool:
+SUCCEED = END.values(state="succeeded", error_kind=None, error=None)
+STORE_FACTS = (
+    update(StepRow.__table__)  # type: ignore[arg-type]
+    .where(StepRow.key == bindparam("step"))
+    .values(facts=bindparam("found"))
+)
+
+
+def _end(session: Session, task: StepTask, now: datetime, statement: Any) -> bool:
     given = {"step": task.key, "claim": task.fence, "now": now}
-    return session.execute(END.values(**values), given).first() is not None
+    return session.connection().execute(statement, given).first() is not None
 
 
 def has_ended(database: Database, study_id: int) -> bool:
