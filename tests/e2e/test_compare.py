@@ -58,7 +58,8 @@ def compare(run: Run, *more: str) -> tuple[int, str, str]:
 
 
 def table(report: dict[str, Any]) -> dict[str, Any]:
-    return {row["name"]: row for row in report["sections"][0]["blocks"][0]["blocks"][0]["rows"]}
+    [systems] = [section for section in report["sections"] if section["key"] == "systems"]
+    return {row["name"]: row for row in systems["blocks"][0]["blocks"][0]["rows"]}
 
 
 @pytest.mark.slow

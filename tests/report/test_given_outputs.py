@@ -88,8 +88,9 @@ def systems(report: Document) -> dict[str, Row]:
 
 
 def test_a_report_of_files_alone_has_nothing_of_models(
-    database: Database, capsys: pytest.CaptureFixture[str]
+    database: Database, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     report = report_of(database, GIVEN)
     rows = systems(report)
     assert not {"selected_size", "recall_sentence"} & set(rows["gpt"].cells)
