@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass, field
+from ipaddress import ip_network
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -45,6 +46,45 @@ def _is_service(value: str) -> bool:
     if value not in ("", "service"):
         raise InputError(f"CREAMTEA_CONTROLLER={value}: unknown value; write service, or leave it out")
     return value == "service"
+
+
+@dataclass(frozen=True)
+class Serving:
+    """How the web app meets the network."""
+
+    # CREAMTEA_TRUSTED_PROXIES: addresses and networks whose X-Forwarded-For and -Proto are believed
+    trusted_proxies: tuple[str, ...] = ("127.0.0.1", "::1")
+    max_connections: int = 500  # CREAMTEA_MAX_CONNECTIONS: pages that may be open at once, of all people
+
+    @classmethod
+    def load(cls) -> Serving:
+        """InputError for what is not an address, a network or a number."""
+        proxies, most = (
+            os.environ.get(f"CREAMTEA_{name}", "").strip() for name in ("TRUSTED_PROXIES", "MAX_CONNECTIONS")
+        )
+        return cls(
+            _networks(proxies) if proxies else cls.trusted_proxies,
+            _count("CREAMTEA_MAX_CONNECTIONS", most) if most else cls.max_connections,
+        )
+
+
+def _networks(value: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in value.split(",") if name.strip())
+    for name in names:
+        try:
+            ip_network(name)
+        except ValueError:
+            raise InputError(
+                f"CREAMTEA_TRUSTED_PROXIES: {name!r} is not an address or a network; write the proxies' "
+                "addresses with commas between, e.g. 10.0.0.5,172.16.0.0/12"
+            ) from None
+    return names
+
+
+def _count(name: str, value: str) -> int:
+    if not (value.isascii() and value.isdigit() and 0 < int(value[:9]) < 10**6):
+        raise InputError(f"{name}={value[:20]}: write a number from 1 to 999999")
+    return int(value)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import streamlit as st
 
 from creamtea.human import rights
 from creamtea_webapp import session
+from creamtea_webapp.markup import show
 from creamtea_webapp.pages import organise, papers, rate, report, steps, studies
 
 
@@ -29,3 +30,4 @@ def main() -> None:
         page = st.Page(studies.page, title="Studies", url_path="studies", default=True)
     # One page, at "/": Streamlit's browser side first looks for its server below the path of any other.
     st.navigation([page], position="hidden").run()
+    show("parts.html", "foot")

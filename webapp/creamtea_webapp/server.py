@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import streamlit as st
 from starlette.middleware import Middleware
@@ -16,7 +17,7 @@ from streamlit.starlette import App
 
 from creamtea.errors import InputError
 from creamtea.monitoring.server import load_token
-from creamtea.settings import SignIn
+from creamtea.settings import Serving, SignIn
 from creamtea_webapp import session
 from creamtea_webapp.gate import entrance, metrics
 from creamtea_webapp.gate.middleware import Gate
@@ -45,7 +46,7 @@ def serve(
         ready(int(st.get_option("server.port")))
         yield
 
-    routes = entrance.routes()
+    routes = entrance.routes(sign_in is not None)
     if sign_in is not None:
         # Authlib is slow to import, and only a server with a provider needs it
         from creamtea_webapp.gate.sign_in import routes as sign_in_routes
@@ -54,7 +55,16 @@ def serve(
     token = load_token()
     if token is not None:
         routes.append(metrics.route(token))
-    gate = Middleware(Gate, sign_in=sign_in is not None, metrics=token is not None)
+    serving = Serving.load()
+    # how uvicorn, which Streamlit starts, is told whose X-Forwarded headers to believe
+    os.environ["FORWARDED_ALLOW_IPS"] = ",".join(serving.trusted_proxies)
+    gate = Middleware(
+        Gate,
+        sign_in=sign_in is not None,
+        metrics=token is not None,
+        https=urlsplit(url or "").scheme == "https",
+        max_connections=serving.max_connections,
+    )
     app = App(SCRIPT, routes=routes, middleware=[gate], lifespan=lifespan)
     app.run(config=_config(host, port))
 

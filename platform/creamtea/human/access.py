@@ -119,6 +119,9 @@ def exchange(database: Database, secret: str, lifetime: timedelta = SESSION_LIFE
 
     The conditional update is the gate: of two exchanges at the same moment one finds the row unused.
     """
+    with database.session() as session:  # guesses do not wait for the lock of writing, nor hold it
+        if session.scalar(select(AccessToken.id).where(AccessToken.digest == digest(secret))) is None:
+            raise AccessRefused
     with database.transaction() as session:
         now = database.now(session)
         taken = session.execute(
@@ -169,6 +172,16 @@ def opened_by(database: Database, session_secret: str, link_secret: str) -> bool
     with database.session() as session:
         row = _open_sessions(database, session, session_secret).one_or_none()
         return row is not None and row.link_digest == digest(link_secret)
+
+
+def sign_out(database: Database, session_secret: str) -> None:
+    """End this session. Its link stays used; other browsers of the same person stay signed in."""
+    with database.transaction() as session:
+        session.execute(
+            update(WebSession)
+            .where(WebSession.digest == digest(session_secret), WebSession.revoked_at.is_(None))
+            .values(revoked_at=database.now(session))
+        )
 
 
 def _open_sessions(database: Database, session: Session, session_secret: str) -> Result[Any]:

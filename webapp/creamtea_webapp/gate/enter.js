@@ -1,5 +1,7 @@
 // The secret is the part of the link after "#". It leaves the address bar before anything else happens.
 const secret = location.hash.slice(1);
+// What stands before it names the page, as in /enter?study=4#…
+const query = location.search;
 history.replaceState(null, "", location.pathname);
 
 const entrance = document.getElementById("entrance");
@@ -22,7 +24,7 @@ async function openLink() {
     return;
   }
   if (answer.ok) {
-    location.replace("/");
+    location.replace(query === "" ? (answer.headers.get("content-location") ?? "/") : `/${query}`);
   } else if (answer.status === 429) {
     statusLine.textContent = await answer.text();
     button.disabled = false; // the link may still be good

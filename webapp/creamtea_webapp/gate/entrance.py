@@ -7,10 +7,7 @@ the page's script posts the secret, on loopback at once, elsewhere at the press 
 
 from __future__ import annotations
 
-import time
-from collections import deque
-from collections.abc import Callable
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from anyio.to_thread import run_sync
 from starlette.requests import Request
@@ -19,46 +16,29 @@ from starlette.routing import BaseRoute, Route
 
 from creamtea.human import access
 from creamtea_webapp import session
-from creamtea_webapp.gate.middleware import HERE, cookie_of
+from creamtea_webapp.gate.limiter import Limiter
+from creamtea_webapp.gate.middleware import ASKED, HERE, asked_before, cookie_of
+from creamtea_webapp.gate.paths import ENTRANCE, SIGN_OUT, login_address, page_address
 from creamtea_webapp.markup import render
 
 MAX_SECRET = 200  # bytes
 
 
-class Limiter:
-    """At most `allowed` counts in `seconds` from one address; forgets older ones. For one event loop."""
-
-    def __init__(
-        self, allowed: int = 10, seconds: float = 60.0, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self.allowed, self.seconds, self.clock = allowed, seconds, clock
-        self._counts: dict[str, deque[float]] = {}
-
-    def blocked(self, address: str) -> bool:
-        self._forget()
-        return len(self._counts.get(address, ())) >= self.allowed
-
-    def count(self, address: str) -> None:
-        self._counts.setdefault(address, deque()).append(self.clock())
-
-    def _forget(self) -> None:
-        since = self.clock() - self.seconds
-        for address, moments in list(self._counts.items()):
-            while moments and moments[0] <= since:
-                moments.popleft()
-            if not moments:
-                del self._counts[address]
-
-
-def routes() -> list[BaseRoute]:
+def routes(sign_in: bool = False) -> list[BaseRoute]:
+    """`sign_in`: who signs out may sign in again, without a new link."""
     limiter = Limiter()
 
     async def post(request: Request) -> Response:
         return await _exchange(request, limiter)
 
+    async def sign_out(request: Request) -> Response:
+        return await _sign_out(request, sign_in)
+
     return [
-        Route("/enter", _page, methods=["GET"]),
-        Route("/enter", post, methods=["POST"]),
+        Route(ENTRANCE, _page, methods=["GET"]),
+        Route(ENTRANCE, post, methods=["POST"]),
+        Route(SIGN_OUT, _ask_to_sign_out, methods=["GET"]),
+        Route(SIGN_OUT, sign_out, methods=["POST"]),
         Route("/enter.js", _script, methods=["GET"]),
         Route("/gate.css", _style, methods=["GET"]),
     ]
@@ -76,33 +56,69 @@ async def _style(request: Request) -> Response:
     return FileResponse(HERE / "gate.css", media_type="text/css")
 
 
+def _from_elsewhere(request: Request) -> bool:
+    """Whether the page that posts this is another site's."""
+    origin = request.headers.get("origin")
+    return origin is not None and urlsplit(origin).netloc != request.headers.get("host")
+
+
+async def _ask_to_sign_out(request: Request) -> Response:
+    return HTMLResponse(render("gate/sign_out.html"))
+
+
+async def _sign_out(request: Request, sign_in: bool) -> Response:
+    if _from_elsewhere(request):
+        return PlainTextResponse("Sign out on the site itself.", status_code=403)
+    mine = cookie_of(request.scope)
+    if mine is not None:
+        await run_sync(access.sign_out, session.database(), mine)
+    page = render(
+        "gate/message.html",
+        message="You are signed out. Everything that you saved is kept.",
+        sign_in=login_address("") if sign_in else "",
+    )
+    response = HTMLResponse(page)
+    response.delete_cookie(session.cookie_name())
+    return response
+
+
 async def _exchange(request: Request, limiter: Limiter) -> Response:
     """POST with the secret as its body: 204 and the cookie, or 401; 403 for a page of another site."""
-    origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+    if _from_elsewhere(request):
         return PlainTextResponse("A link can only be opened on its own site.", status_code=403)
-    address = address_of(request)
-    if limiter.blocked(address):
-        return PlainTextResponse("Too many wrong links. Wait a minute.", status_code=429)
     secret = await _short_body(request)
     if secret is None:
-        limiter.count(address)
         return PlainTextResponse("This link is not complete.", status_code=401)
+    # By link, not by address alone: others behind the same proxy have nothing to do with a wrong link, and a
+    # secret of 256 bits is not found by trying.
+    tried = f"{address_of(request)} {access.digest(secret)}"
+    if limiter.blocked(tried):
+        return PlainTextResponse("This link was tried too often. Wait a minute.", status_code=429)
     mine = cookie_of(request.scope)
     if mine is not None and await run_sync(access.opened_by, session.database(), mine, secret):
-        return Response(status_code=204)  # the same browser opens its link once more
+        return _entered(request)  # the same browser opens its link once more
     try:
         opened = await run_sync(access.exchange, session.database(), secret)
     except access.AccessRefused as refused:
-        limiter.count(address)
+        limiter.count(tried)
         return PlainTextResponse(str(refused), status_code=401)
-    response = Response(status_code=204)
+    response = _entered(request)
     keep_session(response, opened, request)
     return response
 
 
+def _entered(request: Request) -> Response:
+    """204, with the page that this browser asked for before."""
+    response = Response(status_code=204)
+    asked = asked_before(request.scope)
+    response.headers["Content-Location"] = page_address(quote(asked, safe="=&%+,"))
+    if asked:
+        response.delete_cookie(session.cookie_name() + ASKED, path=ENTRANCE)
+    return response
+
+
 def address_of(request: Request) -> str:
-    """The network address of the browser."""
+    """The network address of the browser; behind a trusted proxy what the proxy says."""
     return request.client.host if request.client else ""
 
 

@@ -11,23 +11,26 @@ import hashlib
 import re
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
+from urllib.parse import quote, unquote
 
 import streamlit
 from anyio.to_thread import run_sync
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from creamtea.human import access
 from creamtea.monitoring.server import PATH as METRICS
+from creamtea.settings import Serving
 from creamtea_webapp import session
-from creamtea_webapp.gate.paths import SIGN_IN_PATHS, campaign_asked_for, login_address
+from creamtea_webapp.gate.connections import Connections
+from creamtea_webapp.gate.paths import ENTRANCE, SIGN_IN_PATHS, kept_query, login_address
 from creamtea_webapp.markup import render
 
 HERE = Path(__file__).parent
+ASKED, KEPT_SECONDS = "-asked", 600  # the cookie of the page that was asked for
 # The entrance, and the health check of load balancers and containers, which says only "ok".
-OPEN_PATHS = frozenset({"/enter", "/enter.js", "/gate.css", "/_stcore/health"})
+OPEN_PATHS = frozenset({ENTRANCE, "/enter.js", "/gate.css", "/_stcore/health"})
 # Streamlit gives these to every session: files come only from organisers' pages, and its own metrics are
 # nothing for raters and readers.
 OF_ORGANISERS = ("/_stcore/upload_file", "/_stcore/metrics")
@@ -65,14 +68,30 @@ HEADERS = {
 }
 
 
+# Streamlit's session and XSRF cookies leave out what the gate's own cookie has
+SECURE = "; Secure"
+# a year; not the subdomains, which may be other people's
+TRANSPORT_SECURITY = f"max-age={365 * 24 * 3600}"
+
+
 class Gate:
-    def __init__(self, app: ASGIApp, sign_in: bool = False, metrics: bool = False) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        sign_in: bool = False,
+        metrics: bool = False,
+        https: bool = False,
+        max_connections: int = Serving.max_connections,
+    ) -> None:
         """`sign_in`: the routes of gate/sign_in.py exist, and are open to everybody.
 
-        `metrics`: so does that of gate/metrics.py, which asks for a token of its own.
+        `metrics`: so does that of gate/metrics.py, which asks for a token of its own. `https`: people reach
+        this server by HTTPS, whatever a proxy says. `max_connections`: WebSockets in all.
         """
         self.app = app
         self.sign_in = sign_in
+        self.https = https
+        self.connections = Connections(max_connections)
         self.open_paths = (
             OPEN_PATHS | (SIGN_IN_PATHS if sign_in else set()) | ({METRICS} if metrics else set())
         )
@@ -81,46 +100,87 @@ class Gate:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)  # the lifespan
             return
-        send = _with_headers(scope, send)
-        if scope["path"] in self.open_paths or await run_sync(_may_pass, scope):
+        if self.https:
+            scope["scheme"] = "https" if scope["type"] == "http" else "wss"
+        send = _with_headers(scope, send, self.https)
+        if scope["path"] in self.open_paths:
             await self.app(scope, receive, send)
+            return
+        session_id = await run_sync(_session_of, scope)
+        if session_id is None:
+            query = kept_query(scope["query_string"].decode("latin-1"))
+            address = login_address(query) if self.sign_in else ""
+            page = HTMLResponse(render("gate/no_session.html", sign_in=address), status_code=401)
+            if query and scope["path"] == "/":
+                keep_asked(page, query)
+            await _refuse(scope, receive, send, page)
+        elif scope["type"] == "websocket" or scope["path"] == "/":
+            await self._page(session_id, scope, receive, send)
         else:
-            await _refuse(scope, receive, send, self.sign_in)
+            await self.app(scope, receive, send)
+
+    async def _page(self, session_id: int, scope: Scope, receive: Receive, send: Send) -> None:
+        """A page and its WebSocket, unless too many are open."""
+        if (why := self.connections.refusal(session_id)) is not None:
+            page = render("gate/message.html", message=why, sign_in="")
+            await _refuse(scope, receive, send, HTMLResponse(page, status_code=503))
+        elif scope["type"] == "websocket":
+            with self.connections.counted(session_id):
+                await self.app(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
 
 
-def cookie_of(scope: Scope) -> str | None:
-    """The session secret of a request, from its cookies."""
+def cookie_of(scope: Scope, suffix: str = "") -> str | None:
+    """The session secret of a request, from its cookies; with `suffix` another cookie of the gate."""
+    name = session.cookie_name() + suffix
     for header in Headers(scope=scope).getlist("cookie"):
         try:
             cookies = SimpleCookie(header)
         except CookieError:
             continue
-        if session.cookie_name() in cookies:
-            return cookies[session.cookie_name()].value
+        if name in cookies:
+            return cookies[name].value
     return None
 
 
-def _may_pass(scope: Scope) -> bool:
+def keep_asked(response: Response, query: str) -> None:
+    """The page that was asked for without a session: the next link that is opened leads there."""
+    response.set_cookie(
+        session.cookie_name() + ASKED,
+        quote(query),
+        max_age=KEPT_SECONDS,
+        path=ENTRANCE,
+        httponly=True,
+        samesite="lax",
+    )
+
+
+def asked_before(scope: Scope) -> str:
+    """The query of the page that this browser asked for before it had a session."""
+    return kept_query(unquote(cookie_of(scope, ASKED) or ""))
+
+
+def _session_of(scope: Scope) -> int | None:
+    """The session that may ask for this path, by its id."""
     who = access.identify(session.database(), cookie_of(scope))
-    if any(path in scope["path"] for path in OF_ORGANISERS):
-        return who is not None and who.role == "organiser"
-    return who is not None
+    if who is None or (who.role != "organiser" and any(path in scope["path"] for path in OF_ORGANISERS)):
+        return None
+    return who.session_id
 
 
-async def _refuse(scope: Scope, receive: Receive, send: Send, sign_in: bool) -> None:
-    """A 401 page; for a WebSocket the same as the answer to its handshake."""
+async def _refuse(scope: Scope, receive: Receive, send: Send, page: HTMLResponse) -> None:
+    """A page that says why; for a WebSocket its status as the answer to the handshake."""
     if scope["type"] == "http":
-        address = login_address(campaign_asked_for(Request(scope).query_params)) if sign_in else ""
-        page = render("gate/no_session.html", sign_in=address)
-        await HTMLResponse(page, status_code=401)(scope, receive, send)
+        await page(scope, receive, send)
     elif "websocket.http.response" in scope.get("extensions", {}):
-        await send({"type": "websocket.http.response.start", "status": 401, "headers": []})
+        await send({"type": "websocket.http.response.start", "status": page.status_code, "headers": []})
         await send({"type": "websocket.http.response.body", "body": b""})
     else:
         await send({"type": "websocket.close", "code": 1008})
 
 
-def _with_headers(scope: Scope, send: Send) -> Send:
+def _with_headers(scope: Scope, send: Send, https: bool) -> Send:
     # Streamlit's own assets have a hash in their name and hold nothing of a study.
     asset = scope["path"].startswith("/static/")
 
@@ -129,8 +189,19 @@ def _with_headers(scope: Scope, send: Send) -> Send:
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers[name] = value
+            if https:
+                headers["Strict-Transport-Security"] = TRANSPORT_SECURITY
+            if scope["scheme"] in ("https", "wss"):
+                _secure_cookies(headers)
             good_asset = asset and message["status"] == 200
             headers["Cache-Control"] = "private, max-age=31536000, immutable" if good_asset else "no-store"
         await send(message)
 
     return send_with_headers
+
+
+def _secure_cookies(headers: MutableHeaders) -> None:
+    cookies = headers.getlist("set-cookie")
+    del headers["set-cookie"]
+    for cookie in cookies:
+        headers.append("set-cookie", cookie if SECURE.lower() in cookie.lower() else cookie + SECURE)

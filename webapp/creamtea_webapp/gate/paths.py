@@ -4,19 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+ENTRANCE = "/enter"
+SIGN_OUT = "/sign-out"
 LOGIN = "/login"
 CALLBACK = "/oauth2callback"
 SIGN_IN_PATHS = frozenset({LOGIN, CALLBACK})
 MAX_ID = 2**31 - 1  # of a row
+MAX_QUERY = 1000  # characters; what a cookie can keep during a sign-in
 
 
-def login_address(campaign_id: int | None) -> str:
-    """Where to sign in, to come back to the campaign's page."""
-    return LOGIN if campaign_id is None else f"{LOGIN}?campaign={campaign_id}"
+def kept_query(query: str) -> str:
+    """The query of the page that was asked for, as it goes through a sign-in; "" for one that is too long.
+
+    Every page is at "/" (docs/decisions/one-page-at-the-root.md), so its query is all that has to be kept,
+    and whatever it says leads nowhere else.
+    """
+    return query if len(query) <= MAX_QUERY else ""
+
+
+def page_address(query: str) -> str:
+    """The page with this query."""
+    return f"/?{query}" if query else "/"
+
+
+def login_address(query: str) -> str:
+    """Where to sign in, to come back to the page with this query."""
+    return f"{LOGIN}?{query}" if query else LOGIN
 
 
 def campaign_asked_for(query: Mapping[str, str]) -> int | None:
-    """The campaign of an address's query. A number only, so that no sign-in leads to another site."""
+    """The campaign of an address's query."""
     return row_id(query.get("campaign", ""))
 
 

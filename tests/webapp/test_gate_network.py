@@ -1,0 +1,161 @@
+"""Proxies, HTTPS, floods of wrong links, the number of open pages, signing out, and the page asked for."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route, WebSocketRoute
+from starlette.testclient import TestClient, WebSocketDenialResponse
+from starlette.websockets import WebSocket
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
+from creamtea.errors import InputError
+from creamtea.human import access
+from creamtea.settings import Serving
+from creamtea.store.database import Database
+from creamtea_webapp import session
+from creamtea_webapp.gate import entrance
+from creamtea_webapp.gate.connections import MAX_OF_SESSION
+from creamtea_webapp.gate.limiter import MAX_COUNTED, Limiter
+from creamtea_webapp.gate.middleware import Gate
+
+COOKIE = "creamtea-8501"
+PROXY = ("192.0.2.9", 1)
+
+
+@pytest.fixture(autouse=True)
+def app(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "database", lambda: database)
+    monkeypatch.setattr(session, "cookie_name", lambda: COOKIE)
+
+
+async def talk(websocket: WebSocket) -> None:
+    await websocket.accept()
+    await websocket.receive()
+
+
+def page(request: Any) -> PlainTextResponse:
+    response = PlainTextResponse("inside")
+    response.set_cookie("streamlit", "1")
+    return response
+
+
+def client(trusted: str = "127.0.0.1", **options: Any) -> TestClient:
+    inner = Starlette(
+        routes=[*entrance.routes(), WebSocketRoute("/_stcore/stream", talk), Route("/", page)],
+        middleware=[Middleware(Gate, **options)],
+    )
+    app = ProxyHeadersMiddleware(inner, trusted_hosts=trusted)
+    return TestClient(app, client=PROXY, base_url="http://rate.example.org")
+
+
+def enter(people: TestClient, database: Database, **headers: str) -> Any:
+    return people.post("/enter", content=access.create_link(database, "reader"), headers=headers)
+
+
+def test_cookies_are_secure_and_https_is_kept_where_the_address_says_so(database: Database) -> None:
+    people = client(https=True)
+    assert "; secure" in enter(people, database).headers["set-cookie"].lower()
+    cookies = people.get("/", headers={"Cookie": cookie(database)}).headers.get_list("set-cookie")
+    assert [one.lower().count("; secure") for one in cookies] == [1]
+    assert people.get("/").headers["strict-transport-security"].startswith("max-age=")
+
+
+@pytest.mark.parametrize("trusted, secure", [("192.0.2.0/24", True), ("127.0.0.1", False)])
+def test_only_a_trusted_proxy_says_that_people_use_https(
+    database: Database, trusted: str, secure: bool
+) -> None:
+    answer = enter(client(trusted), database, **{"X-Forwarded-Proto": "https"})
+    assert ("secure" in answer.headers["set-cookie"].lower()) == secure
+    assert "strict-transport-security" not in answer.headers
+
+
+def cookie(database: Database) -> str:
+    opened = access.exchange(database, access.create_link(database, "reader"))
+    return f"{COOKIE}={opened.secret}"
+
+
+def test_wrong_links_block_nobody_else_behind_the_same_address(database: Database) -> None:
+    people = client()
+    wrong = [people.post("/enter", content="wrong").status_code for _ in range(12)]
+    assert wrong == [401] * 10 + [429] * 2
+    assert enter(people, database).status_code == 204
+
+
+def test_a_flood_of_wrong_links_takes_little_memory() -> None:
+    limiter = Limiter()
+    for number in range(MAX_COUNTED + 500):
+        limiter.count(str(number))
+    assert len(limiter._counts) == MAX_COUNTED
+
+
+def test_pages_of_a_session_and_in_all_are_limited_with_a_message(database: Database) -> None:
+    people = client(max_connections=MAX_OF_SESSION + 2)
+    mine, theirs, third = ({"Cookie": cookie(database)} for _ in range(3))
+    with ExitStack() as stack:
+        for _ in range(MAX_OF_SESSION):
+            stack.enter_context(people.websocket_connect("/_stcore/stream", headers=mine))
+        with pytest.raises(WebSocketDenialResponse) as refused:
+            people.websocket_connect("/_stcore/stream", headers=mine).__enter__()
+        assert refused.value.status_code == 503
+        told = people.get("/", headers=mine)
+        assert told.status_code == 503
+        assert f"{MAX_OF_SESSION} pages" in told.text
+        for _ in range(2):
+            stack.enter_context(people.websocket_connect("/_stcore/stream", headers=theirs))
+        told = people.get("/", headers=third)
+        assert told.status_code == 503
+        assert "Too many people" in told.text
+    assert people.get("/", headers=mine).status_code == 200
+    with people.websocket_connect("/_stcore/stream", headers=mine):
+        pass
+
+
+def test_signing_out_ends_this_session_only(database: Database) -> None:
+    people = client()
+    mine, other = cookie(database), cookie(database)
+    assert people.get("/sign-out", headers={"Cookie": mine}).status_code == 200
+    elsewhere = {"Cookie": mine, "Origin": "https://evil.example"}
+    assert people.post("/sign-out", headers=elsewhere).status_code == 403
+    assert people.get("/", headers={"Cookie": mine}).status_code == 200
+    answer = people.post("/sign-out", headers={"Cookie": mine, "Origin": "http://rate.example.org"})
+    assert "signed out" in answer.text
+    assert "max-age=0" in answer.headers["set-cookie"].lower()
+    assert people.get("/", headers={"Cookie": mine}).status_code == 401
+    assert people.get("/", headers={"Cookie": other}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "asked, leads_to",
+    [
+        ("/?study=4&step=", "/?study=4&step="),
+        ("/?study=a%20b%2F..", "/?study=a%20b%2F.."),
+        ("/?" + "x" * 2000, "/"),
+        ("/", "/"),
+    ],
+)
+def test_a_link_leads_to_the_page_that_was_asked_for_before(
+    database: Database, asked: str, leads_to: str
+) -> None:
+    people = client()
+    assert people.get(asked).status_code == 401
+    assert enter(people, database).headers["content-location"] == leads_to
+    assert enter(people, database).headers["content-location"] == "/"  # once
+
+
+@pytest.mark.parametrize("name, value", [("TRUSTED_PROXIES", "proxy"), ("MAX_CONNECTIONS", "0")])
+def test_settings_that_are_none_are_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(f"CREAMTEA_{name}", value)
+    with pytest.raises(InputError, match=f"CREAMTEA_{name}"):
+        Serving.load()
+
+
+def test_settings_of_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CREAMTEA_TRUSTED_PROXIES", "10.0.0.5, 172.16.0.0/12")
+    monkeypatch.setenv("CREAMTEA_MAX_CONNECTIONS", "40")
+    assert Serving.load() == Serving(("10.0.0.5", "172.16.0.0/12"), 40)
