@@ -6,7 +6,8 @@ WORKDIR /app
 COPY requirements requirements
 RUN pip install --no-cache-dir -r requirements/app.lock \
  && python -m venv /opt/comet && /opt/comet/bin/pip install --no-cache-dir -r requirements/comet.lock
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py mkdocs.yml README.md LICENSE CHANGELOG.md CONTRIBUTING.md SECURITY.md ./
+COPY docs docs
 COPY platform platform
 COPY workers workers
 COPY webapp webapp

@@ -8,7 +8,7 @@ STUDY ?= studies/demo.yaml
 SERVE ?= 1
 PORT ?= 8501
 
-.PHONY: help demo serve test test-fast coverage lint format bench gpu-check docs install install-comet browser locks clean
+.PHONY: help demo serve test test-fast coverage lint format bench gpu-check docs docs-site install install-comet browser locks clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \
@@ -78,6 +78,9 @@ bench: $(VENV)/bench-installed  ## run the benchmarks; each prints a table and t
 docs: $(VENV)/installed  ## write docs/steps.md and docs/papers.md anew from the code
 	$(BIN)/python -m creamtea.steps.table > docs/steps.new && mv docs/steps.new docs/steps.md
 	$(BIN)/python -m creamtea.papers.page > docs/papers.new && mv docs/papers.new docs/papers.md
+
+docs-site: $(VENV)/installed  ## build the documentation as a site and check its links; `creamtea docs` shows it
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 install: $(VENV)/installed  ## install creamtea with its exact pins into .venv
 install-comet: $(COMET)/installed  ## install COMET into an environment of its own, .venv-comet

@@ -10,6 +10,7 @@ import sysconfig
 import venv
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
@@ -141,21 +142,22 @@ def test_the_demo_runs_and_its_report_has_every_system(demo: Installed) -> None:
         assert system in told
 
 
-@pytest.fixture
-def address(demo: Installed) -> Iterator[str]:
-    log = demo.folder / "log"
+@contextmanager
+def served(installed: Installed, command: str, pattern: str) -> Iterator[str]:
+    """The address in the line that the command prints when it listens."""
+    log = installed.folder / f"{command}.log"
     with log.open("wb") as sink:
         server = subprocess.Popen(
-            demo.command("serve", "--port", "0", "--no-browser"),
-            cwd=demo.folder,
-            env=demo.variables,
+            installed.command(command, "--port", "0", "--no-browser"),
+            cwd=installed.folder,
+            env=installed.variables,
             stdout=sink,
             stderr=subprocess.STDOUT,
         )
     try:
-        ready = lambda: "/enter#" in log.read_text() or server.poll() is not None  # noqa: E731
+        ready = lambda: re.search(pattern, log.read_text()) or server.poll() is not None  # noqa: E731
         wait_until(ready, START, log.read_text)
-        found = re.search(r"http://\S+(?=/enter#)", log.read_text())
+        found = re.search(pattern, log.read_text())
         assert found is not None, log.read_text()
         yield found[0]
     finally:
@@ -163,11 +165,22 @@ def address(demo: Installed) -> Iterator[str]:
         server.wait(ANSWER)
 
 
-def test_it_is_served_behind_the_gate(address: str) -> None:
-    statuses = {}
-    for path in ("/", "/enter", "/gate.css"):
-        connection = HTTPConnection(urlsplit(address).netloc, timeout=ANSWER)
-        connection.request("GET", path)
-        statuses[path] = connection.getresponse().status
-        connection.close()
+def status_of(address: str, path: str) -> int:
+    connection = HTTPConnection(urlsplit(address).netloc, timeout=ANSWER)
+    connection.request("GET", path)
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+def test_it_is_served_behind_the_gate(demo: Installed) -> None:
+    with served(demo, "serve", r"http://\S+(?=/enter#)") as address:
+        statuses = {path: status_of(address, path) for path in ("/", "/enter", "/gate.css")}
     assert statuses == {"/": 401, "/enter": 200, "/gate.css": 200}
+
+
+def test_the_documentation_comes_along(installed: Installed) -> None:
+    with served(installed, "docs", r"http://127\.0\.0\.1:\d+(?=/)") as address:
+        paths = ("/", "/guide-rater.html", "/search/search_index.json", "/not-a-page.html", "/../mkdocs.yml")
+        statuses = [status_of(address, path) for path in paths]
+    assert statuses == [200, 200, 200, 404, 404]

@@ -18,6 +18,7 @@ from creamtea.cli import (
     compare,
     controller,
     db,
+    docs,
     init,
     links,
     logs,
@@ -63,6 +64,7 @@ for command, examples in (
     (serve.link, "Example: `creamtea link --role reader`"),
     (controller.controller, controller.EXAMPLES),
     (plugins.plugins, plugins.EXAMPLES),
+    (docs.docs, docs.EXAMPLES),
     (upkeep.gc, upkeep.GC_EXAMPLES),
     (upkeep.du, upkeep.DU_EXAMPLES),
 ):

@@ -1,0 +1,86 @@
+"""`creamtea docs`: the documentation, as a site on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.server
+import sys
+import webbrowser
+from http import HTTPStatus
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from creamtea.errors import InputError
+from creamtea.settings import LOOPBACK
+
+PORT = 8502
+PACKAGE = Path(__file__).resolve().parents[1]
+
+EXAMPLES = "Examples: `creamtea docs` · `creamtea docs --port 0 --no-browser`"
+
+
+def docs(
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes any free one.")
+    ] = PORT,
+    browser: Annotated[bool, typer.Option(help="Open the first page in a browser.")] = True,
+) -> None:
+    """Show the documentation: tutorial, how-to pages, reference, explanations. Needs no network.
+
+    It is served on this machine only, at the address that is printed. Stop with Ctrl-C.
+    """
+    handler = functools.partial(SiteHandler, directory=str(site_folder()))
+    try:
+        server = http.server.ThreadingHTTPServer((LOOPBACK[0], port), handler)
+    except OSError as error:
+        raise InputError(
+            f"port {port} cannot be listened on ({error.strerror}): name another one with --port, "
+            "or any free one with --port 0"
+        ) from None
+    with server, contextlib.suppress(KeyboardInterrupt):
+        address = f"http://{LOOPBACK[0]}:{server.server_port}/"
+        typer.echo(f"the documentation is at {address} (stop with Ctrl-C)")
+        sys.stdout.flush()
+        if browser and sys.stdout.isatty():
+            webbrowser.open(address)
+        server.serve_forever()
+    typer.echo("stopped")
+
+
+def site_folder(package: Path = PACKAGE) -> Path:
+    """`creamtea/site` in an installed wheel, `build/site` at the root of a checkout.
+
+    InputError where it has not been built.
+    """
+    root = package.parents[1]
+    for folder in (package / "site", root / "build" / "site"):
+        if (folder / "index.html").is_file():
+            return folder
+    if (root / "mkdocs.yml").is_file():
+        raise InputError(
+            f"the documentation has not been built in this checkout: run `make docs-site` in {root}"
+        )
+    raise InputError(f"the documentation is missing from {package}: reinstall creamtea")
+
+
+class SiteHandler(http.server.SimpleHTTPRequestHandler):
+    """Files of the site; its own page for what is not there; no lines about requests."""
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        page = Path(self.directory) / "404.html"
+        if code != HTTPStatus.NOT_FOUND or not page.is_file():
+            super().send_error(code, message, explain)
+            return
+        content = page.read_bytes()
+        self.send_response(code)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        pass
