@@ -52,23 +52,18 @@ def translate(
     with opened(task, store) as context:
         lines = load_module("creamtea_workers.search.lines", context.cpus)
         rows = lines.open_system(context, selected)
-        if sys.stdin.isatty():
+        prompt = sys.stdin.isatty()
+        if prompt:
             typer.echo(f"{task.node}: one sentence a line, Ctrl-D to end", err=True)
-        for batch in _batches(1 if sys.stdin.isatty() else task.params["batch_size"]):
+        sources = _lines(prompt)
+        while batch := list(islice(sources, 1 if prompt else task.params["batch_size"])):
             for row in rows(batch):
                 typer.echo(json.dumps(row, ensure_ascii=False) if as_json else _shown(row, scores))
             sys.stdout.flush()
 
 
-def _batches(size: int) -> Iterator[list[str]]:
+def _lines(prompt: bool) -> Iterator[str]:
     """The lines of standard input, strictly UTF-8, ended by line feeds only."""
-    lines = _lines()
-    while batch := list(islice(lines, size)):
-        yield batch
-
-
-def _lines() -> Iterator[str]:
-    prompt = sys.stdin.isatty()
     for number in count(1):
         if prompt:
             typer.echo("> ", nl=False, err=True)

@@ -43,7 +43,7 @@ def validate(
     """
     from creamtea.study.checks.warnings import warnings_of  # NumPy takes long to import
 
-    folder = None if no_files else study.parent if data is None else data
+    folder = None if no_files else workplace.data_folder(study, data)
     try:
         loaded = load_study(study, override or [])
         planned = plan(loaded.study, folder, loaded.errors)
@@ -106,7 +106,6 @@ def _in_words(model: BaseModel) -> str:
 
 def _show(summary: dict[str, Any], path: Path, no_files: bool) -> None:
     console = Console(highlight=False)
-    given = [system for system in summary["systems"] if "given" in system]
     variants = Table("variant", "objective", "NVS head", "corpus", "subwords", "seeds", title="Variants")
     for variant in summary["variants"]:
         seeds = ", ".join(map(str, variant["seeds"]))
@@ -115,12 +114,13 @@ def _show(summary: dict[str, Any], path: Path, no_files: bool) -> None:
             variant["name"], variant["objective"], head, variant["corpus"], variant["subwords"], seeds
         )
     systems = Table("system", "variant", "selection", "search", "precision", title="Systems")
-    for system in given:
+    for system in sorted(summary["systems"], key=lambda system: "given" not in system):
         name = f"{system['name']} (baseline)" if system["baseline"] else system["name"]
-        systems.add_row(name, system["given"], "", "", "")
-    for system in (system for system in summary["systems"] if system not in given):
-        name = f"{system['name']} (baseline)" if system["baseline"] else system["name"]
-        systems.add_row(name, system["variant"], system["selection"], system["search"], system["precision"])
+        if "given" in system:
+            systems.add_row(name, system["given"], "", "", "")
+        else:
+            cells = [system[part] for part in ("variant", "selection", "search", "precision")]
+            systems.add_row(name, *cells)
     console.print(*([variants] if summary["variants"] else []), systems)
     steps = summary["steps"]
     console.print("Steps: " + ", ".join(f"{count} {kind}" for kind, count in steps.items()))

@@ -76,6 +76,11 @@ def make_executor(name: str, address: str | None) -> Executor:
     return RayExecutor(address or "")
 
 
+def data_folder(study: Path, data: Path | None) -> Path:
+    """What the study's files are relative to: --data, or the study's own folder."""
+    return study.parent if data is None else data
+
+
 def submit_study(
     database: Database,
     store: ArtefactStore,
@@ -91,7 +96,7 @@ def submit_study(
     from creamtea.study.plan import plan
 
     loaded = load_study(path, overrides or [])
-    root = path.parent if data is None else data
+    root = data_folder(path, data)
     planned = plan(loaded.study, root, loaded.errors)
     warnings = tuple(warnings_of(loaded.study, planned, root, loaded.place_of))
     show_warnings(warnings)
