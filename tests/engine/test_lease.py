@@ -85,14 +85,12 @@ def test_a_take_over_frees_the_running_steps_without_counting_their_attempt(
     study.submit(database, store)
     old = leases.acquire(database, "", None)
     settling.load(database, old)
-    task = state.claim(database, old, key, "")
-    assert task is not None
+    assert list(state.claim(database, old, [key], "")) == [key]
     pretend_owner(database, "elsewhere:1:1700000000", seconds=-1)
     new = leases.acquire(database, "", None)
     row = study.rows(database)["step"]
     assert (row.state, row.attempts) == ("ready", 0)
-    assert state.claim(database, old, key, "") is None, "the old controller claims nothing any more"
-    again = state.claim(database, new, key, "")
-    assert again is not None
+    assert not state.claim(database, old, [key], ""), "the old controller claims nothing any more"
+    [again] = state.claim(database, new, [key], "").values()
     assert again.attempt == 1
     assert happenings(database, key) == ["started", "interrupted", "started"]

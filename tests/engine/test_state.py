@@ -43,7 +43,7 @@ def claim(database: Database, lease: Lease, capacity: Capacity | None = None) ->
         running = session.scalars(select(StepRow.key).where(StepRow.state == "running")).all()
     queue, _ = settling.load(database, lease, running)
     choice = queue.next(capacity or machine(), 0.0)
-    return choice and state.claim(database, lease, choice.key, "artefacts")
+    return choice and state.claim(database, lease, [choice.key], "artefacts").get(choice.key)
 
 
 def claimed(database: Database, lease: Lease, capacity: Capacity | None = None) -> StepTask:
@@ -98,12 +98,11 @@ def test_six_threads_claim_two_hundred_steps_once_each(
     keys = list(study.keys.values())
     taken: list[str] = []
 
-    def work() -> None:
-        for key in keys:
-            if state.claim(database, lease, key, "artefacts") is not None:
-                taken.append(key)
+    def work(group: int) -> None:
+        for first in range(0, len(keys), group):
+            taken.extend(state.claim(database, lease, keys[first : first + group], "artefacts"))
 
-    threads = [threading.Thread(target=work) for _ in range(6)]
+    threads = [threading.Thread(target=work, args=(group,)) for group in (1, 1, 2, 3, 16, 200)]
     for thread in threads:
         thread.start()
     for thread in threads:

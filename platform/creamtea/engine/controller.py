@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from creamtea.engine import events, settling, state
 from creamtea.engine import lease as leases
 from creamtea.engine.executors.base import Executor, FinishedAttempt
-from creamtea.engine.queue import Queue
+from creamtea.engine.queue import Choice, Queue
 from creamtea.engine.runner import describe
 from creamtea.engine.task import StepTask
 from creamtea.errors import CreamteaError, InfrastructureError, StepError
@@ -185,22 +185,27 @@ class Controller:
             )
             self._notice(f"{where} has no CPU now; waiting for a node")
             return
+        choices: dict[str, Choice] = {}
         while (choice := self._queue.next(capacity, time.monotonic())) is not None:
-            task = self._claim(lease, choice.key)
+            choices[choice.key] = choice
+            if choice.nodes:
+                capacity.take(choice.nodes, choice.need)
+        tasks = self._claim(lease, list(choices))
+        for choice in choices.values():
+            task = tasks.get(choice.key)
             if task is None:  # others have changed it: the next load of the queue shows how
                 continue
-            refusal = capacity.refusal(choice.need)
-            if refusal is not None:  # a cluster may get a larger node, this machine will not
+            if choice.nodes:
+                self._emit(events.StepStarted(task.key, task.node, task.kind, task.attempt))
+                self._running[task.key] = _Running(task)
+                self._executor.start(task, choice.nodes)
+            else:  # a cluster may get a larger node, this machine will not
                 kind = "infrastructure" if self._executor.address else "deterministic"
+                refusal = capacity.refusal(choice.need)
                 self._fail(task, kind, f"{refusal}; lower it under resources.{task.kind} in the study")
-                continue
-            self._emit(events.StepStarted(task.key, task.node, task.kind, task.attempt))
-            self._running[task.key] = _Running(task)
-            capacity.take(choice.nodes, choice.need)
-            self._executor.start(task, choice.nodes)
 
-    def _claim(self, lease: leases.Lease, key: str) -> StepTask | None:
-        return self._wait_out(lambda: state.claim(self._database, lease, key, self._store.root))
+    def _claim(self, lease: leases.Lease, keys: list[str]) -> dict[str, StepTask]:
+        return self._wait_out(lambda: state.claim(self._database, lease, keys, self._store.root))
 
     def _commit(self, finished: FinishedAttempt) -> None:
         task, outcome = finished.task, finished.outcome

@@ -9,7 +9,7 @@ no longer the step's, nothing happens, and the return value says so.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -87,28 +87,24 @@ INPUT_FILES = (
 )
 
 
-def claim(database: Database, lease: Lease, key: str, artefacts: str) -> StepTask | None:
-    """Take this ready step.
+def claim(database: Database, lease: Lease, keys: Iterable[str], artefacts: str) -> dict[str, StepTask]:
+    """Take these ready steps, in one transaction: a commit waits for the disk.
 
-    One statement checks and takes it, so two claimers never get the same. None: it is not ready, no live
-    study needs it any more, or this controller has been replaced.
+    One statement checks and takes a step, so two claimers never get the same. Left out are those that are not
+    ready, that no live study needs any more, and all if this controller has been replaced.
     """
+    tasks: dict[str, StepTask] = {}
     with database.transaction() as session:
         now = database.now(session)
-        values = {
-            "step": key,
-            "owner": lease.owner,
-            "fence": lease.fence,
-            "study": lease.study_id,
-            "now": now,
-            "until": now + LEASE,
-        }
-        taken = session.connection().execute(CLAIM, values).first()
-        if taken is None:
-            return None
-        session.connection().execute(BEGIN_STUDIES, {"step": key})
-        add_events(session, [key], now, "started", [f"attempt {taken.attempts}"])
-        return task_of(session, taken, lease.study_id, artefacts)
+        values = {"owner": lease.owner, "fence": lease.fence, "study": lease.study_id}
+        for key in sorted(keys):  # in one order, so that two claimers never wait for each other
+            given = {"step": key, "now": now, "until": now + LEASE}
+            taken = session.connection().execute(CLAIM, values | given).first()
+            if taken is not None:
+                session.connection().execute(BEGIN_STUDIES, {"step": key})
+                add_events(session, [key], now, "started", [f"attempt {taken.attempts}"])
+                tasks[key] = task_of(session, taken, lease.study_id, artefacts)
+    return tasks
 
 
 def task_of(session: Session, row: Row[Any] | StepRow, study_id: int | None, artefacts: str) -> StepTask:
