@@ -72,7 +72,7 @@ format: $(VENV)/installed $(NPX)  ## format the code and mend what the linters c
 # without arguments; train_beside_joeynmt.py needs text and JoeyNMT (see its --help)
 BENCHES := objectives train_speed decode_speed exact_search
 
-bench: $(VENV)/bench-installed  ## run the benchmarks; each prints a table and the hardware it ran on
+bench: $(VENV)/installed  ## run the benchmarks; each prints a table and the hardware it ran on
 	for b in $(BENCHES); do echo "== bench/$$b.py"; $(BIN)/python bench/$$b.py || exit 1; done
 
 docs: $(VENV)/installed  ## write docs/steps.md and docs/papers.md anew from the code
@@ -94,11 +94,6 @@ $(VENV)/installed: requirements/app.lock requirements/dev.lock pyproject.toml
 gpu-check: $(VENV)/installed  ## on a machine with a GPU: compare it with the CPU, time it, write docs/results-gpu.md
 	$(BIN)/python bench/gpu_check.py > docs/results-gpu.md.new || (cat docs/results-gpu.md.new; exit 1)
 	mv docs/results-gpu.md.new docs/results-gpu.md
-
-# CTranslate2, which bench/decode_speed.py compares with
-$(VENV)/bench-installed: requirements/bench.lock $(VENV)/installed
-	$(BIN)/python -m pip install --quiet -r requirements/bench.lock
-	touch $@
 
 # COMET's pins clash with Streamlit's: an environment of its own, called as a subprocess.
 $(COMET)/installed: requirements/comet.lock

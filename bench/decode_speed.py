@@ -7,7 +7,7 @@ within one process; a ratio is that of a percentile over the sentences to CTrans
 same search and precision) in the same repetition, its median over repetitions. CTranslate2 has no SSRU: for
 the shape "deep" it has self-attention in its place.
 
-    pip install -e ".[workers,bench]"
+    pip install -e ".[workers,export]"
     python bench/decode_speed.py --shape base --repetitions 10
     python bench/decode_speed.py --shape deep --searches greedy --precisions int8 --json
 """
@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from peers import ctranslate2_peer
+from peers.ctranslate2_peer import Peer
 from random_models import CANDIDATES, random_lexicon, random_model, random_sentences, threshold_for
 from rich.console import Console
 from rich.table import Table
@@ -94,12 +94,11 @@ def our_entrants(
 
 
 def peer_entrants(model: Transformer, options: argparse.Namespace, precision: Precision) -> list[Entrant]:
-    built = ctranslate2_peer.build(model, precision, options.threads)
     entrants = []
     for search in options.searches:
-        peer = ctranslate2_peer.Peer(built, SEARCHES[search].rows)
+        peer = Peer.of(model, precision, SEARCHES[search].rows, options.threads)
 
-        def translate(source: list[int], peer: ctranslate2_peer.Peer = peer) -> list[int]:
+        def translate(source: list[int], peer: Peer = peer) -> list[int]:
             return peer.translate(source, int(np.ceil(LENGTH_RATIO * len(source))) + 10)
 
         size = float(model.vocabulary_size)

@@ -9,8 +9,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -203,21 +204,21 @@ def test_s3_holds_the_same(undisturbed: Place, s3_endpoint: str, tmp_path: Path)
     assert not (place.home / "artefacts").exists()
 
 
+def of_node(place: Place, table: type[Segment] | type[Hypothesis], node: str) -> Sequence[Any]:
+    """The rows of a node's step, in the segments' order."""
+    database = open_database(place.url)
+    try:
+        with database.session() as session:
+            key = select(StudyStep.step_key).where(StudyStep.node == node)
+            return session.scalars(select(table).where(table.step_key.in_(key)).order_by(table.index)).all()
+    finally:
+        database.close()
+
+
 @pytest.mark.parametrize("system", ["beam", "nvs"])
 def test_lines_are_translated_as_the_test_set_was(undisturbed: Place, system: str) -> None:
-    database = open_database(undisturbed.url)
-    with database.session() as session:
-        of_node = {
-            node: select(StudyStep.step_key).where(StudyStep.node == node)
-            for node in ("test_set/test", f"decode/{system}/1/test")
-        }
-        sources, outputs = (
-            session.scalars(
-                select(table).where(table.step_key.in_(of_node[node])).order_by(table.index)
-            ).all()
-            for table, node in ((Segment, "test_set/test"), (Hypothesis, f"decode/{system}/1/test"))
-        )
-    database.close()
+    sources = of_node(undisturbed, Segment, "test_set/test")
+    outputs = of_node(undisturbed, Hypothesis, f"decode/{system}/1/test")
     command = [sys.executable, "-m", "creamtea.cli.main", "translate", "tiny", system, "--json", "--selected"]
     lines = "".join(f"{row.source}\n" for row in sources)
     done = subprocess.run(
@@ -231,6 +232,32 @@ def test_lines_are_translated_as_the_test_set_was(undisturbed: Place, system: st
     assert sizes == [output.selected_size for output in outputs]
     allowed = [row["selected"] for row in rows]
     assert allowed == [None] * len(rows) if system == "beam" else [len(words) for words in allowed] == sizes
+
+
+@pytest.mark.parametrize("to", ["ctranslate2", "safetensors"])
+def test_an_exported_model_loads_as_its_card_says(undisturbed: Place, tmp_path: Path, to: str) -> None:
+    folder, study = tmp_path / "model", ("export", "tiny", "greedy", "--to", to)
+    assert "40 of 40 outputs" in undisturbed.run(*study, str(folder))
+    card = (folder / "README.md").read_text()
+    for words in ("softmax", "600", "BLEU", "40 of 40 outputs", "license: unknown"):
+        assert words in card
+    snippet = card.partition("```python\n")[2].partition("```")[0]
+    (tmp_path / "sources").write_text(
+        "".join(f"{row.source}\n" for row in of_node(undisturbed, Segment, "test_set/test"))
+    )
+    for_lines = "\nfrom pathlib import Path\nlines = Path('../sources').read_text().split('\\n')[:-1]\n"
+    printed = "translate(lines)" if to == "ctranslate2" else "model.translate(lines)"
+    program = f"{snippet}{for_lines}print(*{printed}, sep='\\n')\n"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=COMMAND
+    )
+    assert done.returncode == 0, done.stderr
+    outputs = of_node(undisturbed, Hypothesis, "decode/greedy/1/test")
+    assert done.stdout.splitlines()[1:] == [row.text for row in outputs]
+
+    process = undisturbed.start(*study, str(folder))
+    assert "there is something already" in process.communicate(timeout=COMMAND)[0]
+    assert process.returncode == 2
 
 
 def test_every_step_succeeded(undisturbed: Place) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from itertools import count, islice
+from itertools import islice
 from typing import Annotated, Any
 
 import typer
 
 from creamtea.cli import workplace
-from creamtea.errors import InputError
+from creamtea.cli.lines import iterate_lines
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 
@@ -48,32 +47,22 @@ def translate(
 
     store = ArtefactStore(Settings.load().artefacts)
     with workplace.opened_database() as database:
-        task = translating_step(database, store, name, system, seed)
+        task = translating_step(database, store, name, system, seed).task
     with opened(task, store) as context:
         lines = load_module("creamtea_workers.search.lines", context.cpus)
         rows = lines.open_system(context, selected)
         prompt = sys.stdin.isatty()
         if prompt:
             typer.echo(f"{task.node}: one sentence a line, Ctrl-D to end", err=True)
-        sources = _lines(prompt)
-        while batch := list(islice(sources, 1 if prompt else task.params["batch_size"])):
+        given = iterate_lines(sys.stdin.buffer, "standard input", _prompt if prompt else lambda: None)
+        while batch := list(islice(given, 1 if prompt else task.params["batch_size"])):
             for row in rows(batch):
                 typer.echo(json.dumps(row, ensure_ascii=False) if as_json else _shown(row, scores))
             sys.stdout.flush()
 
 
-def _lines(prompt: bool) -> Iterator[str]:
-    """The lines of standard input, strictly UTF-8, ended by line feeds only."""
-    for number in count(1):
-        if prompt:
-            typer.echo("> ", nl=False, err=True)
-        line = sys.stdin.buffer.readline()
-        if not line:
-            return
-        try:
-            yield line.decode("utf-8").removesuffix("\n")
-        except UnicodeDecodeError as error:
-            raise InputError(f"standard input, line {number}: not UTF-8 ({error.reason})") from None
+def _prompt() -> None:
+    typer.echo("> ", nl=False, err=True)
 
 
 def _shown(row: dict[str, Any], scores: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import select
@@ -21,9 +22,17 @@ from creamtea.store.queries import Node, find_study, study_nodes
 from creamtea.store.tables import StepInput, StepRow
 
 
+@dataclass(frozen=True)
+class TranslatingStep:
+    """A step that translates, with its place in the study."""
+
+    node: Node
+    task: StepTask
+
+
 def translating_step(
     database: Database, store: ArtefactStore, study: str, system: str, seed: int | None
-) -> StepTask:
+) -> TranslatingStep:
     """The first step of the study that translates with the system, by the model of this seed (None: its
     first). InputError where there is none, or where what it needs has not been made."""
     with database.session() as session:
@@ -39,7 +48,8 @@ def translating_step(
             raise InputError(
                 f"system {system} cannot translate: {name} is {unmade.state}; run the study first"
             )
-        return task_of(session, session.get_one(StepRow, node.key), study_id, store.root)
+        task = task_of(session, session.get_one(StepRow, node.key), study_id, store.root)
+        return TranslatingStep(node, task)
 
 
 def _choose(nodes: list[Node], study: str, system: str, seed: int | None) -> Node:

@@ -62,7 +62,7 @@ def build_report(database: Database, study: str | int, complete: bool = True) ->
 
 
 def _build(session: Session, row: StudyRow, complete: bool) -> Document:
-    spec = _spec(row)
+    spec = spec_of(row)
     material = Material(session, row.id, spec)
     nodes = material.nodes
     campaigns, left_out = campaign_reports(session, row, material, complete)
@@ -106,7 +106,8 @@ def _build(session: Session, row: StudyRow, complete: bool) -> Document:
     )
 
 
-def _spec(row: StudyRow) -> Study:
+def spec_of(row: StudyRow) -> Study:
+    """InputError for a study that this version cannot read."""
     try:
         return Study.model_validate(row.spec)
     except ValidationError as error:

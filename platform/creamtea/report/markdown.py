@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import assert_never
 
 from creamtea.contract.columns import Column
@@ -29,15 +30,23 @@ def to_markdown(report: Document) -> str:
     return _Printer().document(report)
 
 
+def sections_to_markdown(sections: Sequence[Section]) -> str:
+    """Sections of a page that has a heading already, and the notes of their cells below all."""
+    return _Printer().sections(sections)
+
+
 class _Printer:
     def __init__(self) -> None:
         self.notes = text.Footnotes()
 
     def document(self, report: Document) -> str:
         facts = "; ".join(f"{fact.label}: {text.fact(fact)}" for fact in report.facts)
-        blocks = [f"# {_plain(report.name)}", _plain(report.about), _plain(f"{report.state}; {facts}")]
-        blocks += [part for section in report.sections for part in self.block(section, 2)]
-        blocks.append("\n".join(f"- ({count}) {_plain(note)}" for note, count in self.notes.notes.items()))
+        head = [f"# {plain(report.name)}", plain(report.about), plain(f"{report.state}; {facts}")]
+        return "\n\n".join([*filter(None, head), self.sections(report.sections)])
+
+    def sections(self, sections: Sequence[Section]) -> str:
+        blocks = [part for section in sections for part in self.block(section, 2)]
+        blocks.append("\n".join(f"- ({count}) {plain(note)}" for note, count in self.notes.notes.items()))
         return "\n\n".join(filter(None, blocks)) + "\n"
 
     def block(self, block: Block, level: int) -> list[str]:
@@ -46,17 +55,17 @@ class _Printer:
             case Section():
                 return self._section(block, level)
             case Table():
-                return [_bold(block.title), self._table(block), _plain(block.about)]
+                return [_bold(block.title), self._table(block), plain(block.about)]
             case Figure():
                 return [_figure(block)]
             case Choice():
                 listed = "\n".join(_figure(figure) for figure in block.figures)
-                return [_bold(block.title), listed or _plain(text.sentence(block.absent))]
+                return [_bold(block.title), listed or plain(text.sentence(block.absent))]
             case Texts():
                 entries = "\n".join(_entry(entry) for entry in block.entries)
-                return [_bold(block.title), _plain(block.about), entries]
+                return [_bold(block.title), plain(block.about), entries]
             case Notes():
-                return [_plain(paragraph) for paragraph in block.paragraphs]
+                return [plain(paragraph) for paragraph in block.paragraphs]
             case Warnings():
                 return ["\n".join(map(_warning, block.warnings))]
             case Facts():
@@ -65,17 +74,17 @@ class _Printer:
                 assert_never(block)
 
     def _section(self, section: Section, level: int) -> list[str]:
-        title = f"{'#' * min(level, 6)} {_plain(section.title)}" if section.title else ""
-        facts = f" ({_plain(', '.join(section.facts))})" if section.facts else ""
-        parts = [f"{title}{facts}", _plain(section.about)]
+        title = f"{'#' * min(level, 6)} {plain(section.title)}" if section.title else ""
+        facts = f" ({plain(', '.join(section.facts))})" if section.facts else ""
+        parts = [f"{title}{facts}", plain(section.about)]
         return parts + [part for block in section.blocks for part in self.block(block, level + 1)]
 
     def _table(self, table: Table) -> str:
-        lines = [_row([_plain(table.heading), *(_plain(text.heading(column)) for column in table.columns)])]
+        lines = [_row([plain(table.heading), *(plain(text.heading(column)) for column in table.columns)])]
         lines.append(_row([":--", *("--:" for _ in table.columns)]))
         for row in table.rows:
-            name = f"**{_plain(row.name)}**{_plain(text.row_name(row).removeprefix(row.name))}"
-            described = f"{name}<br>{_plain(row.description)}" if row.description else name
+            name = f"**{plain(row.name)}**{plain(text.row_name(row).removeprefix(row.name))}"
+            described = f"{name}<br>{plain(row.description)}" if row.description else name
             lines.append(
                 _row([described, *(self._cell(row.cells[column.key], column) for column in table.columns)])
             )
@@ -87,28 +96,28 @@ class _Printer:
         if shown.change:
             first, *rest = shown.change
             parts += [first + self.notes.mark(shown.change_note), *rest]
-        return "<br>".join(map(_plain, parts))
+        return "<br>".join(map(plain, parts))
 
 
 def _figure(figure: Figure) -> str:
-    return f"- Figure: {_plain(text.figure(figure))}"
+    return f"- Figure: {plain(text.figure(figure))}"
 
 
 def _entry(entry: Entry) -> str:
     passages = (
-        f"{_plain(passage.label)}: {_plain(text.one_line(passage.text)) or '(empty)'}"
+        f"{plain(passage.label)}: {plain(text.one_line(passage.text)) or '(empty)'}"
         for passage in entry.passages
     )
-    return f"- {'<br>'.join([_plain(text.entry_name(entry)), *passages])}"
+    return f"- {'<br>'.join([plain(text.entry_name(entry)), *passages])}"
 
 
 def _warning(warning: StudyWarning) -> str:
-    return f"> - **{_plain(warning.place)}**: {_plain(warning.message())}"
+    return f"> - **{plain(warning.place)}**: {plain(warning.message())}"
 
 
 def _fact(fact: Fact) -> str:
     value = text.fact(fact)
-    return f"- {_plain(fact.label)}: {_code(value) if fact.code else _plain(value)}"
+    return f"- {plain(fact.label)}: {_code(value) if fact.code else plain(value)}"
 
 
 def _row(cells: list[str]) -> str:
@@ -116,14 +125,14 @@ def _row(cells: list[str]) -> str:
 
 
 def _bold(title: str) -> str:
-    return f"**{_plain(title)}**" if title else ""
+    return f"**{plain(title)}**" if title else ""
 
 
 def _code(words: str) -> str:
     """In backticks, where it has none itself."""
-    return _plain(words) if "`" in words else f"`{words}`"
+    return plain(words) if "`" in words else f"`{words}`"
 
 
-def _plain(words: str) -> str:
+def plain(words: str) -> str:
     """Text as text: what Markdown would read as its own is escaped."""
     return "".join(f"\\{character}" if character in "\\`*_|<>[]#" else character for character in words)

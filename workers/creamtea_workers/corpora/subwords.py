@@ -23,6 +23,7 @@ from creamtea.methods.texts import Subwords
 from creamtea_workers.corpora.text import iterate_lines, normalise
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
+FILE = "subwords.model"
 _BLANK = "\u2581"  # SentencePiece writes blanks so; a piece that starts a word starts with it
 _SAMPLE_SEED = 1
 _SAMPLE_PART = 1 << 16  # lines
@@ -123,7 +124,7 @@ class SubwordModel:
     @classmethod
     def of_step(cls, context: StepContext[Any]) -> SubwordModel:
         """From a step's input subwords."""
-        return cls.load(context.input("subwords") / "subwords.model")
+        return cls.load(context.input("subwords") / FILE)
 
     def encode(self, text: str) -> list[int]:
         ids: list[int] = self._processor.encode(normalise(text))

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from creamtea.contract.step import StepContext
 from creamtea.methods.texts import Subwords, Symbols
 from creamtea_workers.corpora.subwords import BOS, EOS, PAD, UNK, SubwordModel
+from creamtea_workers.corpora.subwords import FILE as SUBWORDS
 from creamtea_workers.corpora.text import iterate_lines, normalise
 from creamtea_workers.models.interface import SourceVocabulary
 
@@ -125,5 +126,15 @@ class Vocabularies:
 
 def load_text_model(context: StepContext[Any]) -> TextModel:
     """From a step's input subwords."""
-    folder = context.input("subwords")
-    return Vocabularies.load(folder / FILE) if (folder / FILE).exists() else SubwordModel.of_step(context)
+    return load_text_model_of(context.input("subwords"))
+
+
+def load_text_model_of(folder: Path) -> TextModel:
+    """From a folder as a subwords step leaves it."""
+    file = text_model_file(folder)
+    return Vocabularies.load(file) if file.name == FILE else SubwordModel.load(file)
+
+
+def text_model_file(folder: Path) -> Path:
+    """The one file of it that a text model is made of."""
+    return folder / (FILE if (folder / FILE).exists() else SUBWORDS)

@@ -20,6 +20,9 @@ from creamtea_workers.models.base import Model
 from creamtea_workers.models.interface import SourceVocabulary
 from creamtea_workers.objectives import base, build_objective
 
+WEIGHTS = "model.safetensors"
+CONFIG = "model.json"
+
 
 class ModelConfig(Strict):
     """model.json: what rebuilds a trained model, beside its weights."""
@@ -57,15 +60,15 @@ def build_model(config: ModelConfig) -> Model:
 
 def save_model(folder: Path, model: Model, config: ModelConfig) -> None:
     state = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
-    save_file(state, folder / "model.safetensors")
+    save_file(state, folder / WEIGHTS)
     text = json.dumps(config.model_dump(mode="json"), indent=2, sort_keys=True)
-    (folder / "model.json").write_text(text + "\n", encoding="utf-8")
+    (folder / CONFIG).write_text(text + "\n", encoding="utf-8")
 
 
 def load_initial(model: Model, folder: Path) -> bool:
     """Load the weights of another train step from `folder` into a fresh model, in which an NVS head may be
     new: True if it is. StepError where names or shapes differ."""
-    loaded, own = load_file(folder / "model.safetensors"), model.state_dict()
+    loaded, own = load_file(folder / WEIGHTS), model.state_dict()
     head = {name for name in own if name.startswith("nvs.")}
     new_head = bool(head) and head.isdisjoint(loaded)
     wanted = set(own) - head if new_head else set(own)
@@ -90,9 +93,11 @@ def shape_of(weight: Tensor) -> str:
     return " × ".join(map(str, weight.shape))
 
 
-def load_model(folder: Path, device: str | torch.device = "cpu") -> tuple[Model, base.Objective, ModelConfig]:
+def load_model(
+    folder: Path, device: str | torch.device = "cpu", config_file: str = CONFIG
+) -> tuple[Model, base.Objective, ModelConfig]:
     """What a train step left in `folder`: the model in eval mode, its objective, model.json."""
-    config = ModelConfig.model_validate_json((folder / "model.json").read_text(encoding="utf-8"))
+    config = ModelConfig.model_validate_json((folder / config_file).read_text(encoding="utf-8"))
     model = build_model(config)
-    model.load_state_dict(load_file(folder / "model.safetensors"))
+    model.load_state_dict(load_file(folder / WEIGHTS))
     return model.to(device).eval(), build_objective(config.objective), config

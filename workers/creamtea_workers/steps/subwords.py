@@ -5,23 +5,21 @@ from __future__ import annotations
 
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.steps.texts import SubwordsParams
+from creamtea_workers.corpora import subwords, vocabularies
 from creamtea_workers.corpora.subwords import SubwordModel, train_subwords
-from creamtea_workers.corpora.vocabularies import FILE, Vocabularies
+from creamtea_workers.corpora.vocabularies import Vocabularies
 
 
 def run(context: StepContext[SubwordsParams]) -> StepResult:
     spec = context.params.subwords
     corpus = context.input("corpus")
     if not spec.joint:
-        vocabularies = Vocabularies.of_corpus(corpus, spec)
-        vocabularies.save(context.output / FILE)
-        sizes = {
-            "vocabulary_size": vocabularies.size,
-            "source_vocabulary_size": vocabularies.source_vocabulary.size,
-        }
+        both = Vocabularies.of_corpus(corpus, spec)
+        both.save(context.output / vocabularies.FILE)
+        sizes = {"vocabulary_size": both.size, "source_vocabulary_size": both.source_vocabulary.size}
         return StepResult(metrics=[MetricRow(name, size) for name, size in sizes.items()])
     context.progress(0, 1, f"{spec.kind}, vocabulary {spec.vocabulary}")
-    out = context.output / "subwords.model"
+    out = context.output / subwords.FILE
     lines = train_subwords([corpus / "train.src", corpus / "train.tgt"], spec, out)
     context.progress(1, 1)
     sizes = {"vocabulary_size": SubwordModel.load(out).size, "sampled_pairs": lines // 2}

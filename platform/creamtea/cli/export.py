@@ -1,0 +1,103 @@
+"""`creamtea export`: a trained model in a folder that other tools load."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+
+from creamtea.cli import workplace
+from creamtea.cli.lines import iterate_lines
+from creamtea.errors import InputError
+from creamtea.settings import Settings
+from creamtea.store.artefacts import ArtefactStore
+
+FORMATS = ("ctranslate2", "safetensors")
+EXAMPLES = """Examples:
+
+`creamtea export demo softmax-greedy --to ctranslate2 softmax-model`
+
+`creamtea export demo scones-greedy --to safetensors --seed 1 --proof held-out.en scones-model`
+"""
+
+
+def export(
+    name: workplace.StudyName,
+    system: Annotated[str, typer.Argument(metavar="SYSTEM", help="One of the study's systems.")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A new folder, for the model.")],
+    to: Annotated[str, typer.Option("--to", metavar="|".join(FORMATS), help="What will load the model.")],
+    seed: Annotated[
+        int | None, typer.Option(help="Which of its variant's models; by default the first.")
+    ] = None,
+    proof: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Prove it on these sentences, one per line, not on a test set."),
+    ] = None,
+    as_json: workplace.AsJson = False,
+) -> None:
+    """Write a trained model that other tools load, with a model card, and prove that it is the same model.
+
+    The folder has the weights in fp32, the subwords, and README.md: what the model is and was trained on,
+    its scores, Python that loads it, and the proof. For that, creamtea and the exported model both translate
+    the system's first test set by greedy search over the whole vocabulary. A vocabulary selection is not
+    exported.
+
+    CTranslate2 has Transformers with subwords, trained with any objective; it needs
+    `pip install 'creamtea[export]'`. safetensors has every model, for `creamtea_workers.export.load`.
+
+    Exit code 0: every output is identical; 1: some differ (the folder is written, and its card says so); 2:
+    wrong input, or a model that the format cannot express.
+    """
+    if to not in FORMATS:
+        raise InputError(f"--to {to}: unknown format; use {' or '.join(FORMATS)}")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"{folder}: there is something already; give a new folder, or an empty one")
+    sentences = None if proof is None else _sentences(proof)
+
+    from creamtea.engine.reopened import opened, translating_step
+    from creamtea.engine.runner import load_module
+    from creamtea.report.model_card import SHOWN, Export, difference_words, model_card, proof_words
+
+    store = ArtefactStore(Settings.load().artefacts)
+    with ExitStack() as stack:
+        database = stack.enter_context(workplace.opened_database())
+        step = translating_step(database, store, name, system, seed)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        place = Path(stack.enter_context(TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-")))
+        with opened(step.task, store) as context:
+            exporting = load_module("creamtea_workers.export.exporting", context.cpus)
+            made = exporting.export(context, to, place, sentences)
+        proved_on = f"test set {step.node.labels['test_set']}" if proof is None else f"the file {proof.name}"
+        done = Export(to, step.node, proved_on, made)
+        (place / "README.md").write_text(model_card(database, done, name), encoding="utf-8")
+        folder.mkdir(exist_ok=True)
+        for file in place.iterdir():
+            shutil.move(file, folder / file.name)
+    differences = done.proof["differences"]
+    if as_json:
+        typer.echo(json.dumps({"folder": str(folder), "node": step.node.name, **made}, ensure_ascii=False))
+    else:
+        typer.echo(f"{folder}: {step.node.name} for {to}; {proof_words(done)}")
+    if differences:
+        typer.echo(
+            f"creamtea: {len(differences):,} of {done.proof['sentences']:,} outputs differ from creamtea's; "
+            f"{difference_words(differences[0])}. {folder}/README.md lists the first {SHOWN}",
+            err=True,
+        )
+        raise typer.Exit(1)
+
+
+def _sentences(path: Path) -> list[str]:
+    try:
+        with path.open("rb") as stream:
+            lines = list(iterate_lines(stream, str(path)))
+    except OSError as error:
+        raise InputError(f"--proof {path}: cannot be read ({error.strerror})") from None
+    if not lines:
+        raise InputError(f"--proof {path}: no sentence in it; give a text file with one per line")
+    return lines

@@ -1,0 +1,259 @@
+"""The card of an exported model: README.md, as people and model hubs expect it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import creamtea
+from creamtea.languages import language
+from creamtea.report import describe
+from creamtea.report.build import spec_of
+from creamtea.report.cells import Material, Measured, read_cell
+from creamtea.report.markdown import plain, sections_to_markdown
+from creamtea.report.model import Block, Fact, Facts, Notes, Row, Section, Table
+from creamtea.report.tables import corpora_table, trainings_table
+from creamtea.store.database import Database
+from creamtea.store.queries import Node, find_study
+
+PROGRAMS = {"ctranslate2": "CTranslate2", "safetensors": "creamtea"}  # what loads the format
+SHOWN = 5  # differences that are listed
+
+CTRANSLATE2 = '''\
+import math
+import unicodedata
+
+import ctranslate2
+import sentencepiece
+
+FOLDER = "."  # where this file is
+
+model = ctranslate2.Translator(FOLDER, compute_type="float32")
+subwords = sentencepiece.SentencePieceProcessor(model_file=f"{{FOLDER}}/subwords.model")
+
+
+def normalise(line):
+    """As the training text was: NFC, and one blank for any white space."""
+    return unicodedata.normalize("NFC", " ".join(line.replace("\\0", " ").replace("\\u2581", " ").split()))
+
+
+def translate(lines):
+    sources = subwords.encode([normalise(line) for line in lines], out_type=str)
+    limits = [math.ceil({ratio:g} * len(source)) + 10 for source in sources]
+    results = model.translate_batch(
+        sources,
+        beam_size=1,
+        min_decoding_length=0,  # CTranslate2 otherwise forbids an empty translation
+        max_input_length=0,
+        max_decoding_length=max(limits),
+    )
+    best = (result.hypotheses[0][:limit] for result, limit in zip(results, limits))
+    return [" ".join(subwords.decode(pieces).split()) for pieces in best]
+
+
+print(translate([{example}]))
+'''
+
+SAFETENSORS = """\
+from creamtea_workers.export import load
+
+model = load(".", max_length_ratio={ratio:g})  # where this file is; beam=4 for a beam search
+
+print(model.translate([{example}]))
+"""
+SNIPPETS = {"ctranslate2": CTRANSLATE2, "safetensors": SAFETENSORS}
+INSTALL = {
+    "ctranslate2": "pip install ctranslate2 sentencepiece",
+    "safetensors": "pip install 'creamtea[workers]'",
+}
+
+
+@dataclass(frozen=True)
+class Export:
+    """What was written: `made` is what `creamtea_workers.export.exporting.export` returns."""
+
+    to: str
+    node: Node  # of the step whose model it is
+    proved_on: str  # "test set newstest", "the file held-out.en"
+    made: Mapping[str, Any]
+
+    @property
+    def proof(self) -> Mapping[str, Any]:
+        proof: Mapping[str, Any] = self.made["proof"]
+        return proof
+
+
+def proof_words(export: Export) -> str:
+    """As "1,000 of 1,000 outputs on test set test are identical"."""
+    proof = export.proof
+    words = f"{proof['identical']:,} of {proof['sentences']:,} outputs on {export.proved_on} are identical"
+    left_out = f"; {proof['left_out']:,} that are empty or too long for {PROGRAMS[export.to]} are left out"
+    return words + (left_out if proof["left_out"] else "")
+
+
+def difference_words(difference: Mapping[str, Any]) -> str:
+    """As "line 12: from subword 3 on; the logits of the two subwords are 0.000001 apart"."""
+    gap = difference["gap"]
+    return (
+        f"line {difference['line']}: from subword {difference['position'] + 1} on; the logits of the two "
+        + (f"subwords are {abs(gap):.2g} apart")
+    )
+
+
+def model_card(database: Database, export: Export, study: str) -> str:
+    """Markdown with the front matter that model hubs read."""
+    with database.session() as session:
+        row = find_study(session, study)
+        spec = spec_of(row)
+        material = Material(session, row.id, spec)
+        system, seed = export.node.labels["system"], export.node.labels["seed"]
+        title = f"{row.name}: {system}, seed {seed}"
+        sections = [
+            Section("model", "Model", tuple(_model(material, export, row.config_hash))),
+            Section("data", "Training data", tuple(_data(material, system, seed))),
+            Section("scores", "Scores", tuple(_scores(material, system, seed))),
+        ]
+    languages = (spec.languages.source, spec.languages.target)
+    parts = [
+        _front_matter(export.to, languages),
+        f"# {plain(title)}",
+        plain(
+            f"Translates {language(languages[0])} into {language(languages[1])}. {spec.description}".strip()
+        ),
+        f"## Load it\n\n```sh\n{INSTALL[export.to]}\n```\n\n```python\n{_snippet(export)}```",
+        sections_to_markdown([*sections, Section("proof", "Proof", tuple(_proof(export)))]).rstrip(),
+        "## Licence\n\nNot stated yet: fill it in here and in the first lines of this file. The terms of the "
+        "training data may bind the model.\n",
+    ]
+    return "\n\n".join(parts)
+
+
+def _front_matter(to: str, languages: Sequence[str]) -> str:
+    listed = "".join(f"\n- {code}" for code in dict.fromkeys(languages))
+    library = PROGRAMS[to].lower()
+    return (
+        f"---\nlicense: unknown # fill this in\nlanguage:{listed}\nlibrary_name: {library}\n"
+        "pipeline_tag: translation\n---"
+    )
+
+
+def _snippet(export: Export) -> str:
+    return SNIPPETS[export.to].format(ratio=export.made["max_length_ratio"], example='"A sentence."')
+
+
+# ---------------------------------------------------------------- sections
+
+
+def _model(material: Material, export: Export, config_hash: str) -> Iterator[Block]:
+    spec, labels = material.spec, export.node.labels
+    variant = spec.variants[labels["variant"]]
+    yield Facts(
+        "facts",
+        "",
+        (
+            Fact("study", f"{spec.name} (config hash {config_hash})"),
+            Fact("variant", f"{labels['variant']}: {describe.variant(spec, labels['variant'])}"),
+            Fact("objective", f"{variant.objective.title} ({variant.objective.describe()})"),
+            Fact("architecture", _architecture(variant.architecture)),
+            Fact("parameters", f"{export.made['parameters']:,}"),
+            Fact("vocabulary", f"{export.made['vocabulary_size']:,} target symbols"),
+            Fact("seed", labels["seed"]),
+            Fact("written by", f"creamtea {creamtea.__version__} for {PROGRAMS[export.to]}, in fp32"),
+        ),
+    )
+    yield Notes("not_exported", tuple(_not_exported(material, export)))
+
+
+def _architecture(architecture: Any) -> str:
+    settings = architecture.model_dump(mode="json", exclude={"kind"})
+    return f"{architecture.title}: {', '.join(f'{name} {value}' for name, value in settings.items())}"
+
+
+def _not_exported(material: Material, export: Export) -> Iterator[str]:
+    system = material.spec.systems[export.node.labels["system"]]
+    variant = material.spec.variants[system.variant]
+    if system.selection.selects:
+        yield (
+            f"Not exported: the system's vocabulary selection ({system.selection.describe()}). The exported "
+            "model may use its whole vocabulary."
+        )
+    if variant.nvs is not None:
+        kept = "is not in this model" if export.to == "ctranslate2" else "is among the weights, and unused"
+        yield f"The head for neural vocabulary selection {kept}."
+    if system.search.kind != "greedy":
+        yield (
+            f"Not exported: the system's search ({system.search.describe()}). What is proved below is greedy "
+            "search."
+        )
+    if system.precision != "fp32":
+        yield f"Not exported: the system's precision ({system.precision}). The weights are fp32."
+    if export.to == "ctranslate2":
+        yield _scoring_note(variant.objective)
+
+
+def _scoring_note(objective: Any) -> str:
+    if objective.kind == "softmax":
+        return (
+            "CTranslate2's scores are log-probabilities of softmax, as this model was trained. Its beam "
+            "search is not creamtea's: it normalises by length unless `length_penalty=0`, and stops by other "
+            "rules."
+        )
+    return (
+        "Greedy search takes the largest logit, whatever the objective. Scores depend on it: this model was "
+        f"trained with {objective.describe()}, and CTranslate2 scores by softmax, so that its scores and its "
+        "beam search differ from creamtea's."
+    )
+
+
+def _data(material: Material, system: str, seed: int) -> Iterator[Block]:
+    name = material.spec.systems[system].variant
+    variant = material.spec.variants[name]
+    corpora, trainings = corpora_table(material), trainings_table(material)
+    own = [row for row in trainings.rows if (row.name, row.setting) == (name, f"seed {seed}")]
+    yield _only(corpora, [row for row in corpora.rows if row.name == variant.corpus])
+    yield _only(trainings, own)
+
+
+def _only(table: Table, rows: Sequence[Row]) -> Table:
+    """Without columns in which none of the rows has a value."""
+    columns = [
+        column for column in table.columns if any(row.cells[column.key].value is not None for row in rows)
+    ]
+    return replace(table, columns=tuple(columns), rows=tuple(rows))
+
+
+def _scores(material: Material, system: str, seed: int) -> Iterator[Block]:
+    yield Notes(
+        "of",
+        (
+            f"Of the system as the study has it ({describe.system(material.spec, system)}), with this seed; "
+            "brackets are 95 % intervals over segments.",
+        ),
+    )
+    metrics = {metric.name(): metric for metric in material.spec.metrics}
+    rows = []
+    for test_set in material.spec.test_sets_of(system):
+        place = {"system": system, "seed": seed, "test_set": test_set}
+        cells = {
+            key: read_cell(
+                material.of("score", **place, metric=key), partial(Measured.find, name=metric.row()), ""
+            )
+            for key, metric in metrics.items()
+        }
+        rows.append(Row(test_set, cells))
+    columns = tuple(metric.column() for metric in metrics.values())
+    yield Table("scores", "", "test set", columns, tuple(rows))
+
+
+def _proof(export: Export) -> Iterator[Block]:
+    words = proof_words(export)
+    yield Notes(
+        "proof",
+        (
+            f"{words}: creamtea's greedy search in the study's model, and {PROGRAMS[export.to]}'s in this "
+            "one, both in fp32 over the whole vocabulary, on the machine that exported.",
+            *map(difference_words, export.proof["differences"][:SHOWN]),
+        ),
+    )

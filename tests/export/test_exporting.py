@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import builtins
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import step_files
+import torch
+from step_context import Context
+
+from creamtea.errors import InputError
+from creamtea.steps.systems import DECODE
+from creamtea_workers.export import load, weights
+from creamtea_workers.export.exporting import export
+from creamtea_workers.models.build import build_model, load_model, save_model
+from creamtea_workers.models.interface import EOS
+
+LINES = ["the cat sat on the mat", "", "a dog", "zzz ☃ unseen", "she took the cake in the park " * 3] * 3
+OBJECTIVES = {
+    "softmax": {"kind": "softmax"},
+    "scones": {"kind": "scones", "alpha": 0.5},
+    "entmax": {"kind": "entmax"},
+}
+
+
+@pytest.fixture
+def subwords(tmp_path: Path) -> Path:
+    return step_files.subwords_folder(tmp_path)
+
+
+def lively_model(root: Path, subwords: Path, end: float = 0.0, **params: Any) -> Path:
+    """Its sublayers weigh so much that outputs differ and end at many lengths."""
+    folder = root / "lively"
+    folder.mkdir()
+    torch.manual_seed(4)
+    config = step_files.model_config(step_files.vocabulary_size(subwords), **params)
+    model = build_model(config)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if name.endswith(("out.weight", "decoder_norm.weight")):
+                weight.mul_(6.0)
+        model.output_bias[EOS] += end
+    save_model(folder, model, config)
+    return folder
+
+
+def step(root: Path, subwords: Path, models: list[Path], **params: Any) -> Context:
+    usual = {
+        "selection": {"kind": "full"},
+        "search": {"kind": "greedy"},
+        "precision": "fp32",
+        "batch_size": 4,
+    }
+    segments = [{"source": line, "reference": "x"} for line in LINES]
+    folders = {
+        "test_set": [step_files.test_set_folder(root, segments)],
+        "subwords": [subwords],
+        "train": models,
+    }
+    return Context(DECODE, {**usual, **params}, folders)
+
+
+def exported(context: Context, to: str, folder: Path) -> dict[str, Any]:
+    folder.mkdir()
+    return export(context, to, folder, None)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("to", ["ctranslate2", "safetensors"])
+def test_greedy_outputs_are_identical(tmp_path: Path, subwords: Path, to: str, objective: str) -> None:
+    model = lively_model(tmp_path, subwords, objective=OBJECTIVES[objective])
+    made = exported(step(tmp_path, subwords, [model]), to, tmp_path / "out")
+    compared = LINES if to == "safetensors" else [line for line in LINES if line]
+    counts = {"sentences": len(compared), "left_out": len(LINES) - len(compared)}
+    assert made["proof"] == {**counts, "differences": (), "identical": len(compared)}
+
+
+@pytest.mark.parametrize(("end", "ends"), [(1000.0, "at once"), (-1000.0, "never")])
+def test_empty_and_endless_outputs_too(tmp_path: Path, subwords: Path, end: float, ends: str) -> None:
+    """CTranslate2's defaults forbid the ones, and cut the others at another length."""
+    model = lively_model(tmp_path, subwords, end=end)
+    search = {"kind": "greedy", "max_length_ratio": 3.5}
+    made = exported(step(tmp_path, subwords, [model], search=search), "ctranslate2", tmp_path / "out")
+    assert made["proof"]["identical"] == len([line for line in LINES if line])
+    assert made["max_length_ratio"] == 3.5
+
+
+def test_a_difference_is_found_with_its_place(
+    tmp_path: Path, subwords: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = lively_model(tmp_path, subwords)
+    other, _, config = load_model(model)
+    with torch.no_grad():
+        other.output_bias[EOS] += 9
+    spoilt = tmp_path / "spoilt"
+    spoilt.mkdir()
+    save_model(spoilt, other, config)
+    save = weights.save
+    monkeypatch.setattr(weights, "save", lambda trained, *rest: save(spoilt, *rest))
+    proof = exported(step(tmp_path, subwords, [model]), "safetensors", tmp_path / "out")["proof"]
+    assert 0 < len(proof["differences"]) == proof["sentences"] - proof["identical"]
+    assert all(0 < difference["gap"] < 9.01 for difference in proof["differences"])
+
+
+def test_the_loader_translates_lines(tmp_path: Path, subwords: Path) -> None:
+    model = lively_model(tmp_path, subwords)
+    context = step(tmp_path, subwords, [model])
+    exported(context, "safetensors", tmp_path / "out")
+    context.run()
+    rows = step_files.read_rows(context.output / "hypotheses.jsonl")
+    loaded = load(tmp_path / "out")
+    assert loaded.translate(LINES) == [row["text"] for row in rows]
+    assert len(load(tmp_path / "out", beam=3).translate(LINES)) == len(LINES)
+    assert json.loads((tmp_path / "out" / "config.json").read_text())["objective"]["kind"] == "softmax"
+    with pytest.raises(InputError, match=r"no config\.json"):
+        load(tmp_path)
+
+
+def test_what_ctranslate2_cannot_express_is_refused_and_left_to_safetensors(
+    tmp_path: Path, subwords: Path
+) -> None:
+    ssru = {"kind": "ssru", **step_files.TINY}
+    rnn = {"kind": "rnn", "layers": 1, "width": 8, "embedding": 8}
+    for architecture, reason in ((ssru, "SSRUs"), (rnn, "not a Transformer")):
+        root = tmp_path / architecture["kind"]
+        root.mkdir()
+        nvs = {"nvs": None} if architecture is rnn else {}
+        model = step_files.model_folder(
+            root, step_files.vocabulary_size(subwords), architecture=architecture, **nvs
+        )
+        context = step(root, subwords, [model])
+        with pytest.raises(InputError, match=f"{reason}.*--to safetensors"):
+            exported(context, "ctranslate2", root / "refused")
+        assert not any((root / "refused").iterdir())
+        proof = exported(context, "safetensors", root / "out")["proof"]
+        assert proof["identical"] == proof["sentences"]
+
+
+def test_an_ensemble_is_refused(tmp_path: Path, subwords: Path) -> None:
+    model = lively_model(tmp_path, subwords)
+    with pytest.raises(InputError, match="ensemble of 2"):
+        exported(step(tmp_path, subwords, [model, model]), "safetensors", tmp_path / "out")
+
+
+def test_a_missing_ctranslate2_is_named_with_its_remedy(
+    tmp_path: Path, subwords: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any, **more: Any) -> Any:
+        if name == "ctranslate2":
+            raise ImportError("No module named 'ctranslate2'")
+        return real(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    model = lively_model(tmp_path, subwords)
+    with pytest.raises(InputError, match=r"pip install 'creamtea\[export\]'"):
+        exported(step(tmp_path, subwords, [model]), "ctranslate2", tmp_path / "out")

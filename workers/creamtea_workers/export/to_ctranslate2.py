@@ -1,0 +1,145 @@
+"""A Transformer of ours as a CTranslate2 model: the same weights, in another order of names.
+
+CTranslate2 forbids an empty hypothesis and cuts sources and hypotheses unless it is told otherwise, so that
+`GREEDY` is part of what makes its greedy search ours. An empty source it never shows to the model: the output
+is empty, where ours is what the model makes of </s>. Its arg max is of the logits, as ours is: the objective
+that a model was trained with makes no difference to it, only to scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from creamtea.errors import InputError
+from creamtea_workers.corpora.subwords import SubwordModel
+from creamtea_workers.corpora.vocabularies import TextModel
+from creamtea_workers.export.batches import Sources
+from creamtea_workers.models.base import Model
+from creamtea_workers.models.transformer import Transformer
+
+if TYPE_CHECKING:
+    from ctranslate2 import Translator
+    from ctranslate2.specs import TransformerSpec
+
+POSITIONS = 2048  # of sources and of hypotheses that an exported model can read
+# beam_size 1 is greedy search; by default an output has one subword or more, and a source at most 1,024
+GREEDY: dict[str, Any] = {"beam_size": 1, "min_decoding_length": 0, "max_input_length": 0}
+
+
+def obstacle(model: Model, subwords: TextModel) -> str:
+    """Why CTranslate2 cannot express the model: a clause, or "" where it can."""
+    if not isinstance(model, Transformer):
+        return "its architecture is not a Transformer, and CTranslate2 has no counterpart"
+    if model.recurrent:
+        return "its decoder has SSRUs, which CTranslate2 does not have"
+    if not isinstance(subwords, SubwordModel):
+        return "its vocabularies are of characters or tokens, which this conversion does not write"
+    return ""
+
+
+def require_ctranslate2() -> None:
+    """InputError where the package is missing."""
+    try:
+        import ctranslate2  # noqa: F401
+    except ImportError as error:
+        raise InputError(
+            f"CTranslate2 cannot be imported ({error}): install it with `pip install 'creamtea[export]'`, or "
+            "export `--to safetensors`, which needs nothing more"
+        ) from None
+
+
+def save(model: Transformer, names: Sequence[str], folder: Path, quantization: str | None = None) -> None:
+    """Write the model, whose subwords are called `names`, into an existing folder. `quantization` as
+    CTranslate2 knows it; None: fp32."""
+    spec = specification(model, names)
+    spec.validate()
+    spec.optimize(quantization)
+    spec.save(str(folder))
+
+
+def translator(folder: Path, compute_type: str = "float32", threads: int = 1) -> Translator:
+    """The model in a folder, on the CPU."""
+    import ctranslate2
+
+    return ctranslate2.Translator(
+        str(folder), compute_type=compute_type, inter_threads=1, intra_threads=threads
+    )
+
+
+class GreedyPeer:
+    """CTranslate2's greedy search over ids, for comparisons with ours."""
+
+    def __init__(self, folder: Path, names: Sequence[str], threads: int = 1) -> None:
+        self._translator = translator(folder, threads=threads)
+        self._names = names
+        self._ids = {name: id_ for id_, name in enumerate(names)}
+
+    def translate(self, sources: Sources, limits: Sequence[int]) -> list[list[int]]:
+        """`limits`: the maximum number of tokens of each hypothesis, </s> included. CTranslate2 has one limit
+        for a batch: as a longer search begins like a shorter one, what is beyond a limit is cut off."""
+        rows = [[self._names[id_] for id_ in source] for source in sources]
+        results = self._translator.translate_batch(rows, max_decoding_length=max(limits), **GREEDY)
+        return [
+            [self._ids[name] for name in result.hypotheses[0][:limit]]
+            for result, limit in zip(results, limits, strict=True)
+        ]
+
+
+def specification(model: Transformer, names: Sequence[str]) -> TransformerSpec:
+    """Pre-norm, ReLU, sinusoidal positions as a table, one matrix for both embeddings and the output."""
+    from ctranslate2.specs import TransformerSpec
+
+    spec = TransformerSpec.from_config((len(model.encoder), len(model.decoder)), model.heads, pre_norm=True)
+    spec.register_source_vocabulary(list(names))
+    spec.register_target_vocabulary(list(names))
+    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = names[1:4]
+    spec.config.decoder_start_token = names[2]
+    spec.config.add_source_eos = True
+    table = _array(model.embedding.weight)
+    for side, layers, norm in (
+        (spec.encoder, model.encoder, model.encoder_norm),
+        (spec.decoder, model.decoder, model.decoder_norm),
+    ):
+        embeddings = side.embeddings[0] if isinstance(side.embeddings, list) else side.embeddings
+        embeddings.weight = table
+        side.position_encodings.encodings = _array(model.positions(0, POSITIONS))
+        _fill_norm(side.layer_norm, norm)
+        for target, layer in zip(side.layer, layers, strict=True):
+            _fill_layer(target, layer)
+    spec.decoder.projection.weight = table
+    spec.decoder.projection.bias = _array(model.output_bias)
+    return spec
+
+
+def _fill_layer(target: Any, layer: Any) -> None:
+    _fill_norm(target.self_attention.layer_norm, layer.attention_norm)
+    _fill_linear(target.self_attention.linear[0], layer.attention.qkv)
+    _fill_linear(target.self_attention.linear[1], layer.attention.out)
+    if hasattr(layer, "cross"):
+        _fill_norm(target.attention.layer_norm, layer.cross_norm)
+        for linear, own in zip(
+            target.attention.linear, (layer.cross.query, layer.cross.kv, layer.cross.out), strict=True
+        ):
+            _fill_linear(linear, own)
+    _fill_norm(target.ffn.layer_norm, layer.feed_norm)
+    _fill_linear(target.ffn.linear_0, layer.feed.inner)
+    _fill_linear(target.ffn.linear_1, layer.feed.out)
+
+
+def _fill_norm(target: Any, norm: nn.Module) -> None:
+    target.gamma, target.beta = _array(norm.weight), _array(norm.bias)
+
+
+def _fill_linear(target: Any, linear: nn.Module) -> None:
+    target.weight, target.bias = _array(linear.weight), _array(linear.bias)
+
+
+def _array(values: Any) -> NDArray[np.float32]:
+    assert isinstance(values, Tensor)
+    return values.detach().numpy().copy()  # quantising works in place
