@@ -32,11 +32,12 @@ class Scorer(Strict):
     files do not show: packages, weights that the program brings along. `files`: further files and folders
     that the scores depend on. `environment`: variables for the program, secrets too."""
 
-    command: Annotated[list[Word], Field(min_length=1)]
-    version: Word
-    timeout_minutes: Above0 = 60.0  # without a line of output
-    files: list[Word] = Field(default=[])
-    environment: dict[str, str] = Field(default={}, repr=False)
+    command: Annotated[list[Word], Field(min_length=1)]  # program and arguments; no shell reads them
+    version: Word  # of the program; another one makes scores anew
+    # [minutes] without a line of output, after which the program is stopped
+    timeout_minutes: Above0 = 60.0
+    files: list[Word] = Field(default=[])  # paths that the program reads, pinned by their content
+    environment: dict[str, str] = Field(default={}, repr=False)  # variables of the program
 
     @property
     def takes_model(self) -> bool:

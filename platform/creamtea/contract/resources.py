@@ -29,13 +29,16 @@ Workers = Annotated[
 
 
 class StepResources(Strict):
-    # of a training or a decoding, with these cpus and gpus each: as many as there is room for
+    # [processes] of a training or a decoding, with these cpus and gpus each: as many as there is room for,
+    # from the first to the second number
     workers: Workers = Field(default=[1, 1])
-    cpus: Count = 1
-    gpus: Annotated[float, Field(ge=0.0, le=4096.0)] = 0.0
-    memory_gb: Above0 | None = None
-    timeout_minutes: Above0 | None = None  # None, here and below: the limit of its kind
-    # without a sign of life, after which the attempt is stopped and tried again
+    cpus: Count = 1  # [cores] per worker
+    gpus: Annotated[float, Field(ge=0.0, le=4096.0)] = 0.0  # [GPUs] per worker
+    memory_gb: Above0 | None = None  # [GB] per worker
+    # [minutes] after which an attempt is stopped; none: the limit of its kind
+    timeout_minutes: Above0 | None = None
+    # [minutes] without a sign of life, after which an attempt is stopped and tried again; none: the limit
+    # of its kind
     silent_minutes: Above0 | None = None
     max_attempts: Positive = 4  # after infrastructure failures; deterministic ones are final
 

@@ -25,7 +25,7 @@ class Analysis(Method):
     """Something measured over a test set, by steps of its own kind. The docstring of an analysis says what is
     measured, and where in the papers: reports show it."""
 
-    test_set: Name
+    test_set: Name  # a test set of the study
     step: ClassVar[StepKind[Any]]
     tables: ClassVar[tuple[TableLayout, ...]]
     plots: ClassVar[tuple[CellPlot | RowPlot | PointPlot, ...]] = ()
@@ -62,7 +62,7 @@ class Analysis(Method):
 class OfVariants(Analysis):
     """Analyses of trained variants, one step for each variant and seed."""
 
-    variants: list[Name] | None = None  # None: every variant that it fits
+    variants: list[Name] | None = None  # variants that are analysed; none named: every one that it fits
     needs_head: ClassVar[bool] = False  # only variants with an NVS head fit
 
     def plan(self, name: str, planner: Planner) -> None:
@@ -97,7 +97,7 @@ class OfVariants(Analysis):
 class OfFirstSentences(OfVariants):
     """Analyses of variants that may take only the first sentences of their test set."""
 
-    sentences: Positive | None = None
+    sentences: Positive | None = None  # [segments] only the first of the test set
 
     @classmethod
     def about(cls) -> str:

@@ -44,13 +44,16 @@ class Architecture(Method):
 class Layered(Architecture):
     """Pre-norm encoder and decoder layers with source, target and output embeddings tied."""
 
+    # sizes of a paper, which what is written beside it overrides: small (3+3 layers, width 128), base (6+6,
+    # 512), big (6+6, 1024), deep (20+2 SSRU, 1024)
     preset: Annotated[Literal["small", "base", "big", "deep"] | None, Field(exclude=True)] = None
-    encoder_layers: Count = 3
-    decoder_layers: Count = 3
-    width: Width = 128
-    heads: Count = 4
-    feed_forward: Width = 512
-    dropout: BelowOne = 0.1
+    encoder_layers: Count = 3  # [layers] of the encoder
+    decoder_layers: Count = 3  # [layers] of the decoder
+    width: Width = 128  # [units] of every layer and embedding; a multiple of `heads`
+    heads: Count = 4  # attention heads per layer
+    feed_forward: Width = 512  # [units] of the inner layer of each feed-forward block
+    dropout: BelowOne = 0.1  # probability with which an activation is dropped in training
+    # the same of attention weights
     attention_dropout: Annotated[BelowOne, Field(exclude_if=lambda share: share == 0)] = 0.0
     recurrent: ClassVar[bool] = False  # the decoder looks back by SSRUs, not by self-attention
     worker: ClassVar[str] = "creamtea_workers.models.transformer"
@@ -92,15 +95,17 @@ class RnnArchitecture(Architecture):
     Peters and Martins (2021, sections 4.1 and 4.2). Embeddings are not tied."""
 
     kind: Literal["rnn"]
-    layers: Count = 2  # of the encoder, and of the decoder
-    width: Width = 256  # of the decoder, and of each direction of the encoder
-    embedding: Width = 128
+    layers: Count = 2  # [layers] of the encoder, and of the decoder
+    width: Width = 256  # [units] of the decoder, and of each direction of the encoder
+    embedding: Width = 128  # [units] of an embedding
+    # [units] of a source embedding that are its first symbol's, the language; 0: none
     language_embedding: Annotated[int, Field(ge=0)] = (
-        0  # how much of a source embedding is its first symbol's
+        0
     )
-    attention: Literal["softmax", "entmax", "sparsemax"] = "entmax"  # entmax: α = 1.5
+    # what attention is normalised by; entmax: α = 1.5
+    attention: Literal["softmax", "entmax", "sparsemax"] = "entmax"
     gated: bool = False  # an encoder each for lemma and tags, and a gate between them (GATEDATTN)
-    dropout: BelowOne = 0.3
+    dropout: BelowOne = 0.3  # probability with which an activation is dropped in training
     title: ClassVar[str] = "recurrent encoder and decoder"
     worker: ClassVar[str] = "creamtea_workers.models.rnn"
 
@@ -132,6 +137,9 @@ class Nvs(Strict):
     `auto_weight` x in place of `positive_weight`: x · n_neg / n_pos of each sentence (Appendix B).
     """
 
+    # what a subword of the reference counts in the head's loss, where one that is not counts 1
     positive_weight: Annotated[float, Field(ge=1.0)] = 100000.0
+    # in place of `positive_weight`: this × (subwords not in the reference / subwords in it), of each
+    # sentence
     auto_weight: Above0 | None = None
-    clip: Above0 = 1.0  # norm of the head's own gradient
+    clip: Above0 = 1.0  # largest norm of the head's own gradient

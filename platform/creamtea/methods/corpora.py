@@ -36,9 +36,10 @@ class FilesCorpus(Corpus):
     """Line-aligned text files."""
 
     kind: Literal["files"]
+    # training text; several pairs of files are joined
     train: Annotated[list[TrainingText], Field(min_length=1)]
-    dev: TextPair
-    filters: Filters = Filters()
+    dev: TextPair  # development text, which chooses the checkpoint and when to stop
+    filters: Filters = Filters()  # which training pairs are dropped
     title: ClassVar[str] = "text files"
     noun: ClassVar[str] = "a corpus of files"
     worker: ClassVar[str] = "creamtea_workers.corpora.files"
@@ -72,10 +73,11 @@ class SyntheticCorpus(Corpus):
     """Sentences of a small grammar, translated by sampling the IBM-3 story (SCONES, Appendix B)."""
 
     kind: Literal["synthetic"]
-    train: Annotated[int, Field(ge=10)] = 12000
-    dev: Positive = 300
-    seed: Seed = 1
-    gamma: Annotated[float, Field(ge=0.0)] = 0.5  # sampling temperature; 0 is deterministic, 1 the model
+    train: Annotated[int, Field(ge=10)] = 12000  # [sentence pairs] of training text
+    dev: Positive = 300  # [sentence pairs] of development text
+    seed: Seed = 1  # of the sentences
+    # sampling temperature of the translations; 0 is deterministic, 1 the model
+    gamma: Annotated[float, Field(ge=0.0)] = 0.5
     idiom_rate: Share = 0.25  # share of sentences with an idiom
     title: ClassVar[str] = "a made-up language"
     noun: ClassVar[str] = "a synthetic corpus"
@@ -110,10 +112,11 @@ class Ibm3Corpus(Corpus):
     counted in an alignment of that corpus' subwords (SCONES, Appendix B)."""
 
     kind: Literal["ibm3"]
-    corpus: Name  # of files
+    corpus: Name  # a corpus of files
     subwords: Name  # in which the tables are counted and the targets sampled
     gamma: Annotated[float, Field(ge=0.0)] = 1.0  # sampling temperature; 0 is deterministic, 1 the model
-    seed: Seed = 1
+    seed: Seed = 1  # of the samples
+    # [subwords] of the target at most per source subword
     max_fertility: Annotated[int, Field(ge=1, le=50)] = 9
     title: ClassVar[str] = "sources of a corpus with sampled translations"
     noun: ClassVar[str] = "an IBM-3 corpus"
@@ -181,9 +184,9 @@ class G2pCorpus(WordCorpus):
     in the paths. A source is the language as one symbol and the word: "<ady>абан"."""
 
     kind: Literal["g2p"]
-    languages: LanguageList
-    train: str
-    dev: str
+    languages: LanguageList  # codes, which stand for {language} in the paths
+    train: str  # path of training words
+    dev: str  # path of development words
     title: ClassVar[str] = "grapheme to phoneme"
     noun: ClassVar[str] = "a corpus of pronunciations"
     worker: ClassVar[str] = "creamtea_workers.corpora.g2p"
@@ -210,12 +213,12 @@ class InflectionCorpus(WordCorpus):
     """
 
     kind: Literal["inflection"]
-    pairs: Pairs
-    high: str
-    low: str
-    dev: str
-    repeat: Positive = 1
-    hallucinated: Annotated[int, Field(ge=0, le=10**6)] = 0
+    pairs: Pairs  # of a language with many words and one with few, such as adyghe--kabardian
+    high: str  # path of training words of the languages with many
+    low: str  # path of training words of the languages with few
+    dev: str  # path of development words
+    repeat: Positive = 1  # how many times the words of the languages with few are there
+    hallucinated: Annotated[int, Field(ge=0, le=10**6)] = 0  # [words] made up for each language with few
     seed: Seed = 1  # of what is made up
     title: ClassVar[str] = "morphological inflection"
     noun: ClassVar[str] = "a corpus of inflected forms"

@@ -66,6 +66,7 @@ class Bleu(Metric):
     """BLEU (Papineni et al. 2002) as sacreBLEU computes it (Post 2018)."""
 
     kind: Literal["bleu"]
+    # sacreBLEU's tokenizer; empty: its choice for the target language
     tokenize: Literal["13a", "intl", "char", "none", "ja-mecab", "zh", "spm"] = "13a"
     title: ClassVar[str] = "BLEU"
     several_references: ClassVar[bool] = True
@@ -87,6 +88,7 @@ class Chrf(Metric):
     """chrF, or chrF++ with words (Popović 2015, 2017), as sacreBLEU computes it."""
 
     kind: Literal["chrf"]
+    # [words] longest word n-gram that counts; 2 is chrF++
     word_order: Annotated[int, Field(ge=0, le=2)] = 0
     title: ClassVar[str] = "chrF"
     several_references: ClassVar[bool] = True
@@ -109,8 +111,8 @@ class Comet(Metric):
     """COMET in its own environment. `model` is a model name or a local checkpoint path."""
 
     kind: Literal["comet"]
-    model: str = DEFAULT_COMET
-    batch_size: Positive = 16
+    model: str = DEFAULT_COMET  # name of a COMET model, or the path of a checkpoint on this machine
+    batch_size: Positive = 16  # [segments] scored at a time
     title: ClassVar[str] = "COMET"
     worker: ClassVar[str] = "creamtea_workers.metrics.comet"
     digits: ClassVar[int] = 4
@@ -132,9 +134,9 @@ class Comet(Metric):
 class Display(Strict):
     """How reports show a metric's scores. `title` empty: its name."""
 
-    title: Annotated[str, Field(max_length=60)] = ""
-    digits: Annotated[int, Field(ge=0, le=6)] = 3
-    better: Literal["higher", "lower"] = "higher"
+    title: Annotated[str, Field(max_length=60)] = ""  # heading of its column; empty: its name
+    digits: Annotated[int, Field(ge=0, le=6)] = 3  # [decimals] shown
+    better: Literal["higher", "lower"] = "higher"  # which scores are good
 
 
 class Command(Metric):
@@ -143,9 +145,10 @@ class Command(Metric):
     program knows."""
 
     kind: Literal["command"]
-    scorer: Name
+    scorer: Name  # what this machine's file of scorers calls the program
+    # a path below --data, which is pinned by its content, or a name that the program knows
     model: str | None = None
-    display: Display = Display()
+    display: Display = Display()  # how reports show its scores
     title: ClassVar[str] = "a scorer of this machine"
     worker: ClassVar[str] = "creamtea_workers.metrics.command"
     compares: ClassVar[Literal["outputs", "segment scores"]] = "segment scores"

@@ -31,7 +31,8 @@ class Objective(Method):
 class FenchelYoung(Objective):
     """Objectives whose label smoothing may mix in the unigram distribution."""
 
-    label_smoothing: BelowOne = 0.0
+    label_smoothing: BelowOne = 0.0  # share of the target distribution that `smoothing` gets
+    # what is mixed in: the uniform distribution, or the frequencies of the training targets
     smoothing: Smoothing = "uniform"
 
     @classmethod
@@ -70,8 +71,8 @@ class Scones(Objective):
     of each binary label (Eqs. 11 and 12)."""
 
     kind: Literal["scones"]
-    alpha: Above0 = 0.5
-    label_smoothing: BelowOne = 0.0
+    alpha: Above0 = 0.5  # weight of the negative labels
+    label_smoothing: BelowOne = 0.0  # of each binary label
     title: ClassVar[str] = "single-label contrastive objective for non-exclusive sequences"
     worker: ClassVar[str] = "creamtea_workers.objectives.scones"
     confidence_note: ClassVar[str] = (
@@ -91,8 +92,9 @@ class Entmax(FenchelYoung):
     """alpha-entmax Fenchel-Young loss (Peters and Martins 2021), with Fenchel-Young label smoothing."""
 
     kind: Literal["entmax"]
-    alpha: Annotated[float, Field(ge=MIN_ALPHA, le=MAX_ALPHA)] = 1.5  # 2 is sparsemax
-    # the standard deviation of a Transformer's logits before training; None: see initial_logits
+    # 1 would be softmax, 2 is sparsemax; the larger, the sparser
+    alpha: Annotated[float, Field(ge=MIN_ALPHA, le=MAX_ALPHA)] = 1.5
+    # standard deviation of a Transformer's logits before training; none: V^(1 - alpha), at least 0.01
     initial_scale: Annotated[Above0 | None, Field(exclude_if=lambda scale: scale == 1.0)] = None
     title: ClassVar[str] = "sparse entmax loss"
     worker: ClassVar[str] = "creamtea_workers.objectives.entmax"

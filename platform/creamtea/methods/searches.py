@@ -17,7 +17,7 @@ from creamtea.methods.texts import Subwords
 class Search(Method):
     """What decodes. Hypotheses have at most `max_length_ratio` times the source's subwords, plus 10."""
 
-    max_length_ratio: Above0 = 2.0
+    max_length_ratio: Above0 = 2.0  # longest hypothesis: this × the source's subwords, plus 10
     maximises: ClassVar[bool] = True  # it looks for a high score, rather than drawing at random
     # settings that cannot exceed the size of the vocabulary
     within_vocabulary: ClassVar[tuple[str, ...]] = ()
@@ -50,7 +50,8 @@ class Beam(Search):
     """Beam search; `length_normalization` divides a score by length to this power, 0 not at all."""
 
     kind: Literal["beam"]
-    width: Annotated[int, Field(ge=1, le=1000)] = 4
+    width: Annotated[int, Field(ge=1, le=1000)] = 4  # [hypotheses] kept at each step
+    # the score is divided by length to this power; 0: not at all
     length_normalization: Annotated[float, Field(ge=0.0)] = 0.0
     title: ClassVar[str] = "beam search"
     worker: ClassVar[str] = "creamtea_workers.search.beam"
@@ -67,10 +68,13 @@ class Exact(Search):
     reported as such."""
 
     kind: Literal["exact"]
-    max_states: Positive = 1_000_000  # expansions per sentence (the SCONES paper's limit)
-    max_seconds: Above0 | None = None  # per sentence; a limit that makes an output depend on the machine
-    depth: Positive | None = None  # only hypotheses of at most this many subwords (Peters and Martins 2021)
-    beam: Annotated[int, Field(ge=1, le=1000)] = 4  # width of the search that gives the first bound
+    max_states: Positive = 1_000_000  # [decoder states] per sentence at most (the SCONES paper's limit)
+    # [seconds] per sentence at most; makes an output depend on the machine
+    max_seconds: Above0 | None = None
+    # [subwords] only hypotheses of at most this length (Peters and Martins 2021)
+    depth: Positive | None = None
+    # [hypotheses] width of the search that gives the first bound
+    beam: Annotated[int, Field(ge=1, le=1000)] = 4
     title: ClassVar[str] = "exact search"
     worker: ClassVar[str] = "creamtea_workers.search.exact"
     within_vocabulary: ClassVar[tuple[str, ...]] = ("beam",)
@@ -105,9 +109,9 @@ class Sampling(Search):
     """Searches that draw at random, from the top_k best tokens only where that is given. SCONES' token scores
     are normalised to a distribution first."""
 
-    top_k: Positive | None = None
-    temperature: Above0 = 1.0
-    seed: Seed = 1
+    top_k: Positive | None = None  # [subwords] draw only from so many best ones
+    temperature: Above0 = 1.0  # below 1 prefers probable subwords, above 1 evens them out
+    seed: Seed = 1  # of the draws; the draws of a sentence follow from it and the source alone
     maximises: ClassVar[bool] = False
     within_vocabulary: ClassVar[tuple[str, ...]] = ("top_k",)
 
@@ -135,8 +139,8 @@ class Mbr(Sampling):
     Aziz 2020)."""
 
     kind: Literal["mbr"]
-    samples: Annotated[int, Field(ge=2, le=1000)] = 32
-    utility: Literal["chrf", "bleu"] = "chrf"
+    samples: Annotated[int, Field(ge=2, le=1000)] = 32  # [samples] drawn per sentence
+    utility: Literal["chrf", "bleu"] = "chrf"  # sentence metric by which samples are compared
     title: ClassVar[str] = "minimum Bayes risk decoding"
     worker: ClassVar[str] = "creamtea_workers.search.mbr"
 

@@ -52,7 +52,7 @@ class LexiconSelection(Selection):
     """Top-k target subwords per source subword of the study's alignment lexicon, union over the sentence."""
 
     kind: Literal["lexicon"]
-    k: Positive = 200
+    k: Positive = 200  # [subwords] of the target per source subword
     title: ClassVar[str] = "alignment lexicon"
     worker: ClassVar[str] = "creamtea_workers.selection.alignment"
     needs_lexicon: ClassVar[bool] = True
@@ -87,7 +87,8 @@ class NvsSelection(Selection):
     """
 
     kind: Literal["nvs"]
-    threshold: BelowOne = 0.9
+    threshold: BelowOne = 0.9  # a subword is allowed if its probability is above this
+    # what the head predicts from: the whole sentence, or each word alone (the words' subwords are united)
     context: Literal["sentence", "word"] = "sentence"
     title: ClassVar[str] = "neural vocabulary selection"
     worker: ClassVar[str] = "creamtea_workers.selection.nvs"

@@ -46,9 +46,9 @@ class TestSet(Method):
 class OfFile(TestSet):
     """Sentences of a file, of which `limit` takes only the first."""
 
-    source: str
-    tokenized: Tokenized = "no"
-    limit: Positive | None = None
+    source: str  # path of the source text
+    tokenized: Tokenized = "no"  # moses: the files hold Moses' tokens and escapes, which are undone
+    limit: Positive | None = None  # [segments] only the first
 
     def first(self, sentences: int) -> TestSet:
         limit = sentences if self.limit is None else min(sentences, self.limit)
@@ -63,8 +63,9 @@ class ItdsIdioms(Strict):
     `metadata`, the idiom and its dictionary translation (NVS paper, section 2.3), or for those of the `text`.
     """
 
-    info: str  # line-aligned with the test set
-    corpus: Name
+    info: str  # path of IdiomTranslationDS' `.info` file, line-aligned with the test set
+    corpus: Name  # a corpus of files, in which words are aligned
+    # words that idiom recall asks for: of the idiom and its dictionary translation, or of the text
     words: Annotated[Literal["metadata", "text"], Field(exclude_if=lambda words: words == "text")] = (
         "metadata"
     )
@@ -77,10 +78,11 @@ class FilesTestSet(OfFile):
     translation of the idiom that need not be in the reference."""
 
     kind: Literal["files"]
-    target: str
+    target: str  # path of the reference
+    # paths of further references, for the metrics that can use them
     more_references: Annotated[list[str], Field(exclude_if=lambda paths: not paths)] = []
-    idioms: str | None = None
-    itds: ItdsIdioms | None = None
+    idioms: str | None = None  # path of a JSON Lines file with the annotated idioms of each segment
+    itds: ItdsIdioms | None = None  # idioms of IdiomTranslationDS in place of `idioms`
     title: ClassVar[str] = "text files"
     worker: ClassVar[str] = "creamtea_workers.corpora.test_files"
     metrics: ClassVar[dict[str, str]] = {
@@ -110,10 +112,10 @@ class SyntheticTestSet(TestSet):
     """Unseen sentences of a synthetic corpus's language."""
 
     kind: Literal["synthetic"]
-    corpus: Name
-    lines: Positive = 300
-    seed: Seed = 2
-    idiom_rate: Share = 0.5
+    corpus: Name  # a synthetic corpus, whose language it is
+    lines: Positive = 300  # [segments]
+    seed: Seed = 2  # of the sentences
+    idiom_rate: Share = 0.5  # share of sentences with an idiom
     title: ClassVar[str] = "sentences of a made-up language"
     worker: ClassVar[str] = "creamtea_workers.corpora.synthetic"
 
@@ -132,8 +134,8 @@ class Ibm3TestSet(OfFile):
     """The sentences of a file, translated as an IBM-3 corpus is."""
 
     kind: Literal["ibm3"]
-    corpus: Name  # an IBM-3 corpus
-    seed: Seed = 2
+    corpus: Name  # an IBM-3 corpus, whose tables translate
+    seed: Seed = 2  # of the samples
     title: ClassVar[str] = "sentences of a file with sampled translations"
     worker: ClassVar[str] = "creamtea_workers.corpora.sampled"
     metrics: ClassVar[dict[str, str]] = {"no_translation": "lines that are omitted"}
@@ -153,8 +155,8 @@ class WordTestSet(TestSet):
     """Words in SIGMORPHON's tab-separated files, of which `limit` takes the first of each language. The
     languages are groups: metrics are computed for each, and averaged."""
 
-    file: str
-    limit: Positive | None = None
+    file: str  # path, with the names in braces of its corpus
+    limit: Positive | None = None  # [words] only the first of each language
 
     def parts(self) -> list[dict[str, str]]:
         """What stands for the names in braces in the path of each language's file."""
@@ -175,7 +177,7 @@ class G2pTestSet(WordTestSet):
     """Words and their phones (see the corpus of this kind)."""
 
     kind: Literal["g2p"]
-    languages: LanguageList
+    languages: LanguageList  # codes, which stand for {language} in the path
     title: ClassVar[str] = "grapheme to phoneme"
     worker: ClassVar[str] = "creamtea_workers.corpora.g2p"
 
@@ -191,7 +193,7 @@ class InflectionTestSet(WordTestSet):
     """Lemmas and inflected forms of the second language of each pair (see the corpus of this kind)."""
 
     kind: Literal["inflection"]
-    pairs: Pairs
+    pairs: Pairs  # of languages, as in the corpus
     title: ClassVar[str] = "morphological inflection"
     worker: ClassVar[str] = "creamtea_workers.corpora.inflection"
 

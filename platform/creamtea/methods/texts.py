@@ -15,8 +15,9 @@ Tokenized = Literal["no", "moses"]
 
 
 class Languages(Strict):
+    # code of the source language, two or three letters
     source: Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
-    target: Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
+    target: Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]  # code of the target language
 
 
 class TextPair(Strict):
@@ -25,15 +26,15 @@ class TextPair(Strict):
     `tokenized: moses` says that the files hold Moses' tokens and escapes: both are undone when they are read.
     """
 
-    source: str
-    target: str
-    tokenized: Tokenized = "no"
+    source: str  # path of the source text
+    target: str  # path of its translation, line by line
+    tokenized: Tokenized = "no"  # moses: the files hold Moses' tokens and escapes, which are undone
 
 
 class TrainingText(TextPair):
     """`repeat` up-samples: what the filters keep is there that many times."""
 
-    repeat: Positive = 1
+    repeat: Positive = 1  # how many times each pair is there that the filters keep
 
 
 MAX_CHARACTERS = 20_000
@@ -46,11 +47,12 @@ def is_default_length(characters: int) -> bool:
 class Filters(Strict):
     """Filters of training text. A development set loses only pairs with an empty side; a test set nothing."""
 
-    max_words: Positive = 200  # on either side, split on white space
-    # on either side, as it stands in the file: a longer line is dropped without ever being held in memory
+    max_words: Positive = 200  # [words] on either side, split on white space
+    # [characters] on either side, as it stands in the file: a longer line is dropped without ever being
+    # held in memory
     max_characters: Annotated[Positive, Field(exclude_if=is_default_length)] = MAX_CHARACTERS
     max_ratio: Annotated[float, Field(ge=1.0)] = 4.0  # longer side over shorter side, in words
-    ratio_from: Positive = 6  # only pairs whose longer side has this many words are held to the ratio
+    ratio_from: Positive = 6  # [words] only pairs whose longer side has this many are held to the ratio
     duplicates: bool = True  # drop repeated pairs, keep the first
     held_out: list[Name] = []  # test sets: training pairs with one of their source sentences are dropped
 
@@ -75,12 +77,16 @@ class Subwords(Strict):
     """bpe, unigram: a joint SentencePiece model over both sides. characters: no subwords, but a vocabulary of
     all the symbols in the training text for each side (`source`, `target`)."""
 
+    # bpe and unigram: a joint SentencePiece model; characters: symbols of each side
     kind: Literal["bpe", "unigram", "characters"] = "bpe"
-    vocabulary: Annotated[int, Field(ge=16, le=128000)] = 4000
+    vocabulary: Annotated[int, Field(ge=16, le=128000)] = 4000  # [subwords] of a joint model
+    # share of the characters in the text that the model has; the others are unknown
     character_coverage: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0
-    # sentence pairs that a model learns from, drawn at random where training text has more
+    # [sentence pairs] that a model learns from, drawn at random where training text has more
     sample: Annotated[Positive, Field(exclude_if=is_default_sample)] = SAMPLE
+    # of `characters`: what the source side is split into
     source: Annotated[Symbols, Field(exclude_if=is_characters)] = "characters"
+    # of `characters`: what the target side is split into
     target: Annotated[Symbols, Field(exclude_if=is_characters)] = "characters"
 
     @property
@@ -105,7 +111,7 @@ class Alignment(Strict):
     log-probability` per line, over the study's subwords.
     """
 
-    aligner: Literal["em", "eflomal", "table"] = "em"
-    iterations: Positive = 5  # of em
-    max_k: Positive = 1000  # stored candidates per source subword
-    table: str | None = None  # path, relative to --data
+    aligner: Literal["em", "eflomal", "table"] = "em"  # where the lexicon comes from
+    iterations: Positive = 5  # [iterations] of em
+    max_k: Positive = 1000  # [candidates] stored per source subword
+    table: str | None = None  # of `aligner: table`: path, relative to --data

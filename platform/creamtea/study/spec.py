@@ -32,15 +32,16 @@ class Variant(Strict):
     is aligned on, None for its own corpus (NVS paper, Appendix A: the general corpus with the in-domain text
     up-sampled)."""
 
-    corpus: Name
-    subwords: Name
-    objective: Objective
-    architecture: Architecture = TransformerArchitecture()
-    nvs: Nvs | None = None
-    training: Training = Training()
+    corpus: Name  # a corpus of the study
+    subwords: Name  # a subword model of the study
+    objective: Objective  # the training loss
+    architecture: Architecture = TransformerArchitecture()  # what the model is built like
+    nvs: Nvs | None = None  # a vocabulary selection head; `{}`: with its defaults
+    training: Training = Training()  # how it is trained
+    # another variant, whose trained weights (of the same seed) it is fine-tuned from, with its subwords
     start_from: Name | None = None
-    alignment_corpus: Name | None = None
-    seeds: Annotated[list[Seed], Field(min_length=1)] = [1]
+    alignment_corpus: Name | None = None  # a corpus that its lexicon is aligned on; none: its own
+    seeds: Annotated[list[Seed], Field(min_length=1)] = [1]  # one training for each
     # by step kind: what its steps need other than the study's `resources` say
     resources: dict[str, StepResources] = Field(default={}, exclude_if=lambda resources: not resources)
 
@@ -55,19 +56,24 @@ class System(Strict):
     model_config = ConfigDict(
         json_schema_extra={"anyOf": [{"required": [key]} for key in ("variant", "outputs", "reference")]}
     )
+    # the variant whose models translate
     variant: Name = Field(default="", exclude_if=lambda name: not name)
+    # instead of a variant, by test set: path of a text file with a line for each segment
     outputs: dict[Name, str] = Field(default={}, exclude_if=lambda files: not files)
+    # instead of a variant: the number of a human reference, 1 for `target`
     reference: Positive | None = Field(default=None, exclude_if=lambda number: number is None)
-    selection: Selection = FullVocabulary()
-    search: Search = Greedy()
-    precision: Precision = "fp32"
+    selection: Selection = FullVocabulary()  # which subwords a sentence may use
+    search: Search = Greedy()  # how a translation is found
+    precision: Precision = "fp32"  # number format in which the model computes; fp16 on GPUs, int8 on CPUs
     # the variant's models of all seeds as one: the mean of their probabilities at each step
     ensemble: bool = Field(default=False, exclude_if=lambda ensemble: not ensemble)
-    # sentences; changes speed, and no output in fp32 and int8. In bf16 and fp16 a product may be rounded
-    # differently in a batch of another shape, which decides between words that are nearly equal
+    # [segments] decoded at a time; changes speed, and no output in fp32 and int8. In bf16 and fp16 a
+    # product may be rounded differently in a batch of another shape, which decides between words that are
+    # nearly equal
     batch_size: Positive = 32
+    # what it translates; none named: all
     test_sets: Annotated[list[Name], Field(min_length=1)] | None = None
-    baseline: Name | None = None
+    baseline: Name | None = None  # the system that it is compared with; none: the study's
 
     @property
     def runs(self) -> bool:
@@ -79,22 +85,22 @@ class Study(Strict):
     """Every system translates every test set unless it names its own. Without a system that is trained here
     there are no corpora, subwords and variants."""
 
-    name: Name
-    description: str = ""
-    languages: Languages
-    corpora: dict[Name, Corpus] = {}
-    subwords: dict[Name, Subwords] = {}
-    variants: dict[Name, Variant] = {}
-    systems: Annotated[dict[Name, System], Field(min_length=1)]
-    test_sets: Annotated[dict[Name, TestSet], Field(min_length=1)]
-    baseline: Name
-    alignment: Alignment = Alignment()
-    metrics: list[Metric] = [Bleu(kind="bleu"), Chrf(kind="chrf")]
-    significance: Significance = Significance()
-    recall: Recall = Recall()
-    latency: Latency | None = None
-    analyses: dict[Name, Analysis] = {}
-    resources: dict[str, StepResources] = {}  # by step kind
+    name: Name  # under which results are kept and reports are asked for
+    description: str = ""  # shown in reports
+    languages: Languages  # codes of the languages
+    corpora: dict[Name, Corpus] = {}  # by name: text to train on
+    subwords: dict[Name, Subwords] = {}  # by name: subword models
+    variants: dict[Name, Variant] = {}  # by name: what is trained
+    systems: Annotated[dict[Name, System], Field(min_length=1)]  # by name: what translates
+    test_sets: Annotated[dict[Name, TestSet], Field(min_length=1)]  # by name: what is translated
+    baseline: Name  # the system that the others are compared with
+    alignment: Alignment = Alignment()  # where the lexicon of selections comes from
+    metrics: list[Metric] = [Bleu(kind="bleu"), Chrf(kind="chrf")]  # what scores translations
+    significance: Significance = Significance()  # tests of differences from the baseline
+    recall: Recall = Recall()  # curves of recall over selected size
+    latency: Latency | None = None  # a timing run; none: nothing is timed
+    analyses: dict[Name, Analysis] = {}  # by name: what is measured beyond the main table
+    resources: dict[str, StepResources] = {}  # by kind of step: what its steps need
 
     def test_sets_of(self, system: str) -> list[str]:
         spec = self.systems[system]

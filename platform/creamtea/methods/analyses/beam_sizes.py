@@ -42,7 +42,7 @@ OUTPUT_METRICS = {
 class OverBeams(OfFirstSentences):
     """Analyses of beam searches of several widths."""
 
-    widths: Annotated[list[Width], Field(min_length=1)]
+    widths: Annotated[list[Width], Field(min_length=1)]  # [hypotheses] widths of the beams
 
     def params(self, planner: Planner) -> StepParams:
         return OutputParams(widths=self.widths, metric=planner.bleu, languages=planner.languages)

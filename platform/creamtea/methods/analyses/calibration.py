@@ -22,7 +22,7 @@ class Calibration(OfFirstSentences):
     positions."""
 
     kind: Literal["calibration"]
-    bins: Annotated[int, Field(ge=2, le=100)] = 10
+    bins: Annotated[int, Field(ge=2, le=100)] = 10  # of equal width, over the confidence
 
     title: ClassVar[str] = "Calibration"
     over: ClassVar[tuple[str, ...]] = ("ece",)

@@ -31,9 +31,10 @@ class DepthLimited(OfFirstSentences):
     5)."""
 
     kind: Literal["depth_limited"]
+    # [subwords] lengths up to which hypotheses are searched
     lengths: Annotated[list[Positive], Field(min_length=1)] = [1, 2, 3, 4, 5]
-    width: Width = 5  # of the beam
-    max_states: Positive = 100_000
+    width: Width = 5  # [hypotheses] of the beam
+    max_states: Positive = 100_000  # [decoder states] per sentence at most
 
     title: ClassVar[str] = "Short hypotheses"
     step: ClassVar[StepKind[DepthLimitedParams]] = StepKind(

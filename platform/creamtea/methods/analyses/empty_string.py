@@ -27,8 +27,9 @@ class EmptyString(Analysis):
     which is of outputs that are not empty), and by how much (SCONES, Figure 6)."""
 
     kind: Literal["empty_string"]
-    systems: list[Name] | None = None  # None: every system with the full vocabulary that searches
-    sentences: Positive | None = None  # only the first of the test set
+    # systems that are analysed; none named: every one with the full vocabulary that searches
+    systems: list[Name] | None = None
+    sentences: Positive | None = None  # [segments] only the first of the test set
 
     title: ClassVar[str] = "Empty string"
     rows: ClassVar[Literal["variant", "system"]] = "system"

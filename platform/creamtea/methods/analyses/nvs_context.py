@@ -38,6 +38,7 @@ class NvsContext(OfVariants):
     source word alone, and in one way only (NVS paper, Table 6)."""
 
     kind: Literal["nvs_context"]
+    # of NVS, at which both contexts are measured
     thresholds: Annotated[list[Share], Field(min_length=1)] = [0.9, 0.99]
 
     title: ClassVar[str] = "NVS without context"

@@ -43,7 +43,8 @@ class RecallAtSize(OfVariants):
     """NVS against the lexicon where both select equally many subwords on average (NVS paper, Figure 3)."""
 
     kind: Literal["recall_at_size"]
-    # of the lexicon; for each the NVS threshold is the one that selects as much
+    # [subwords] per source subword, of the lexicon; for each the NVS threshold is the one that selects as
+    # much
     k: Annotated[list[Positive], Field(min_length=1)] = [10, 50, 100, 200, 1000]
 
     title: ClassVar[str] = "Recall at equal size"

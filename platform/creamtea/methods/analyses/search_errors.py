@@ -81,9 +81,10 @@ class SearchErrors(OverBeams):
     sections 4.3 and 4.4, Figures 5 to 7). Errors are counted over the sentences whose best is proved."""
 
     kind: Literal["search_errors"]
-    widths: Annotated[list[Width], Field(min_length=1)] = [1, 4]
-    max_states: Positive = 1_000_000  # expansions per sentence
-    max_seconds: Above0 | None = None  # per sentence
+    widths: Annotated[list[Width], Field(min_length=1)] = [1, 4]  # [hypotheses] widths of the beams
+    max_states: Positive = 1_000_000  # [decoder states] per sentence at most
+    # [seconds] per sentence at most; makes results depend on the machine
+    max_seconds: Above0 | None = None
 
     title: ClassVar[str] = "Search errors"
     step: ClassVar[StepKind[OutputParams]] = StepKind(
