@@ -75,7 +75,8 @@ BENCHES := objectives train_speed decode_speed exact_search
 bench: $(VENV)/installed  ## run the benchmarks; each prints a table and the hardware it ran on
 	for b in $(BENCHES); do echo "== bench/$$b.py"; $(BIN)/python bench/$$b.py || exit 1; done
 
-docs: $(VENV)/installed  ## write docs/steps.md and docs/papers.md anew from the code
+docs: $(VENV)/installed  ## write docs/reference, docs/steps.md and docs/papers.md anew from the code
+	$(BIN)/python -m creamtea.reference docs/reference
 	$(BIN)/python -m creamtea.steps.table > docs/steps.new && mv docs/steps.new docs/steps.md
 	$(BIN)/python -m creamtea.papers.page > docs/papers.new && mv docs/papers.new docs/papers.md
 

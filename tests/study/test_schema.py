@@ -149,7 +149,7 @@ def test_it_agrees_with_the_loader(
 def test_keys_are_described() -> None:
     schema = study_schema()
     training = schema["$defs"]["Training"]["properties"]
-    assert training["warmup"]["description"] == "updates"
+    assert training["warmup"]["description"].startswith("updates: ")
     assert "peak" in training["learning_rate"]["description"]
     assert "SCONES" in schema["$defs"]["Scones"]["description"]
 

@@ -39,7 +39,9 @@ def init(
         str | None, typer.Option(metavar="CODE", help="en, de, … Else by the end of the file's name.")
     ] = None,
     target_language: Annotated[str | None, typer.Option(metavar="CODE", help="The same.")] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="STUDY.yaml")] = Path("study.yaml"),
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="STUDY.yaml", help="The study to write.")
+    ] = Path("study.yaml"),
     seed: Annotated[int, typer.Option(min=0, help="Of what is set aside.")] = 1,
     no_timing: Annotated[
         bool, typer.Option("--no-timing", help="Do not time updates: no estimate, and bf16.")

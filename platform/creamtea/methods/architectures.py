@@ -99,9 +99,7 @@ class RnnArchitecture(Architecture):
     width: Width = 256  # [units] of the decoder, and of each direction of the encoder
     embedding: Width = 128  # [units] of an embedding
     # [units] of a source embedding that are its first symbol's, the language; 0: none
-    language_embedding: Annotated[int, Field(ge=0)] = (
-        0
-    )
+    language_embedding: Annotated[int, Field(ge=0)] = 0
     # what attention is normalised by; entmax: α = 1.5
     attention: Literal["softmax", "entmax", "sparsemax"] = "entmax"
     gated: bool = False  # an encoder each for lemma and tags, and a gate between them (GATEDATTN)

@@ -8,17 +8,13 @@ them, and blocks that leave their kind to a default. What holds between parts of
 
 from __future__ import annotations
 
-import ast
 import inspect
-import io
-import textwrap
-import tokenize
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
 
+from creamtea.document.descriptions import descriptions
 from creamtea.document.values import Strict
 from creamtea.methods.architectures import ARCHITECTURES
 from creamtea.study.grid import GRID_KEYS
@@ -57,40 +53,9 @@ def _subclasses(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
 def _describe(definition: Schema, model: type[BaseModel]) -> None:
     if description := definition.get("description"):
         definition["description"] = inspect.cleandoc(description)
-    for owner in reversed(model.__mro__):
-        if issubclass(owner, Strict) and owner is not Strict:
-            for field, comment in _comments(owner).items():
-                if field in definition.get("properties", {}):
-                    definition["properties"][field]["description"] = comment
-
-
-@cache
-def _comments(model: type) -> dict[str, str]:
-    """The comments above and beside the fields of a class; none where its source is not there."""
-    try:
-        source = textwrap.dedent(inspect.getsource(model))
-    except (OSError, TypeError):
-        return {}
-    lines = source.splitlines()
-    comments = {
-        token.start[0]: token.string.lstrip("# ")
-        for token in tokenize.generate_tokens(io.StringIO(source).readline)
-        if token.type == tokenize.COMMENT
-    }
-    (tree,) = ast.parse(source).body
-    assert isinstance(tree, ast.ClassDef)
-    fields: dict[str, str] = {}
-    for node in tree.body:
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            first = node.lineno
-            while first - 1 in comments and lines[first - 2].lstrip().startswith("#"):
-                first -= 1
-            found = [
-                comments[line] for line in range(first, (node.end_lineno or first) + 1) if line in comments
-            ]
-            if found:
-                fields[node.target.id] = " ".join(found)
-    return fields
+    for field, meaning in descriptions(model).items():
+        if field in definition.get("properties", {}):
+            definition["properties"][field]["description"] = str(meaning)
 
 
 # ---------------------------------------------------------------- shape

@@ -88,19 +88,19 @@ class Study(Strict):
     name: Name  # under which results are kept and reports are asked for
     description: str = ""  # shown in reports
     languages: Languages  # codes of the languages
-    corpora: dict[Name, Corpus] = {}  # by name: text to train on
-    subwords: dict[Name, Subwords] = {}  # by name: subword models
-    variants: dict[Name, Variant] = {}  # by name: what is trained
-    systems: Annotated[dict[Name, System], Field(min_length=1)]  # by name: what translates
-    test_sets: Annotated[dict[Name, TestSet], Field(min_length=1)]  # by name: what is translated
+    corpora: dict[Name, Corpus] = {}  # text to train on
+    subwords: dict[Name, Subwords] = {}  # subword models
+    variants: dict[Name, Variant] = {}  # what is trained
+    systems: Annotated[dict[Name, System], Field(min_length=1)]  # what translates
+    test_sets: Annotated[dict[Name, TestSet], Field(min_length=1)]  # what is translated
     baseline: Name  # the system that the others are compared with
     alignment: Alignment = Alignment()  # where the lexicon of selections comes from
     metrics: list[Metric] = [Bleu(kind="bleu"), Chrf(kind="chrf")]  # what scores translations
     significance: Significance = Significance()  # tests of differences from the baseline
     recall: Recall = Recall()  # curves of recall over selected size
     latency: Latency | None = None  # a timing run; none: nothing is timed
-    analyses: dict[Name, Analysis] = {}  # by name: what is measured beyond the main table
-    resources: dict[str, StepResources] = {}  # by kind of step: what its steps need
+    analyses: dict[Name, Analysis] = {}  # what is measured beyond the main table
+    resources: dict[str, StepResources] = {}  # of a kind of step: what its steps need
 
     def test_sets_of(self, system: str) -> list[str]:
         spec = self.systems[system]

@@ -1,0 +1,138 @@
+"""The fields of a block of a study as a table: what may stand there, by default what, in which unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import UnionType
+from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
+
+from creamtea.document.descriptions import Description, descriptions
+from creamtea.document.values import NAME_CHARACTERS, Strict
+from creamtea.methods.family import Family
+from creamtea.methods.plugins import FAMILIES
+from creamtea.reference.markup import cell, code, table
+
+Schema = dict[str, Any]
+HEADINGS = ("key", "value", "default", "unit", "meaning")
+TYPES = {"integer": "whole number", "number": "number", "boolean": "`true` or `false`", "object": "block"}
+REFERENCE = "#/$defs/"
+
+
+class Part(NamedTuple):
+    """A block that has keys of its own, or a method of a family, at a place in a study."""
+
+    place: str  # "variants.NAME.training"
+    model: type[Strict]
+    family: Family[Any] | None = None
+
+    @property
+    def key(self) -> str:
+        """The last key of the place that is not a name."""
+        return [part for part in self.place.split(".") if part != "NAME"][-1]
+
+
+def fields_table(model: type[Strict], links: dict[str, str]) -> list[str]:
+    """A row for each key. `links` has the address of each block's and family's description, by the name of
+    its model or of its family's base."""
+    schema = model.model_json_schema()
+    meanings, required = descriptions(model), schema.get("required", ())
+    rows = []
+    for key, value in schema.get("properties", {}).items():
+        if key != "kind" or "const" not in value:
+            meaning = meanings.get(key, Description(""))
+            default = "*required*" if key in required else default_words(value, schema["properties"][key])
+            words = value_words(value, schema.get("$defs", {}), links)
+            rows.append((f"`{key}`", words, default, cell(meaning.unit), cell(meaning.text)))
+    return table(HEADINGS, rows)
+
+
+def default_words(value: Schema, field: Schema) -> str:
+    default = field.get("default")
+    if default is None or default in ({}, []) or default == "":
+        return ""
+    if isinstance(default, dict):
+        return code(default["kind"]) if "kind" in default else ""
+    if isinstance(default, list) and all(isinstance(entry, dict) for entry in default):
+        return ", ".join(code(entry["kind"]) for entry in default)
+    return code(default)
+
+
+def value_words(value: Schema, blocks: Schema, links: dict[str, str]) -> str:
+    """ "whole number, 1 to 4,096"."""
+    if "discriminator" in value:
+        name = family_of(value).base.__name__
+        return f"[{name_words(name)}]({links[name]})"
+    if "$ref" in value:
+        name = value["$ref"].removeprefix(REFERENCE)
+        return f"[block]({links[name]})" if name in links else value_words(blocks[name], blocks, links)
+    if "anyOf" in value:
+        choices = [choice for choice in value["anyOf"] if choice != {"type": "null"}]
+        return " or ".join(value_words(choice, blocks, links) for choice in choices)
+    if "enum" in value:
+        return ", ".join(map(code, value["enum"]))
+    if "const" in value:
+        return code(value["const"])
+    if value.get("type") == "array":
+        least = f"at least {value['minItems']}: " if value.get("minItems") else ""
+        return f"list of {least}{value_words(value['items'], blocks, links)}"
+    if value.get("type") == "object" and ("additionalProperties" in value or "patternProperties" in value):
+        inner = value.get("additionalProperties") or next(iter(value["patternProperties"].values()))
+        return f"by name: {value_words(inner, blocks, links)}"
+    if value.get("type") == "string":
+        named = NAME_CHARACTERS in value.get("pattern", "")
+        return "name" if named else "text"
+    return TYPES[value["type"]] + _range(value)
+
+
+def _range(value: Schema) -> str:
+    least, most = value.get("minimum"), value.get("maximum")
+    if least is not None and most is not None:
+        return f", {least:,} to {most:,}"
+    words = [
+        f"{name} {value[key]:,}"
+        for key, name in (
+            ("minimum", "at least"),
+            ("exclusiveMinimum", "above"),
+            ("maximum", "at most"),
+            ("exclusiveMaximum", "below"),
+        )
+        if key in value
+    ]
+    return f", {' and '.join(words)}" if words else ""
+
+
+def name_words(base: str) -> str:
+    """ "TestSet": "test set"."""
+    return "".join(f" {letter.lower()}" if letter.isupper() else letter for letter in base).strip()
+
+
+def family_of(value: Schema) -> Family[Any]:
+    """The family whose kinds a schema's union tells apart."""
+    models = {reference.removeprefix(REFERENCE) for reference in value["discriminator"]["mapping"].values()}
+    for family in FAMILIES:
+        if models == {method.__name__ for method in family.kinds.values()}:
+            return family
+    raise LookupError(f"no family has {models}")
+
+
+def parts_of(model: type[Strict], place: str = "") -> Iterator[Part]:
+    """The blocks and methods below a block, each as often as it stands somewhere, depth first."""
+    for key, field in model.model_fields.items():
+        for part in _parts(field.annotation, f"{place}.{key}".lstrip(".")):
+            yield part
+            if part.family is None:
+                yield from parts_of(part.model, part.place)
+            else:
+                for method in part.family.built_in.values():
+                    yield from parts_of(method, part.place)
+
+
+def _parts(annotation: Any, place: str) -> Iterator[Part]:
+    if get_origin(annotation) is dict:
+        yield from _parts(get_args(annotation)[1], f"{place}.NAME")
+    elif get_origin(annotation) in (list, Union, UnionType, Annotated):
+        for inner in get_args(annotation):
+            yield from _parts(inner, place)
+    elif isinstance(annotation, type) and issubclass(annotation, Strict):
+        family = annotation.__dict__.get("family")
+        yield Part(place, annotation, family if family in FAMILIES else None)

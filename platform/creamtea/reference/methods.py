@@ -1,0 +1,65 @@
+"""docs/reference/methods.md: every kind of every family with its keys, and the rating protocols."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from creamtea.human.protocols import OWN
+from creamtea.methods.family import Family
+from creamtea.methods.plugins import FAMILIES
+from creamtea.methods.precisions import PRECISIONS
+from creamtea.reference.fields import fields_table, parts_of
+from creamtea.reference.markup import GENERATED, cell, paragraphs, table
+from creamtea.study.spec import Study
+
+INTRODUCTION = f"""\
+# Methods
+
+{GENERATED}
+
+Every kind that creamtea itself has, with its keys. What they are for and when to choose them is in
+[methods and their options](../methods.md); the blocks that they stand in are in [the study file](study.md).
+What their steps write and measure is in [steps](../steps.md). `creamtea plugins --all` lists those of
+plug-ins, too."""
+
+
+def anchor(family: Family[Any]) -> str:
+    """Of the family's section: "test-sets"."""
+    return family.group.rpartition(".")[2].replace("_", "-")
+
+
+def markdown() -> str:
+    parts = list(parts_of(Study))
+    links = {part.model.__name__: f"study.md#{part.key}" for part in reversed(parts) if part.family is None}
+    links |= {part.model.__name__: f"#{anchor(part.family)}" for part in parts if part.family is not None}
+    lines = [INTRODUCTION, ""]
+    for family in FAMILIES:
+        places = dict.fromkeys(part.place for part in parts if part.family is family)
+        lines += [f"## {anchor(family).replace('-', ' ').capitalize()}", ""]
+        lines += ["At " + ", ".join(f"`{place}`" for place in places) + ", told apart by `kind`."]
+        lines += [f"Without a `kind` it is `{family.default}`."] if family.default else []
+        for kind, method in family.built_in.items():
+            lines += ["", f"### {family.noun} `{kind}`", "", f"**{cell(method.title)}.** "]
+            lines += [*paragraphs(method.__doc__), *fields_table(method, links)]
+            made = [("file", method.files), ("metric", method.metrics)]
+            lines += table(
+                ("its step adds", "name", "what"),
+                [(part, f"`{name}`", cell(what)) for part, names in made for name, what in names.items()],
+            )
+    return "\n".join([*lines, *_precisions(), *_protocols()]).rstrip() + "\n"
+
+
+def _precisions() -> list[str]:
+    rows = [(f"`{name}`", ", ".join(devices)) for name, devices in PRECISIONS.items()]
+    return ["", "## Precisions", "", "At `systems.NAME.precision`.", *table(("precision", "on"), rows)]
+
+
+def _protocols() -> list[str]:
+    rows = []
+    for name, protocol in OWN.items():
+        systems = f"{protocol.min_systems} to {protocol.max_systems}"
+        selections = ", ".join(f"`{selection}`" for selection in protocol.selections)
+        rows.append((f"`{name}`", cell(protocol.title), cell(protocol.summary), systems, selections))
+    headings = ("`--protocol`", "name", "what a rater does", "systems", "`--selection`")
+    about = "Of `creamtea campaign create`; the [guide for organisers](../guide-organiser.md) compares them."
+    return ["## Rating protocols", "", about, *table(headings, rows)]

@@ -1,0 +1,14 @@
+"""The pages by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from creamtea.reference import commands, environment, methods, study
+
+PAGES: dict[str, Callable[[], str]] = {
+    "study.md": study.markdown,
+    "methods.md": methods.markdown,
+    "commands.md": commands.markdown,
+    "environment.md": environment.markdown,
+}

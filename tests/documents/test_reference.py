@@ -1,0 +1,71 @@
+"""docs/reference says what the code says, and the code says something about everything."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from creamtea.cli.main import app
+from creamtea.document.descriptions import descriptions
+from creamtea.document.values import Strict
+from creamtea.reference.commands import commands
+from creamtea.reference.environment import SECTIONS
+from creamtea.reference.fields import parts_of
+from creamtea.reference.pages import PAGES
+from creamtea.study.spec import Study
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "docs" / "reference"
+INSIDE = {
+    "CREAMTEA_TOKENS",
+    "CREAMTEA_OIDC",
+}  # a symbol of the page's scripts, and what the three names begin with
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_page_is_what_the_code_declares(name: str) -> None:
+    assert (FOLDER / name).read_text(encoding="utf-8") == PAGES[name](), "run `make docs`"
+
+
+def test_every_key_of_a_study_has_a_meaning() -> None:
+    models: set[type[Strict]] = {Study}
+    for part in parts_of(Study):
+        models |= {part.model} if part.family is None else set(part.family.built_in.values())
+    nameless = [
+        (model.__name__, key)
+        for model in models
+        for key in model.model_fields.keys() - {"kind"}
+        if not descriptions(model).get(key, ("",))[0] and not descriptions(model).get(key, ("", ""))[1]
+    ]
+    assert nameless == []
+
+
+def test_every_command_and_option_has_a_meaning_and_every_command_an_example() -> None:
+    without: list[tuple[str, str]] = []
+    for name, command in commands(get_command(app)):
+        without += [(name, "help")] * (not command.help) + [(name, "example")] * (not command.epilog)
+        without += [(name, part.name) for part in command.params if not part.help]
+    assert without == []
+
+
+def test_every_variable_that_the_code_reads_is_listed() -> None:
+    listed = {variable.name for variables in SECTIONS.values() for variable in variables}
+    named = {name for path in sources() for name in re.findall(r"\bCREAMTEA_[A-Z_]*[A-Z]\b", text(path))}
+    assert named - INSIDE == listed - {"RAY_ADDRESS"}
+
+
+def sources() -> Iterator[Path]:
+    yield ROOT / "docker-compose.yml"
+    for root in ("platform", "workers", "webapp", "deploy"):
+        for path in (ROOT / root).rglob("*"):
+            if path.suffix in (".py", ".yaml", ".sbatch") and "reference" not in path.parts:
+                yield path
+
+
+def text(path: Any) -> str:
+    return str(path.read_text(encoding="utf-8"))
