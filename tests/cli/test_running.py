@@ -144,6 +144,7 @@ def test_kill_9_and_go_on(creamtea, study: Path, wait_for: Wait) -> None:
     process.wait()
     facts = creamtea.json("run", study, *INLINE, "--quiet")
     assert (facts["steps"], facts["reused"]) == ({"succeeded": 11}, 3)
+    assert [one["state"] for one in creamtea.json("status")["studies"]] == ["succeeded"], "it went on"
 
 
 @pytest.mark.slow

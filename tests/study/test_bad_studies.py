@@ -226,11 +226,11 @@ NO_STUDY = {
     "list": (b"- a\n", "study.yaml:1: found a list, allowed a block of keys (name, languages, corpora, …)"),
     "tab": (
         b"name: x\nlanguages:\n\tsource: en\n",
-        "study.yaml:3: found broken YAML (a tab where there must be spaces), allowed valid YAML",
+        "study.yaml:3: found a tab where there must be spaces, allowed valid YAML",
     ),
     "open bracket": (
         b"name: [a\nb: c\n",
-        "study.yaml:2: found broken YAML (expected ',' or ']', but got ':'), allowed valid YAML",
+        "study.yaml:1: found a list that is not closed: a comma or ] is missing, allowed valid YAML",
     ),
     "control character": (
         b"name: x\nb: \x07\n",
@@ -238,9 +238,19 @@ NO_STUDY = {
     ),
     "two documents": (
         b"name: x\n---\nname: y\n",
-        "study.yaml:2: found broken YAML (expected a single document in the stream, "
-        "but found another document), allowed valid YAML",
+        "study.yaml:2: found a second document after ---; a study is one, allowed valid YAML",
     ),
+    "open quote": (b'name: "x\nb: c\n', "study.yaml:1: found a quote that is not closed, allowed valid YAML"),
+    "second colon": (b"name: a: b\n", "study.yaml:1: found a second colon in a line, allowed valid YAML"),
+    "at sign": (b"name: @x\n", "study.yaml:1: found text that begins with @; put it, allowed valid YAML"),
+    "unknown alias": (
+        b"a: 1\nname: *x\n",
+        "study.yaml:2: found the alias *x, which no &x, allowed valid YAML",
+    ),
+    "indentation": (b"a:\n  b: 1\n c: 2\n", "study.yaml:3: found a line that is not indented, allowed valid"),
+    "brace": (b"a: {b: 1\nc: 2\n", "study.yaml:1: found a block that is not closed, allowed valid YAML"),
+    "escape": (b'name: "a\\q"\n', "study.yaml:1: found the escape \\q in double quotes, allowed valid YAML"),
+    "no colon": (b"a: 1\nname\nb: 2\n", "study.yaml:3: found a line without a colon, allowed valid YAML"),
     "nested too deeply": (b"[" * 100_000, "study.yaml:1: found blocks nested too deeply, allowed valid YAML"),
 }
 
@@ -333,8 +343,7 @@ def test_a_mistake_of_a_grid_is_said_once_and_at_its_value(write: Write) -> None
 OVERRIDES = {
     "name": 'found "name", allowed key=value with a dotted key (variants.softmax.training.max_epochs=2)',
     "name.x=1": 'name: found "small", allowed a block of keys',
-    "name=[a": "name: found broken YAML (expected ',' or ']', but got '<stream end>'), "
-    "allowed a value in YAML",
+    "name=[a": "name: found a list that is not closed: a comma or ] is missing, allowed a value in YAML",
     "variants.softmax.trainin.warmup=2": (
         "variants.softmax.trainin: found an unknown key, allowed one of corpus, subwords, objective, "
         "architecture, nvs, training, start_from, "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -121,3 +122,16 @@ def test_validate_prints_them_and_ends_well(write_texts: Write) -> None:
     assert "warning: study.yaml:12" in done.stderr
     facts = json.loads(CliRunner().invoke(app, ["validate", str(path), "--json"]).stdout)
     assert [warning["kind"] for warning in facts["warnings"]] == ["warm-up"]
+
+
+def test_a_file_outside_the_folder(write_texts: Write, tmp_path: Path) -> None:
+    path = write_texts(trained(GOOD))
+    outside = tmp_path.with_name(f"{tmp_path.name}-elsewhere")
+    outside.mkdir()
+    Path("test.de").rename(outside / "test.de")
+    for way in (str(outside / "test.de"), os.path.relpath(outside / "test.de")):
+        path.write_text(path.read_text().replace("target: test.de", f"target: {way}"))
+        warning = the_one(warned(path))
+        assert warning.kind == "outside-data"
+        assert warning.place == "study.yaml:17: test_sets.test.target"
+        path.write_text(path.read_text().replace(way, "test.de"))

@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from creamtea.document.broken import explained
 from creamtea.document.mistakes import KeyPath, Mistake, Place, StudyErrors, shown
 from creamtea.errors import InputError
 from creamtea.regular import open_regular
@@ -71,7 +72,7 @@ def read_document(path: Path, keys: str = "name, languages, corpora, …") -> Do
 
     def place_of(node: yaml.Node) -> Place:
         line = node.start_mark.line + 1
-        return Place(line, f"{name}:{line}")
+        return Place(line, f"{name}:{line}", node.start_mark.column)
 
     try:
         root = _compose(_text(path))
@@ -168,13 +169,7 @@ def _compose(text: str) -> yaml.Node | None:
     try:
         return yaml.compose(text, Loader=CoreLoader)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        problem = error.problem or "unreadable"
-        if "'\\t'" in problem:
-            problem = "a tab where there must be spaces"
-        elif error.context and problem.startswith("but "):
-            problem = f"{error.context}, {problem}"
-        raise BrokenYaml(1 if mark is None else mark.line + 1, f"broken YAML ({problem})") from None
+        raise BrokenYaml(*explained(error)) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise BrokenYaml(line, f"the control character {chr(error.character)!r}") from None

@@ -6,7 +6,7 @@ import difflib
 import json
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -21,6 +21,7 @@ KeyPath = tuple[str | int, ...]
 class Place:
     order: int  # the line; past all lines for an override
     text: str  # "studies/x.yaml:12" or "--set key=value"
+    column: int | None = field(default=None, compare=False)  # where the value begins in that line
 
 
 @dataclass(frozen=True)

@@ -46,35 +46,27 @@ def submit(
     config_hash: str,
     priority: int = 0,
 ) -> Submission:
-    """Queue the study. An unfinished earlier submission with the same name is cancelled."""
+    """Queue the study.
+
+    The newest submission of this name goes on if it is of the same steps and was interrupted or has not
+    ended. Another unfinished one of this name is cancelled.
+    """
     keys = [step.key for step in plan.steps]
     incomplete = _without_files(database, store, keys)
     with database.transaction() as session:
         lock_steps(session)
         now = database.now(session)
-        study = StudyRow(
-            name=plan.study,
-            config_hash=config_hash,
-            spec=spec,
-            state="queued",
-            priority=priority,
-            code_version=creamtea.__version__,
-            created_at=now,
-        )
+        study = _unfinished(session, plan, config_hash)
+        if study is None:
+            study = StudyRow(name=plan.study, config_hash=config_hash, created_at=now)
+        study.spec, study.priority, study.code_version = spec, priority, creamtea.__version__
+        study.state, study.finished_at = "queued", None
+        is_new = study.id is None
         session.add(study)
         session.flush()
         _store_steps(session, plan.steps, now)
-        places = [
-            {
-                "study_id": study.id,
-                "node": node.node,
-                "step_key": node.key,
-                "position": position,
-                "labels": node.labels,
-            }
-            for position, node in enumerate(plan.nodes)
-        ]
-        _insert(session, StudyStep, places)
+        if is_new:
+            _insert(session, StudyStep, _places(study.id, plan))
         older = select(StudyRow.id).where(
             StudyRow.name == plan.study, StudyRow.id != study.id, StudyRow.state.in_(LIVE)
         )
@@ -83,6 +75,31 @@ def submit(
         inputs = {step.key: set(chain.from_iterable(step.inputs.values())) for step in plan.steps}
         reused = _refresh(session, study.id, inputs, incomplete, now)
         return Submission(study.id, plan.study, frozenset(keys), reused)
+
+
+def _unfinished(session: Session, plan: Plan, config_hash: str) -> StudyRow | None:
+    """A second row for it would leave the first behind, cancelled with all steps done."""
+    newest = session.scalar(
+        select(StudyRow).where(StudyRow.name == plan.study).order_by(StudyRow.id.desc()).limit(1)
+    )
+    if newest is None or newest.config_hash != config_hash or newest.state not in (*LIVE, "cancelled"):
+        return None
+    places = select(StudyStep.node, StudyStep.step_key).where(StudyStep.study_id == newest.id)
+    same = dict(session.execute(places).all()) == {node.node: node.key for node in plan.nodes}
+    return newest if same else None
+
+
+def _places(study_id: int, plan: Plan) -> list[dict[str, Any]]:
+    return [
+        {
+            "study_id": study_id,
+            "node": node.node,
+            "step_key": node.key,
+            "position": position,
+            "labels": node.labels,
+        }
+        for position, node in enumerate(plan.nodes)
+    ]
 
 
 def requeue(database: Database, store: ArtefactStore, study_id: int) -> Submission:

@@ -76,5 +76,12 @@ def _errors(document: Document, mistakes: Sequence[Mistake]) -> StudyErrors:
     def place(mistake: Mistake) -> Place:
         return mistake.place or document.place(mistake.path)
 
-    lines = [mistake.line(place(mistake)) for mistake in sorted(mistakes, key=place)]
-    return StudyErrors(lines, document.name)
+    lines: dict[object, str] = {}  # a value that aliases repeat has its mistakes once, where it stands
+    for mistake in sorted(mistakes, key=place):
+        at = place(mistake)
+        line = mistake.line(at)
+        once = (
+            line if at.column is None else (at, at.column, mistake.path[-1:], mistake.found, mistake.allowed)
+        )
+        lines.setdefault(once, line)
+    return StudyErrors(list(lines.values()), document.name)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from creamtea.document.mistakes import KeyPath, dotted
 from creamtea.document.warning import StudyWarning
@@ -37,6 +38,7 @@ def warnings_of(
     texts = _Texts(root)
     return [
         *_same_systems(planned, place_of),
+        *_outside(study, planned, root, place_of),
         *_subwords(study, texts, place_of),
         *_updates(study, texts, place_of),
         *_seen_in_training(study, texts, place_of),
@@ -80,6 +82,32 @@ def _same_systems(planned: Plan, place_of: PlaceOf) -> Iterator[StudyWarning]:
             f"{' and '.join(systems)} are the same: one model that translates in one way, or one file",
             "Change one of them, or leave it out: their outputs will be the same.",
         )
+
+
+def _outside(study: Study, planned: Plan, root: Path | None, place_of: PlaceOf) -> Iterator[StudyWarning]:
+    """Files that a copy of the folder would lack."""
+    if root is None:
+        return
+    home = root.resolve()
+    places = {path: Path(place) for step in planned.steps for path, place in step.locations.items()}
+    outside = {path for path, place in places.items() if not place.resolve().is_relative_to(home)}
+    for key, value in _texts_in(study.model_dump(mode="json")):
+        if value in outside:
+            outside.remove(value)
+            yield StudyWarning(
+                "outside-data",
+                place_of(key),
+                f"{value} is outside {home}, the folder of the study's files",
+                "A copy of the folder lacks it. Put it there, or name a folder around both with --data.",
+            )
+
+
+def _texts_in(value: Any, key: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
+    if isinstance(value, str):
+        yield key, value
+    elif isinstance(value, dict | list):
+        for part, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _texts_in(inner, (*key, part))
 
 
 def _subwords(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
