@@ -57,7 +57,7 @@ def test_figures_are_valid_vega_lite(report: Document) -> None:
     (path,) = Path(altair.__file__).parent.rglob("vega-lite-schema.json")
     validator = jsonschema.Draft7Validator(json.loads(path.read_text()))
     drawn = all_figures(report)
-    assert len(drawn) == 3 + 2 + 3
+    assert len(drawn) == 3 + 2 + 2 * 2 + 1  # both losses have a figure for each objective
     for one in drawn:
         assert [error.message for error in validator.iter_errors(vega_lite(one))] == []
 
@@ -120,6 +120,20 @@ def test_learning_curves_have_every_run_also_one_without_points(filled: Database
     assert list(dict.fromkeys(row["run"] for row in drawn.rows)) == [RUNS[0], RUNS[1], RUNS[3], RUNS[2]]
     assert drawn.missing == ("scones, seed 2 (no points yet)",)
     assert drawn.spec["layer"][0]["encoding"]["color"]["scale"]["domain"] == RUNS
+
+
+def test_losses_of_different_objectives_have_an_axis_each(report: Document) -> None:
+    (learning,) = [
+        block for _, block in report.walk() if isinstance(block, Choice) and block.key == "learning"
+    ]
+    losses = [one for one in learning.figures if one.key.startswith("dev_loss")]
+    assert [one.title for one in losses] == ["Development loss: softmax", "Development loss: SCONES α=0.5"]
+    assert [{row["run"] for row in one.rows} for one in losses] == [{RUNS[0]}, set(RUNS[1:])]
+    assert len({one.choice for one in losses}) == 1  # a page shows them together
+    colours = [one.spec["layer"][0]["encoding"]["color"] for one in losses]
+    assert colours[0]["scale"] == colours[1]["scale"]
+    assert [colour["legend"]["values"] for colour in colours] == [RUNS[:1], RUNS[1:]]
+    assert {row["run"] for row in figure(report, "learning/dev_bleu").rows} == set(RUNS)
 
 
 def test_a_system_keeps_its_colour_and_colours_repeat_only_after_the_palette(report: Document) -> None:

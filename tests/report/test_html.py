@@ -98,10 +98,14 @@ def test_nothing_runs_and_nothing_comes_from_elsewhere(tasted: Database) -> None
         "iframe",
         "object",
         "foreignobject",
-        "a",
         "use",
         "form",
     }
+    places = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    links = [str(attributes.pop("href")) for tag, attributes in page.elements if tag == "a"]
+    assert links
+    assert {link.removeprefix("#") for link in links} <= set(places)  # only inside the page
+    assert len(places) == len(set(places))
     for tag, attributes in page.elements:
         for name, value in attributes.items():
             assert not name.startswith("on"), (tag, name)
@@ -187,3 +191,38 @@ def test_the_file_is_written_whole(tasted: Database, tmp_path: Path) -> None:
     assert page.rstrip().endswith("</html>")
     assert "{{" not in page
     assert "{%" not in page
+
+
+def test_every_section_has_an_address_and_an_entry_in_the_contents(tasted: Database) -> None:
+    report = build_report(tasted, "teatime")
+    page = Page(to_html(report))
+    wanted = [text.anchor(heading.path) for heading in report.contents()]
+    assert {"systems", "systems-test", "human-tasting", "figures-learning", "provenance"} <= set(wanted)
+    listed = [str(attributes["href"]) for tag, attributes in page.elements if tag == "a"][: len(wanted)]
+    assert listed == [f"#{address}" for address in wanted]
+
+
+def test_columns_are_chosen_by_group_and_one_campaign_at_a_time(
+    filled: Database, fill: Fill, spec: dict[str, Any]
+) -> None:
+    study = fill(filled)
+    for name in ("first", "second"):
+        items = [{"steps": {"anna": [i, 25 - i, 3, 4]}} for i in range(4)]
+        rated_campaign(filled, items, name=name, raters=["anna"], systems=SYSTEMS[:4], study_id=study)
+    report = build_report(filled, "teatime")
+    groups = report.table("systems/test/systems").groups()
+    assert [(group.title, group.shown) for group in groups if group.one_of] == [
+        ("people: first", True),
+        ("people: second", False),
+    ]
+    assert all(group.shown for group in groups if not group.one_of)
+    page = Page(to_html(report))
+    inputs = [attributes for tag, attributes in page.elements if tag == "input"]
+    radios = [attributes for attributes in inputs if attributes["type"] == "radio"]
+    assert len(inputs) == len(groups) + 1  # none of the campaigns
+    assert len({attributes["name"] for attributes in radios}) == 1
+    assert ["checked" in attributes for attributes in radios] == [True, False, False]
+    # a class of each group's column heads, which the style sheet hides by the input of that number
+    for number, group in enumerate(groups):
+        heads = [a for tag, a in page.elements if tag == "th" and a.get("class") == f"c{number}"]
+        assert heads, group

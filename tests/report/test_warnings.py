@@ -84,11 +84,30 @@ def near_zero(*systems: str) -> dict[str, Any]:
     }
 
 
+def of_characters(system: str, value: float) -> dict[str, Any]:
+    return {
+        f"score/{system}/{seed}/test/bleu-char": {"metrics": [teatime_study.row("bleu", value)]}
+        for seed in (1, 2, 3)
+    }
+
+
 def test_bleu_near_zero(filled: Database, fill: Fill) -> None:
     fill(filled, changes=near_zero("softmax-nvs"))
     warning = the_one(warned(filled))
     assert warning.kind == "near-zero"
     assert "softmax-nvs 0.1" in warning.found
+
+
+@pytest.mark.parametrize("value, warnings", [(30.0, 0), (0.4, 1)])
+def test_of_several_bleus_all_must_be_near_zero(
+    value: float, warnings: int, filled: Database, fill: Fill, spec: dict[str, Any]
+) -> None:
+    spec["metrics"].append({"kind": "bleu", "tokenize": "char"})
+    others = of_characters("softmax-greedy", 60) | of_characters("softmax-lexicon", 60)
+    others |= of_characters("scones-greedy", 60)
+    own = near_zero("softmax-nvs") | of_characters("softmax-nvs", value)
+    fill(filled, spec=spec, changes=others | own)
+    assert [warning.kind for warning in warned(filled)].count("near-zero") == warnings
 
 
 def test_a_difference_between_systems_near_zero_is_not_marked(filled: Database, fill: Fill) -> None:

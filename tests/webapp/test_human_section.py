@@ -117,7 +117,7 @@ def test_its_plots_are_there(page: AppTest) -> None:
         f"Human scores: tapir-greedy = 100 % ({escape(CAMPAIGN)})",
         f"Rank ranges, WMT mode ({escape(CAMPAIGN)})",
     } <= set(titles)
-    assert "<h3>Human scores against a metric</h3>" in html(page)
+    assert ">Human scores against a metric</a></h3>" in html(page)
     charts = [json.loads(one.proto.spec) for one in walked(page.main) if one.type == "vega_lite_chart"]
     fields = [str(chart) for chart in charts]
     for axis in ("% of tapir-greedy", "human score, points", "'rank'"):

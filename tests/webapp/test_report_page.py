@@ -92,6 +92,42 @@ def test_the_table_sorts_by_a_click_on_its_head(reader) -> None:
     expect(names(reader).first).to_have_text("tapir-greedy")
 
 
+def test_columns_are_shown_by_group_and_what_is_cut_off_is_hinted_at(reader) -> None:
+    heads = comparison(reader).locator("thead button")
+    recall = reader.get_by_role("button", name="recall", exact=True)
+    hint = reader.get_by_text("more columns to the right").first
+    for _ in range(2):  # a second click brings them back
+        before = heads.count()
+        recall.click()
+        expect(heads).not_to_have_count(before)
+    expect(heads.filter(has_text="selected")).to_have_count(1)
+    reader.set_viewport_size({"width": 700, "height": 900})
+    expect(hint).to_be_visible()
+    comparison(reader).evaluate("box => box.scrollTo(box.scrollWidth, 0)")
+    expect(hint).to_be_hidden()
+    system = comparison(reader).locator("tbody th").first
+    expect(system).to_be_in_viewport()  # it stays where the rest scrolls away
+    comparison(reader).evaluate("box => box.scrollTo(0, 0)")
+    reader.set_viewport_size({"width": 1280, "height": 900})
+    # nobody is the best at what a full vocabulary has anyway
+    best = comparison(reader).locator("tbody tr").filter(has_text="tapir-greedy").locator(".best")
+    expect(best.filter(has_text="100.0")).to_have_count(0)
+
+
+def test_a_section_has_an_address_that_opens_it(reader, site) -> None:
+    contents = reader.get_by_role("navigation", name="Contents")
+    contents.get_by_role("link", name="Provenance").click()
+    heading = reader.get_by_role("heading", name="Provenance")
+    expect(heading).to_be_in_viewport()
+    address = reader.url
+    assert address.endswith("#provenance")
+    reader.goto(site.url)
+    reader.goto(address)  # as somebody who was sent it
+    expect(heading).to_be_in_viewport()
+    reader.get_by_text("Versions, seeds, hardware").wait_for()
+    at_rest(reader)
+
+
 def test_the_plots_are_drawn(reader) -> None:
     drawn = reader.locator("[data-testid=stVegaLiteChart]").locator("canvas, svg")
     for number in range(3):

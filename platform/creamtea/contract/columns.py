@@ -15,3 +15,5 @@ class Column:
     unit: str = ""  # of the shown number: "%", "ms"
     signature: str = ""  # of a metric
     note: str = ""  # what is measured
+    group: str = ""  # of the columns that a wide table shows together: "recall"
+    one_of: str = ""  # groups of which one is shown at a time have this in common: "human scores"

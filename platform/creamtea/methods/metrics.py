@@ -53,7 +53,9 @@ class Metric(Method):
         return self
 
     def column(self, signature: str = "") -> Column:
-        return Column(self.name(), self.describe(), self.digits, self.better, signature=signature)
+        return Column(
+            self.name(), self.describe(), self.digits, self.better, signature=signature, group="quality"
+        )
 
 
 MEAN_OF_GROUPS = (
@@ -173,7 +175,12 @@ class Command(Metric):
 
     def column(self, signature: str = "") -> Column:
         return Column(
-            self.name(), self.describe(), self.display.digits, self.display.better, signature=signature
+            self.name(),
+            self.describe(),
+            self.display.digits,
+            self.display.better,
+            signature=signature,
+            group="quality",
         )
 
     @classmethod

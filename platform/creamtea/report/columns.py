@@ -29,6 +29,7 @@ RECALL_WORDS = Column(
     "%",
     note="share of the unique subwords of the idioms' translations that are selected from the idioms' words "
     "alone (NVS paper, section 2.3)",
+    group="recall",
 )
 RECALL_IDIOM = Column(
     "recall_idiom",
@@ -38,6 +39,7 @@ RECALL_IDIOM = Column(
     100.0,
     "%",
     note=_RECALL.format(" of the idioms"),
+    group="recall",
 )
 RECALL_MACRO = Column(
     "recall_macro",
@@ -47,10 +49,17 @@ RECALL_MACRO = Column(
     100.0,
     "%",
     note="mean over distinct idioms of the recall within each",
+    group="recall",
 )
-RECALL_SENTENCE = Column("recall_sentence", "recall", 1, "higher", 100.0, "%", note=_RECALL.format(""))
-SELECTED = Column("selected_size", "selected", 0, "lower", note="mean size of a sentence's vocabulary")
-P50 = Column("latency_p50", "p50", 1, "lower", 1.0, "ms", note="median latency of a sentence")
+RECALL_SENTENCE = Column(
+    "recall_sentence", "recall", 1, "higher", 100.0, "%", note=_RECALL.format(""), group="recall"
+)
+SELECTED = Column(
+    "selected_size", "selected", 0, "lower", note="mean size of a sentence's vocabulary", group="recall"
+)
+P50 = Column(
+    "latency_p50", "p50", 1, "lower", 1.0, "ms", note="median latency of a sentence", group="latency"
+)
 LATENCY = (
     P50,
     *(
@@ -62,11 +71,14 @@ LATENCY = (
             1.0,
             "ms",
             note=f"{percent} % of the sentences take less",
+            group="latency",
         )
         for percent in (90, 99)
     ),
 )
-SPEED = Column("sentences_per_second", "sentences/s", 2, "higher", note="mean over repetitions")
+SPEED = Column(
+    "sentences_per_second", "sentences/s", 2, "higher", note="mean over repetitions", group="latency"
+)
 LATENCY_MEANS = (
     Column("latency_mean", "mean", 1, "lower", 1.0, "ms"),
     *(replace(column, key=column.key.replace("_p", "_mean_p"), note="") for column in LATENCY),

@@ -27,7 +27,11 @@ LEARNING_TITLES = {
     "dev_perplexity": "development perplexity",
     "learning_rate": "learning rate",
 }
+OBJECTIVE_LOSSES = ("dev_loss", "train_loss")  # of another scale for each objective
 RECALL_SCOPES = {"idiom_words": "idiom", "idiom": "idiom in context", "sentence": "sentence"}
+
+
+Runs = dict[str, Mapping[str, Sequence[CurvePoint]]]  # a training's curves, by its name
 
 
 class SystemsOn(NamedTuple):
@@ -228,18 +232,39 @@ def _recall_layers(x: Spec, y: Spec, rows: list[dict[str, Any]], groups: Sequenc
 
 
 def learning_choice(material: Material) -> Choice:
-    """A figure for each series of the trainings."""
-    runs = {
-        f"{run.node.labels['variant']}, seed {run.node.labels['seed']}": material.points.get(run.node.key, {})
-        for run in material.of("train")
-    }
+    """A figure for each series of the trainings; of losses one for each objective, whose scales differ."""
+    runs: Runs = {}
+    objectives: dict[str, Runs] = {}
+    for run in material.of("train"):
+        name, points = run_name(run.node.labels), material.points.get(run.node.key, {})
+        objective = material.spec.variants[str(run.node.labels["variant"])].objective.describe()
+        runs[name] = objectives.setdefault(objective, {})[name] = points
+    return learning_figures(runs, objectives)
+
+
+def run_name(labels: Mapping[str, Any]) -> str:
+    """As "softmax, seed 1"."""
+    return f"{labels['variant']}, seed {labels['seed']}"
+
+
+def learning_figures(runs: Runs, objectives: Mapping[str, Runs]) -> Choice:
+    """`objectives`: the same runs, by what they minimise."""
     recorded = {series for own in runs.values() for series in own}
-    figures = tuple(learning_curves(runs, series) for series in LEARNING_TITLES if series in recorded)
-    return Choice("learning", "Learning curves", ("Curve",), figures, "no training has begun yet")
+    figures: list[Figure] = []
+    for series in (series for series in LEARNING_TITLES if series in recorded):
+        if series in OBJECTIVE_LOSSES and len(objectives) > 1:
+            for objective, own in objectives.items():
+                panel = learning_curves(own, series, list(runs), objective)
+                figures += [panel] if panel.rows or panel.missing else []
+        else:
+            figures.append(learning_curves(runs, series, list(runs)))
+    return Choice("learning", "Learning curves", ("Curve",), tuple(figures), "no training has begun yet")
 
 
-def learning_curves(runs: Mapping[str, Mapping[str, Sequence[CurvePoint]]], series: str) -> Figure:
-    """One line per training run over its updates; `series` as in `LEARNING_TITLES`."""
+def learning_curves(runs: Runs, series: str, every: Sequence[str] = (), objective: str = "") -> Figure:
+    """One line per training run over its updates; `series` as in `LEARNING_TITLES`. `every`: all runs of the
+    study, so that one keeps its colour; `objective`: of these, where others have a figure of their own."""
+    domain = list(every or runs)
     waiting = [run for run, own in runs.items() if series not in own]
     rows: list[dict[str, Any]] = [
         {"run": run, "update": point.x, "value": point.y}
@@ -248,17 +273,20 @@ def learning_curves(runs: Mapping[str, Mapping[str, Sequence[CurvePoint]]], seri
     ]
     rows += [{"run": run, "update": None, "value": None} for run in waiting]
     title = LEARNING_TITLES[series]
+    # a run keeps its colour and shape in every figure; only what is in this one is named
+    own_names = {"legend": {"values": list(runs)}}
     encoding = {
         "x": vega.quantity("update", "updates", zero=True, padding=0),
         "y": vega.quantity("value", title, zero=False),
-        "color": vega.colour_scale("run", list(runs)),
+        "color": vega.colour_scale("run", domain) | own_names,
     }
     tooltip = vega.tooltip(("run", "run", ""), ("update", "update", ",.0f"), ("value", title, ".4~g"))
-    points = {**encoding, "shape": vega.shape_scale("run", list(runs)), "tooltip": tooltip}
+    points = {**encoding, "shape": vega.shape_scale("run", domain) | own_names, "tooltip": tooltip}
     layer = [
         {"mark": {"type": "line", "strokeWidth": 2}, "encoding": encoding},
         vega.points(points, size=35),
     ]
     missing = [f"{run} (no points yet)" for run in waiting]
-    figure = vega.figure(series, title[0].upper() + title[1:], rows, layer, missing)
-    return replace(figure, choice=(title,))
+    words = f"{title[0].upper()}{title[1:]}" + (f": {objective}" if objective else "")
+    key = f"{series}-{text.key_of(objective)}" if objective else series
+    return replace(vega.figure(key, words, rows, layer, missing), choice=(title,))

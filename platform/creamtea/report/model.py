@@ -6,7 +6,7 @@ without saying why: it has a value or words, or a state other than "ok" and a no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ from creamtea.document.warning import StudyWarning
 
 SIGNIFICANT = 0.05  # family-wise, after Holm's correction
 
+CONTENTS_LEVELS = 2  # of headings in a table of contents
 # "ok": all there. "partial": a mean over some of the seeds. The rest have no value, and `note` says why.
 CELL_STATES = (
     "ok",
@@ -73,6 +74,7 @@ class Cell:
     percents: dict[str, Percent] = field(default_factory=dict)  # of each baseline of the latency, in order
     delta: Delta | None = None
     words: str = ""  # shown in place of the number: a verdict, a p-value, a range of ranks
+    by_definition: bool = False  # whatever the system does: nobody is best at it
 
 
 # ---------------------------------------------------------------- blocks
@@ -89,6 +91,15 @@ class Row:
 
 
 @dataclass(frozen=True)
+class ColumnGroup:
+    """Columns that a reader shows and hides together."""
+
+    title: str
+    one_of: str  # groups that have this in common are shown one at a time; "" for a group of its own
+    shown: bool  # before anybody has chosen
+
+
+@dataclass(frozen=True)
 class Table:
     key: str
     title: str
@@ -97,6 +108,17 @@ class Table:
     rows: tuple[Row, ...]
     about: str = ""
     folded: bool = False  # on a page, shown when asked for
+
+    def groups(self) -> list[ColumnGroup]:
+        """The groups of its columns, in their order; none where there is nothing to choose."""
+        groups: dict[str, ColumnGroup] = {}
+        begun: set[str] = set()
+        for column in self.columns:
+            if column.group and column.group not in groups:
+                shown = not column.one_of or column.one_of not in begun
+                groups[column.group] = ColumnGroup(column.group, column.one_of, shown)
+                begun.add(column.one_of)
+        return list(groups.values()) if len(groups) > 1 else []
 
 
 Spec = dict[str, Any]  # of Vega-Lite
@@ -115,7 +137,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Choice:
-    """Figures of which a page shows one at a time."""
+    """Figures of which a page shows one at a time, or those beside each other whose `choice` is the same."""
 
     key: str
     title: str
@@ -203,6 +225,15 @@ Kind = TypeVar("Kind", Section, Table)
 
 
 @dataclass(frozen=True)
+class Heading:
+    """An entry of a table of contents."""
+
+    level: int  # from 1
+    title: str
+    path: str  # of its block
+
+
+@dataclass(frozen=True)
 class Document:
     """A study's report, or a campaign's. Keys are unique among neighbours, so that a block has a path."""
 
@@ -218,6 +249,10 @@ class Document:
     def walk(self) -> Iterator[tuple[str, Block]]:
         """Every block with its path, a section before what is in it."""
         return _walk(self.sections, "")
+
+    def contents(self) -> list[Heading]:
+        """What a reader can jump to: its sections and what is in them, two levels of headings."""
+        return list(_headings(self.sections, "", 1))
 
     def warnings(self) -> list[StudyWarning]:
         return [
@@ -253,6 +288,18 @@ def _walk(blocks: tuple[Block, ...] | tuple[Section, ...], above: str) -> Iterat
             yield from _walk(block.blocks, path)
         elif isinstance(block, Choice):
             yield from _walk(block.figures, path)
+
+
+def _headings(blocks: Iterable[Block], above: str, level: int) -> Iterator[Heading]:
+    """The headings of untitled sections are those of their blocks."""
+    for block in blocks:
+        if not isinstance(block, Section | Choice) or level > CONTENTS_LEVELS:
+            continue
+        path = f"{above}/{block.key}" if above else block.key
+        if block.title:
+            yield Heading(level, block.title, path)
+        if isinstance(block, Section):
+            yield from _headings(block.blocks, path, level + bool(block.title))
 
 
 def _ends(place: str, path: str) -> bool:

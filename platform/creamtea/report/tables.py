@@ -82,7 +82,7 @@ def _columns(material: Material, test_set: str, campaigns: Sequence[HumanColumns
         columns += [RECALL_IDIOM] if idioms.count != 0 else []
         columns += [RECALL_MACRO] if idioms.repeated else []
         columns += [RECALL_SENTENCE, SELECTED]
-    columns += [LENGTH, EMPTY]
+    columns += [replace(column, group="outputs") for column in (LENGTH, EMPTY)]
     return (*columns, *_timed_columns(spec, test_set))
 
 
@@ -149,14 +149,15 @@ def _deltas(material: Material, test_set: str, key: str) -> dict[str, Delta]:
 
 
 def near_zero(material: Material, test_set: str) -> dict[str, float]:
-    """The systems whose outputs have next to nothing in common with the references, with their BLEU."""
-    scores = {
-        system: _score(material, system, test_set, metric.name(), metric).value
-        for metric in material.spec.metrics
-        if isinstance(metric, Bleu)
-        for system in material.spec.systems_on(test_set)
-    }
-    return {system: score for system, score in scores.items() if score is not None and score < NEAR_ZERO}
+    """The systems whose outputs have next to nothing in common with the references, with their BLEU: the
+    largest one, where a study has several (of tokens, of characters)."""
+    largest: dict[str, float] = {}
+    for metric in material.spec.metrics:
+        for system in material.spec.systems_on(test_set) if isinstance(metric, Bleu) else ():
+            score = _score(material, system, test_set, metric.name(), metric).value
+            if score is not None:
+                largest[system] = max(score, largest.get(system, 0.0))
+    return {system: score for system, score in largest.items() if score < NEAR_ZERO}
 
 
 # ---------------------------------------------------------------- what the outputs are like
@@ -180,7 +181,7 @@ def _recall(material: Material, system: str, test_set: str, name: str, scope: st
     if not material.spec.systems[system].runs:
         return absent(NO_MODEL)
     if not material.spec.systems[system].selection.selects:
-        return Cell("ok", value=1.0, seeds=1)  # by definition: nothing is left out
+        return Cell("ok", value=1.0, seeds=1, by_definition=True)  # nothing is left out
     measured = material.of("recall", system=system, test_set=test_set)
     return read_cell(measured, lambda step: step.find(name, scope), NOT_TRANSLATED)
 

@@ -139,11 +139,23 @@ def row_name(row: Row) -> str:
 
 
 def best(table: Table, column: Column) -> float | None:
-    """The best value of a column, where its rows are alike in their settings and it tells which is best."""
-    values = [value for row in table.rows if (value := row.cells[column.key].value) is not None]
-    if not column.better or len(set(values)) < 2 or any(row.setting for row in table.rows):
+    """The best value of a column, where its rows are alike in their settings and it tells which is best.
+
+    Only numbers that look different count, and of those only what a system has done itself.
+    """
+    cells = [row.cells[column.key] for row in table.rows]
+    values = [cell.value for cell in cells if cell.value is not None and not cell.by_definition]
+    alike = len({number(value, column) for value in values}) < 2
+    if not column.better or alike or any(row.setting for row in table.rows):
         return None
     return max(values) if column.better == "higher" else min(values)
+
+
+def is_best(cell: Cell, column: Column, best: float | None) -> bool:
+    """Whether a cell looks as good as the best one of its column."""
+    if cell.value is None or best is None or cell.by_definition:
+        return False
+    return number(cell.value, column) == number(best, column)
 
 
 # ---------------------------------------------------------------- other blocks
@@ -201,6 +213,11 @@ def sentence(words: str) -> str:
 def key_of(title: str) -> str:
     """As "bleu-over-beam-width"."""
     return re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")
+
+
+def anchor(path: str) -> str:
+    """The address of a block inside its page, from its path: "human-tasting"."""
+    return re.sub(r"[\W_]+", "-", path).strip("-").lower() or "section"
 
 
 def one_line(text: str, limit: int = 400) -> str:

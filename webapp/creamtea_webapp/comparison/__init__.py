@@ -36,7 +36,10 @@ def show_table(table: Table, key: str) -> None:
 def as_data(table: Table) -> dict[str, Any]:
     """What the component needs of a table: texts to show, and numbers to sort by."""
     best = {column.key: text.best(table, column) for column in table.columns}
+    groups = table.groups()
+    titles = [group.title for group in groups]
     return {
+        "groups": [{"title": group.title, "oneOf": group.one_of, "shown": group.shown} for group in groups],
         "label": table.title or f"Table by {table.heading}",
         "heading": _capitalised(table.heading),
         "columns": [
@@ -44,6 +47,7 @@ def as_data(table: Table) -> dict[str, Any]:
                 "title": text.heading(column),
                 "note": column.signature or column.note,
                 "better": column.better,
+                "group": titles.index(column.group) if column.group in titles else -1,
             }
             for column in table.columns
         ],
@@ -69,8 +73,9 @@ def _cell(cell: Cell, column: Column, best: float | None) -> dict[str, Any]:
     return {
         "text": shown.value,
         "sort": cell.value,
+        "words": bool(cell.words),
         "state": shown.state,
-        "best": cell.value is not None and cell.value == best,
+        "best": text.is_best(cell, column, best),
         "note": shown.note or shown.change_note,
         "lines": shown.details,
         "deltas": shown.change,

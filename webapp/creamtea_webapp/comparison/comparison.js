@@ -1,22 +1,69 @@
-// Draws the table and sorts it by a column on a click on its head. Texts are set by textContent only.
-const sorting = new WeakMap(); // by the holding element: {column: index or -1 for the original order, up: boolean}
+// Draws the table, sorts it by a column on a click on its head, and shows its groups of columns as chosen. Texts
+// are set by textContent only.
+
+// By the holding element, so that a new run of the page changes no choice. order: {column: index or -1 for the
+// original order, up: boolean}; shown: by a group's title.
+const states = new WeakMap();
 
 export default function render({ parentElement, data }) {
-  const order = sorting.get(parentElement) ?? { column: -1, up: false };
-  sorting.set(parentElement, order);
-  parentElement.querySelector(".scroller").ariaLabel = data.label;
+  const state = states.get(parentElement) ?? { order: { column: -1, up: false }, shown: new Map() };
+  states.set(parentElement, state);
+  for (const group of data.groups) {
+    if (!state.shown.has(group.title)) state.shown.set(group.title, group.shown);
+  }
+  const scroller = parentElement.querySelector(".scroller");
+  scroller.ariaLabel = data.label;
   const draw = () => {
+    const columns = data.columns
+      .map((column, index) => ({ ...column, index }))
+      .filter((column) => column.group < 0 || state.shown.get(data.groups[column.group].title));
     const notes = [];
-    parentElement.querySelector("thead tr").replaceChildren(...heads(data, order, draw));
+    parentElement.querySelector("thead tr").replaceChildren(...heads(data, columns, state.order, draw));
     parentElement
       .querySelector("tbody")
-      .replaceChildren(...sorted(data.rows, order).map((row) => line(row, notes)));
+      .replaceChildren(...sorted(data.rows, state.order).map((row) => line(row, columns, notes)));
     parentElement.querySelector(".notes").replaceChildren(...notes.map((note) => make("li", "", note)));
+    hint();
   };
+  const hint = () => {
+    const rest = scroller.scrollWidth - scroller.clientWidth - scroller.scrollLeft;
+    parentElement.querySelector(".more").hidden = rest <= 1;
+    scroller.classList.toggle("cut", rest > 1);
+  };
+  scroller.onscroll = hint;
+  state.watcher?.disconnect();
+  state.watcher = new ResizeObserver(hint);
+  state.watcher.observe(scroller);
+  choices(parentElement.querySelector(".choose"), data.groups, state.shown, draw);
   draw();
+  return () => state.watcher.disconnect();
 }
 
-function heads(data, order, draw) {
+// A button for each group; of alternatives at most one is shown.
+function choices(place, groups, shown, draw) {
+  place.hidden = groups.length === 0;
+  const buttons = groups.map((group) => {
+    const made = button(group.title, group.oneOf ? `${group.oneOf}: one at a time` : "", () => {
+      const next = !shown.get(group.title);
+      for (const other of groups) {
+        if (next && group.oneOf && other.oneOf === group.oneOf) shown.set(other.title, false);
+      }
+      shown.set(group.title, next);
+      press();
+      draw();
+    });
+    return made;
+  });
+  const press = () => {
+    buttons.forEach((made, i) => {
+      made.ariaPressed = String(shown.get(groups[i].title));
+    });
+  };
+  press();
+  place.replaceChildren(make("span", "label", "Columns"), ...buttons);
+}
+
+function heads(data, columns, order, draw) {
   const system = make("th", "system");
   system.scope = "col";
   system.append(
@@ -27,13 +74,13 @@ function heads(data, order, draw) {
   );
   return [
     system,
-    ...data.columns.map((column, i) => {
+    ...columns.map((column) => {
       const head = make("th");
       head.scope = "col";
-      if (order.column === i) head.ariaSort = order.up ? "ascending" : "descending";
+      if (order.column === column.index) head.ariaSort = order.up ? "ascending" : "descending";
       const sort = () => {
-        order.up = order.column === i ? !order.up : column.better === "lower";
-        order.column = i;
+        order.up = order.column === column.index ? !order.up : column.better === "lower";
+        order.column = column.index;
         draw();
       };
       head.append(button(column.title, column.note, sort));
@@ -53,19 +100,19 @@ function sorted(rows, { column, up }) {
   });
 }
 
-function line(row, notes) {
+function line(row, columns, notes) {
   const tr = make("tr", row.baseline ? "baseline" : "");
   const head = make("th", "system");
   head.scope = "row";
   head.append(make("span", "name", row.name));
   if (row.baseline) head.append(make("span", "tag", "baseline"));
   head.append(make("span", "description", row.description));
-  tr.append(head, ...row.cells.map((cell) => box(cell, notes)));
+  tr.append(head, ...columns.map((column) => box(row.cells[column.index], notes)));
   return tr;
 }
 
 function box(cell, notes) {
-  const td = make("td", cell.state);
+  const td = make("td", cell.words ? `words ${cell.state}` : cell.state);
   const value = make("span", cell.best ? "value best" : "value", cell.text);
   td.append(value, ...cell.lines.map((text) => make("span", "small", text)));
   if (cell.deltas.length) {

@@ -67,6 +67,11 @@ def show_block(block: Block, path: str, level: int) -> None:
             assert_never(block)
 
 
+def address(path: str) -> str:
+    """Of a block inside its page; the first part of the path is the page's own."""
+    return text.anchor(path.partition("/")[2])
+
+
 def shown_facts(facts: Sequence[Fact]) -> list[tuple[Fact, str]]:
     return [(fact, text.fact(fact)) for fact in facts]
 
@@ -88,10 +93,8 @@ def _section(section: Section, path: str, level: int) -> None:
         with st.expander(section.title):
             _blocks(section.blocks, path, level + 1)
         return
-    if section.title and level == 2:
-        st.subheader(section.title, anchor=False)
-    elif section.title:
-        show(TEMPLATE, "section", section=section, level=level)
+    if section.title:
+        show(TEMPLATE, "section", section=section, level=level, address=address(path))
     _blocks(section.blocks, path, level + 1)
 
 
@@ -162,9 +165,9 @@ def _figure(figure: Figure, path: str) -> None:
 
 @st.fragment
 def _choice(choice: Choice, path: str) -> None:
-    """A fragment: choosing another figure draws it alone."""
+    """A fragment: choosing another figure draws it alone. Figures of one choice stand beside each other."""
     session.require(rights.READ_STUDIES)
-    show(TEMPLATE, "heading", title=choice.title)
+    show(TEMPLATE, "heading", title=choice.title, level=3, address=address(path))
     figures = choice.figures
     if not figures:
         note(text.sentence(choice.absent))
@@ -174,4 +177,11 @@ def _choice(choice: Choice, path: str) -> None:
             options = list(dict.fromkeys(figure.choice[position] for figure in figures))
             chosen = options[0] if len(options) == 1 else st.selectbox(name, options, key=f"{path}/{name}")
             figures = tuple(figure for figure in figures if figure.choice[position] == chosen)
-    _figure(figures[0], f"{path}/{figures[0].key}")
+    if len(figures) == 1:
+        _figure(figures[0], f"{path}/{figures[0].key}")
+        return
+    for start in range(0, len(figures), CHOICES_PER_ROW):
+        panels = figures[start : start + CHOICES_PER_ROW]
+        for panel, column in zip(panels, st.columns(len(panels)), strict=True):
+            with column:
+                show_block(panel, f"{path}/{panel.key}", level=4)

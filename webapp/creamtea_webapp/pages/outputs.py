@@ -29,6 +29,7 @@ from creamtea_webapp import session
 from creamtea_webapp.markup import note, show
 
 TEMPLATE = "outputs.html"
+TITLE, ADDRESS = "Outputs side by side", "outputs"
 PAGE = 10  # segments
 REFERENCE = "the reference"
 IN_ORDER, WORST, BEST = (
@@ -80,7 +81,7 @@ class Line:
 def section(study: int, table: Table, test_set: str) -> None:
     """A fragment: its widgets redraw it alone. `table` is that of the test set's systems."""
     session.require(rights.READ_STUDIES)
-    st.subheader("Outputs side by side", anchor=False)
+    show("report.html", "heading", title=TITLE, level=2, address=ADDRESS)
     translations = _find(study, table, test_set)
     if translations is None:
         note("No system has translated this test set yet.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -12,9 +13,10 @@ from creamtea.human import rights
 from creamtea.human.results import fingerprint
 from creamtea.report.build import build_report
 from creamtea.report.human.build import build_human
-from creamtea.report.model import Document, Section
+from creamtea.report.model import Document, Heading, Section
 from creamtea.store.tables import Campaign
 from creamtea_webapp import session
+from creamtea_webapp.contents import show_contents
 from creamtea_webapp.markup import show, show_styles
 from creamtea_webapp.pages import blocks, outputs
 
@@ -34,9 +36,14 @@ def page() -> None:
     logs = rights.may(who, rights.READ_LOGS)
     show(TEMPLATE, "head", report=report, facts=blocks.shown_facts(report.facts), logs=logs)
     names = report.test_sets
-    test_set = names[0] if len(names) == 1 else st.selectbox("Test set", names)
+    test_set = (
+        names[0]
+        if len(names) == 1
+        else st.selectbox("Test set", names, key="test_set", bind="query-params", width=400)
+    )
     chosen = report.only(test_set, keep=lambda section: section.key == "analyses")
     place, campaigns = f"study-{report.number}", None
+    show_contents(_headings(chosen), key=f"{place}/contents")
     for section in chosen.sections:
         if section.key == "provenance":
             outputs.section(report.number, chosen.table(f"systems/{test_set}/systems"), test_set)
@@ -49,15 +56,37 @@ def page() -> None:
             _campaigns(report, campaigns[1], place)
 
 
+def _headings(report: Document) -> list[Heading]:
+    """What the page shows of the report's contents (campaigns one at a time), and the outputs in between."""
+    headings = [heading for heading in report.contents() if not heading.path.startswith("human/")]
+    last = next((at for at, heading in enumerate(headings) if heading.path == "provenance"), len(headings))
+    return [*headings[:last], Heading(1, outputs.TITLE, outputs.ADDRESS), *headings[last:]]
+
+
+@st.fragment
 def _campaigns(report: Document, summaries: Section, place: str) -> None:
-    """The summaries that came with the report, each with all that takes resampling."""
-    st.subheader(summaries.title, anchor=False)
-    for summary in summaries.blocks:
-        with session.database().session() as reading:
-            number = reading.scalar(select(Campaign.id).where(Campaign.name == summary.key))
-            state = (report.number, report.facts, number, fingerprint(reading, number or 0))
-        complete = _complete(session.database().url.render_as_string(), summary.key, state)
-        blocks.show_block(complete.section(f"human/{summary.key}"), f"{place}/human/{summary.key}", level=3)
+    """A fragment: the summaries came with the report; all that takes resampling only of the campaign that is
+    chosen."""
+    session.require(rights.READ_STUDIES)
+    path = f"{place}/human"
+    blocks.show_block(replace(summaries, blocks=()), path, level=2)
+    by_name = {block.key: block for block in summaries.blocks if isinstance(block, Section)}
+    for block in summaries.blocks:
+        if not isinstance(block, Section):
+            blocks.show_block(block, f"{path}/{block.key}", level=3)
+    if not by_name:
+        return
+    names = list(by_name)
+    name = (
+        names[0]
+        if len(names) == 1
+        else st.selectbox("Campaign", names, key="people", bind="query-params", width=400)
+    )
+    with session.database().session() as reading:
+        number = reading.scalar(select(Campaign.id).where(Campaign.name == name))
+        state = (report.number, report.facts, number, fingerprint(reading, number or 0))
+    complete = _complete(session.database().url.render_as_string(), name, state)
+    blocks.show_block(complete.section(f"human/{name}"), f"{path}/{name}", level=3)
 
 
 @st.cache_resource(max_entries=64, show_spinner="Comparing human scores …")

@@ -10,12 +10,13 @@ from collections.abc import Iterable
 from functools import cache
 from itertools import groupby
 from pathlib import Path
+from typing import TypeGuard
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from creamtea.report import drawing, text
-from creamtea.report.model import Block, Document, Figure
+from creamtea.report.model import Block, Document, Figure, Table
 
 HERE = Path(__file__).parent
 
@@ -26,8 +27,25 @@ def to_html(report: Document) -> str:
     return (
         _environment()
         .get_template("report.html")
-        .render(css=_css(), report=report, mark=notes.mark, footnotes=notes.notes, draw=figures.draw)
+        .render(
+            css=_css(),
+            report=report,
+            mark=notes.mark,
+            footnotes=notes.notes,
+            draw=figures.draw,
+            most_groups=max(
+                (len(block.groups()) for _, block in report.walk() if _is_table(block)), default=0
+            ),
+        )
     )
+
+
+def _is_table(block: Block) -> TypeGuard[Table]:
+    return isinstance(block, Table)
+
+
+def _best(table: Table) -> dict[str, float | None]:
+    return {column.key: text.best(table, column) for column in table.columns}
 
 
 class _Drawing:
@@ -60,10 +78,13 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
+        "anchor": text.anchor,
+        "best_of": _best,
         "column_heading": text.heading,
         "entry_name": text.entry_name,
         "fact": text.fact,
         "figures_together": _figures_together,
+        "is_best": text.is_best,
         "kind": lambda block: type(block).__name__,
         "missing": text.missing,
         "row_name": text.row_name,

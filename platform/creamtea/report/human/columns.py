@@ -11,6 +11,7 @@ from creamtea.report.human.section import CampaignReport, progress, signature
 from creamtea.report.model import SIGNIFICANT, Cell, Delta, Table
 from creamtea.stats.verdict import Outcome
 
+ONE_CAMPAIGN = "human scores"
 DECIDED = (Outcome.BETTER.value, Outcome.WORSE.value)
 
 
@@ -67,7 +68,9 @@ def _columns(report: CampaignReport, named: bool) -> HumanColumns:
         }
     known = any(cell[percent.key].value is not None for cell in cells.values())
     shown = (score, percent, verdict) if known else (score, verdict)
-    return HumanColumns(campaign.name, shown, cells)
+    group = f"people: {campaign.name}"
+    columns = tuple(replace(column, group=group, one_of=ONE_CAMPAIGN) for column in shown)
+    return HumanColumns(campaign.name, columns, cells)
 
 
 def _by_system(tables: Sequence[Table], key: str) -> dict[str, dict[str, Cell]]:
