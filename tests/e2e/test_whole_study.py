@@ -234,6 +234,34 @@ def test_lines_are_translated_as_the_test_set_was(undisturbed: Place, system: st
     assert allowed == [None] * len(rows) if system == "beam" else [len(words) for words in allowed] == sizes
 
 
+def test_several_translations_of_a_line(undisturbed: Place) -> None:
+    def translate(*more: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "creamtea.cli.main", "translate", "tiny", *more]
+        return subprocess.run(
+            command,
+            env=undisturbed.environment,
+            input="the dog\nthe old house\n",
+            capture_output=True,
+            text=True,
+            timeout=COMMAND,
+        )
+
+    rows = [line.split("\t") for line in translate("beam", "--nbest", "3").stdout.splitlines()]
+    objects = [json.loads(line) for line in translate("beam", "--nbest", "3", "--json").stdout.splitlines()]
+    assert [(number, text) for number, _, text in rows] == [
+        (str(number), best["text"]) for number, line in enumerate(objects, start=1) for best in line["best"]
+    ]
+    for line in objects:
+        assert line["text"] == line["best"][0]["text"]
+        assert [best["score"] for best in line["best"]] == sorted(
+            (best["score"] for best in line["best"]), reverse=True
+        )
+    for system, said in {"greedy": "only one translation", "beam": "at most 3"}.items():
+        refused = translate(system, "--nbest", "4")
+        assert refused.returncode == 2
+        assert said in refused.stderr
+
+
 @pytest.mark.parametrize("to", ["ctranslate2", "safetensors"])
 def test_an_exported_model_loads_as_its_card_says(undisturbed: Place, tmp_path: Path, to: str) -> None:
     folder, study = tmp_path / "model", ("export", "tiny", "greedy", "--to", to)

@@ -53,6 +53,43 @@ def test_a_wide_beam_is_exact(objective: str, vocabularies: list[list[int]] | No
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
+def test_the_best_of_a_wide_beam_are_those_of_all(objective: str) -> None:
+    model, numbers, count = TableModel(4, seed=3), [7, 8, 9], 5
+    vocabularies = [[0, 1, 2, 3], [3], [1, 3]]
+    found = BeamSearch(width=60).best(batch_of(model, objective, numbers, [3] * 3, vocabularies), count)
+    for number, vocabulary, hypotheses in zip(numbers, vocabularies, found, strict=True):
+        all_of_them = Slow(model, OBJECTIVES[objective], number, vocabulary).enumerate(3)
+        ended = [(score, tokens) for score, tokens in all_of_them if score > -math.inf and tokens[-1] == EOS]
+        best = sorted(ended, reverse=True)[:count]
+        if best:
+            assert [with_end(hypothesis) for hypothesis in hypotheses] == [tokens for _, tokens in best]
+            scores = [hypothesis.score for hypothesis in hypotheses]
+            assert scores == pytest.approx([score for score, _ in best], abs=1e-5)
+    assert [len(hypotheses) for hypotheses in found[1:2]] == [1]  # only </s> is allowed
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("power", [0.0, 1.0])
+def test_the_first_of_several_is_the_one(objective: str, power: float) -> None:
+    model = TableModel(5, seed=5, end=-0.5)
+    numbers, limits = list(range(40, 60)), [7, 3, 9, 1] * 5
+    search = BeamSearch(width=4, length_normalization=power)
+    alone = decode(search, model, objective, numbers, limits)
+    several = search.best(batch_of(model, objective, numbers, limits), 4)
+    assert [best[0] for best in several] == alone
+    assert max(map(len, several)) == 4
+    for best in several:
+        assert len({with_end(hypothesis) for hypothesis in best}) == len(best)
+        ranks = [h.score / (len(h.tokens) + h.finished) ** power for h in best]
+        assert ranks == sorted(ranks, reverse=True)
+
+
+def test_greedy_search_has_no_second() -> None:
+    with pytest.raises(ValueError, match="one hypothesis"):
+        GreedySearch().best(batch_of(TableModel(5, seed=5), "softmax", [1], [3]), 2)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
 @pytest.mark.parametrize("power", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize("width", [1, 2, 3, 7])
 def test_a_narrow_beam_is_the_textbooks(objective: str, power: float, width: int) -> None:

@@ -23,6 +23,11 @@ class Search(Method):
     within_vocabulary: ClassVar[tuple[str, ...]] = ()
     excluded_precisions: ClassVar[Mapping[str, str]] = {}  # with the reason
 
+    @property
+    def most_hypotheses(self) -> int:
+        """How many it can find for a sentence."""
+        return 1
+
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
         system = study.named(str(path[0]), path[1]) or {}
@@ -56,6 +61,10 @@ class Beam(Search):
     title: ClassVar[str] = "beam search"
     worker: ClassVar[str] = "creamtea_workers.search.beam"
     within_vocabulary: ClassVar[tuple[str, ...]] = ("width",)
+
+    @property
+    def most_hypotheses(self) -> int:
+        return self.width
 
     def describe(self) -> str:
         normalised = f" / length^{self.length_normalization:g}" if self.length_normalization else ""

@@ -55,6 +55,13 @@ class SearchMethod(ABC):
     def __call__(self, batch: SearchInput) -> list[Hypothesis]:
         """One hypothesis per sentence."""
 
+    def best(self, batch: SearchInput, count: int) -> list[list[Hypothesis]]:
+        """For each sentence at most `count` distinct hypotheses, best first; the first is what `__call__`
+        finds. `count`: at most the `most_hypotheses` of its class in `creamtea.methods.searches`."""
+        if count > 1:
+            raise ValueError(f"{type(self).__name__} finds one hypothesis per sentence, not {count}")
+        return [[hypothesis] for hypothesis in self(batch)]
+
     def rounds(self, batch: SearchInput) -> Iterator[Sequence[tuple[int, Hypothesis]]]:
         """The hypotheses with their sentences' positions, as soon as they are found. Empty rounds let the
         caller report progress and stop."""

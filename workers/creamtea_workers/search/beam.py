@@ -1,14 +1,15 @@
 """Batched beam search, one code path for every objective and for per-sentence vocabularies.
 
 The beam of a sentence holds its `width` best hypotheses. A finished one stays in the beam with its score
-frozen until better ones push it out; the best finished hypothesis so far is kept. A sentence stops as soon as
-none of its unfinished hypotheses can beat that one: as log-scores are ≤ 0, an unfinished hypothesis of score
-s ends at best with s (with length normalisation: with s / limit^a), so that stopping early never changes the
-result.
+frozen until better ones push it out; the best finished hypotheses so far are kept, as many as are asked for.
+A sentence stops as soon as none of its unfinished hypotheses can beat the last of them: as log-scores are
+≤ 0, an unfinished hypothesis of score s ends at best with s (with length normalisation: with s / limit^a), so
+that stopping early never changes the result.
 
-Without normalisation the same holds for a single hypothesis: one whose score is not above that of the best
-finished one can neither win nor take the place of one that can, and is dropped; so is every finished one.
-A wide beam thus becomes narrow once a hypothesis is finished. Only slots that hold something are decoded.
+Without normalisation the same holds for a single hypothesis: one whose score is not above that of the last
+that is kept can neither win nor take the place of one that can, and is dropped; so is every finished one.
+A wide beam thus becomes narrow once a hypothesis is finished. Only slots that hold something are decoded. The
+first of several is what is found where one is asked for: more are kept below it, and none above.
 
 Of equal candidates the one of the better hypothesis, then the lower id, comes first, so that the result
 depends neither on the batch nor on the order in which `topk` meets equal values.
@@ -50,10 +51,13 @@ class BeamSearch(SearchMethod):
 
     def __call__(self, batch: SearchInput) -> list[Hypothesis]:
         """One hypothesis per sentence. A beam always scores, whatever `with_scores` says."""
+        return [best for best, *_ in self.best(batch, 1)]
+
+    def best(self, batch: SearchInput, count: int) -> list[list[Hypothesis]]:
         model, limits, output = batch.model, batch.limits, batch.output
         device = batch.memory.hidden.device
-        results: list[Hypothesis | None] = [None] * len(limits)
-        beams = _Beams.start(self.width, self.length_normalization, limits, device)
+        results: list[list[Hypothesis]] = [[] for _ in limits]
+        beams = _Beams.start(self.width, count, self.length_normalization, limits, device)
         ends = output.ends(len(limits))
         state = model.start(batch.memory, max(limits))
         while True:
@@ -62,11 +66,11 @@ class BeamSearch(SearchMethod):
             rows = beams.extend(output.log_scores(batch.objective, logits), output, ends)
             done = beams.done()
             if bool(done.any()):
-                for sentence, hypothesis in beams.results(done):
-                    results[sentence] = hypothesis
+                for sentence, hypotheses in beams.results(done):
+                    results[sentence] = hypotheses
                 kept = (~done).nonzero().squeeze(1)
                 if len(kept) == 0:
-                    return [hypothesis for hypothesis in results if hypothesis is not None]
+                    return results
                 beams, output = beams.keep(kept), output.keep(kept)
                 rows, ends = rows[kept], ends[kept]
             state.reorder(beams.narrow(rows).flatten())
@@ -87,16 +91,18 @@ class _Beams:
     scores: Tensor  # (n, R); -inf: an empty slot
     lengths: Tensor  # (n, R) tokens, </s> included
     finished: Tensor  # (n, R) bool
-    best_rank: Tensor  # (n,) of the best finished hypothesis so far; -inf: none
-    best_score: Tensor  # (n,)
-    best_tokens: Tensor  # (n, L)
-    best_length: Tensor  # (n,)
+    best_rank: Tensor  # (n, B) of the B best finished hypotheses so far, best first; -inf: none
+    best_score: Tensor  # (n, B)
+    best_tokens: Tensor  # (n, B, L)
+    best_length: Tensor  # (n, B)
 
     @classmethod
-    def start(cls, width: int, normalization: float, limits: Sequence[int], device: torch.device) -> _Beams:
-        """One slot per sentence, with the empty hypothesis."""
+    def start(
+        cls, width: int, count: int, normalization: float, limits: Sequence[int], device: torch.device
+    ) -> _Beams:
+        """One slot per sentence, with the empty hypothesis; `count`: of the finished ones that are kept."""
         n = len(limits)
-        nothing = torch.full((n,), -torch.inf, device=device)
+        nothing = torch.full((n, count), -torch.inf, device=device)
         return cls(
             width=width,
             normalization=normalization,
@@ -110,8 +116,8 @@ class _Beams:
             finished=torch.zeros((n, 1), dtype=torch.bool, device=device),
             best_rank=nothing,
             best_score=nothing.clone(),
-            best_tokens=torch.zeros((n, max(limits)), dtype=torch.long, device=device),
-            best_length=torch.zeros(n, dtype=torch.long, device=device),
+            best_tokens=torch.zeros((n, count, max(limits)), dtype=torch.long, device=device),
+            best_length=torch.zeros((n, count), dtype=torch.long, device=device),
         )
 
     def extend(self, log_scores: Tensor, output: OutputLayer, ends: Tensor) -> Tensor:
@@ -129,9 +135,10 @@ class _Beams:
         self.finished = self.last == EOS
         before = self.tokens.gather(1, parents.unsqueeze(2).expand(-1, -1, self.length - 1))
         self.tokens = torch.cat([before, self.last.unsqueeze(2)], dim=2)
-        self._remember_best(rank)
+        self._remember_best(rank.masked_fill(~self.finished | frozen, -torch.inf))
         if not self.normalization:
-            self.scores.masked_fill_(self.scores <= self.best_rank.unsqueeze(1), -torch.inf)
+            dropped = self.finished | (self.scores <= self.best_rank[:, -1:])
+            self.scores.masked_fill_(dropped, -torch.inf)
         return parents + torch.arange(0, n * slots, slots, device=parents.device).unsqueeze(1)
 
     def _candidates(self, log_scores: Tensor, ends: Tensor) -> tuple[Tensor, Tensor]:
@@ -151,34 +158,43 @@ class _Beams:
         return scores / lengths**self.normalization if self.normalization else scores
 
     def _remember_best(self, rank: Tensor) -> None:
-        """`rank` (n, R): the slots' ranks."""
-        rank, slot = rank.masked_fill(~self.finished, -torch.inf).max(dim=1)  # (n,)
-        better = rank > self.best_rank
-        best = slot.unsqueeze(1)
-        tokens = self.tokens.gather(1, best.unsqueeze(2).expand(-1, 1, self.length)).squeeze(1)
-        self.best_rank = torch.where(better, rank, self.best_rank)
-        self.best_score = torch.where(better, self.scores.gather(1, best).squeeze(1), self.best_score)
-        self.best_length = torch.where(better, self.lengths.gather(1, best).squeeze(1), self.best_length)
-        known = self.best_tokens[:, : self.length]
-        known.copy_(torch.where(better.unsqueeze(1), tokens, known))
+        """`rank` (n, R): of the slots that this step has finished; -inf: of the others."""
+        if not bool((rank > self.best_rank[:, -1:]).any()):
+            return
+        count, known = self.best_rank.shape[1], self.best_tokens[:, :, : self.length]
+        self.best_rank, kept = top_candidates(torch.cat([self.best_rank, rank], dim=1), count)  # (n, B)
+        self.best_score = torch.cat([self.best_score, self.scores], dim=1).gather(1, kept)
+        self.best_length = torch.cat([self.best_length, self.lengths], dim=1).gather(1, kept)
+        tokens = torch.cat([known, self.tokens], dim=1)
+        known.copy_(tokens.gather(1, kept.unsqueeze(2).expand(-1, -1, self.length)))
 
     def done(self) -> Tensor:
         """(n,) bool: no unfinished hypothesis can still win, or the length limit is reached."""
         reachable = self.scores.masked_fill(self.finished, -torch.inf).amax(dim=1)
         reachable = self._normalised(reachable, self.limits)
-        return (self.best_rank >= reachable) | (self.limits <= self.length)
+        return (self.best_rank[:, -1] >= reachable) | (self.limits <= self.length)
 
-    def results(self, done: Tensor) -> list[tuple[int, Hypothesis]]:
-        """(position in the batch, hypothesis) of the sentences that are done (n,): the best finished one, or
-        where none was found the best unfinished one."""
+    def results(self, done: Tensor) -> list[tuple[int, list[Hypothesis]]]:
+        """(position in the batch, hypotheses) of the sentences that are done (n,): the best finished ones,
+        best first, or where none was found the best unfinished one."""
         pairs = []
         for n in done.nonzero().squeeze(1).tolist():
-            if self.best_rank[n] > -torch.inf:
-                tokens = self.best_tokens[n, : int(self.best_length[n]) - 1].tolist()
-                hypothesis = Hypothesis(tokens, float(self.best_score[n]), finished=True)
-            else:
-                hypothesis = Hypothesis(self.tokens[n, 0].tolist(), float(self.scores[n, 0]), finished=False)
-            pairs.append((int(self.sentences[n]), hypothesis))
+            hypotheses = [
+                Hypothesis(tokens[: length - 1], score, finished=True)
+                for rank, score, length, tokens in zip(
+                    self.best_rank[n].tolist(),
+                    self.best_score[n].tolist(),
+                    self.best_length[n].tolist(),
+                    self.best_tokens[n].tolist(),
+                    strict=True,
+                )
+                if rank > -torch.inf
+            ]
+            if not hypotheses:
+                hypotheses = [
+                    Hypothesis(self.tokens[n, 0].tolist(), float(self.scores[n, 0]), finished=False)
+                ]
+            pairs.append((int(self.sentences[n]), hypotheses))
         return pairs
 
     def keep(self, kept: Tensor) -> _Beams:

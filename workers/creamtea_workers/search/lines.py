@@ -10,18 +10,22 @@ from creamtea.errors import InputError
 from creamtea.steps.systems import DecodeParams
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.text import normalise
-from creamtea_workers.corpora.vocabularies import load_text_model
+from creamtea_workers.corpora.vocabularies import TextModel, load_text_model
 from creamtea_workers.runtime import prepare_torch
+from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.systems import TrainedModel, lexicon_file
 from creamtea_workers.search.translator import naming_segments
 
 TranslateLines = Callable[[Sequence[str]], list[dict[str, Any]]]
 
 
-def open_system(context: StepContext[DecodeParams], with_selection: bool) -> TranslateLines:
-    """A function from lines to {source, text, score, length, selected_size}, and where it is asked for
-    `selected`, the subwords that the sentence may use; None for the full vocabulary. The outputs are those of
-    a decode step with the same params. InputError for a selection of a model without joint subwords.
+def open_system(
+    context: StepContext[DecodeParams], with_selection: bool = False, count: int = 1
+) -> TranslateLines:
+    """A function from lines to {source, text, score, length, selected_size}; where it is asked for with
+    `selected`, the subwords that the sentence may use (None: the full vocabulary), and for a `count` above 1
+    with `best`, at most so many of {text, score, length}, best first. The outputs are those of a decode step
+    with the same params. InputError for a selection of a model without joint subwords.
     """
     prepare_torch(context.cpus)
     params = context.params
@@ -35,19 +39,12 @@ def open_system(context: StepContext[DecodeParams], with_selection: bool) -> Tra
         lines = [normalise(line) for line in lines]
         sources = subwords.encode_lines(lines)
         with naming_segments(sources, range(len(lines))):
-            translations = translator.translate(sources)
-        rows = []
-        for line, translation in zip(lines, translations, strict=True):
-            hypothesis = translation.hypothesis
-            rows.append(
-                {
-                    "source": line,
-                    "text": subwords.decode(hypothesis.tokens),
-                    "score": hypothesis.score,
-                    "length": len(hypothesis.tokens),
-                    "selected_size": translation.selected_size,
-                }
-            )
+            translations = translator.translate_best(sources, count)
+        rows: list[dict[str, Any]] = []
+        for line, found in zip(lines, translations, strict=True):
+            best = [_translation(one.hypothesis, subwords) for one in found]
+            row = {"source": line, **best[0], "selected_size": found[0].selected_size}
+            rows.append(row if count == 1 else {**row, "best": best})
         if with_selection and isinstance(subwords, SubwordModel):
             selection = translator.selected(sources)
             for number, row in enumerate(rows):
@@ -56,3 +53,11 @@ def open_system(context: StepContext[DecodeParams], with_selection: bool) -> Tra
         return rows
 
     return translate
+
+
+def _translation(hypothesis: Hypothesis, subwords: TextModel) -> dict[str, Any]:
+    return {
+        "text": subwords.decode(hypothesis.tokens),
+        "score": hypothesis.score,
+        "length": len(hypothesis.tokens),
+    }

@@ -73,6 +73,17 @@ class Translator:
         return [Translation(*pair) for pair in zip(self.search(batch), sizes, strict=True)]
 
     @torch.inference_mode()
+    def translate_best(self, sources: Sources, count: int) -> list[list[Translation]]:
+        """For each source at most `count` translations, best first (`SearchMethod.best`)."""
+
+        def part(some: Sources) -> list[list[Translation]]:
+            batch, sizes = self._batch(some)
+            found = self.search.best(batch, count)
+            return [[Translation(best, size) for best in row] for row, size in zip(found, sizes, strict=True)]
+
+        return self._in_parts(part, sources)
+
+    @torch.inference_mode()
     def translate_gradually(self, sources: Sources) -> Iterator[list[tuple[int, Translation]]]:
         """What `translate` returns, by position, as it is found: an exact search may take an hour. Empty
         lists in between let the caller report progress and stop."""
