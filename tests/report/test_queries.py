@@ -37,6 +37,7 @@ def test_studies_newest_first_with_their_steps_by_state(database: Database, fill
         # steps are shared: what one submission sees, the other sees too
         assert studies[0].steps == studies[1].steps == {"succeeded": 41, "running": 3, "failed": 1}
         assert (studies[0].total, studies[0].done, studies[0].failed) == (45, 41, 1)
+        assert studies[0].unavailable == 0
         assert studies[0].state == "queued"
         assert [study.id for study in list_studies(session, limit=1)] == [second]
 

@@ -66,6 +66,7 @@ def _facts(database: Database, name: str | None) -> dict[str, Any]:
                 "study": study.name,
                 "state": study.state,
                 "steps": study.steps,
+                "unavailable": study.unavailable,
                 "created_at": study.created_at.isoformat(),
                 "finished_at": study.finished_at and study.finished_at.isoformat(),
             }
@@ -125,7 +126,7 @@ def _drawn(facts: dict[str, Any]) -> RenderableType:
 def _studies_table(facts: dict[str, Any]) -> RenderableType:
     if not facts["studies"]:
         return Text("no studies yet; `creamtea run STUDY.yaml` runs one")
-    table = Table("id", "study", "state", "done", "failed", "submitted (UTC)", highlight=False)
+    table = Table("id", "study", "state", "done", "failed", "unavailable", "submitted (UTC)", highlight=False)
     for study in facts["studies"]:
         steps = study["steps"]
         table.add_row(
@@ -133,7 +134,8 @@ def _studies_table(facts: dict[str, Any]) -> RenderableType:
             escape(study["study"]),
             _styled(study["state"]),
             f"{steps.get('succeeded', 0)}/{sum(steps.values())}",
-            str(steps.get("failed", 0)),
+            str(steps.get("failed", 0) - study["unavailable"]),
+            str(study["unavailable"]),
             study["created_at"][:16].replace("T", " "),
         )
     live = facts["controller"] or "none; `creamtea submit` or `creamtea controller` starts one"

@@ -34,6 +34,7 @@ from creamtea.report.model import (
     Texts,
     Warnings,
 )
+from creamtea.report.ngrams import ngrams_section
 from creamtea.report.parameters import sweeps
 from creamtea.report.sweep_figures import sweep_choice
 from creamtea.report.tables import (
@@ -55,7 +56,8 @@ def build_report(database: Database, study: str | int, complete: bool = True) ->
 
     Without `complete`, of campaigns there is a summary only: means, differences and verdicts, but nothing
     that takes resampling, nor agreement, nor metrics against human scores. No texts of hypotheses are read
-    for it. Raises InputError naming the known studies.
+    for it, so that it has no characteristic n-grams (`ngrams.build_ngrams`). Raises InputError naming the
+    known studies.
     """
     with database.session() as session:
         return _build(session, find_study(session, study), complete)
@@ -86,6 +88,7 @@ def _build(session: Session, row: StudyRow, complete: bool) -> Document:
         ),
         _human_section(campaigns, left_out),
         analyses_section(analyses),
+        ngrams_section(session, material) if complete else None,
         _provenance_section(row, material, tables),
     ]
     return Document(
@@ -120,8 +123,8 @@ def spec_of(row: StudyRow) -> Study:
 
 
 def _steps(nodes: Iterable[Node]) -> str:
-    """As "38 succeeded, 2 failed"."""
-    counts = Counter(state for _, state in {(node.key, node.state) for node in nodes})
+    """As "36 succeeded, 1 failed, 3 unavailable"."""
+    counts = Counter(state for _, state in {(node.key, node.outcome) for node in nodes})
     return ", ".join(f"{count} {state}" for state, count in counts.most_common())
 
 

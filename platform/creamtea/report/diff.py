@@ -27,13 +27,17 @@ def differences(text: str, other: str) -> list[Piece]:
 
     White space alone is not a difference. Words are compared as written; punctuation marks are words.
     """
-    spans, others = _spans(text), _spans(other)
-    words = [text[start:end] for start, end in spans]
-    matcher = SequenceMatcher(None, words, [other[start:end] for start, end in others], autojunk=False)
-    same = [False] * len(words)
+    spans = _spans(text)
+    matcher = SequenceMatcher(None, words(text), words(other), autojunk=False)
+    same = [False] * len(spans)
     for match in matcher.get_matching_blocks():
         same[match.a : match.a + match.size] = [True] * match.size
     return _pieces(text, spans, same)
+
+
+def words(text: str) -> list[str]:
+    """The words and punctuation marks of a text; characters, where a script has no spaces."""
+    return [text[start:end] for start, end in _spans(text)]
 
 
 def _spans(text: str) -> list[tuple[int, int]]:

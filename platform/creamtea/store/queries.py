@@ -43,6 +43,7 @@ class StudySummary:
     created_at: datetime
     finished_at: datetime | None
     steps: dict[str, int]  # steps by state; a step that several nodes share counts once
+    unavailable: int = 0  # of the failed: what they need is not here (a metric's model), which fails no study
 
     @property
     def total(self) -> int:
@@ -55,23 +56,27 @@ class StudySummary:
     @property
     def failed(self) -> int:
         """Steps without a result: failed, or not run because an earlier one failed."""
-        return self.steps.get("failed", 0)
+        return self.steps.get("failed", 0) - self.unavailable
 
 
 def list_studies(session: Session, limit: int = 200) -> list[StudySummary]:
     """Submissions, newest first."""
     studies = session.scalars(select(StudyRow).order_by(StudyRow.id.desc()).limit(limit)).all()
     counts: dict[int, dict[str, int]] = defaultdict(dict)
+    unavailable: dict[int, int] = defaultdict(int)
     steps = (
-        select(StudyStep.study_id, StepRow.state, func.count(StepRow.key.distinct()))
+        select(StudyStep.study_id, StepRow.state, StepRow.error_kind, func.count(StepRow.key.distinct()))
         .join(StepRow, StepRow.key == StudyStep.step_key)
         .where(StudyStep.study_id.in_([study.id for study in studies]))
-        .group_by(StudyStep.study_id, StepRow.state)
+        .group_by(StudyStep.study_id, StepRow.state, StepRow.error_kind)
     )
-    for study_id, state, count in session.execute(steps):
-        counts[study_id][state] = count
+    for study_id, state, kind, count in session.execute(steps):
+        counts[study_id][state] = counts[study_id].get(state, 0) + count
+        unavailable[study_id] += count if (state, kind) == ("failed", "unavailable") else 0
     return [
-        StudySummary(row.id, row.name, row.state, row.created_at, row.finished_at, counts[row.id])
+        StudySummary(
+            row.id, row.name, row.state, row.created_at, row.finished_at, counts[row.id], unavailable[row.id]
+        )
         for row in studies
     ]
 
@@ -116,6 +121,12 @@ class Node:
     facts: dict[str, Any]
     started_at: datetime | None
     finished_at: datetime | None
+
+    @property
+    def outcome(self) -> str:
+        """The state; of a failed step whether it is unavailable, or was not run."""
+        words = {"unavailable": "unavailable", "upstream": "not run"}
+        return words.get(self.error_kind or "", self.state) if self.state == "failed" else self.state
 
 
 OF_STEP = [entry.name for entry in fields(Node) if hasattr(StepRow, entry.name)]

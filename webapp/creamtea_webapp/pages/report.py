@@ -11,9 +11,10 @@ from sqlalchemy import select
 from creamtea.errors import InputError
 from creamtea.human import rights
 from creamtea.human.results import fingerprint
+from creamtea.report import ngrams
 from creamtea.report.build import build_report
 from creamtea.report.human.build import build_human
-from creamtea.report.model import Document, Heading, Section
+from creamtea.report.model import Document, Fact, Heading, Section
 from creamtea.store.tables import Campaign
 from creamtea_webapp import session
 from creamtea_webapp.contents import show_contents
@@ -43,10 +44,12 @@ def page() -> None:
     )
     chosen = report.only(test_set, keep=lambda section: section.key == "analyses")
     place, campaigns = f"study-{report.number}", None
+    characteristic, database = st.container(), session.database().url.render_as_string()
     show_contents(_headings(chosen), key=f"{place}/contents")
     for section in chosen.sections:
         if section.key == "provenance":
             outputs.section(report.number, chosen.table(f"systems/{test_set}/systems"), test_set)
+            characteristic = st.container()
         if section.key == "human":
             campaigns = st.container(), section
         else:
@@ -54,6 +57,10 @@ def page() -> None:
     if campaigns is not None:  # resampling takes longest: everything else is there to read before it
         with campaigns[0]:
             _campaigns(report, campaigns[1], place)
+    found = ngrams.of_test_set(_ngrams(database, report.number, report.facts), test_set)
+    if found.blocks:
+        with characteristic:
+            blocks.show_section(found, place)
 
 
 def _headings(report: Document) -> list[Heading]:
@@ -87,6 +94,12 @@ def _campaigns(report: Document, summaries: Section, place: str) -> None:
         state = (report.number, report.facts, number, fingerprint(reading, number or 0))
     complete = _complete(session.database().url.render_as_string(), name, state)
     blocks.show_block(complete.section(f"human/{name}"), f"{path}/{name}", level=3)
+
+
+@st.cache_resource(max_entries=64, show_spinner="Comparing the words of outputs …")
+def _ngrams(database: str, study: int, facts: tuple[Fact, ...]) -> Section:
+    """It reads every output; `facts` tell how many steps have succeeded."""
+    return ngrams.build_ngrams(session.database(), study)
 
 
 @st.cache_resource(max_entries=64, show_spinner="Comparing human scores …")

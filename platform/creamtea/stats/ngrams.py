@@ -1,0 +1,93 @@
+"""N-grams that one system's outputs have significantly more often than another's, of the same segments.
+
+Outputs of a segment are a pair: the source decides most of their words. So each n-gram is tested over
+segments, by the exact sign test (McNemar 1947) of how many have it in one output only. N-grams that occur in
+too few such segments to be significant at all are left out of the correction (Tarone 1990): how many segments
+those are says nothing of which system has it more often.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scipy.stats import binomtest
+
+from creamtea.stats.correction import holm
+
+LONGEST = 4  # words
+NGram = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CharacteristicNGram:
+    """Counts of segments; `more`: whether the first system has it in more of them."""
+
+    ngram: NGram
+    ours: int  # segments whose first output has it
+    theirs: int
+    p_corrected: float  # Holm's, over the n-grams that could be significant
+
+    @property
+    def more(self) -> bool:
+        return self.ours > self.theirs
+
+
+def ngrams_of(words: Sequence[str], longest: int = LONGEST) -> set[NGram]:
+    """Each once."""
+    return {
+        tuple(words[start : start + length])
+        for length in range(1, longest + 1)
+        for start in range(len(words) - length + 1)
+    }
+
+
+def characteristic_ngrams(
+    ours: Sequence[Sequence[str]], theirs: Sequence[Sequence[str]], significant: float = 0.05
+) -> list[CharacteristicNGram]:
+    """Of two systems' outputs as words, segment by segment; the smallest p-values first.
+
+    Of n-grams that hold each other only the most significant is listed, of equal ones the longest.
+    """
+    ours_in, theirs_in, only_ours, only_theirs = (Counter[NGram]() for _ in range(4))
+    for own_words, other_words in zip(ours, theirs, strict=True):
+        own, other = ngrams_of(own_words), ngrams_of(other_words)
+        ours_in.update(own)
+        theirs_in.update(other)
+        only_ours.update(own - other)
+        only_theirs.update(other - own)
+    tested = _testable(only_ours, only_theirs, significant)
+    p_values = {
+        pair: float(binomtest(pair[0], sum(pair)).pvalue)
+        for pair in {(only_ours[ngram], only_theirs[ngram]) for ngram in tested}
+    }
+    corrected = holm([p_values[only_ours[ngram], only_theirs[ngram]] for ngram in tested])
+    found = [
+        CharacteristicNGram(ngram, ours_in[ngram], theirs_in[ngram], p)
+        for ngram, p in zip(tested, corrected, strict=True)
+        if p is not None and p < significant
+    ]
+    found.sort(key=lambda one: (one.p_corrected, -len(one.ngram), one.ngram))
+    listed: list[CharacteristicNGram] = []
+    for one in found:
+        if not any(_holds(one.ngram, other.ngram) or _holds(other.ngram, one.ngram) for other in listed):
+            listed.append(one)
+    return listed
+
+
+def _testable(only_ours: Counter[NGram], only_theirs: Counter[NGram], significant: float) -> list[NGram]:
+    """The n-grams in at least k segments of one system only, for the smallest k with which even a corrected
+    p-value could be significant: 2 · 0.5^k times the number of such n-grams."""
+    discordant = only_ours + only_theirs
+    at_least = Counter(discordant.values())
+    k, count = 1, len(discordant)
+    while count and 2 * 0.5**k * count > significant:
+        count -= at_least[k]
+        k += 1
+    return sorted(ngram for ngram, segments in discordant.items() if segments >= k)
+
+
+def _holds(longer: NGram, shorter: NGram) -> bool:
+    size = len(shorter)
+    return any(longer[start : start + size] == shorter for start in range(len(longer) - size + 1))

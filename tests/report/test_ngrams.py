@@ -1,0 +1,33 @@
+"""The section of characteristic n-grams: in whole reports only, and only where there are any."""
+
+from __future__ import annotations
+
+from filled_study import fill_study, lines
+
+from creamtea.report.build import build_report
+from creamtea.report.model import Section, Table
+from creamtea.report.ngrams import build_ngrams, of_test_set
+from creamtea.store.database import Database
+
+
+def test_a_system_that_always_says_more_is_told_by_its_words(database: Database) -> None:
+    texts = [
+        (source, [outputs[0], f"ach {outputs[0]}", outputs[0], outputs[0]]) for source, outputs in lines(40)
+    ]
+    study = fill_study(database, texts)
+    report = build_report(database, study)
+    table = report.table("ngrams/narwhal/tapir-lexicon")
+    assert (table.rows[0].name, table.rows[0].description) == ("ach", "more in tapir-lexicon")
+    assert (table.rows[0].cells["ours"].value, table.rows[0].cells["theirs"].value) == (40, 0)
+    assert [
+        block.key for _, block in report.walk() if isinstance(block, Table) and block.heading == "n-gram"
+    ] == ["tapir-lexicon"]
+    assert "ngrams" not in {section.key for section in build_report(database, study, complete=False).sections}
+    (own,) = of_test_set(build_ngrams(database, study), "narwhal").blocks
+    assert isinstance(own, Section)
+    assert own == report.section("ngrams/narwhal")
+
+
+def test_without_differences_there_is_no_section(database: Database) -> None:
+    study = fill_study(database, [(source, [outputs[0]] * 4) for source, outputs in lines(40)])
+    assert "ngrams" not in {section.key for section in build_report(database, study).sections}
