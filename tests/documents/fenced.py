@@ -1,0 +1,60 @@
+"""The blocks of code in documents, each with the comment above it that says how it is tested."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+# results.md and docs/results/ are records of what was run, with the commands of that time
+DOCUMENTS = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *(
+        path
+        for path in sorted((ROOT / "docs").rglob("*.md"))
+        if "results" not in (path.stem, path.parent.name)
+    ),
+]
+FENCE = re.compile(
+    r"^(?P<indent> *)```(?P<language>\w*)(?: (?P<name>[\w./-]+))?\n(?P<text>.*?)^ *```", re.M | re.S
+)
+MARK = re.compile(r"<!-- (?P<mark>[^\n]*) -->\s*\Z")
+
+
+@dataclass(frozen=True)
+class Fenced:
+    document: Path
+    line: int
+    language: str
+    name: str  # of a file: ```yaml study.yaml
+    mark: str  # of the comment above: "not run: it needs a cluster"
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.document.relative_to(ROOT)}:{self.line}"
+
+
+def fenced(*documents: Path) -> Iterator[Fenced]:
+    for document in documents:
+        text = document.read_text(encoding="utf-8")
+        for match in FENCE.finditer(text):
+            before = text[: match.start()]
+            mark = MARK.search(before)
+            body = re.sub(rf"^{match['indent']}", "", match["text"], flags=re.M)
+            line = before.count("\n") + 1
+            yield Fenced(
+                document, line, match["language"], match["name"] or "", mark["mark"] if mark else "", body
+            )
+
+
+def commands(block: Fenced) -> list[str]:
+    """The commands of a block of `sh` or `console`, one per line, without comments; in `console` they stand
+    behind a $, and the rest is what they print."""
+    text = re.sub(r" *\\\n\s*", " ", block.text)
+    lines = [line.strip() for line in text.splitlines()]
+    if block.language == "console":
+        lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
+    without = [re.sub(r"(^|\s+)# .*|(^|\s+)#$", "", line) for line in lines]
+    return [line for line in without if line and not line.startswith("#")]
