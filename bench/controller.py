@@ -27,8 +27,8 @@ from creamtea.contract.step import StepResult
 from creamtea.engine.controller import Controller
 from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Need
 from creamtea.engine.state import has_ended
-from creamtea.engine.submission import Submission, submit
 from creamtea.engine.task import StepOutcome, StepTask
+from creamtea.orders.submission import Submission, submit
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
 from creamtea.study.plan import Plan, plan

@@ -19,7 +19,6 @@ from sqlalchemy import update
 from toy_steps import ENOUGH, attempts, counts
 from toy_study import ToyStudy, happenings, study_state
 
-from creamtea.engine import lease as leases
 from creamtea.engine import state
 from creamtea.engine.controller import Controller
 from creamtea.engine.events import (
@@ -35,6 +34,7 @@ from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, N
 from creamtea.engine.executors.inline import InlineExecutor
 from creamtea.engine.task import StepOutcome, StepTask
 from creamtea.errors import CreamteaError
+from creamtea.orders import cancelling, controllers
 from creamtea.store import tables
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
@@ -182,12 +182,12 @@ def test_a_cancel_by_another_process_stops_the_running_step(
     thread = threading.Thread(target=controller.run, args=(submission.study_id,))
     thread.start()
     wait_until(lambda: any(isinstance(event, StepProgressed) for event in events))
-    state.cancel(database, submission.study_id)
+    cancelling.cancel(database, submission.study_id)
     thread.join(ANSWER)
     assert not thread.is_alive()
     assert isinstance(events[-1], StepStopped)
     assert study.states(database) == {"long": "cancelled", "later": "cancelled"}
-    assert leases.live_controller(database) is None
+    assert controllers.live_controller(database) is None
 
 
 def test_a_controller_that_was_replaced_stops_and_says_so(

@@ -18,6 +18,7 @@ from toy_study import ToyStudy, happenings
 from creamtea.engine import lease as leases
 from creamtea.engine import settling, state
 from creamtea.errors import InputError
+from creamtea.orders import controllers
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import Controller
@@ -47,7 +48,7 @@ def test_a_released_lease_can_be_taken_at_once_and_the_fence_rises(database: Dat
     assert not leases.renew(database, first)
     assert leases.renew(database, second)
     leases.release(database, first)  # not its own any more: nothing happens
-    assert leases.live_controller(database) is not None
+    assert controllers.live_controller(database) is not None
 
 
 def test_a_lease_of_another_host_lasts_until_it_runs_out(database: Database) -> None:
@@ -56,7 +57,7 @@ def test_a_lease_of_another_host_lasts_until_it_runs_out(database: Database) -> 
     with pytest.raises(InputError, match="process 1 on elsewhere, since 2023-11-14 22:13:20 UTC"):
         leases.acquire(database, "", None)
     pretend_owner(database, "elsewhere:1:1700000000", seconds=-1)
-    assert leases.live_controller(database) is None
+    assert controllers.live_controller(database) is None
     leases.acquire(database, "", None)
 
 
@@ -66,13 +67,13 @@ def test_a_dead_process_of_this_host_loses_its_lease_at_once(database: Database)
     start = int(psutil.Process(process.pid).create_time())
     owner = f"{socket.gethostname()}:{process.pid}"
     pretend_owner(database, f"{owner}:{start}")
-    assert leases.live_controller(database) is not None
+    assert controllers.live_controller(database) is not None
     pretend_owner(database, f"{owner}:{start - 1000}")  # an earlier process that had the same number
-    assert leases.live_controller(database) is None
+    assert controllers.live_controller(database) is None
     pretend_owner(database, f"{owner}:{start}")
     process.kill()
     psutil.wait_procs([psutil.Process(process.pid)], timeout=ANSWER)
-    assert leases.live_controller(database) is None, "a zombie is dead"
+    assert controllers.live_controller(database) is None, "a zombie is dead"
     process.wait()
     leases.acquire(database, "", None)
 

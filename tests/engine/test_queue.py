@@ -18,6 +18,7 @@ from creamtea.engine import settling, state
 from creamtea.engine.executors.base import Amounts, Capacity, Need
 from creamtea.engine.queue import Choice, Queue, QueuedStep
 from creamtea.engine.task import StepOutcome
+from creamtea.orders import rows
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
 from creamtea.store.tables import StepRow
@@ -147,5 +148,5 @@ def test_the_queue_agrees_with_sql_after_every_event(
         assert blocked == []
         assert (study.states(database), study_state(database, submission.study_id)) == before
         assert again.has_ready(0.0) == queue.has_ready(0.0) == bool(ready_in_sql(database))
-    assert study_state(database, submission.study_id) not in settling.LIVE
+    assert study_state(database, submission.study_id) not in rows.LIVE
     database.close()

@@ -13,7 +13,7 @@ from limits import ANSWER, START, wait_until
 from toy_steps import attempts, counts
 from toy_study import ToyStudy, happenings
 
-from creamtea.engine.lease import live_controller
+from creamtea.orders.controllers import live_controller
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import open_database
 

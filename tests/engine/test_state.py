@@ -16,9 +16,10 @@ from creamtea.engine import lease as leases
 from creamtea.engine import settling, state
 from creamtea.engine.executors.base import NOTHING, Amounts, Capacity, Need
 from creamtea.engine.lease import Lease
-from creamtea.engine.submission import requeue
 from creamtea.engine.task import StepOutcome, StepTask
 from creamtea.errors import InputError
+from creamtea.orders import cancelling
+from creamtea.orders.submission import requeue
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import StepRow
@@ -324,7 +325,7 @@ def test_cancel_stops_what_no_other_study_needs(
     other_submission = other.submit(database, store)
     settle(database)
     shared, own = claimed(database, lease), claimed(database, lease)
-    assert state.cancel(database, submission.study_id)
+    assert cancelling.cancel(database, submission.study_id)
     assert mine.states(database) == {"shared": "running", "own": "cancelled", "later": "cancelled"}
     assert state.renew(database, [shared, own]) == [own]
     assert not finish(database, store, own, tmp_path / "out")
@@ -332,7 +333,7 @@ def test_cancel_stops_what_no_other_study_needs(
     settle(database)
     assert study_state(database, submission.study_id) == "cancelled"
     assert study_state(database, other_submission.study_id) == "succeeded"
-    assert not state.cancel(database, submission.study_id), "it had ended"
+    assert not cancelling.cancel(database, submission.study_id), "it had ended"
 
 
 def test_a_newer_submission_of_a_name_takes_the_place_of_an_unfinished_one(

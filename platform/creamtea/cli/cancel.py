@@ -17,13 +17,13 @@ def cancel(name: workplace.StudyName, as_json: workplace.AsJson = False) -> None
 
     Steps that another unfinished study needs continue. `creamtea retry NAME` continues a cancelled study.
     """
-    from creamtea.engine import state
+    from creamtea.orders import cancelling
     from creamtea.store.queries import find_study
 
     with workplace.opened_database() as database:
         with database.session() as session:
             study = find_study(session, name)
-        if not state.cancel(database, study.id):
+        if not cancelling.cancel(database, study.id):
             raise InputError(f"study {name} has already ended ({study.state}): there is nothing to cancel")
     if as_json:
         typer.echo(json.dumps({"study": name, "study_id": study.id, "state": "cancelled"}))

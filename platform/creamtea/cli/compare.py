@@ -13,7 +13,7 @@ from creamtea.cli.report import write_page
 from creamtea.study.comparison import METRICS, TEST_SET, Comparison, comparison
 
 if TYPE_CHECKING:
-    from creamtea.engine.submission import Submission
+    from creamtea.orders.submission import Submission
     from creamtea.store.database import Database
 
 RATED = 4  # systems in the campaign that the last line suggests: as many as one screen compares well
@@ -102,7 +102,7 @@ def _run(database: Database, made: Comparison, quiet: bool) -> Submission:
     """In this process: there is nothing to train."""
     from creamtea.cli.run import control
     from creamtea.document.canonical import digest
-    from creamtea.engine.submission import submit
+    from creamtea.orders.submission import submit
 
     planned, spec = made.plan(), made.study.model_dump(mode="json")
     store = workplace.artefact_store()

@@ -10,7 +10,8 @@ import typer
 
 from creamtea.cli import workplace
 from creamtea.cli.stopping import Stop, stoppable
-from creamtea.engine.lease import AnotherController, live_controller
+from creamtea.engine.lease import AnotherController
+from creamtea.orders.controllers import live_controller
 from creamtea.settings import LOOPBACK
 from creamtea.store.database import Database
 from creamtea.store.outages import wait_out

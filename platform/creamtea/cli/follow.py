@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterator
 
 from creamtea.engine import events
-from creamtea.engine.lease import live_controller
 from creamtea.engine.state import has_ended
-from creamtea.engine.submission import Submission
 from creamtea.errors import CreamteaError
+from creamtea.orders.controllers import live_controller
+from creamtea.orders.submission import Submission
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database

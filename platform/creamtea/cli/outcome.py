@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 
 import typer
 
-from creamtea.engine.submission import Submission
+from creamtea.orders.submission import Submission
 from creamtea.store.database import Database
 from creamtea.store.queries import study_nodes
 from creamtea.store.tables import StudyRow

@@ -24,8 +24,8 @@ def retry(
     `creamtea submit` started if it is still running.
     """
     from creamtea.cli.run import carry_out
-    from creamtea.engine.lease import live_controller
-    from creamtea.engine.submission import Submission, requeue
+    from creamtea.orders.controllers import live_controller
+    from creamtea.orders.submission import Submission, requeue
     from creamtea.store.queries import find_study
 
     runs_steps = workplace.make_executor(executor, address)

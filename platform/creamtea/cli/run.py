@@ -16,7 +16,7 @@ from creamtea.store.database import Database
 
 if TYPE_CHECKING:
     from creamtea.engine.executors.base import Executor
-    from creamtea.engine.submission import Submission
+    from creamtea.orders.submission import Submission
 
 EXAMPLES = """Examples:
 
@@ -85,7 +85,7 @@ def control(
     from creamtea.cli.progress import shown
     from creamtea.engine import lease as leases
     from creamtea.engine.controller import Controller
-    from creamtea.engine.state import cancel
+    from creamtea.orders.cancelling import cancel
 
     submission: Submission | None = None
 

@@ -76,7 +76,7 @@ def _facts(database: Database, name: str | None) -> dict[str, Any]:
 
 
 def _controller(database: Database) -> str | None:
-    from creamtea.engine.lease import live_controller
+    from creamtea.orders.controllers import live_controller
 
     live = live_controller(database)
     return None if live is None else str(live)

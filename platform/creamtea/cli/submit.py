@@ -50,7 +50,7 @@ def submit(
     from creamtea.cli.follow import follow
     from creamtea.cli.outcome import conclude
     from creamtea.cli.progress import shown
-    from creamtea.engine.lease import live_controller
+    from creamtea.orders.controllers import live_controller
 
     runs_steps = workplace.make_executor(executor, address)
     with workplace.opened_database() as database:
@@ -102,7 +102,7 @@ def _start_controller(
 
     CreamteaError with the end of the log if it does not start. It waits for a running `creamtea run`.
     """
-    from creamtea.engine.lease import live_controller
+    from creamtea.orders.controllers import live_controller
 
     logs = Settings.load().home / "logs"
     logs.mkdir(parents=True, exist_ok=True)

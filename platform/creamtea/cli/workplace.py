@@ -18,7 +18,7 @@ from creamtea.store.database import Database, open_database
 
 if TYPE_CHECKING:
     from creamtea.engine.executors.base import Executor
-    from creamtea.engine.submission import Submission
+    from creamtea.orders.submission import Submission
 
 EXECUTORS = ("ray", "inline")
 
@@ -90,7 +90,7 @@ def submit_study(
     priority: int = 0,
 ) -> Submission:
     """Validate, plan and queue the study in the file, and show what there is to warn of."""
-    from creamtea.engine.submission import submit
+    from creamtea.orders.submission import submit
     from creamtea.study.checks.warnings import warnings_of
     from creamtea.study.loader import load_study
     from creamtea.study.plan import plan

@@ -11,14 +11,15 @@ import os
 import socket
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
-import psutil
-from sqlalchemy import ColumnElement, select, text, update
+from sqlalchemy import ColumnElement, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
+from creamtea.orders.controllers import is_alive, started_at
+from creamtea.orders.rows import lock_steps
 from creamtea.store.database import Database
 from creamtea.store.tables import Controller, Event, StepRow
 
@@ -42,7 +43,7 @@ class Lease:
 
 def own_name() -> str:
     """host:pid:start of this process; the start time distinguishes it from a later one with the same pid."""
-    return f"{socket.gethostname()}:{os.getpid()}:{_start(os.getpid())}"
+    return f"{socket.gethostname()}:{os.getpid()}:{started_at(os.getpid())}"
 
 
 def acquire(database: Database, address: str, study_id: int | None) -> Lease:
@@ -55,7 +56,7 @@ def acquire(database: Database, address: str, study_id: int | None) -> Lease:
         with database.transaction() as session:
             now = database.now(session)
             row = session.scalar(select(Controller).with_for_update())
-            if row is not None and _is_alive(row, now):
+            if row is not None and is_alive(row, now):
                 raise AnotherController(refusal(row))
             fence = 1 if row is None else row.fence + 1
             if row is None:
@@ -100,12 +101,6 @@ def release(database: Database, lease: Lease) -> None:
             release_running(session, "the controller was stopped")
 
 
-def live_controller(database: Database) -> Controller | None:
-    with database.session() as session:
-        row = session.scalar(select(Controller))
-        return row if row is not None and _is_alive(row, database.now(session)) else None
-
-
 def refusal(live: Controller) -> str:
     """Why no second controller may start, and what to do."""
     return (
@@ -137,36 +132,5 @@ def release_running(session: Session, why: str, keys: Collection[str] | None = N
         session.add(Event(step_key=key, at=now, what="interrupted", detail=why))
 
 
-def lock_steps(session: Session) -> None:
-    """Lock the steps until the transaction ends, so that transactions that change many cannot deadlock.
-
-    SQLite has one writer at a time anyway.
-    """
-    if session.get_bind().dialect.name == "postgresql":
-        session.execute(text("LOCK TABLE step IN SHARE ROW EXCLUSIVE MODE"))
-
-
 def _held(lease: Lease) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
     return Controller.owner == lease.owner, Controller.fence == lease.fence
-
-
-def _is_alive(row: Controller, now: datetime) -> bool:
-    if row.lease_until <= now:
-        return False
-    host, pid, start = row.owner.rsplit(":", 2)
-    if host != socket.gethostname():
-        return True
-    started = _start(int(pid))
-    # correcting the clock can move the reported start time by a second
-    return started is not None and abs(started - int(start)) <= 2
-
-
-def _start(pid: int) -> int | None:
-    """When the process started, in seconds since 1970; None if it is gone."""
-    try:
-        process = psutil.Process(pid)
-        if process.status() == psutil.STATUS_ZOMBIE:
-            return None
-        return int(process.create_time())
-    except psutil.Error:
-        return None

@@ -10,18 +10,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, bindparam, exists, func, insert, select, update
+from sqlalchemy import Select, bindparam, exists, func, select, update
 from sqlalchemy.orm import Session, aliased
 
 from creamtea.contract.resources import Resources
-from creamtea.engine.lease import Lease, lock_steps, release_running
+from creamtea.engine.lease import Lease, release_running
 from creamtea.engine.queue import Queue, QueuedStep
+from creamtea.orders.rows import LIVE, UNFINISHED, add_events, keys_of, lock_steps
 from creamtea.store.database import Database
 from creamtea.store.queries import batches
-from creamtea.store.tables import Event, StepInput, StepRow, StudyRow, StudyStep
-
-LIVE = ("queued", "running")
-UNFINISHED = ("pending", "ready", "running")
+from creamtea.store.tables import StepInput, StepRow, StudyRow, StudyStep
 
 
 @dataclass(frozen=True)
@@ -204,22 +202,6 @@ def _store(session: Session, blocked: Sequence[Blocked], now: datetime) -> None:
     add_events(session, [step.key for step in blocked], now, "failed", details)
 
 
-ADD_EVENTS = insert(Event.__table__)  # type: ignore[arg-type]
-
-
-def add_events(
-    session: Session, keys: Sequence[str], now: datetime, what: str, details: Sequence[str] | None = None
-) -> None:
-    """One event for each step."""
-    written = details if details is not None else [""] * len(keys)
-    rows = [
-        {"step_key": key, "at": now, "what": what, "detail": detail}
-        for key, detail in zip(keys, written, strict=True)
-    ]
-    if rows:
-        session.connection().execute(ADD_EVENTS, rows)
-
-
 PLACES = select(StudyStep.study_id, StudyStep.node, StudyStep.step_key).where(
     StudyStep.step_key.in_(bindparam("keys", expanding=True))
 )
@@ -273,8 +255,3 @@ def derive(session: Session, study_id: int) -> str | None:
     if any(state == "failed" and kind != "unavailable" for state, kind, _ in counts):
         return "failed"
     return "cancelled" if "cancelled" in states else "succeeded"
-
-
-def keys_of(study_id: int) -> Select[str]:
-    """Of the study's steps."""
-    return select(StudyStep.step_key).where(StudyStep.study_id == study_id)

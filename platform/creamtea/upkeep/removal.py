@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from sqlalchemy import delete, exists, func, select
 from sqlalchemy.orm import Session
 
-from creamtea.engine.lease import lock_steps
-from creamtea.engine.settling import LIVE
 from creamtea.errors import InputError
+from creamtea.orders.rows import LIVE, lock_steps
 from creamtea.store.database import Database
 from creamtea.store.queries import find_study
 from creamtea.store.tables import Campaign, StepInput, StepRow, StudyRow, StudyStep

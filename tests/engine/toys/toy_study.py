@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from creamtea.contract.kind import step_key
 from creamtea.contract.resources import Resources
-from creamtea.engine.submission import Submission, submit
+from creamtea.orders.submission import Submission, submit
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import Event, StepRow, StudyRow

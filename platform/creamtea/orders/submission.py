@@ -14,10 +14,9 @@ from sqlalchemy.orm import Session
 
 import creamtea
 from creamtea.document.warning import StudyWarning
-from creamtea.engine.lease import lock_steps
-from creamtea.engine.settling import LIVE, add_events, keys_of
-from creamtea.engine.state import cancel_in
 from creamtea.errors import InputError
+from creamtea.orders.cancelling import cancel_in
+from creamtea.orders.rows import LIVE, add_events, keys_of, lock_steps
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.queries import batches

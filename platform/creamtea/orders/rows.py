@@ -1,0 +1,44 @@
+"""What submitting, cancelling and the engine share: states, locks and events of steps, in SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import Select, insert, select, text
+from sqlalchemy.orm import Session
+
+from creamtea.store.tables import Event, StudyStep
+
+LIVE = ("queued", "running")
+UNFINISHED = ("pending", "ready", "running")
+
+
+def lock_steps(session: Session) -> None:
+    """Lock the steps until the transaction ends, so that transactions that change many cannot deadlock.
+
+    SQLite has one writer at a time anyway.
+    """
+    if session.get_bind().dialect.name == "postgresql":
+        session.execute(text("LOCK TABLE step IN SHARE ROW EXCLUSIVE MODE"))
+
+
+def keys_of(study_id: int) -> Select[str]:
+    """Of the study's steps."""
+    return select(StudyStep.step_key).where(StudyStep.study_id == study_id)
+
+
+ADD_EVENTS = insert(Event.__table__)  # type: ignore[arg-type]
+
+
+def add_events(
+    session: Session, keys: Sequence[str], now: datetime, what: str, details: Sequence[str] | None = None
+) -> None:
+    """One event for each step."""
+    written = details if details is not None else [""] * len(keys)
+    rows = [
+        {"step_key": key, "at": now, "what": what, "detail": detail}
+        for key, detail in zip(keys, written, strict=True)
+    ]
+    if rows:
+        session.connection().execute(ADD_EVENTS, rows)
