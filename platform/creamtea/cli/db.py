@@ -18,7 +18,7 @@ Url = Annotated[
     typer.Option("--database", metavar="URL", help="A database other than CREAMTEA_DATABASE_URL's."),
 ]
 
-commands = typer.Typer(help="The schema of the database.", no_args_is_help=True, rich_markup_mode="markdown")
+commands = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
 
 @commands.command(epilog="Example: `creamtea db upgrade`")

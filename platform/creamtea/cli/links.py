@@ -13,9 +13,7 @@ from creamtea.cli.workplace import AsJson, opened_database
 from creamtea.human import links
 from creamtea.human.links import Link
 
-commands = typer.Typer(
-    help="The links of readers, organisers and raters.", no_args_is_help=True, rich_markup_mode="markdown"
-)
+commands = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
 
 @commands.command("list", epilog="Examples: `creamtea links list` · `creamtea links list --all --json`")

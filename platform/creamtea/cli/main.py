@@ -9,72 +9,52 @@ import sys
 from typing import Annotated
 
 import typer
-from sqlalchemy.exc import OperationalError
 
 import creamtea
-from creamtea.cli import (
-    campaign,
-    cancel,
-    compare,
-    controller,
-    db,
-    docs,
-    export,
-    init,
-    links,
-    logs,
-    plugins,
-    report,
-    retry,
-    run,
-    schema,
-    serve,
-    status,
-    submit,
-    translate,
-    upkeep,
-    validate,
-)
+from creamtea.cli.lazy import HELP_OPTIONS, Entry, lazy_group
 from creamtea.errors import CreamteaError
 
 TRACEBACK = "--traceback"
 
+COMMANDS = {
+    "init": Entry("init:init"),
+    "validate": Entry("validate:validate"),
+    "schema": Entry("schema:schema"),
+    "run": Entry("run:run"),
+    "compare": Entry("compare:compare"),
+    "submit": Entry("submit:submit"),
+    "status": Entry("status:status"),
+    "logs": Entry("logs:logs"),
+    "cancel": Entry("cancel:cancel"),
+    "retry": Entry("retry:retry"),
+    "report": Entry("report:report"),
+    "translate": Entry("translate:translate"),
+    "export": Entry("export:export"),
+    "serve": Entry("serve:serve"),
+    "link": Entry("serve:link", "LINK_EXAMPLES"),
+    "controller": Entry("controller:controller"),
+    "plugins": Entry("plugins:plugins"),
+    "docs": Entry("docs:docs"),
+    "gc": Entry("upkeep:gc", "GC_EXAMPLES"),
+    "du": Entry("upkeep:du", "DU_EXAMPLES"),
+    "study": Entry("upkeep:study_commands", summary="The studies of the database."),
+    "links": Entry("links:commands", summary="The links of readers, organisers and raters."),
+    "campaign": Entry(
+        "campaign:commands", summary="Human evaluation: people rate the outputs of systems, blind."
+    ),
+    "db": Entry("db:commands", summary="The schema of the database."),
+}
+
 app = typer.Typer(
     name="creamtea",
+    cls=lazy_group(COMMANDS),
     help="Train, decode, rate and compare neural machine translation variants.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=HELP_OPTIONS,
 )
-for command, examples in (
-    (init.init, init.EXAMPLES),
-    (validate.validate, validate.EXAMPLES),
-    (schema.schema, schema.EXAMPLES),
-    (run.run, run.EXAMPLES),
-    (compare.compare, compare.EXAMPLES),
-    (submit.submit, submit.EXAMPLES),
-    (status.status, status.EXAMPLES),
-    (logs.logs, logs.EXAMPLES),
-    (cancel.cancel, cancel.EXAMPLES),
-    (retry.retry, retry.EXAMPLES),
-    (report.report, report.EXAMPLES),
-    (translate.translate, translate.EXAMPLES),
-    (export.export, export.EXAMPLES),
-    (serve.serve, serve.EXAMPLES),
-    (serve.link, "Example: `creamtea link --role reader`"),
-    (controller.controller, controller.EXAMPLES),
-    (plugins.plugins, plugins.EXAMPLES),
-    (docs.docs, docs.EXAMPLES),
-    (upkeep.gc, upkeep.GC_EXAMPLES),
-    (upkeep.du, upkeep.DU_EXAMPLES),
-):
-    app.command(epilog=examples)(command)
-app.add_typer(upkeep.study_commands, name="study")
-app.add_typer(links.commands, name="links")
-campaign.register(app)
-app.add_typer(db.commands, name="db")
 
 
 def _version(asked: bool) -> None:
@@ -98,20 +78,28 @@ def options(
 def main() -> None:
     try:
         app()
-    except (CreamteaError, OperationalError) as error:
-        if TRACEBACK in sys.argv:
+    except Exception as error:
+        message, code = _told(error)
+        if not message or TRACEBACK in sys.argv:
             raise
-        typer.echo(f"creamtea: {_message(error)}", err=True)
-        sys.exit(error.exit_code if isinstance(error, CreamteaError) else 1)
+        typer.echo(f"creamtea: {message}", err=True)
+        sys.exit(code)
 
 
-def _message(error: CreamteaError | OperationalError) -> str:
-    if isinstance(error, OperationalError):
-        return (
-            f"the database failed: {str(error.orig).strip()}. What was committed is safe. When it is back, "
-            f"run the same command again (`creamtea {TRACEBACK} ...` shows where it failed)"
-        )
-    return str(error)
+def _told(error: Exception) -> tuple[str, int]:
+    """What to tell a person, and the exit code; nothing of an error that nobody foresaw."""
+    if isinstance(error, CreamteaError):
+        return str(error), error.exit_code
+    if type(error).__name__ == "OperationalError" and "sqlalchemy" in sys.modules:
+        from sqlalchemy.exc import OperationalError
+
+        if isinstance(error, OperationalError):
+            return (
+                f"the database failed: {str(error.orig).strip()}. What was committed is safe. When it is "
+                f"back, run the same command again (`creamtea {TRACEBACK} ...` shows where it failed)",
+                1,
+            )
+    return "", 1
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ Address = Annotated[
     str, typer.Option("--url", metavar="URL", help="Where people reach the server, for the printed link.")
 ]
 
+LINK_EXAMPLES = "Example: `creamtea link --role reader`"
 EXAMPLES = "Examples: `creamtea serve` · `creamtea serve --port 0 --no-browser`"
 
 

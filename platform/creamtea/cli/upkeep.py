@@ -28,9 +28,7 @@ AREAS = {
 GC_EXAMPLES = "Examples: `creamtea gc` · `creamtea gc --delete` · `creamtea gc --older-than 72`"
 DU_EXAMPLES = "Examples: `creamtea du` · `creamtea du demo --json`"
 
-study_commands = typer.Typer(
-    help="The studies of the database.", no_args_is_help=True, rich_markup_mode="markdown"
-)
+study_commands = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
 
 def gc(

@@ -9,13 +9,6 @@ import typer
 
 from creamtea.cli.campaign import exchange, making, raters, results, running
 
-
-def register(app: typer.Typer) -> None:
-    commands = typer.Typer(
-        help="Human evaluation: people rate the outputs of systems, blind.",
-        no_args_is_help=True,
-        rich_markup_mode="markdown",
-    )
-    for module in (making, running, results, raters, exchange):
-        module.register(commands)
-    app.add_typer(commands, name="campaign")
+commands = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+for module in (making, running, results, raters, exchange):
+    module.register(commands)
