@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 from babel import Locale
 from babel.core import get_global
+
+UNKNOWN = "und"  # BCP 47 and ISO 639: undetermined
 
 
 def language(code: str) -> str:
@@ -21,3 +26,27 @@ def language(code: str) -> str:
 def pair(source: str, target: str) -> str:
     """As "English (en) → German (de)"."""
     return f"{language(source)} → {language(target)}"
+
+
+def ending(path: Path) -> str:
+    """The language's code at the end of a file's name (train.en, train.en.gz); empty if there is none."""
+    ends = [end[1:].lower() for end in path.suffixes if end != ".gz"]
+    return ends[-1] if ends and _known(ends[-1]) else ""
+
+
+def guessed(source: Path, target: Path) -> tuple[str, str] | None:
+    """The languages of two files by their names: by a pair in both (en-de.txt, en-de.refA.txt), or by how
+    they end."""
+    pairs = [
+        re.search(r"(?<![A-Za-z])([a-z]{2,3})-([a-z]{2,3})(?![A-Za-z])", path.name)
+        for path in (source, target)
+    ]
+    named = [match.groups() for match in pairs if match]
+    if len(named) == 2 and named[0] == named[1] and all(map(_known, named[0])):
+        return named[0][0], named[0][1]
+    ends = ending(source), ending(target)
+    return ends if all(ends) and ends[0] != ends[1] else None
+
+
+def _known(code: str) -> bool:
+    return re.fullmatch("[a-z]{2,3}", code) is not None and language(code) != code

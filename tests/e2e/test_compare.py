@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 from sacrebleu.metrics import BLEU, CHRF
 
 from creamtea.cli.main import main
+from creamtea.store.database import open_database
+from creamtea.store.queries import find_study
 
 SOURCE = ["A house by the lake", "He does not walk today", "She sings a song", "The dog sleeps"]
 FIRST = ["ein Haus am See", "er geht heute nicht", "sie singt ein Lied", "der Hund schläft jetzt"]
@@ -65,10 +68,12 @@ def table(report: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.slow
 def test_two_references_a_report_and_a_campaign(run: Run, files: Path) -> None:
     """The file that holds a reference's text is rated, scored against the other, and never compared."""
-    code, said, _ = compare(
-        run, "--reference", "b.de", "--languages", "en-de", "--json", "--html", "page.html"
-    )
+    code, said, _ = compare(run, "--reference", "b.de", "--json", "--html", "page.html")
     assert code == 0
+    database = open_database(os.environ["CREAMTEA_DATABASE_URL"])
+    with database.session() as session:
+        assert find_study(session, "compare-src").spec["languages"] == {"source": "en", "target": "de"}
+    database.close()
     rows = table(json.loads(said))
     for name, metric in (("bleu", BLEU()), ("chrf", CHRF())):
         for system, lines in (("gpt", OUTPUTS["gpt.out"]), ("nllb", OUTPUTS["nllb"])):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creamtea.languages import language, pair
+from creamtea.languages import ending, guessed, language, pair
 
 
 @pytest.mark.parametrize(
@@ -35,3 +37,29 @@ def test_the_code_is_always_there(code: str) -> None:
 
 def test_a_pair() -> None:
     assert pair("en", "de") == "English (en) → German (de)"
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "codes"),
+    [
+        ("test.en", "gpt.de", ("en", "de")),
+        ("test.en.gz", "test.DE", ("en", "de")),
+        ("en-de.txt", "en-de.refA.txt", ("en", "de")),
+        ("newstest2014-fra-eng-src", "newstest2014-fra-eng-ref", ("fra", "eng")),
+        ("en-de.en", "en-de.de", ("en", "de")),
+        ("en-de.txt", "de-en.txt", None),
+        ("test.en", "test.en", None),
+        ("source.txt", "reference.txt", None),
+        ("my-qzz.txt", "my-qzz.out", None),
+        ("Ben-dex.txt", "Ben-dex.txt", None),
+    ],
+)
+def test_languages_by_the_names_of_files(source: str, target: str, codes: tuple[str, str] | None) -> None:
+    assert guessed(Path(source), Path(target)) == codes
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [("a/train.cs.gz", "cs"), ("train.txt", ""), ("train", ""), ("en", "")]
+)
+def test_the_ending_of_a_name(name: str, code: str) -> None:
+    assert ending(Path(name)) == code

@@ -48,7 +48,10 @@ def compare(
     ] = None,
     metrics: Annotated[str, typer.Option(metavar="M,M,…", help=f"Of {', '.join(METRICS)}.")] = "bleu,chrf",
     languages: Annotated[
-        str | None, typer.Option(metavar="XX-YY", help="Codes of source and target (en-de), for pages.")
+        str | None,
+        typer.Option(
+            metavar="XX-YY", help="Codes of source and target; by default as the files' names say (en-de)."
+        ),
     ] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write the report as one page.")

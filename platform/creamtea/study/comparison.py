@@ -14,13 +14,13 @@ from pydantic import ValidationError
 from creamtea.document.mistakes import KeyPath, Mistake, StudyErrors, dotted, one_of
 from creamtea.document.values import NAME_CHARACTERS
 from creamtea.errors import InputError
+from creamtea.languages import UNKNOWN, guessed
 from creamtea.methods.metrics import Bleu
 from creamtea.study.files import UnreadableFile, scan
 from creamtea.study.plan import Plan, plan
 from creamtea.study.spec import Study
 
 TEST_SET = "test"
-UNKNOWN_LANGUAGE = "und"  # ISO 639's code for what nobody has said
 _NOT_IN_NAMES = re.compile(rf"[^{NAME_CHARACTERS}]|,")  # a comma separates systems on command lines
 METRICS: dict[str, dict[str, Any]] = {
     "bleu": {"kind": "bleu"},
@@ -89,7 +89,7 @@ def comparison(
     human = tuple(system for system, spec in systems.items() if "reference" in spec)
     document = {
         "name": name or f"compare-{_name(source)}",
-        "languages": _languages(languages),
+        "languages": _languages(languages, source, references[0]),
         "systems": systems,
         "test_sets": {TEST_SET: test_set},
         "baseline": _baseline(baseline, _named(outputs), human),
@@ -156,12 +156,15 @@ def _baseline(asked: str | None, named: dict[str, Path], human: Sequence[str]) -
     return chosen or systems[0]
 
 
-def _languages(pair: str | None) -> dict[str, str]:
-    source, _, target = (pair or f"{UNKNOWN_LANGUAGE}-{UNKNOWN_LANGUAGE}").partition("-")
-    for code in (source, target):
-        if not re.fullmatch(r"[a-z]{2,3}", code):
+def _languages(pair: str | None, source: Path, reference: Path) -> dict[str, str]:
+    """As asked for, or by the files' names."""
+    codes = guessed(source, reference) or (UNKNOWN, UNKNOWN)
+    if pair is not None:
+        match = re.fullmatch(r"([a-z]{2,3})-([a-z]{2,3})", pair)
+        if match is None:
             raise InputError(f"--languages {pair}: give two codes of two or three small letters (en-de)")
-    return {"source": source, "target": target}
+        codes = match[1], match[2]
+    return dict(zip(("source", "target"), codes, strict=True))
 
 
 def _metric(name: str) -> dict[str, Any]:

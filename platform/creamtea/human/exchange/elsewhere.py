@@ -11,8 +11,7 @@ from creamtea.errors import InputError
 from creamtea.human.exchange.answers import with_answers
 from creamtea.human.exchange.content import Content, ItemContent, RaterContent
 from creamtea.human.exchange.files import Record
-
-UNKNOWN_LANGUAGE = "und"  # BCP 47: undetermined
+from creamtea.languages import UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ def made_elsewhere(
         excluded_at = last if row.get("excluded") else None
         rater = RaterContent(pseudonym=row["rater"], created_at=first, excluded_at=excluded_at)
         raters.setdefault(row["rater"], rater)
-    source, target = pair or (UNKNOWN_LANGUAGE, UNKNOWN_LANGUAGE)
+    source, target = pair or (UNKNOWN, UNKNOWN)
     content = Content(
         name=rows[0].get("campaign", facts.name),  # rows of an export keep its name
         test_set=facts.test_set or facts.name,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from creamtea.errors import InputError
-from creamtea.languages import language
+from creamtea.languages import ending
 from creamtea.study.files import UnreadableFile, scan
 from creamtea.study.start import aside
 from creamtea.study.start.aside import Pair
@@ -114,9 +114,8 @@ def _languages(wishes: Wishes) -> tuple[str, str]:
     names = ("source", "target")
     codes = []
     for name, asked, path in zip(names, wishes.languages, files, strict=True):
-        ends = [end[1:].lower() for end in path.suffixes if end != ".gz"]
-        code = asked or (ends[-1] if ends else "")
-        if not re.fullmatch("[a-z]{2,3}", code) or (not asked and language(code) == code):
+        code = asked or ending(path)
+        if not re.fullmatch("[a-z]{2,3}", code):
             what = f"--{name}-language {asked}: " if asked else f"{path} does not end in a language's code: "
             raise InputError(f"{what}give --{name}-language with a code of two or three letters (en, de)")
         codes.append(code)
