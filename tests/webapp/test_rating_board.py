@@ -240,21 +240,3 @@ def test_a_preference_by_keys_and_by_buttons(site, open_page) -> None:
         else:
             expect(page.get_by_role("heading", name="All done")).to_have_count(1)
         assert stored(site.database, rater_id, source) == dict(zip(texts, steps, strict=True))
-
-
-@pytest.mark.parametrize("phone", [False, True])
-@pytest.mark.parametrize("protocol", ["contrastive-da", "da-sqm", "preference"])
-def test_axe_finds_nothing_serious_on_a_board(site, open_page, protocol: str, phone: bool) -> None:
-    name = f"pangolin-axe-{protocol}-{phone}"
-    outputs = {"contrastive-da": [*FOUR[:3], ""], "da-sqm": FOUR[:1], "preference": FOUR[:2]}[protocol]
-    fields = {"protocol": protocol, "item_context": ["before"], "instructions": "Read **all**."}
-    own_campaign(site.database, name, [("source", outputs)], **fields)
-    scheme = "light" if phone else "dark"
-    page = open_page(site.rater_link(name, "axe")[0], phone=phone, color_scheme=scheme)
-    item_on(page, 1)
-    page.get_by_text("Keys", exact=True).click()
-    page.keyboard.press("n")
-    assert serious(page) == []
-    page.get_by_role("button", name="Skip this item").click()
-    expect(page.get_by_role("dialog")).to_be_visible()
-    assert serious(page) == []

@@ -13,7 +13,7 @@ LIGHT = {
     "borderColor": "#e4d9cb",
 }
 DARK = {
-    "primaryColor": "#d9774b",
+    "primaryColor": "#b8552a",  # 4.8:1 under the white of its buttons, 3.2:1 on both backgrounds
     "backgroundColor": "#1d1917",
     "secondaryBackgroundColor": "#2a2421",
     "textColor": "#f0e9e2",
@@ -25,6 +25,6 @@ THEME: dict[str, Any] = {
     **{f"theme.light.{name}": value for name, value in LIGHT.items()},
     **{f"theme.dark.{name}": value for name, value in DARK.items()},
     "theme.baseRadius": "0.5rem",
-    "theme.headingFontSizes": ["2rem", "1.6rem", "1.3rem", "1.15rem", "1rem", "1rem"],
+    "theme.headingFontSizes": ["2rem", "1.3rem", "1.15rem", "1rem", "1rem", "1rem"],
     "theme.paddingTop": "1.25rem",
 }

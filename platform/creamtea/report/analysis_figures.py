@@ -176,7 +176,7 @@ def curve_layers(
         layer.append(
             {
                 "transform": [{"filter": "isValid(datum.low)"}],
-                "mark": {"type": "rule", "strokeWidth": 1},
+                "mark": {"type": "rule", "aria": False, "strokeWidth": 1},
                 "encoding": {"x": across, **bounds, "color": colour},
             }
         )
@@ -208,7 +208,7 @@ def _marks(names: Sequence[str], groups: Sequence[str], plot: RowPlot) -> list[S
     return [
         {
             "transform": [{"filter": "isValid(datum.low)"}],
-            "mark": {"type": "rule", "strokeWidth": 2},
+            "mark": {"type": "rule", "aria": False, "strokeWidth": 2},
             "encoding": {"x": along | {"field": "low"}, "x2": {"field": "high"}, **place},
         },
         vega.points({"x": along, **place, "shape": shape, "tooltip": tooltip}, size=55),

@@ -93,8 +93,8 @@ def quality_against_latency(systems: SystemsOn, timed: SystemsOn, metric: Column
         f"{metric.title} against latency ({systems.test_set})",
         rows,
         [
-            {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": up},
-            {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": across},
+            {"mark": {"type": "rule", "aria": False, "strokeWidth": 2}, "encoding": up},
+            {"mark": {"type": "rule", "aria": False, "strokeWidth": 2}, "encoding": across},
             vega.points({"x": x, "y": y, "color": colour, "tooltip": tooltip}, size=90),
             *vega.labels({"x": x, "y": y, "text": {"field": "system"}, "color": colour}, rows),
         ],
@@ -223,7 +223,7 @@ def _recall_layers(x: Spec, y: Spec, rows: list[dict[str, Any]], groups: Sequenc
         },
         {
             "transform": [of_systems, {"filter": "isValid(datum.low)"}],
-            "mark": {"type": "rule", "color": vega.GREY},
+            "mark": {"type": "rule", "aria": False, "color": vega.GREY},
             "encoding": {"x": x, "y": y | {"field": "low"}, "y2": {"field": "high"}},
         },
         {"transform": [of_systems], "mark": diamond, "encoding": {"x": x, "y": y, "tooltip": tooltip}},

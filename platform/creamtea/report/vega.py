@@ -78,7 +78,8 @@ def vega_lite(figure: Figure, title: bool = True) -> Spec:
     heading: Spec = {"text": figure.title, "anchor": "start", "subtitleColor": GREY}
     if figure.missing:
         heading["subtitle"] = text.missing(figure)
-    return {**figure.spec, **({"title": heading} if title else {}), "data": {"values": list(figure.rows)}}
+    shown = {"title": heading} if title else {}
+    return {"description": figure.title, **figure.spec, **shown, "data": {"values": list(figure.rows)}}
 
 
 def named(field: str, names: Sequence[str]) -> Spec:

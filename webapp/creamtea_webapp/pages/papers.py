@@ -66,4 +66,4 @@ def _exhibit(name: str, asked: Exhibit) -> None:
     )
     for section in document.sections:
         blocks.show_section(section, f"paper/{name}-{asked.key}")
-    show(TEMPLATE, "neighbours", **neighbours)
+    show(TEMPLATE, "neighbours", **neighbours, label="Previous and next")

@@ -6,6 +6,7 @@ images, which would tell another site who rates; links work.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -16,6 +17,7 @@ from creamtea_webapp.markup import show
 
 TEMPLATE = "welcome.html"
 WIDTH = 720  # pixels of running text
+HEADING = re.compile(r"^( {0,3})(#{1,6})(?=[ \t]|$)", re.MULTILINE)
 
 
 def consent(known: Welcome, on_agree: Callable[[], None]) -> None:
@@ -73,5 +75,14 @@ def _message(heading: str, text: str) -> None:
 
 
 def _markdown(text: str) -> str:
-    """The text without images: what begins one is written out."""
-    return text.replace("![", "!\\[")
+    """The text without images: what begins one is written out. Its headings stand in order below the page's,
+    whichever levels the organiser chose."""
+    used = sorted({len(heading[2]) for heading in HEADING.finditer(text)})
+    level = 1
+
+    def below(heading: re.Match[str]) -> str:
+        nonlocal level
+        level = min(2 + used.index(len(heading[2])), level + 1)
+        return f"{heading[1]}{'#' * level}"
+
+    return HEADING.sub(below, text).replace("![", "!\\[")

@@ -63,15 +63,15 @@ def baseline_is_hundred(means: Table, baseline: str, campaign: str) -> Figure:
             rows,
             [
                 {
-                    "mark": {"type": "rule", "strokeDash": [4, 3]},
+                    "mark": {"type": "rule", "aria": False, "strokeDash": [4, 3]},
                     "encoding": {"x": vega.quantity("baseline", title, zero=False), "color": grey},
                 },
                 {
-                    "mark": {"type": "rule", "strokeWidth": 6, "opacity": 0.35},
+                    "mark": {"type": "rule", "aria": False, "strokeWidth": 6, "opacity": 0.35},
                     "encoding": between("low", "high"),
                 },
                 {
-                    "mark": {"type": "rule", "strokeWidth": 2},
+                    "mark": {"type": "rule", "aria": False, "strokeWidth": 2},
                     "encoding": {**between("paired_low", "paired_high"), "color": blue},
                 },
                 vega.points(
@@ -135,7 +135,10 @@ def people_against_metric(scores: Table, means: Table, metric: Column, campaign:
         f"Human scores against {metric.title} ({campaign})",
         rows,
         [
-            {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": {"x": x, **bounds, "color": colour}},
+            {
+                "mark": {"type": "rule", "aria": False, "strokeWidth": 2},
+                "encoding": {"x": x, **bounds, "color": colour},
+            },
             vega.points({"x": x, "y": y, "color": colour, "tooltip": tooltip}, size=90),
             *vega.labels({"x": x, "y": y, "text": {"field": "system"}, "color": colour}, rows),
         ],
@@ -174,7 +177,7 @@ def rank_ranges(ranking: Table, campaign: str) -> Figure:
         ("cluster", "cluster", ""),
     )
     bar: Spec = {
-        "mark": {"type": "rule", "strokeWidth": 5},
+        "mark": {"type": "rule", "aria": False, "strokeWidth": 5},
         "encoding": {"x": x, "x2": {"field": "high"}, "y": y, "color": colour},
     }
     point = {"y": y, "color": colour, "shape": shape, "tooltip": tooltip}

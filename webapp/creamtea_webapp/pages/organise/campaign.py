@@ -44,7 +44,7 @@ def page(campaign_id: int) -> None:
 
 
 def _draft(who: Identity, campaign: CampaignSummary) -> None:
-    st.subheader("Before the launch", anchor=False)
+    st.header("Before the launch", anchor=False)
     show(TEMPLATE, "preview", plan=preview(session.database(), campaign.name))
     if rights.may(who, rights.CREATE_CAMPAIGN):
         show(TEMPLATE, "change_draft", campaign=campaign)
@@ -80,7 +80,7 @@ def _progress(campaign: CampaignSummary) -> None:
     people = raters.overview(database, campaign.id)
     rated = [kind for kind in kinds if kind.kind != ItemKind.TUTORIAL]
     done, wanted = sum(kind.submitted for kind in rated), sum(kind.wanted for kind in rated)
-    st.subheader("Progress", anchor=False)
+    st.header("Progress", anchor=False)
     show(TEMPLATE, "progress", done=done, wanted=wanted, now=now)
     rows = [
         [
@@ -148,7 +148,7 @@ def _close(name: str, database: Database, actor: str) -> str:
 
 
 def _export(campaign: CampaignSummary) -> None:
-    st.subheader("Export", anchor=False)
+    st.header("Export", anchor=False)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         kind = st.selectbox("Format", EXPORTS, key="export-format", width=220)
         st.button(

@@ -111,7 +111,7 @@ def _items(
     """Which segments, and how many raters for each."""
     stored = start.settings
     kinds = list(protocol.selections)
-    st.subheader("Items", anchor=False)
+    st.header("Items", anchor=False)
     left, middle, right = st.columns([2, 1, 1])
     select = left.selectbox(
         LABELS["select"],
@@ -198,7 +198,7 @@ def _numbers(start: CampaignRequest) -> None:
 
 
 def _texts(start: CampaignRequest) -> None:
-    st.subheader("What raters read", anchor=False)
+    st.header("What raters read", anchor=False)
     st.text_area("Instructions (Markdown)", start.instructions, height=160, key=key("instructions"))
     st.text_area(
         "What raters agree to before they begin (Markdown)", start.settings.consent, key=key("consent")

@@ -70,18 +70,26 @@ def _plots(report: RaterReport, others: list[RaterReport], protocol: Protocol) -
     usual = [min(value, MAX_SECONDS) for other in others for value in other.seconds]
     left, right = st.columns(2)
     with left:
-        show(TEMPLATE, "plot_title", text="Time per item")
-        _histogram(times, usual, "seconds (300 and more in the last bar)", MAX_SECONDS / 30, (0, MAX_SECONDS))
+        _histogram(
+            "Time per item",
+            times,
+            usual,
+            "seconds (300 and more in the last bar)",
+            MAX_SECONDS / 30,
+            (0, MAX_SECONDS),
+        )
     with right:
-        show(TEMPLATE, "plot_title", text="Scores")
         values = [value for other in others for value in other.values]
-        _histogram(list(report.values), values, "points", bins, (lowest - bins / 2, highest + bins / 2))
+        _histogram(
+            "Scores", list(report.values), values, "points", bins, (lowest - bins / 2, highest + bins / 2)
+        )
 
 
 def _histogram(
-    own: list[float], others: list[float], title: str, width: float, domain: tuple[float, float]
+    name: str, own: list[float], others: list[float], title: str, width: float, domain: tuple[float, float]
 ) -> None:
     """Shares of the rater's values, and of all others' as a line."""
+    show(TEMPLATE, "plot_title", text=name)
     if not own:
         note("Nothing was recorded.")
         return
@@ -118,7 +126,7 @@ def _histogram(
                 "encoding": {"x": x, "y": y},
             }
         )
-    st.vega_lite_chart({"layer": layers, "height": 220}, width="stretch")
+    st.vega_lite_chart({"description": name, "layer": layers, "height": 220}, width="stretch")
     note("Bars: this rater. Line: all others.")
 
 
@@ -127,7 +135,7 @@ def _histogram(
 
 def _actions(campaign_id: int, person: RaterProgress) -> None:
     manage = partial(act, rights.MANAGE_RATERS, campaign_id)
-    st.subheader("Decisions", anchor=False)
+    st.header("Decisions", anchor=False)
     with st.container(horizontal=True):
         if person.forgotten_at is None:
             st.button("New link", key="new-link", on_click=partial(manage, partial(_new_link, person.id)))

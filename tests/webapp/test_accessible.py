@@ -1,0 +1,230 @@
+"""axe-core finds nothing, of any impact, on any page: at both widths and in both themes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from paper_rows import fill
+from ready_campaigns import launched_campaign
+
+pytest.importorskip("playwright.sync_api")
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+from rating_board import FOUR, at_rest, item_on, own_campaign, save
+from sqlalchemy import select
+
+from creamtea.human import assignment, audit, campaigns, raters
+from creamtea.report.build import build_report
+from creamtea.report.html import to_html
+from creamtea.store.queries import study_nodes
+from creamtea.store.tables import Campaign, Item
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+WIDTHS, THEMES = (1280, 390), ("light", "dark")
+WHAT = {"study": "quagga", "test_set": "narwhal", "systems": ["tapir-greedy", "tapir-nvs", "dugong-greedy"]}
+
+
+# Elements of Streamlit's own that nothing here can change, by rule:
+# - a file uploader's area has role="presentation" beside a label; its button has a name and works by keyboard
+ALLOWED = {"presentation-role-conflict": 'data-testid="stFileUploaderDropzone"'}
+
+
+# axe-core does not look at the text of charts: labels of axes and legends below a contrast of 4.5
+FAINT_LABELS = """() => {
+    const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    const luminance = (colour) => {
+        context.fillStyle = colour;
+        context.fillRect(0, 0, 1, 1);
+        const [r, g, b] = [...context.getImageData(0, 0, 1, 1).data].map((value) => {
+            const share = value / 255;
+            return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+        });
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const behind = (element) => {
+        for (let one = element; one; one = one.parentElement) {
+            const colour = getComputedStyle(one).backgroundColor;
+            if (!/^(transparent|rgba\\(.*, 0\\))$/.test(colour)) return colour;
+        }
+        return "white";
+    };
+    return [...document.querySelectorAll("svg :is(.role-axis, .role-legend) text")]
+        .map((label) => {
+            const lights = [luminance(getComputedStyle(label).fill), luminance(behind(label))];
+            return [label.textContent, (Math.max(...lights) + 0.05) / (Math.min(...lights) + 0.05)];
+        })
+        .filter(([text, contrast]) => text && contrast < 4.5);
+}"""
+
+
+class Sweep:
+    """What axe-core finds on the pages that it was shown, as "page, width, theme: rule: elements"."""
+
+    def __init__(self, page: Any) -> None:
+        self.page = page
+        self.found: list[str] = []
+
+    def look(self, name: str, *, streamlit: bool = True) -> None:
+        for width in WIDTHS:
+            self.page.set_viewport_size({"width": width, "height": 900})
+            for theme in THEMES:
+                self.page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+                if streamlit:
+                    at_rest(self.page)
+                for violation in (
+                    Axe().run(self.page, options={"resultTypes": ["violations"]}).response["violations"]
+                ):
+                    rule = violation["id"]
+                    elements = [
+                        node["html"][:200]
+                        for node in violation["nodes"]
+                        if not (rule in ALLOWED and ALLOWED[rule] in node["html"])
+                    ]
+                    if elements:
+                        self.found.append(f"{name}, {width}, {theme}: {rule}: {elements}")
+                faint = self.page.evaluate(FAINT_LABELS)
+                if faint:
+                    self.found.append(f"{name}, {width}, {theme}: faint labels of charts: {faint}")
+
+    def visit(self, name: str, address: str, shown: str) -> None:
+        self.page.goto(address)
+        expect(self.page.get_by_text(shown).first).to_be_visible()
+        self.look(name)
+
+
+@pytest.fixture(scope="module")
+def sweep(quiet_page: Any) -> Sweep:
+    return Sweep(quiet_page)
+
+
+@pytest.fixture(autouse=True)
+def fresh(sweep: Sweep) -> None:
+    sweep.found = []
+
+
+def test_the_gate_and_the_report_as_a_file(site: Any, analysed: str, sweep: Sweep, tmp_path: Path) -> None:
+    sweep.page.goto(site.url)
+    sweep.look("without a session", streamlit=False)
+    sweep.page.goto(f"{site.url}/enter#wrong")
+    expect(sweep.page.get_by_text("no longer valid")).to_be_visible()
+    sweep.look("wrong link", streamlit=False)
+    file = tmp_path / "report.html"
+    file.write_text(to_html(build_report(site.database, analysed)))
+    sweep.page.goto(file.as_uri())
+    sweep.look("HTML report", streamlit=False)
+    assert sweep.found == []
+
+
+def test_the_pages_of_studies_and_papers(site: Any, analysed: str, sweep: Sweep) -> None:
+    fill(site.database, "scones-multi30k")
+    sweep.page.goto(site.link)
+    expect(sweep.page.get_by_role("heading", name="Studies")).to_be_visible()
+    sweep.look("studies")
+    sweep.visit("report with analyses", f"{site.url}/?study={analysed}", "Versions, seeds, hardware")
+    sweep.visit("no such study", f"{site.url}/?study=99", "No such study")
+    sweep.visit("steps", f"{site.url}/?study=quagga&step=", "Steps of quagga")
+    with site.database.session() as reading:
+        node = study_nodes(reading, site.study)[0].name
+    sweep.visit("step", f"{site.url}/?study=quagga&step={quote(node)}", node)
+    sweep.visit("papers", f"{site.url}/?papers=all", "Papers")
+    sweep.visit("paper", f"{site.url}/?paper=scones&table=3", "SCONES, Table 3")
+    sweep.visit("figure of a paper", f"{site.url}/?paper=scones&figure=2", "SCONES, Figure 2")
+    assert sweep.found == []
+
+
+def test_the_pages_of_organisers(site: Any, sweep: Sweep) -> None:
+    made = launched_campaign(site.database, "ibis", limit=6, ratings_per_item=2, **WHAT)
+    rater = raters.add(site.database, "ibis", audit.COMMAND_LINE, pseudonym="rater-01")
+    raters.consent(site.database, rater)
+    for _ in range(5):
+        work = assignment.next_item(site.database, rater)
+        assert work is not None
+        assignment.submit(
+            site.database, rater, work.assignment_id, [3 + work.assignment_id] * len(work.outputs)
+        )
+    campaigns.create_campaign(site.database, "ibis-2", campaigns.CampaignRequest(**WHAT))
+    sweep.page.goto(site.new_link("organiser"))
+    expect(sweep.page.get_by_role("heading", name="Studies")).to_be_visible()
+    campaign = f"{site.url}/?campaign={made.id}"
+    sweep.visit("campaigns", f"{site.url}/?campaigns=all", "Campaigns")
+    sweep.visit("new campaign", f"{site.url}/?campaigns=new", "New campaign")
+    sweep.visit("import", f"{site.url}/?campaigns=import", "Import ratings")
+    sweep.visit("draft", f"{site.url}/?campaign={made.id + 1}", "rater hours")
+    sweep.visit("campaign", campaign, "Progress")
+    sweep.visit("raters", f"{campaign}&view=raters", "rater-01")
+    sweep.visit("rater", f"{campaign}&view=raters&rater={rater}", "Scores")
+    sweep.visit("log", f"{campaign}&view=log", "launch")
+    sweep.visit("no such campaign", f"{site.url}/?campaign=99", "No such campaign")
+    sweep.visit("report with ratings", f"{site.url}/?study=quagga", "Versions, seeds, hardware")
+    assert sweep.found == []
+
+
+def test_the_pages_of_raters(site: Any, sweep: Sweep) -> None:
+    outputs = {"contrastive-da": [*FOUR[:3], ""], "da-sqm": FOUR[:1], "preference": FOUR[:2]}
+    fields = {
+        "instructions": "# How to rate\n\nRead **all**.",
+        "languages": ("ar", "zh"),
+        "item_context": ["before"],
+    }
+    for protocol, texts in outputs.items():
+        name = f"pangolin-{protocol}"
+        own_campaign(site.database, name, [("source", texts)], protocol=protocol, **fields)
+    teach(site, "pangolin-preference")
+    link, _ = site.rater_link("pangolin-preference", "new", consented=False)
+    page = sweep.page
+    page.goto(link)
+    begin = page.get_by_role("button", name="I agree, begin")
+    expect(begin).to_be_visible()
+    sweep.look("welcome")
+    begin.click()
+    expect(page.get_by_text("Practice", exact=True)).to_be_visible()
+    sweep.look("practice")
+    page.get_by_role("radio", name="A is better").click()
+    save(page)
+    expect(page.get_by_role("button", name="Continue")).to_be_visible()
+    sweep.look("practice answered")
+    for protocol in outputs:
+        page.context.clear_cookies()
+        page.goto(site.rater_link(f"pangolin-{protocol}", "axe")[0])
+        if protocol == "preference":
+            page.get_by_role("radio", name="A is better").click()
+            save(page)
+            page.get_by_role("button", name="Continue").click()
+        item_on(page, 1)
+        if protocol == "contrastive-da":
+            page.get_by_role("button", name="Show differences").click()
+        page.get_by_text("Keys", exact=True).click()
+        page.keyboard.press("n")
+        sweep.look(f"rating, {protocol}")
+        page.get_by_role("button", name="Skip this item").click()
+        expect(page.get_by_role("dialog")).to_be_visible()
+        sweep.look(f"skipping, {protocol}")
+        page.keyboard.press("Escape")
+    save_preference(page)
+    sweep.look("finished")
+    page.get_by_role("button", name="Look at earlier items").click()
+    expect(page.get_by_role("heading", name="Earlier items")).to_be_visible()
+    sweep.look("earlier items")
+    assert sweep.found == []
+
+
+def save_preference(page: Any) -> None:
+    page.get_by_role("radio", name="A is better").click()
+    save(page)
+    expect(page.get_by_role("heading", name="All done")).to_be_visible()
+
+
+def teach(site: Any, campaign: str) -> None:
+    with site.database.transaction() as session:
+        row = session.scalars(select(Campaign).where(Campaign.name == campaign)).one()
+        item = Item(
+            campaign_id=row.id, position=99, kind="tutorial", segment_index=-1, document="", context=[],
+            source="practice", systems=[0, 1], outputs=["gut", "schlecht"], weight=0.0,
+            guidance={"steps": {"0": [1, 2], "1": [0, 1]}, "explanation": "They are close."},
+        )  # fmt: skip
+        session.add(item)
