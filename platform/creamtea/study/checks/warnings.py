@@ -134,7 +134,7 @@ def vocabulary_warning(place: str, vocabulary: int, count: float, what: str) -> 
         place,
         f"a vocabulary of {vocabulary:,} is large for {count:,.0f} {what}: most subwords are too rare"
         " to learn",
-        f"Try {fitting:,} or so.",
+        f"Try {fitting:,} or so." if fitting < vocabulary else "More text would help.",
     )
 
 
