@@ -31,7 +31,7 @@ SHELL = [block for block in BLOCKS if block.language in ("sh", "console")]
 YAML = [block for block in BLOCKS if block.language == "yaml"]
 VARIABLES = {variable.name for variables in SECTIONS.values() for variable in variables}
 OTHERS = ("AWS_", "RAY_")  # variables of Amazon's and Ray's
-PROGRAMS = ("", "pip", "pytest", "mkdir", "cp", "cd")  # that every machine has
+PROGRAMS = ("", "pip", "pytest", "mkdir", "cp", "cd", "printf")  # that every machine has
 COMMAND = get_command(app)
 
 
