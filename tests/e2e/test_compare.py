@@ -68,8 +68,17 @@ def table(report: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.slow
 def test_two_references_a_report_and_a_campaign(run: Run, files: Path) -> None:
     """The file that holds a reference's text is rated, scored against the other, and never compared."""
-    code, said, _ = compare(run, "--reference", "b.de", "--json", "--html", "page.html")
+    (files / "labels").write_text("news\ntalk\nnews\nnews\n")
+    more = ("--labels", "labels", "--json", "--html", "page.html")
+    code, said, _ = compare(run, "--reference", "b.de", *more)
     assert code == 0
+    (analyses,) = [section for section in json.loads(said)["sections"] if section["key"] == "analyses"]
+    buckets = analyses["blocks"][0]["blocks"][0]["blocks"]
+    (by_length, by_label) = [block for block in buckets if block["type"] == "table"]
+    assert [column["title"] for column in by_label["columns"]][:2] == ["BLEU, news (3)", "BLEU, talk (1)"]
+    assert [row["name"] for row in by_length["rows"]] == ["gpt", "nllb"]  # no human reference
+    cell = by_label["rows"][0]["cells"]["bleu-label-1"]
+    assert (cell["value"], cell["note"].partition(";")[0]) == (None, "3 segments")
     database = open_database(os.environ["CREAMTEA_DATABASE_URL"])
     with database.session() as session:
         assert find_study(session, "compare-src").spec["languages"] == {"source": "en", "target": "de"}
@@ -123,6 +132,7 @@ def test_a_mistake_names_the_option_or_the_file(run: Run, files: Path) -> None:
         ("--baseline", "gtp"): "did you mean gpt?",
         ("--languages", "english"): "(en-de)",
         ("--name", "a b"): "--name",
+        ("--labels", "none"): '--labels none: found "none": no such file',
     }.items():
         code, _, errors = compare(run, *options)
         assert code == 2

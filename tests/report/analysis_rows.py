@@ -24,6 +24,7 @@ def analyses(test_set: str) -> dict[str, Any]:
         "calibration": {},
         "recall_at_size": {"k": list(KS)},
         "nvs_context": {"thresholds": [0.9, 0.99, 0.5]},
+        "buckets": {},
     }
     return {kind: {"kind": kind, "test_set": test_set, **more} for kind, more in kinds.items()}
 
@@ -76,7 +77,31 @@ def metrics_of(node: PlannedNode) -> Rows:
             return [one for k in KS for one in _at_size(k)]
         case "nvs_context":
             return [one for threshold in (0.9, 0.99, 0.5) for one in _in_context(threshold)]
+        case "buckets":
+            return [one for name in ("bleu", "chrf") for one in _of_buckets(name, curse, gain)]
     raise AssertionError(f"{kind} is no analysis")
+
+
+BUCKETS = {"length": ["1–5 words", "6–12 words"], "idiom": ["with an idiom", "without"]}
+
+
+def _of_buckets(name: str, curse: float, gain: float) -> Rows:
+    found = [row(name, 30 - curse + gain, "all", low=28.0, high=33.0)]
+    for kind, words in BUCKETS.items():
+        for position, own in enumerate(words, start=1):
+            bucket = {"kind": kind, "words": own, "position": position, "segments": 90 * position}
+            value = 30 - 2 * position * curse + gain
+            found.append(
+                row(
+                    name,
+                    value,
+                    f"{kind}/{position}",
+                    low=value - 2,
+                    high=value + 2,
+                    detail={"bucket": bucket},
+                )
+            )
+    return found
 
 
 def _of_search(subject: object, width: int, curse: float, gain: float) -> Rows:

@@ -318,7 +318,7 @@ def test_markdown_has_a_table_for_each(report: Document) -> None:
     assert "#### beam\\_sizes (test)" in shown
     assert "| variant, beam | BLEU | length | empty, % |" in shown
     assert "| **softmax**, beam 1 | 30.1<br>\\[28.9, 31.4\\] | 1.000 | 0.0<br>\\[0.0, 4.0\\] |" in shown
-    assert sum(line.startswith("| :--") for line in shown.splitlines()) == 1 + len(ANALYSES.kinds) + 1 + 2
+    assert sum(line.startswith("| :--") for line in shown.splitlines()) == 1 + len(ANALYSES.kinds) + 2 + 2
 
 
 def test_what_columns_mean_is_said_once_for_analyses_of_one_kind(

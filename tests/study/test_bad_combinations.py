@@ -178,6 +178,18 @@ BAD = {
         "study.yaml:24: analyses.empty.systems[0]: found lexicon, which selects its vocabulary, "
         "allowed a system with the full vocabulary",
     ),
+    "buckets by labels that nobody gave": (
+        (BASELINE, f"{ANALYSES}b: {{kind: buckets, test_set: test, by: [length, label]}}"),
+        "study.yaml:24: analyses.b.by: found label without labels, allowed `labels: FILE` beside it",
+    ),
+    "buckets whose bounds fall": (
+        (BASELINE, f"{ANALYSES}b: {{kind: buckets, test_set: test, lengths: [10, 5]}}"),
+        "study.yaml:24: analyses.b.lengths: found 10, 5, which does not rise, allowed rising numbers",
+    ),
+    "buckets of an unknown corpus": (
+        (BASELINE, f"{ANALYSES}b: {{kind: buckets, test_set: test, corpus: gramar}}"),
+        'study.yaml:24: analyses.b.corpus: found "gramar", allowed a corpus: grammar (did you mean grammar?)',
+    ),
     "a latency baseline that is not timed": (
         (BASELINE, "baseline: greedy\nlatency: {test_set: test, systems: [greedy], baselines: [scones]}"),
         "study.yaml:23: latency.baselines[0]: found scones, which is not timed, "

@@ -58,6 +58,11 @@ def test_a_study_of_files_alone_prepares_reads_scores_and_compares(write_given: 
     ]
 
 
+def test_buckets_need_no_model(write_given: Write) -> None:
+    path = write_given(("baseline: gpt", "baseline: gpt\nanalyses: {b: {kind: buckets, test_set: test}}"))
+    assert nodes(path)[-2:] == ["buckets/b/gpt", "buckets/b/nllb"]
+
+
 def test_files_beside_trained_systems_change_no_key_of_theirs(write_files: Write, write_given: Write) -> None:
     alone = plan(load_study(write_files()).study, Path())
     mixed = plan(load_study(write_files(MIXED)).study, Path())
@@ -122,7 +127,26 @@ BAD = {
     ),
     "nothing to analyse": (
         ("baseline: gpt", "baseline: gpt\nanalyses: {c: {kind: calibration, test_set: test}}"),
-        "analyses: found analyses of a study without variants",
+        "analyses.c: found calibration in a study without variants",
+    ),
+    "rare words without training text": (
+        ("baseline: gpt", "baseline: gpt\nanalyses: {b: {kind: buckets, test_set: test, by: [rarest]}}"),
+        "analyses.b.by: found rarest without training text",
+    ),
+    "buckets of a system that does not translate": (
+        (
+            "  nllb: {outputs: {test: nllb.de}}\nbaseline: gpt",
+            "  nllb: {outputs: {more: nllb.de}}\nbaseline: gpt\n"
+            "analyses: {b: {kind: buckets, test_set: test, systems: [nllb]}}",
+        ),
+        "analyses.b.systems[0]: found nllb, which does not translate test",
+    ),
+    "labels for other lines": (
+        (
+            "baseline: gpt",
+            "baseline: gpt\nanalyses: {b: {kind: buckets, test_set: test, labels: study.yaml}}",
+        ),
+        "analyses.b.labels: found 3 lines in test.en and 9 in study.yaml",
     ),
     "an empty section": (
         ("systems:", "variants: {}\nsystems:"),

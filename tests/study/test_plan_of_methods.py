@@ -50,13 +50,15 @@ analyses:
   errors: {kind: search_errors, test_set: test, variants: [base], widths: [4], sentences: 2, max_states: 50}
   empty: {kind: empty_string, test_set: test}
   size: {kind: recall_at_size, test_set: test}
+  buckets: {kind: buckets, test_set: test, labels: labels.txt}
+  lengths: {kind: buckets, test_set: sampled, systems: [synthetic], by: [length]}
 """
 
 
 @pytest.fixture
 def planned(write: Write) -> Plan:
     pairs = [f"{name}.{side}" for name in ("train", "more", "dev", "test") for side in ("en", "de")]
-    for name in [*pairs, "test.info"]:
+    for name in [*pairs, "test.info", "labels.txt"]:
         Path(name).write_text(f"one {name}\ntwo\nthree\n", encoding="utf-8")
     return plan(load_study(write(text=STUDY)).study, Path())
 
@@ -148,6 +150,18 @@ def test_an_analysis_of_all_segments_shares_the_systems_decode(planned: Plan) ->
     assert empty.inputs["decode"] == [step_of(planned, "decode/base/1/test").key]
     nodes = {node.labels["system"] for node in planned.nodes if node.node.startswith("empty_string/")}
     assert nodes == {"base"}  # neither a selection nor what translates another test set
+
+
+def test_buckets_are_of_the_outputs_there_are(planned: Plan) -> None:
+    nodes = {node.node for node in planned.nodes if node.node.startswith("buckets/buckets/")}
+    of_base = {f"buckets/buckets/{system}/{seed}" for system in ("base", "lexicon") for seed in (1, 2)}
+    assert nodes == {*of_base, "buckets/buckets/adapted-lexicon/1"}
+    step = step_of(planned, "buckets/buckets/lexicon/2")
+    assert step.inputs["decode"] == [step_of(planned, "decode/lexicon/2/test").key]
+    assert step.inputs["corpus"] == [step_of(planned, "corpus/text").key]  # the baseline's
+    assert list(step.params["digests"]) == list(step.locations) == ["labels.txt"]
+    lengths = step_of(planned, "buckets/lengths/synthetic/1")
+    assert "corpus" not in lengths.inputs  # nothing to count there
 
 
 def test_recall_at_size_is_of_the_variants_with_a_head(planned: Plan) -> None:

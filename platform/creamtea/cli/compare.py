@@ -53,6 +53,12 @@ def compare(
             metavar="XX-YY", help="Codes of source and target; by default as the files' names say (en-de)."
         ),
     ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A label for each segment, line by line: scores are given for each label."
+        ),
+    ] = None,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write the report as one page.")
     ] = None,
@@ -63,8 +69,9 @@ def compare(
 
     Files are UTF-8, plain or gzip; a system is called what its file is, without the ending. An output that
     holds the text of a reference is taken for that human reference: people can rate it, and metrics score it
-    against the other references. The study is stored in the database like any other, so that its page shows
-    the outputs side by side and a campaign can be made on it. The same files again: nothing is computed.
+    against the other references. Scores are also given by buckets: lengths of the source, and your labels.
+    The study is stored in the database like any other, so that its page shows the outputs side by side and a
+    campaign can be made on it. The same files again: nothing is computed.
 
     Exit code 0: done; 1: a step failed; 2: a file or an option is wrong; 130: interrupted.
     """
@@ -76,6 +83,7 @@ def compare(
         baseline=baseline,
         metrics=list(dict.fromkeys(metric.strip() for metric in metrics.split(","))),
         languages=languages,
+        labels=labels,
     )
     from creamtea.cli.outcome import advise, outcome_of
     from creamtea.report.build import build_report

@@ -29,7 +29,7 @@ OWN_STEP_KINDS = frozenset(
     [
         *("corpus", "test_set", "subwords", "encode", "align", "ibm3", "train", "decode", "outputs", "score"),
         *("compare", "recall", "beam_sizes", "calibration", "depth_limited", "empty_string", "nvs_context"),
-        *("recall_at_size", "search_errors", "support_density", "latency"),
+        *("recall_at_size", "search_errors", "support_density", "buckets", "latency"),
     ]
 )
 

@@ -32,6 +32,7 @@ class Analysis(Method):
     lists: ClassVar[tuple[IdiomList, ...]] = ()
     over: ClassVar[tuple[str, ...]] = ()  # columns of the first table that plots draw over a number
     rows: ClassVar[Literal["variant", "system"]] = "variant"  # what the rows of its tables are
+    of_models: ClassVar[bool] = True  # it needs a model that the study trains, not only outputs
 
     def describe(self) -> str:
         return self.title

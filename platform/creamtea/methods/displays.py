@@ -48,6 +48,10 @@ class TableLayout:
     heading: str  # of the rows' names
     measures: tuple[Measure, ...]
     settings: Callable[[Any], Sequence[RowSetting]] = lambda spec: [RowSetting()]
+    # where steps measure buckets that only they know: in place of one table, one for each kind of buckets
+    # (by kind its title), with a column for each bucket and measure. Details of metrics have the `bucket`:
+    # its kind, words, position, and number of segments
+    buckets: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from creamtea.contract.kind import StepKind, StepParams
 from creamtea.document.mistakes import KeyPath
 from creamtea.document.values import Strict
-from creamtea.methods.metrics import Bleu
+from creamtea.methods.metrics import Bleu, Chrf
 from creamtea.methods.searches import Search
 from creamtea.methods.texts import Alignment, Languages, Tokenized
 
@@ -53,6 +53,10 @@ class Planner(Protocol):
     def bleu(self) -> Bleu:
         """What outputs of analyses are scored with: the study's own BLEU, if it has one."""
 
+    @property
+    def chrf(self) -> Chrf:
+        """The same."""
+
     # ------------------------------------------------------------ what the study says
 
     def corpus_spec(self, name: str) -> Corpus: ...
@@ -74,6 +78,9 @@ class Planner(Protocol):
         """The systems with the full vocabulary that search for a high score and translate the test set."""
 
     def precision_of(self, system: str) -> str: ...
+
+    def training_corpus(self) -> str | None:
+        """What the baseline's variant is trained on, or the first variant; None where nothing is trained."""
 
     # ------------------------------------------------------------ steps
 
@@ -102,5 +109,22 @@ class Planner(Protocol):
 
     def decode_system(self, place: str, system: str, seed: int, test_set: Key, labels: Labels) -> Key: ...
 
-    def add(self, kind: StepKind[P], place: str, params: P, inputs: Inputs, labels: Labels) -> Key:
-        """A step (once) and the place in the study that it fills (once): "curse/softmax/1"."""
+    def outputs(self, test_set: str) -> list[tuple[Labels, Key]]:
+        """The outputs of every system on a test set, human references excepted, of each seed: labels (system,
+        test_set, of a trained one variant and seed), and the step that leaves them."""
+
+    def lines_of(self, test_set: str, file: File) -> tuple[dict[str, str], int | None]:
+        """Check that a file has a line for each of a test set's. Its digest by path, and how many of its
+        first lines count (None: all)."""
+
+    def add(
+        self,
+        kind: StepKind[P],
+        place: str,
+        params: P,
+        inputs: Inputs,
+        labels: Labels,
+        paths: Sequence[str] = (),
+    ) -> Key:
+        """A step (once) and the place in the study that it fills (once): "curse/softmax/1". `paths` are the
+        user's files that it reads."""

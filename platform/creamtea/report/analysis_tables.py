@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from creamtea.methods.analysis import Analysis
-from creamtea.methods.displays import IdiomList, Measure, RowSetting
+from creamtea.methods.displays import IdiomList, Measure, RowSetting, TableLayout
 from creamtea.report import text
 from creamtea.report.analysis_figures import analysis_figure
+from creamtea.report.buckets import Groups, bucket_tables, found_buckets
 from creamtea.report.cells import Material, Measured, absent, idioms_of, read_cell
 from creamtea.report.columns import meanings
 from creamtea.report.idioms import idiom_table
@@ -45,25 +46,35 @@ def _results(material: Material, name: str, spec: Analysis) -> AnalysisResults:
         [
             (setting, Row(group, _cells(table.measures, setting, seeds), setting.words))
             for group, seeds in groups.items()
-            for setting in table.settings(spec)
+            for setting in _settings(table, spec, groups)
             if setting.needs in given
         ]
         for table in spec.tables
     ]
     tables = tuple(
-        Table(
-            text.key_of(table.heading),
-            "",
-            table.heading,
-            tuple(measure.column for measure in table.measures),
-            tuple(row for _, row in its_rows),
-            folded=len(its_rows) >= MANY_ROWS,
-        )
-        for table, its_rows in zip(spec.tables, rows, strict=True)
+        table
+        for layout, its_rows in zip(spec.tables, rows, strict=True)
+        for table in bucket_tables(layout, its_rows) or [_table(layout, [row for _, row in its_rows])]
     )
     lists = (table for listed in spec.lists for table in _idioms(listed, spec, groups))
     figures = (analysis_figure(plot, rows, material.points, groups) for plot in spec.plots)
     return AnalysisResults(name, spec, (*tables, *lists), tuple(filter(None, figures)))
+
+
+def _settings(layout: TableLayout, spec: Analysis, groups: Groups) -> Sequence[RowSetting]:
+    """Buckets take the place of what is declared as soon as a step has measured some."""
+    return (found_buckets(groups) if layout.buckets else []) or layout.settings(spec)
+
+
+def _table(layout: TableLayout, rows: Sequence[Row]) -> Table:
+    return Table(
+        text.key_of(layout.heading),
+        "",
+        layout.heading,
+        tuple(measure.column for measure in layout.measures),
+        tuple(rows),
+        folded=len(rows) >= MANY_ROWS,
+    )
 
 
 def _idioms(listed: IdiomList, spec: Analysis, groups: Mapping[str, Sequence[Measured]]) -> tuple[Table, ...]:

@@ -21,6 +21,7 @@ from creamtea.study.plan import Plan, plan
 from creamtea.study.spec import Study
 
 TEST_SET = "test"
+BUCKETS = "buckets"
 _NOT_IN_NAMES = re.compile(rf"[^{NAME_CHARACTERS}]|,")  # a comma separates systems on command lines
 METRICS: dict[str, dict[str, Any]] = {
     "bleu": {"kind": "bleu"},
@@ -66,10 +67,13 @@ def comparison(
     baseline: str | None = None,
     metrics: Sequence[str] = ("bleu", "chrf"),
     languages: str | None = None,
+    labels: Path | None = None,
 ) -> Comparison:
-    """The study of these files. An output that holds the text of a reference is that human reference.
-    InputError for what does not make one; the files themselves are looked at by `Comparison.plan`."""
-    data = Path(os.path.commonpath([path.absolute().parent for path in (source, *references, *outputs)]))
+    """The study of these files. An output that holds the text of a reference is that human reference. Scores
+    are also given by buckets: lengths of the source, and `labels`, a file with one per line. InputError for
+    what does not make a study; the files themselves are looked at by `Comparison.plan`."""
+    files = [source, *references, *outputs, *([] if labels is None else [labels])]
+    data = Path(os.path.commonpath([path.absolute().parent for path in files]))
     test_set: dict[str, Any] = {"kind": "files", "source": _inside(source, data)}
     test_set["target"], *more = (_inside(path, data) for path in references)
     test_set |= {"more_references": more} if more else {}
@@ -86,6 +90,11 @@ def comparison(
         own = digest is not None and digest in digests
         file = {"outputs": {TEST_SET: _inside(path, data)}}
         systems[system] = {"reference": digests.index(digest) + 1} if own else file
+    buckets = {"kind": "buckets", "test_set": TEST_SET}
+    if labels is not None:
+        buckets["labels"] = _inside(labels, data)
+        options["analyses", BUCKETS, "labels"] = f"--labels {labels}"
+
     human = tuple(system for system, spec in systems.items() if "reference" in spec)
     document = {
         "name": name or f"compare-{_name(source)}",
@@ -94,6 +103,7 @@ def comparison(
         "test_sets": {TEST_SET: test_set},
         "baseline": _baseline(baseline, _named(outputs), human),
         "metrics": [_metric(metric) for metric in metrics],
+        "analyses": {BUCKETS: buckets},
     }
     return Comparison(_checked(document), data, options, human)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from creamtea.document.mistakes import REQUIRED, KeyPath, Mistake, one_of
-from creamtea.document.raw import Block, RawStudy
+from creamtea.document.raw import Block, RawStudy, kind_of
+from creamtea.methods.analysis import ANALYSES
 
 ORIGINS = ("variant", "outputs", "reference")
 OF_MODELS = ("selection", "search", "precision", "ensemble", "batch_size")
@@ -46,8 +47,12 @@ def check_trained(study: RawStudy) -> Iterator[Mistake]:
             yield Mistake((section,), "", f"{REQUIRED} (a system has a variant)")
         elif entries == {}:
             yield Mistake((section,), "a block of keys", "at least 1 entry")
-    if study.data.get("analyses") and not study.data.get("variants"):
-        yield Mistake(("analyses",), "analyses of a study without variants", "variants, or no analyses")
+    if not study.data.get("variants"):
+        for name, analysis in study.blocks("analyses"):
+            kind = ANALYSES.kind_of(analysis)
+            if kind is not None and kind.of_models:
+                found = f"{kind_of(analysis)} in a study without variants"
+                yield Mistake(("analyses", name), found, "variants, or an analysis of outputs (buckets)")
 
 
 def _check_files(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mistake]:

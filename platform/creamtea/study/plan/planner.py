@@ -4,8 +4,8 @@ with other analyses, where parameters and inputs are the same."""
 from __future__ import annotations
 
 from creamtea.methods.corpora import Corpus
-from creamtea.methods.metrics import Bleu
-from creamtea.methods.planning import HeldOut, Inputs, Key, Labels
+from creamtea.methods.metrics import Bleu, Chrf
+from creamtea.methods.planning import File, HeldOut, Inputs, Key, Labels
 from creamtea.methods.searches import Search
 from creamtea.methods.test_sets import FilesTestSet
 from creamtea.study.data_files import DataFiles
@@ -21,6 +21,8 @@ class StudyPlanner(Systems):
         self.languages, self.alignment = study.languages, study.alignment
         bleu = (metric for metric in study.metrics if isinstance(metric, Bleu))
         self.bleu = next(bleu, Bleu(kind="bleu"))
+        chrf = (metric for metric in study.metrics if isinstance(metric, Chrf))
+        self.chrf = next(chrf, Chrf(kind="chrf"))
 
     def corpus_spec(self, name: str) -> Corpus:
         return self.study.corpora[name]
@@ -49,6 +51,30 @@ class StudyPlanner(Systems):
 
     def precision_of(self, system: str) -> str:
         return self.study.systems[system].precision
+
+    def training_corpus(self) -> str | None:
+        name = self.study.systems[self.study.baseline].variant or next(iter(self.study.variants), None)
+        return None if name is None else self.study.variants[name].corpus
+
+    def outputs(self, test_set: str) -> list[tuple[Labels, Key]]:
+        found: list[tuple[Labels, Key]] = []
+        for name in self.study.systems_on(test_set):
+            system, keys = self.study.systems[name], self.decode.get((name, test_set), [])
+            labels: Labels = {"system": name, "test_set": test_set}
+            if system.runs:
+                seeds = zip(self.seeds_of(name), keys, strict=True)
+                found += [({**labels, "variant": system.variant, "seed": seed}, key) for seed, key in seeds]
+            elif system.reference is None:
+                found += [(labels, key) for key in keys]
+        return found
+
+    def lines_of(self, test_set: str, file: File) -> tuple[dict[str, str], int | None]:
+        spec = self.study.test_sets[test_set]
+        if not isinstance(spec, FilesTestSet):
+            self.files.aligned([file])
+            return self.files.digests([file[1]]), None
+        self.files.aligned([(("test_sets", test_set, "source"), spec.source), file])
+        return self.files.digests([file[1]]), spec.limit
 
     def decode_variant(
         self, place: str, variant: str, seed: int, search: Search, test_set: Key, labels: Labels
