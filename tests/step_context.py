@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from creamtea.contract.kind import StepKind, StepParams
-from creamtea.contract.step import Checkpoints, StepResult
+from creamtea.contract.step import Checkpoints, LiveView, StepResult
 
 
 class FolderCheckpoints:
@@ -44,6 +44,7 @@ class Context:
     gpus: float = 0.0
     params: StepParams = field(init=False)
     progresses: list[tuple[float, float, str]] = field(init=False, default_factory=list)
+    views: list[LiveView] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         self.params = self.kind.params.model_validate(dict(self.raw_params))
@@ -61,6 +62,9 @@ class Context:
 
     def progress(self, done: float, total: float, message: str = "") -> None:
         self.progresses.append((done, total, message))
+
+    def show(self, view: LiveView) -> None:
+        self.views.append(view)
 
     def run(self) -> StepResult:
         """What the step returns; everything that it leaves is declared."""

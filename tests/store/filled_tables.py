@@ -19,6 +19,7 @@ CHOICES = {
     "step.error_kind": "timeout",
     "access_token.role": "rater",
     "access_token.subject": None,
+    "access_token.study_id": None,
     "web_session.role": "rater",
     "campaign.protocol": "contrastive-da",
     "campaign.state": "launched",

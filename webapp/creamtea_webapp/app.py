@@ -20,6 +20,8 @@ def main() -> None:
         page = st.Page(rate.page, title="Rating", url_path="rate", default=True)
     elif organise.is_asked_for(who):
         page = st.Page(organise.page, title="Campaigns", url_path="campaigns", default=True)
+    elif rights.standing(who) == rights.ONE_REPORT:
+        page = st.Page(report.page, title="Report", url_path="report", default=True)
     elif papers.is_asked_for():
         page = st.Page(papers.page, title="Papers", url_path="papers", default=True)
     elif "study" in st.query_params and "step" in st.query_params:

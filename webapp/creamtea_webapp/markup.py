@@ -54,6 +54,14 @@ def moment(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
+def duration(seconds: float) -> str:
+    """ "12 s", "4 min", "3 h 05 min"."""
+    minutes = round(seconds / 60)
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
+
+
 def counted(number: int, noun: str) -> str:
     """ "1 rater", "2,000 raters"."""
     return f"{number:,} {noun}{'s' * (number != 1)}"
@@ -71,6 +79,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "moment": moment,
         "counted": counted,
+        "duration": duration,
         "number": lambda value: f"{value:,}",
         "pair": lambda pair: languages.pair(*pair),
         "protocol": protocol_title,

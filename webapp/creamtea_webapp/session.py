@@ -5,6 +5,7 @@ Every page asks here before it reads anything: that a page is not linked does no
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import NoReturn
 
@@ -46,6 +47,29 @@ def require(right: str, campaign_id: int | None = None) -> Identity:
     if who is None or not rights.may(who, right, campaign_id):
         refuse()
     return who
+
+
+def require_report(study_id: int) -> Identity:
+    """The identity, if it may read this study's report; otherwise the script stops."""
+    who = identity()
+    if who is None or not rights.may(who, rights.READ_REPORT, study_id=study_id):
+        refuse()
+    return who
+
+
+def may_read(who: Identity | None, place: str) -> bool:
+    """Whether it may read a block of this path: "study-3/…" is of that study's report, any other of a page
+    for readers of all."""
+    study = re.match(r"study-(\d+)(?:/|$)", place)
+    if study is None:
+        return rights.may(who, rights.READ_STUDIES)
+    return rights.may(who, rights.READ_REPORT, study_id=int(study[1]))
+
+
+def require_block(place: str) -> None:
+    """Go on if the identity may read a block of this path; otherwise the script stops."""
+    if not may_read(identity(), place):
+        refuse()
 
 
 def refuse() -> NoReturn:

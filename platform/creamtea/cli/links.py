@@ -55,6 +55,7 @@ def _line(link: Link) -> str:
     """As "3  reader  created 2026-03-04 05:06, used 2026-03-04 06:00, 1 browser signed in"."""
     what = " ".join([link.role, *([f"{link.rater!r}"] if link.rater else [])])
     where = f" of {link.campaign}" if link.campaign else ""
+    where += f" of the report of {link.study} (number {link.study_id})" if link.study else ""
     if link.sign_in is not None:
         where += f", signs in as {link.sign_in}"
     facts = [f"created {_minute(link.created_at)}"]

@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import sys
 import webbrowser
+from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
@@ -15,8 +16,10 @@ from creamtea.errors import InputError
 from creamtea.human import access
 from creamtea.human.campaigns import summaries
 from creamtea.settings import LOOPBACK, SignIn
+from creamtea.store.queries import find_study
 
 PORT = 8501
+DAYS = access.LINK_LIFETIME.days
 
 Address = Annotated[
     str, typer.Option("--url", metavar="URL", help="Where people reach the server, for the printed link.")
@@ -61,14 +64,29 @@ def serve(
 def link(
     role: Annotated[str, typer.Option(metavar="reader|organiser", help="Who the link is for.")] = "reader",
     url: Address = f"http://{LOOPBACK[0]}:{PORT}",
+    study: Annotated[
+        str | None, typer.Option(metavar="NAME", help="A reader's link to this study's report alone.")
+    ] = None,
+    days: Annotated[int, typer.Option(min=1, max=365, help="How long the link is valid.")] = DAYS,
 ) -> None:
     """Print a link for one more person or browser. It works once, within 14 days.
+
+    With --study it opens the report of that study's newest submission and nothing else, until --days are
+    over.
 
     A rater's link comes from `creamtea campaign link`.
     """
     if role not in ("reader", "organiser"):
         raise InputError(f"--role must be reader or organiser, not {role!r}")
-    typer.echo(_link(role, url))
+    if study is not None and role != "reader":
+        raise InputError("--study makes a reader's link: leave out --role, or write --role reader")
+    with opened_database() as database:
+        study_id = None
+        if study is not None:
+            with database.session() as session:
+                study_id = find_study(session, study).id
+        secret = access.create_link(database, role, study_id=study_id, lifetime=timedelta(days=days))
+    typer.echo(link_to(url, secret))
 
 
 def link_to(url: str, secret: str) -> str:

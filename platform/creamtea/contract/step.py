@@ -2,8 +2,8 @@
 
 A step is a pure function of its parameters and inputs. It reads input files through
 `StepContext.input`, writes output files into `StepContext.output`, keeps what it would resume from in
-`StepContext.checkpoints`, reports how far it is with `StepContext.progress`, and returns small JSON values
-in a `StepResult`. It never touches the database.
+`StepContext.checkpoints`, reports how far it is with `StepContext.progress`, lets people see how it develops
+with `StepContext.show`, and returns small JSON values in a `StepResult`. It never touches the database.
 """
 
 from __future__ import annotations
@@ -51,6 +51,24 @@ class StepResult:
     facts: dict[str, Any] = field(default_factory=dict)  # small JSON for people: counts, device, threads
 
 
+@dataclass(frozen=True)
+class LiveExample:
+    """A sentence and what the model has made of it so far: (x, text) each, x as in the curves."""
+
+    source: str
+    reference: str
+    outputs: list[tuple[int, str]]
+
+
+@dataclass(frozen=True)
+class LiveView:
+    """What a page shows of a running step; the next view replaces it as a whole. Keep it small."""
+
+    points: list[PointRow] = field(default_factory=list)
+    examples: list[LiveExample] = field(default_factory=list)
+    tokens_per_second: float | None = None
+
+
 class Checkpoints(Protocol):
     """Files that outlive an attempt, so that the next one resumes; atomic, never seen half-written."""
 
@@ -84,6 +102,9 @@ class StepContext(Protocol[P]):
 
     def progress(self, done: float, total: float, message: str = "") -> None:
         """Report how far the step is; cheap to call often. Raises StepCancelled once it is cancelled."""
+
+    def show(self, view: LiveView) -> None:
+        """Let people see how the step develops; every call writes a small file."""
 
 
 class StepCancelled(BaseException):

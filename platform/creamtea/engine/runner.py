@@ -12,14 +12,14 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import creamtea
 from creamtea.contract.kind import StepKind, StepParams
-from creamtea.contract.step import Checkpoints, StepCancelled, StepResult
+from creamtea.contract.step import Checkpoints, LiveView, StepCancelled, StepResult
 from creamtea.engine.capture import AttemptLog, captured
 from creamtea.engine.task import StepOutcome, StepTask
 from creamtea.errors import CreamteaError, InfrastructureError, StepError, StepUnavailable
@@ -150,6 +150,7 @@ class Context:
         self.log: AttemptLog | None = None
         self._next_write = 0.0 if reports else math.inf
         self._next_line = 0.0
+        self._reports = reports
         self._inputs: dict[str, list[Path]] = {}
         self.output.mkdir()
         for role, steps in task.inputs.items():
@@ -180,6 +181,10 @@ class Context:
         if self.log is not None and now >= self._next_line:
             self._next_line = now + LINE_EVERY
             self.log.line(f"{done:g} of {total:g} {message}".rstrip())
+
+    def show(self, view: LiveView) -> None:
+        if self._reports:
+            self._store.write_live(self._task.key, self._task.fence, asdict(view))
 
 
 # ---------------------------------------------------------------- facts about where it ran

@@ -20,7 +20,7 @@ from sqlalchemy.orm import Session
 from creamtea.errors import CreamteaError, InputError
 from creamtea.human import audit
 from creamtea.store.database import Database
-from creamtea.store.tables import AccessToken, Campaign, Rater, WebSession
+from creamtea.store.tables import AccessToken, Campaign, Rater, StudyRow, WebSession
 
 LINK_LIFETIME = timedelta(days=14)
 SESSION_LIFETIME = timedelta(days=30)
@@ -42,12 +42,14 @@ class AccessRefused(CreamteaError):
 @dataclass(frozen=True)
 class Identity:
     """What a browser session stands for. A rater belongs to one campaign and may only rate in it; an
-    organiser's link may be for one campaign. What each may do is in human/rights.py."""
+    organiser's link may be for one campaign, a reader's for one study's report. What each may do is in
+    human/rights.py."""
 
     session_id: int
     role: str  # one of tables.ROLES
     rater_id: int | None = None
     campaign_id: int | None = None
+    study_id: int | None = None
 
 
 @dataclass(frozen=True)
@@ -67,19 +69,23 @@ def create_link(
     *,
     rater_id: int | None = None,
     campaign_id: int | None = None,
+    study_id: int | None = None,
     lifetime: timedelta = LINK_LIFETIME,
     actor: str = audit.COMMAND_LINE,
 ) -> str:
     """Store a one-time token for a role and return its secret, which is shown once and kept nowhere.
 
     A rater's token needs the rater, and only a rater's has one; `campaign_id` makes an organiser's token
-    one for this campaign only. Campaigns log their links. Raises ValueError for another combination,
-    InputError for a rater or a campaign that is not there and for a rater whose identity was deleted.
+    one for this campaign only, `study_id` a reader's one for this study's report, whose sessions end with
+    `lifetime` too. Campaigns log their links. Raises ValueError for another combination, InputError for a
+    rater, a campaign or a study that is not there and for a rater whose identity was deleted.
     """
     if (role == "rater") != (rater_id is not None):
         raise ValueError("a rater's link needs a rater, and no other link has one")
     if campaign_id is not None and role != "organiser":
         raise ValueError("only an organiser's link is made for one campaign")
+    if study_id is not None and role != "reader":
+        raise ValueError("only a reader's link is made for one study")
     secret = secrets.token_urlsafe(32)
     with database.transaction() as session:
         now = database.now(session)
@@ -87,12 +93,15 @@ def create_link(
             campaign_id = linkable(session, rater_id).campaign_id
         elif campaign_id is not None and session.get(Campaign, campaign_id) is None:
             raise InputError(f"there is no campaign with id {campaign_id}")
+        if study_id is not None and session.get(StudyRow, study_id) is None:
+            raise InputError(f"there is no study with number {study_id}")
         session.add(
             AccessToken(
                 digest=digest(secret),
                 role=role,
                 campaign_id=campaign_id,
                 rater_id=rater_id,
+                study_id=study_id,
                 created_at=now,
                 expires_at=now + lifetime,
             )
@@ -133,10 +142,18 @@ def exchange(database: Database, secret: str, lifetime: timedelta = SESSION_LIFE
                 AccessToken.expires_at > now,
             )
             .values(used_at=now)
-            .returning(AccessToken.id, AccessToken.role, AccessToken.rater_id)
+            .returning(
+                AccessToken.id,
+                AccessToken.role,
+                AccessToken.rater_id,
+                AccessToken.study_id,
+                AccessToken.expires_at,
+            )
         ).one_or_none()
         if taken is None:
             raise AccessRefused
+        if taken.study_id is not None:  # who was lent one report has it as long as the link says
+            lifetime = min(lifetime, taken.expires_at - now)
         return open_session(session, taken.id, taken.role, taken.rater_id, now, lifetime)
 
 
@@ -164,7 +181,7 @@ def identify(database: Database, session_secret: str | None) -> Identity | None:
         return None
     with database.session() as session:
         row = _open_sessions(database, session, session_secret).one_or_none()
-    return None if row is None else Identity(row.id, row.role, row.rater_id, row.campaign_id)
+    return None if row is None else Identity(row.id, row.role, row.rater_id, row.campaign_id, row.study_id)
 
 
 def opened_by(database: Database, session_secret: str, link_secret: str) -> bool:
@@ -192,6 +209,7 @@ def _open_sessions(database: Database, session: Session, session_secret: str) ->
             WebSession.role,
             WebSession.rater_id,
             AccessToken.campaign_id,
+            AccessToken.study_id,
             AccessToken.digest.label("link_digest"),
         )
         .join(AccessToken, AccessToken.id == WebSession.token_id)

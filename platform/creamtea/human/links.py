@@ -14,7 +14,7 @@ from creamtea.errors import InputError
 from creamtea.human import audit
 from creamtea.store.database import Database
 from creamtea.store.rows import from_row
-from creamtea.store.tables import AccessToken, Campaign, Rater, WebSession
+from creamtea.store.tables import AccessToken, Campaign, Rater, StudyRow, WebSession
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,8 @@ class Link:
     id: int
     role: str  # one of tables.ROLES
     campaign: str | None
+    study: str | None  # of whose report alone it is
+    study_id: int | None
     rater: str | None
     created_at: datetime
     expires_at: datetime  # unused links open nothing after it; sessions have their own end
@@ -46,14 +48,21 @@ def listed(database: Database, *, opening: bool = False) -> list[Link]:
             .subquery()
         )
         rows = session.execute(
-            select(AccessToken, Campaign.name, Rater.pseudonym, func.coalesce(signed_in.c.sessions, 0))
+            select(
+                AccessToken,
+                Campaign.name,
+                StudyRow.name,
+                Rater.pseudonym,
+                func.coalesce(signed_in.c.sessions, 0),
+            )
             .outerjoin(Rater, Rater.id == AccessToken.rater_id)
             .outerjoin(Campaign, Campaign.id == AccessToken.campaign_id)
+            .outerjoin(StudyRow, StudyRow.id == AccessToken.study_id)
             .outerjoin(signed_in, signed_in.c.token_id == AccessToken.id)
             .order_by(AccessToken.id)
         ).all()
         links = []
-        for token, campaign, rater, count in rows:
+        for token, campaign, study, rater, count in rows:
             sessions = 0 if token.revoked_at is not None else count
             unused = token.used_at is None and token.revoked_at is None and token.expires_at > now
             links.append(
@@ -61,6 +70,7 @@ def listed(database: Database, *, opening: bool = False) -> list[Link]:
                     Link,
                     token,
                     campaign=campaign,
+                    study=study,
                     rater=rater,
                     sessions=sessions,
                     sign_in=token.subject,

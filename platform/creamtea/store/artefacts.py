@@ -167,23 +167,38 @@ class ArtefactStore:
 
     def write_progress(self, step_key: str, fence: int, done: float, total: float, message: str) -> None:
         """Replace the step's progress by that of the attempt with this fence."""
-        path = self._path("progress", f"{_checked(step_key)}.json")
-        progress = {"fence": fence, "done": done, "total": total, "message": message, "at": time.time()}
-        written = json.dumps(progress, allow_nan=False).encode()
-        with self._failures(path):
-            self._write(path, lambda place: self._fs.pipe_file(place, written), durable=False)
+        self._write_report("progress", step_key, fence, {"done": done, "total": total, "message": message})
 
     def read_progress(self, step_key: str, fence: int) -> dict[str, Any] | None:
         """The last progress of the attempt with this fence; None if there is none that can be read.
 
         `at`: when the worker said so, by its own clock.
         """
+        return self._read_report("progress", step_key, fence, ("done", "total", "message", "at"))
+
+    def write_live(self, step_key: str, fence: int, view: dict[str, Any]) -> None:
+        """Replace what the step shows of itself (`creamtea.contract.step.LiveView`) by this attempt's."""
+        self._write_report("live", step_key, fence, view)
+
+    def read_live(self, step_key: str, fence: int) -> dict[str, Any] | None:
+        """What the attempt with this fence shows of itself; None if there is nothing that can be read."""
+        return self._read_report("live", step_key, fence, ("points", "examples", "tokens_per_second"))
+
+    def _write_report(self, area: str, step_key: str, fence: int, report: dict[str, Any]) -> None:
+        path = self._path(area, f"{_checked(step_key)}.json")
+        written = json.dumps({"fence": fence, **report, "at": time.time()}, allow_nan=False).encode()
+        with self._failures(path):
+            self._write(path, lambda place: self._fs.pipe_file(place, written), durable=False)
+
+    def _read_report(
+        self, area: str, step_key: str, fence: int, names: tuple[str, ...]
+    ) -> dict[str, Any] | None:
         try:
-            progress = json.loads(self._fs.cat_file(self._path("progress", f"{_checked(step_key)}.json")))
-            if progress["fence"] != fence:  # an earlier attempt's
+            report = json.loads(self._fs.cat_file(self._path(area, f"{_checked(step_key)}.json")))
+            if report["fence"] != fence:  # an earlier attempt's
                 return None
-            return {name: progress[name] for name in ("done", "total", "message", "at")}
-        except Exception:  # every remote file system has its own errors, and progress is only for people
+            return {name: report[name] for name in names}
+        except Exception:  # every remote file system has its own errors, and reports are only for people
             return None
 
     # ------------------------------------------------------------ the root

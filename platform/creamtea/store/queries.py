@@ -81,6 +81,16 @@ def list_studies(session: Session, limit: int = 200) -> list[StudySummary]:
     ]
 
 
+def count_steps(session: Session, study_id: int) -> tuple[int, int]:
+    """How many of the study's steps have succeeded, and how many there are."""
+    steps = (
+        select(func.count(StepRow.key.distinct()))
+        .join(StudyStep, StudyStep.step_key == StepRow.key)
+        .where(StudyStep.study_id == study_id)
+    )
+    return session.scalar(steps.where(StepRow.state == "succeeded")) or 0, session.scalar(steps) or 0
+
+
 def find_study(session: Session, study: str | int) -> StudyRow:
     """The submission with this number, or the newest of this name.
 

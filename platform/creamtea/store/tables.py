@@ -242,6 +242,7 @@ class AccessToken(Base):
             "subject IS NULL OR (digest IS NULL AND role = 'organiser' AND campaign_id IS NOT NULL)",
             name="sign_in",
         ),
+        CheckConstraint("study_id IS NULL OR role = 'reader'", name="one_report"),
         Index(
             None,
             "campaign_id",
@@ -257,6 +258,8 @@ class AccessToken(Base):
     campaign_id: Mapped[int | None] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"), index=True)
     rater_id: Mapped[int | None] = mapped_column(ForeignKey("rater.id", ondelete="CASCADE"), index=True)
     subject: Mapped[str | None]  # the organiser who signs in by OpenID Connect, as in Rater.subject
+    # of a reader of one report
+    study_id: Mapped[int | None] = mapped_column(ForeignKey("study.id", ondelete="CASCADE"), index=True)
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
     used_at: Mapped[datetime | None]

@@ -46,7 +46,7 @@ class Needed:
                 return entry.owner in self.digests
             case "checkpoints" | "progress":
                 return entry.owner in self.unfinished
-            case "logs":
+            case "logs" | "live":
                 return entry.owner in self.steps
             case "tmp" | "uploads":
                 return False

@@ -9,7 +9,6 @@ from typing import Any, assert_never
 
 import streamlit as st
 
-from creamtea.human import rights
 from creamtea.report import text
 from creamtea.report.model import (
     Block,
@@ -166,7 +165,7 @@ def _figure(figure: Figure, path: str) -> None:
 @st.fragment
 def _choice(choice: Choice, path: str) -> None:
     """A fragment: choosing another figure draws it alone. Figures of one choice stand beside each other."""
-    session.require(rights.READ_STUDIES)
+    session.require_block(path)
     show(TEMPLATE, "heading", title=choice.title, level=3, address=address(path))
     figures = choice.figures
     if not figures:

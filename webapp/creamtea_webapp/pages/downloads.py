@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import streamlit as st
 
-from creamtea.human import access, rights
+from creamtea.human import access
 from creamtea.report.export import file_stem, files_of
 from creamtea.report.model import Figure, Table
 from creamtea_webapp import session
@@ -23,7 +23,7 @@ def download_buttons(block: Table | Figure, path: str) -> None:
         for kind, file in files.items():
             st.download_button(
                 NAMES[kind],
-                _guarded(file.make),
+                _guarded(file.make, path),
                 file_name=file.name,
                 mime=file.mime,
                 key=f"{path}/{kind}",
@@ -34,7 +34,7 @@ def download_buttons(block: Table | Figure, path: str) -> None:
             )
 
 
-def _guarded(make: Callable[[], bytes]) -> Callable[[], bytes]:
+def _guarded(make: Callable[[], bytes], path: str) -> Callable[[], bytes]:
     """What is saved was drawn for somebody who might read it: PermissionError if that right has ended since.
 
     It is called from a thread that knows no browser, so the browser's cookie is read here.
@@ -43,7 +43,7 @@ def _guarded(make: Callable[[], bytes]) -> Callable[[], bytes]:
 
     def guarded() -> bytes:
         who = access.identify(session.database(), cookie)
-        if not rights.may(who, rights.READ_STUDIES):
+        if not session.may_read(who, path):
             raise PermissionError("no right to read reports")
         return make()
 

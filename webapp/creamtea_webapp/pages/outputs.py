@@ -10,7 +10,6 @@ from typing import Any
 import streamlit as st
 
 from creamtea.contract.columns import Column
-from creamtea.human import rights
 from creamtea.report.diff import Piece, differences
 from creamtea.report.model import Table
 from creamtea.report.text import number
@@ -80,7 +79,7 @@ class Line:
 @st.fragment
 def section(study: int, table: Table, test_set: str) -> None:
     """A fragment: its widgets redraw it alone. `table` is that of the test set's systems."""
-    session.require(rights.READ_STUDIES)
+    session.require_report(study)
     show("report.html", "heading", title=TITLE, level=2, address=ADDRESS)
     translations = _find(study, table, test_set)
     if translations is None:

@@ -10,32 +10,36 @@ from sqlalchemy import select
 
 from creamtea.errors import InputError
 from creamtea.human import rights
+from creamtea.human.access import Identity
 from creamtea.human.results import fingerprint
 from creamtea.report import ngrams
 from creamtea.report.build import build_report
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Document, Fact, Heading, Section
+from creamtea.store.queries import count_steps, find_study
 from creamtea.store.tables import Campaign
 from creamtea_webapp import session
 from creamtea_webapp.contents import show_contents
 from creamtea_webapp.markup import show, show_styles
-from creamtea_webapp.pages import blocks, outputs
+from creamtea_webapp.pages import blocks, manage, outputs, watch
 
 TEMPLATE = "report.html"
 
 
 def page() -> None:
-    who = session.require(rights.READ_STUDIES)
+    who = session.identity()
     show_styles()
-    asked = st.query_params.get("study", "").replace("\0", "")
-    by_number = asked.isdecimal() and len(asked) < 10
     try:
-        report = build_report(session.database(), int(asked) if by_number else asked, complete=False)
+        study = _asked_for(who)
+        report = build_report(session.database(), study, complete=False)
     except InputError as error:
         show(TEMPLATE, "no_study", error=str(error))
         return
-    logs = rights.may(who, rights.READ_LOGS)
-    show(TEMPLATE, "head", report=report, facts=blocks.shown_facts(report.facts), logs=logs)
+    facts = blocks.shown_facts(report.facts)
+    logs, all_studies = rights.may(who, rights.READ_LOGS), rights.may(who, rights.READ_STUDIES)
+    show(TEMPLATE, "head", report=report, facts=facts, logs=logs, all_studies=all_studies)
+    manage.section(who, report)
+    watch.section(report.number, report.state, _steps(report.number))
     names = report.test_sets
     test_set = (
         names[0]
@@ -63,6 +67,26 @@ def page() -> None:
             blocks.show_section(found, place)
 
 
+def _asked_for(who: Identity | None) -> int:
+    """The number of the study that the address asks for, if `who` may read it; a reader of one report need
+    not ask. InputError, which names the studies, for those who may read them all."""
+    asked = st.query_params.get("study", "").replace("\0", "")
+    if rights.standing(who) == rights.ONE_REPORT and not asked:
+        asked = str(who.study_id if who else "")
+    by_number = asked.isdecimal() and len(asked) < 10
+    if rights.may(who, rights.READ_STUDIES):
+        with session.database().session() as reading:
+            return find_study(reading, int(asked) if by_number else asked).id
+    if not by_number or not rights.may(who, rights.READ_REPORT, study_id=int(asked)):
+        session.refuse()
+    return int(asked)
+
+
+def _steps(study: int) -> tuple[int, int]:
+    with session.database().session() as reading:
+        return count_steps(reading, study)
+
+
 def _headings(report: Document) -> list[Heading]:
     """What the page shows of the report's contents (campaigns one at a time), and the outputs in between."""
     headings = [heading for heading in report.contents() if not heading.path.startswith("human/")]
@@ -74,7 +98,7 @@ def _headings(report: Document) -> list[Heading]:
 def _campaigns(report: Document, summaries: Section, place: str) -> None:
     """A fragment: the summaries came with the report; all that takes resampling only of the campaign that is
     chosen."""
-    session.require(rights.READ_STUDIES)
+    session.require_report(report.number)
     path = f"{place}/human"
     blocks.show_block(replace(summaries, blocks=()), path, level=2)
     by_name = {block.key: block for block in summaries.blocks if isinstance(block, Section)}

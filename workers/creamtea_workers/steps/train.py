@@ -21,6 +21,8 @@ from creamtea_workers.training.evaluate import BLEU_SENTENCES, Development
 from creamtea_workers.training.group import current_group
 from creamtea_workers.training.trainer import Trainer, TrainingResult
 
+EXAMPLES = 4  # sentences whose translations a page shows while the training runs
+
 
 def run(context: StepContext[TrainParams]) -> StepResult:
     prepare_torch(context.cpus)
@@ -40,6 +42,7 @@ def run(context: StepContext[TrainParams]) -> StepResult:
         context.progress,
         initial[0] if initial else None,
         current_group(),
+        context.show,
     )
     outcome = trainer.run()
     save_model(context.output, outcome.model, trainer.config)
@@ -63,9 +66,10 @@ def training_pairs(encoded: Path, training: Training) -> Pairs:
 def development_set(corpus: Path, encoded: Path, subwords: TextModel, select_by: SelectBy) -> Development:
     """With the references of its first sentences, or of all where a metric of them selects."""
     references = read_lines(corpus / "dev.tgt")
+    sources = read_lines(corpus / "dev.src")[:EXAMPLES]
     groups = read_lines(corpus / "dev.groups") if (corpus / "dev.groups").exists() else ()
     some = references[:BLEU_SENTENCES] if select_by == "loss" else references
-    return Development(Pairs.load(encoded, "dev"), some, subwords, select_by, groups)
+    return Development(Pairs.load(encoded, "dev"), some, subwords, select_by, groups, sources)
 
 
 def metrics(outcome: TrainingResult, pairs: Pairs, development: Development) -> list[MetricRow]:

@@ -52,6 +52,7 @@ class Development:
     subwords: Subwords
     select_by: SelectBy = "loss"
     groups: Sequence[str] = ()  # of words: the language of each reference
+    sources: Sequence[str] = ()  # the text of the first ones, whose translations a page shows
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Evaluation:
     perplexity: float  # exp of the mean -log score of the reference's tokens; infinite if one is impossible
     bleu: float  # greedy, 13a, of the sentences with references
     errors: float | None = None  # PER or Levenshtein distance, where models are selected by it
+    examples: Sequence[str] = ()  # translations of the development set's `sources`
 
     def rank(self, select_by: SelectBy) -> float:
         """What models are selected by; lower is better."""
@@ -79,7 +81,8 @@ def evaluate(
     model.train(was_training)
     bleu = float(BLEU().corpus_score(hypotheses, [list(development.references)]).score)
     perplexity = math.exp(surprise) if surprise < 700 else math.inf
-    return Evaluation(loss, perplexity, bleu, word_errors(hypotheses, development))
+    examples = hypotheses[: len(development.sources)]
+    return Evaluation(loss, perplexity, bleu, word_errors(hypotheses, development), examples)
 
 
 def word_errors(hypotheses: list[str], development: Development) -> float | None:

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from creamtea.contract.step import Checkpoints
+from creamtea.contract.step import Checkpoints, LiveView
 from creamtea.errors import StepError
 from creamtea.steps.systems import TrainParams
 from creamtea_workers.corpora.batches import Batch, Pairs, plan_epoch
@@ -29,6 +29,7 @@ from creamtea_workers.training.best import average_best, keep_best
 from creamtea_workers.training.checkpoint import Position, Saver, load_position, save_position
 from creamtea_workers.training.evaluate import Development, Evaluation, evaluate
 from creamtea_workers.training.group import Alone, Group
+from creamtea_workers.training.live import LiveTraining
 from creamtea_workers.training.optimiser import learning_rate, make_optimiser
 from creamtea_workers.training.summing import TreeSum, batch_seed, block
 
@@ -67,10 +68,12 @@ class Trainer:
         progress: Callable[[float, float, str], None],
         initial: Path | None = None,
         group: Group | None = None,
+        show: Callable[[LiveView], None] = lambda view: None,
     ) -> None:
         self.training, self.nvs, self.seed = params.training, params.nvs, params.seed
         self.pairs, self.development, self.device = pairs, development, device
         self.progress, self.group = progress, group or Alone()
+        self.live = LiveTraining(development, show)
         self.saver = Saver(checkpoints if self.group.rank == 0 else None)
         torch.manual_seed(self.seed)
         unigram = unigram_frequencies(pairs.targets, development.subwords.size).to(device)
@@ -95,6 +98,7 @@ class Trainer:
     def run(self) -> TrainingResult:
         with closing(self.saver):
             self.resume()
+            self.live.begin(self.state)
             self.clock = time.monotonic()
             if self.judge_initial and not self.state.best:
                 self.validate()
@@ -248,12 +252,16 @@ class Trainer:
                 f"the training loss is {rows[int(bad[0]), 0].item()} at update {update}: lower "
                 "training.learning_rate or training.clip, or lengthen training.warmup"
             )
-        self.state.loss_sum += rows[:, 1].double().sum().item()
+        loss = rows[:, 1].double().sum().item()
+        self.state.loss_sum += loss
+        self.live.loss(self.state, loss)
         self.report_progress()
 
     def report_progress(self) -> None:
         epoch = self.state.epoch + (self.state.position > 0)  # between two epochs: the finished one
         self.progress(self.state.update, self.total, f"epoch {epoch}{self.dev_summary}")
+        if self.clock:  # not before the training has begun
+            self.live.refresh(self.state, self.state.seconds + time.monotonic() - self.clock)
 
     def count_seconds(self) -> None:
         """Add the time since `clock` to the training time."""
@@ -282,6 +290,7 @@ class Trainer:
         )
         self.state.validated = self.state.update
         self.record(result)
+        self.live.translated(self.state.update, result.examples)
         self.wait(is_better)
         self.dev_summary = f", dev BLEU {result.bleu:.1f}"
         if result.errors is not None:

@@ -1,0 +1,272 @@
+"""A study while it runs: how far each step is, what waits and why, what failed, and how trainings develop."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session, aliased
+
+from creamtea.contract.resources import Resources
+from creamtea.orders.controllers import live_controller
+from creamtea.orders.rows import LIVE, UNFINISHED
+from creamtea.report.figures import Runs, learning_figures, run_name
+from creamtea.report.model import Figure
+from creamtea.report.text import one_line
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
+from creamtea.store.queries import CurvePoint, Node, batches, find_study, points_of, study_nodes
+from creamtea.store.tables import Controller, StepInput, StepRow
+from creamtea.study.spec import Study
+
+RUNNING_LOSS = "train_loss_now"  # of the last updates: finer than a point per validation
+SHOWN = ("train_loss", "dev_bleu", "dev_per", "dev_levenshtein")
+NO_CONTROLLER = "nothing runs studies now"
+
+
+@dataclass(frozen=True)
+class RunningStep:
+    name: str  # its place in the study
+    title: str
+    share: float | None  # of 1; None where the step has not said anything yet
+    message: str
+    seconds: float  # so far
+    seconds_left: float | None  # if it goes on like this
+    tokens_per_second: float | None
+
+
+@dataclass(frozen=True)
+class WaitingSteps:
+    reason: str
+    titles: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FailedStep:
+    name: str
+    title: str
+    outcome: str  # "failed", "unavailable"
+    reason: str  # the first line of its error
+
+
+@dataclass(frozen=True)
+class WatchedExample:
+    """A development sentence, and what a training has made of it after so many updates."""
+
+    training: str
+    source: str
+    reference: str
+    outputs: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True)
+class Watched:
+    state: str  # of the study
+    done: int
+    total: int
+    running: tuple[RunningStep, ...]
+    waiting: tuple[WaitingSteps, ...]
+    failed: tuple[FailedStep, ...]
+    curves: tuple[Figure, ...]
+    examples: tuple[WatchedExample, ...]
+    target_language: str
+    source_language: str
+
+    @property
+    def lives(self) -> bool:
+        return self.state in LIVE
+
+    @property
+    def nothing_runs(self) -> bool:
+        """Whether it waits for a controller that nobody has started."""
+        return any(waiting.reason == NO_CONTROLLER for waiting in self.waiting)
+
+
+def watch(database: Database, store: ArtefactStore, study_id: int) -> Watched:
+    """As it is now: from the database, and from what steps write about themselves into the store."""
+    controller = live_controller(database)
+    with database.session() as session:
+        row = find_study(session, study_id)
+        spec = Study.model_validate(row.spec)
+        nodes = {node.key: node for node in reversed(study_nodes(session, study_id))}  # a step's first place
+        nodes = dict(reversed(nodes.items()))
+        now = database.now(session)
+        views = {
+            key: view
+            for key, node in nodes.items()
+            if node.kind == "train" and (view := store.read_live(key, node.fence)) is not None
+        }
+        running = [node for node in nodes.values() if node.state == "running"]
+        return Watched(
+            state=row.state,
+            done=sum(node.state == "succeeded" for node in nodes.values()),
+            total=len(nodes),
+            running=tuple(_running(node, store, views.get(node.key), now) for node in running),
+            waiting=_waiting(session, study_id, nodes, controller, now) if row.state in LIVE else (),
+            failed=tuple(_failed(nodes.values())),
+            curves=_curves(session, spec, nodes.values(), views),
+            examples=tuple(_examples(nodes, views)),
+            source_language=spec.languages.source,
+            target_language=spec.languages.target,
+        )
+
+
+def step_title(node: Node) -> str:
+    """As "train: softmax, seed 1" or "score: softmax-greedy, seed 1, test, bleu"."""
+    of_system = next((name for name in ("system", "variant") if name in node.labels), None)
+    names = [of_system, "seed", "test_set", "metric", "analysis"] if of_system else list(node.labels)
+    words = [
+        f"seed {node.labels[name]}" if name == "seed" else str(node.labels[name])
+        for name in names
+        if name is not None and isinstance(node.labels.get(name), str | int)
+    ]
+    return ": ".join(filter(None, [node.kind.replace("_", " "), ", ".join(words)]))
+
+
+def _running(node: Node, store: ArtefactStore, view: dict[str, Any] | None, now: datetime) -> RunningStep:
+    seconds = (now - node.started_at).total_seconds() if node.started_at else 0.0
+    progress = store.read_progress(node.key, node.fence)
+    if progress is None:
+        return RunningStep(node.name, step_title(node), None, "", seconds, None, None)
+    share = min(1.0, progress["done"] / progress["total"]) if progress["total"] else None
+    left = seconds * (1 - share) / share if share else None
+    speed = view["tokens_per_second"] if view else None
+    return RunningStep(node.name, step_title(node), share, progress["message"], seconds, left, speed)
+
+
+# ---------------------------------------------------------------- what waits and why
+
+
+def _waiting(
+    session: Session,
+    study_id: int,
+    nodes: dict[str, Node],
+    controller: Controller | None,
+    now: datetime,
+) -> tuple[WaitingSteps, ...]:
+    """By what they wait for in the end: a step that runs or could run, not the ones in between."""
+    waiting: dict[str, list[str]] = defaultdict(list)
+    inputs = _unfinished_inputs(session, [key for key, node in nodes.items() if node.state == "pending"])
+    rows = session.execute(
+        select(StepRow.key, StepRow.not_before, StepRow.resources, StepRow.error).where(
+            StepRow.key.in_([key for key, node in nodes.items() if node.state == "ready"])
+        )
+    )
+    ready = {key: (not_before, resources, error) for key, not_before, resources, error in rows}
+    busy = sum(node.state == "running" for node in nodes.values())
+    roots = _roots(nodes, inputs)
+    for key, node in nodes.items():
+        if key in ready:
+            waiting[_why_ready(study_id, *ready[key], controller, busy, now)].append(step_title(node))
+        elif node.state == "pending" and roots[key] == {key}:  # no controller has looked at it yet
+            why = "queued" if controller is not None else NO_CONTROLLER
+            waiting[why].append(step_title(node))
+        elif node.state == "pending":
+            names = [step_title(nodes[root]) for root in nodes if root in roots[key]]
+            waiting[f"after {_listed(names)}"].append(step_title(node))
+    return tuple(WaitingSteps(reason, tuple(titles)) for reason, titles in waiting.items())
+
+
+def _roots(nodes: dict[str, Node], inputs: dict[str, list[str]]) -> dict[str, set[str]]:
+    """Of each unfinished step those before it that wait for none themselves; its own key if it waits for
+    none."""
+    roots: dict[str, set[str]] = {}
+    for key in nodes:  # inputs come first
+        before = [one for one in inputs.get(key, ()) if one in nodes]
+        roots[key] = set().union(*(roots.get(one, {one}) for one in before)) if before else {key}
+    return roots
+
+
+def _why_ready(
+    study_id: int,
+    not_before: datetime | None,
+    resources: dict[str, Any],
+    error: str | None,
+    controller: Controller | None,
+    busy: int,
+    now: datetime,
+) -> str:
+    if controller is None:
+        return NO_CONTROLLER
+    if controller.study_id not in (None, study_id):
+        return "the controller that is running has another study to finish first"
+    if not_before is not None and not_before > now:
+        seconds = (not_before - now).total_seconds()
+        return f"tried again in {seconds:.0f} s, after: {one_line(error or 'a failure', 200)}"
+    needs = Resources.model_validate(resources)
+    size = f"{needs.cpus} processor{'s' * (needs.cpus != 1)}"
+    size += f" and {needs.gpus:g} GPU{'s' * (needs.gpus != 1)}" if needs.gpus else ""
+    if busy:
+        return f"needs {size}: other steps are running"
+    return f"needs a machine with {size} free"
+
+
+def _unfinished_inputs(session: Session, keys: Sequence[str]) -> dict[str, list[str]]:
+    before = aliased(StepRow)
+    inputs: dict[str, list[str]] = defaultdict(list)
+    for batch in batches(keys):
+        edges = session.execute(
+            select(StepInput.step_key, StepInput.input_key)
+            .join(before, before.key == StepInput.input_key)
+            .where(StepInput.step_key.in_(batch), before.state.in_(UNFINISHED))
+            .distinct()
+            .order_by(StepInput.step_key, StepInput.input_key)
+        )
+        for key, input_key in edges:
+            inputs[key].append(input_key)
+    return inputs
+
+
+def _listed(names: Sequence[str], most: int = 3) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return "; ".join(names[:most]) + more
+
+
+def _failed(nodes: Iterable[Node]) -> Iterable[FailedStep]:
+    """Those that have failed themselves; that later ones were not run follows."""
+    for node in nodes:
+        if node.state == "failed" and node.error_kind != "upstream":
+            reason = one_line((node.error or "").splitlines()[0] if node.error else "no message")
+            yield FailedStep(node.name, step_title(node), node.outcome, reason)
+
+
+# ---------------------------------------------------------------- how trainings develop
+
+
+def _curves(
+    session: Session, spec: Study, nodes: Iterable[Node], views: dict[str, dict[str, Any]]
+) -> tuple[Figure, ...]:
+    """Training loss, one figure for each objective, and what models are judged by."""
+    trainings = [node for node in nodes if node.kind == "train"]
+    stored = points_of(session, [node.key for node in trainings if node.state == "succeeded"])
+    runs: Runs = {}
+    objectives: dict[str, Runs] = {}
+    for node in trainings:
+        points = stored.get(node.key) or _live_points(views.get(node.key))
+        name = run_name(node.labels)
+        objective = spec.variants[str(node.labels["variant"])].objective.describe()
+        runs[name] = objectives.setdefault(objective, {})[name] = points
+    figures = learning_figures(runs, objectives).figures
+    return tuple(figure for figure in figures if figure.key.split("-")[0] in SHOWN and figure.rows)
+
+
+def _live_points(view: dict[str, Any] | None) -> dict[str, list[CurvePoint]]:
+    series: dict[str, list[CurvePoint]] = defaultdict(list)
+    for point in view["points"] if view else ():
+        series[point["series"]].append(CurvePoint(point["x"], point["y"], point["label"]))
+    if finer := series.pop(RUNNING_LOSS, None):
+        series["train_loss"] = finer
+    return dict(series)
+
+
+def _examples(nodes: dict[str, Node], views: dict[str, dict[str, Any]]) -> Iterable[WatchedExample]:
+    for key, view in views.items():
+        for example in view["examples"]:
+            outputs = tuple((update, text) for update, text in example["outputs"])
+            yield WatchedExample(
+                run_name(nodes[key].labels), example["source"], example["reference"], outputs
+            )

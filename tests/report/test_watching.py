@@ -1,0 +1,118 @@
+"""A study while it runs: what each step does, waits for, or failed of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from creamtea.engine import lease as leases
+from creamtea.report.watching import NO_CONTROLLER, Watched, watch
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
+from creamtea.store.tables import StepRow
+
+Fill = Callable[..., int]
+UNSTARTED = {"state": "pending", "facts": None, "finished_at": None}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ArtefactStore:
+    return ArtefactStore(tmp_path / "artefacts")
+
+
+def begun(database: Database, fill: Fill, **training: Any) -> int:
+    """A study whose second training has not ended."""
+    later = ("decode/scones", "score/scones", "compare/scones", "latency")
+    changes: dict[str, Any] = dict.fromkeys(later, UNSTARTED)
+    changes["train/scones/2"] = {"state": "running", "facts": None, "finished_at": None, **training}
+    return fill(database, changes=changes, state="running")
+
+
+def step(database: Database, watched: Watched) -> StepRow:
+    with database.session() as session:
+        return session.query(StepRow).filter(StepRow.state == "running").one()
+
+
+def test_a_training_shows_how_far_it_is_and_how_it_develops(
+    filled: Database, fill: Fill, store: ArtefactStore
+) -> None:
+    study = begun(filled, fill, started_at=None)
+    with filled.transaction() as session:
+        row = session.query(StepRow).filter(StepRow.state == "running").one()
+        row.started_at, row.fence, key = filled.now(session) - timedelta(seconds=30), 4, row.key
+    store.write_progress(key, 4, 50, 200, "epoch 1")
+    view = {
+        "points": [{"series": "train_loss_now", "x": update, "y": 5.0, "label": ""} for update in (20, 40)],
+        "examples": [{"source": "a", "reference": "b", "outputs": [[20, "x"], [40, "b"]]}],
+        "tokens_per_second": 812.4,
+    }
+    store.write_live(key, 4, view)
+    watched = watch(filled, store, study)
+    (running,) = watched.running
+    assert (running.share, running.message, running.tokens_per_second) == (0.25, "epoch 1", 812.4)
+    assert running.title == "train: scones, seed 2"
+    assert running.seconds_left == pytest.approx(90, abs=15)
+    losses = [figure for figure in watched.curves if figure.key.startswith("train_loss-scones")]
+    assert [row["update"] for row in losses[0].rows if row["run"] == "scones, seed 2"] == [20, 40]
+    (example,) = watched.examples
+    assert (example.training, example.outputs) == ("scones, seed 2", ((20, "x"), (40, "b")))
+    store.write_live(key, 3, view)  # of an attempt that is over
+    assert watch(filled, store, study).examples == ()
+
+
+def test_what_waits_says_for_what(filled: Database, fill: Fill, store: ArtefactStore) -> None:
+    study = begun(filled, fill)
+    reasons = {group.reason: group.titles for group in watch(filled, store, study).waiting}
+    after_training = next(titles for reason, titles in reasons.items() if "train: scones, seed 2" in reason)
+    assert "decode: scones-greedy, seed 2, test" in after_training
+    # the score waits for the decode, which waits for the training
+    assert "score: scones-greedy, seed 2, test, bleu" in after_training
+
+
+@pytest.mark.parametrize(
+    "controller, not_before, reason",
+    [
+        (None, None, NO_CONTROLLER),
+        (99, None, "another study"),
+        (0, None, "other steps are running"),
+        (0, 40, "tried again in"),
+    ],
+)
+def test_a_ready_step_says_why_it_does_not_start(
+    controller: int | None,
+    not_before: int | None,
+    reason: str,
+    filled: Database,
+    fill: Fill,
+    store: ArtefactStore,
+) -> None:
+    study = begun(filled, fill)
+    if controller is not None:
+        leases.acquire(filled, "", controller or study)
+    with filled.transaction() as session:
+        one = session.query(StepRow).filter(StepRow.kind == "train").first()
+        assert one is not None
+        one.state = "running"  # the lease has released what it had not started itself
+        ready = session.query(StepRow).filter(StepRow.kind == "decode", StepRow.state == "pending").first()
+        assert ready is not None
+        ready.state = "ready"
+        if not_before is not None:
+            ready.not_before = filled.now(session) + timedelta(seconds=not_before)
+            ready.error = "node lost"
+    watched = watch(filled, store, study)
+    assert any(reason in group.reason for group in watched.waiting)
+    assert watched.nothing_runs == (reason == NO_CONTROLLER)
+
+
+def test_a_failure_comes_with_the_first_line_of_its_reason(
+    filled: Database, fill: Fill, store: ArtefactStore
+) -> None:
+    error = {"state": "failed", "error_kind": "deterministic", "error": "no cup\nTraceback …"}
+    left_out = {"state": "failed", "error_kind": "upstream", "error": "not run"}
+    study = fill(filled, changes={"latency": error, "decode/scones/1": left_out}, state="running")
+    (failed,) = watch(filled, store, study).failed
+    assert (failed.title, failed.outcome, failed.reason) == ("latency: test", "failed", "no cup")

@@ -1,0 +1,116 @@
+"""What organisers do with a study on its page: cancel it, retry it, and lend its report to one reader."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import streamlit as st
+
+from creamtea.human import access, links, rights
+from creamtea.human.access import Identity
+from creamtea.orders.cancelling import cancel
+from creamtea.orders.controllers import live_controller
+from creamtea.orders.rows import LIVE
+from creamtea.orders.submission import requeue
+from creamtea.report.model import Document
+from creamtea.settings import Settings
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
+from creamtea_webapp import session
+from creamtea_webapp.markup import moment, note
+from creamtea_webapp.pages.organise.shared import act, origin, show_notice
+
+FRESH = "report-link"
+DAYS = 14
+QUEUED = "It is queued again."
+NOBODY = " Nothing runs studies now: `creamtea controller` starts what does."
+
+
+def section(who: Identity | None, report: Document) -> None:
+    """Nothing for who may do none of it."""
+    may_control, may_share = (
+        rights.may(who, right) for right in (rights.CONTROL_STUDIES, rights.SHARE_REPORTS)
+    )
+    if not may_control and not may_share:
+        return
+    show_notice()
+    with st.container(horizontal=True, gap="small"):
+        if may_control:
+            _control(report.number, report.state)
+        if may_share:
+            with st.popover("Share this report"):
+                _share(report.number)
+
+
+def _control(study: int, state: str) -> None:
+    if state in LIVE:
+        with st.popover("Cancel this study"):
+            note("Running steps stop within seconds, finished ones are kept. It can be retried.")
+            st.button("Cancel it now", on_click=_cancel, args=(study,), key="cancel-study")
+    else:
+        st.button(
+            "Retry",
+            on_click=_retry,
+            args=(study,),
+            key="retry-study",
+            help="Try again what failed, was cancelled or was unavailable",
+        )
+
+
+def _cancel(study: int) -> None:
+    def do(database: Database, actor: str) -> str:
+        stopped = cancel(database, study)
+        return "The study is cancelled." if stopped else "The study had already ended."
+
+    act(rights.CONTROL_STUDIES, None, do)
+
+
+def _retry(study: int) -> None:
+    def do(database: Database, actor: str) -> str:
+        requeue(database, ArtefactStore(Settings.load().artefacts), study)
+        return QUEUED + ("" if live_controller(database) else NOBODY)
+
+    act(rights.CONTROL_STUDIES, None, do)
+
+
+# ---------------------------------------------------------------- links to this report
+
+
+def _share(study: int) -> None:
+    note(
+        "A link opens this report and nothing else, in one browser, until the days are over or it is "
+        "withdrawn."
+    )
+    st.number_input("Days", 1, 365, DAYS, key="share-days")
+    st.button("Make a link", on_click=_make_link, args=(study,), key="share-make")
+    if (link := st.session_state.pop(FRESH, None)) is not None:
+        note("Copy it now: it works once, and is shown once.")
+        st.code(link, language=None, wrap_lines=True)
+    for link in links.listed(session.database(), opening=True):
+        if link.study_id == study:
+            used = "open in a browser" if link.sessions else "not used yet"
+            note(f"Link {link.id}, {used}, until {moment(link.expires_at)}")
+            st.button("Withdraw", on_click=_withdraw, args=(study, link.id), key=f"share-withdraw-{link.id}")
+
+
+def _make_link(study: int) -> None:
+    days = st.session_state["share-days"]
+
+    def do(database: Database, actor: str) -> str:
+        secret = access.create_link(
+            database, "reader", study_id=study, lifetime=timedelta(days=days), actor=actor
+        )
+        st.session_state[FRESH] = f"{origin()}/enter#{secret}"
+        return "The link is made: open “Share this report” to copy it."
+
+    act(rights.SHARE_REPORTS, None, do)
+
+
+def _withdraw(study: int, link: int) -> None:
+    def do(database: Database, actor: str) -> str:
+        if all(one.id != link or one.study_id != study for one in links.listed(database)):
+            return "That link is not of this report."
+        links.revoke(database, link, actor)
+        return "The link is withdrawn."
+
+    act(rights.SHARE_REPORTS, None, do)
