@@ -321,6 +321,26 @@ def test_markdown_has_a_table_for_each(report: Document) -> None:
     assert sum(line.startswith("| :--") for line in shown.splitlines()) == 1 + len(ANALYSES.kinds) + 2 + 2
 
 
+def test_buckets_have_tables_and_figures_of_their_own(report: Document) -> None:
+    found = of(report, "buckets")
+    assert [table.title for table in found.tables] == ["By length of the source", "By idioms"]
+    length, idiom = found.tables
+    assert [column.title for column in length.columns] == [
+        *("BLEU, 1–5 words (90)", "BLEU, 6–12 words (180)"),
+        *("chrF, 1–5 words (90)", "chrF, 6–12 words (180)"),
+    ]
+    first = idiom.rows[0].cells["bleu-idiom-2"]
+    assert None not in (first.value, first.low, first.high)
+    by_length, by_idiom = (
+        vega_lite(next(figure for figure in found.figures if figure.title == f"BLEU by {what}"))
+        for what in ("length of the source", "idioms")
+    )
+    for figure, tick, joined in ((by_length, "6–12 words", True), (by_idiom, "without", False)):
+        text = json.dumps(figure)
+        assert f"datum.value == 2 ? {json.dumps(json.dumps(tick))[1:-1]}" in text
+        assert ('"line"' in text) == joined
+
+
 def test_what_columns_mean_is_said_once_for_analyses_of_one_kind(
     filled: Database, fill: Fill, with_analyses: dict[str, Any]
 ) -> None:

@@ -66,6 +66,7 @@ class CellPlot:
     logarithmic: bool = False
     only: str = ""  # settings with this part
     apart: Mapping[str, str] = field(default_factory=dict)  # only settings with one of these, a curve each
+    joined: bool = True  # False: points without lines, where x is not a quantity
 
 
 @dataclass(frozen=True)

@@ -47,9 +47,8 @@ def _over_cells(plot: CellPlot, rows: Rows) -> Figure | None:
     """Means over seeds with their intervals, as the table has them."""
     curves: dict[tuple[str, str], list[Mark]] = {}
     gaps: dict[tuple[str, str], str] = {}
+    rows = [(setting, row) for setting, row in rows if not plot.only or plot.only in setting.parts]
     for setting, row in rows:
-        if plot.only and plot.only not in setting.parts:
-            continue
         own = [words for part, words in plot.apart.items() if part in setting.parts]
         if plot.apart and not own:
             continue
@@ -109,6 +108,8 @@ def _curves(
     _name_ticks(
         encoding["x"], {x: word for x, word in ticks.items() if any(drawn["x"] == x for drawn in marks)}
     )
+    if isinstance(plot, CellPlot) and not plot.joined:
+        layer = [part for part in layer if part["mark"]["type"] != "line"]
     if diagonal:
         for axis, column in (("x", plot.x), ("y", plot.y)):  # as long as the diagonal
             encoding[axis]["scale"] = {"domain": [0, column.scale]}

@@ -10,7 +10,7 @@ from creamtea.methods.analysis import Analysis
 from creamtea.methods.displays import IdiomList, Measure, RowSetting, TableLayout
 from creamtea.report import text
 from creamtea.report.analysis_figures import analysis_figure
-from creamtea.report.buckets import Groups, bucket_tables, found_buckets
+from creamtea.report.buckets import MANY_ROWS, Groups, bucket_tables, found_buckets
 from creamtea.report.cells import Material, Measured, absent, idioms_of, read_cell
 from creamtea.report.columns import meanings
 from creamtea.report.idioms import idiom_table
@@ -18,7 +18,6 @@ from creamtea.report.model import Cell, Figure, Row, Section, Table
 from creamtea.stats.proportion import wilson_interval
 from creamtea.store.queries import MetricValue
 
-MANY_ROWS = 9  # of a table that a page shows when asked for
 Counts = Callable[[Mapping[str, Any]], tuple[int, int]]
 
 

@@ -11,6 +11,7 @@ from creamtea.report import text
 from creamtea.report.cells import Measured
 from creamtea.report.model import Cell, Row, Table
 
+MANY_ROWS = 9  # of a table that a page shows when asked for
 Groups = Mapping[str, Sequence[Measured]]  # the seeds of a variant or system
 
 
@@ -58,6 +59,7 @@ def bucket_tables(layout: TableLayout, rows: Sequence[tuple[RowSetting, Row]]) -
                 tuple(columns.values()),
                 tuple(Row(name, its_cells) for name, its_cells in cells.items()),
                 "In brackets: the number of segments of the bucket.",
+                folded=len(cells) >= MANY_ROWS,
             )
         )
     return tables

@@ -50,7 +50,9 @@ class BucketsParams(StepParams):
 
 
 def _plot(by: str) -> CellPlot:
-    return CellPlot(f"BLEU by {TITLES[by]}", Column("setting", TITLES[by], 0), BLEU, {"bleu": ""}, only=by)
+    along = Column("setting", TITLES[by], 0)
+    joined = by not in ("idiom", "label")
+    return CellPlot(f"BLEU by {TITLES[by]}", along, BLEU, {"bleu": ""}, only=by, joined=joined)
 
 
 class Buckets(Analysis):
