@@ -26,6 +26,7 @@ class Settings:
     # CREAMTEA_SCORERS: the file that says which programs score (creamtea.scorers). No file has this role by
     # its place: whoever unpacks a study of another person must not run that person's programs
     scorers: Path | None
+    data: Path | None = None  # CREAMTEA_DATA: the folder that studies submitted on the page may read
 
     @classmethod
     def load(cls) -> Settings:
@@ -39,6 +40,7 @@ class Settings:
             controller_is_service=_is_service(os.environ.get("CREAMTEA_CONTROLLER", "")),
             comet_python=Path(os.environ.get("CREAMTEA_COMET_PYTHON") or beside),
             scorers=Path(scorers) if (scorers := os.environ.get("CREAMTEA_SCORERS")) else None,
+            data=Path(data).absolute() if (data := os.environ.get("CREAMTEA_DATA")) else None,
         )
 
 

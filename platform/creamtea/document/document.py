@@ -63,12 +63,13 @@ for _tag, _pattern, _first in (
     CoreLoader.add_implicit_resolver(TAG + _tag, re.compile(rf"^(?:{_pattern})$"), _first)
 
 
-def read_document(path: Path, keys: str = "name, languages, corpora, …") -> Document:
-    """Read and parse; InputError for what cannot be read, StudyErrors for what is not YAML.
+def read_document(path: Path, keys: str = "name, languages, corpora, …", name: str = "") -> Document:
+    """Read and parse; InputError for what cannot be read, StudyErrors for what is not YAML. `name`: what
+    messages call the file instead of its path.
 
     Mistakes that leave the rest readable (a key written twice) are collected in `Document.mistakes`.
     """
-    name = str(path)
+    name = name or str(path)
 
     def place_of(node: yaml.Node) -> Place:
         line = node.start_mark.line + 1

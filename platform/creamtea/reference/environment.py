@@ -71,6 +71,13 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
     ),
     "The web app": (
         Variable(
+            "CREAMTEA_DATA",
+            "none: the page takes no studies",
+            "folder that studies submitted on the page may read, at the same place for every worker; nothing "
+            "outside of it is looked at",
+            "Settings.data",
+        ),
+        Variable(
             "CREAMTEA_TRUSTED_PROXIES",
             ", ".join(f"`{proxy}`" for proxy in Serving().trusted_proxies),
             "addresses and networks, with commas between, whose `X-Forwarded-For` and "

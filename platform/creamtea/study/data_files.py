@@ -17,8 +17,10 @@ class DataFiles:
     """`root` None: nothing is read, nothing is found wrong, there are no digests."""
 
     root: Path | None
+    confined: bool = False  # whether paths that lead out of `root` are mistakes, and are never looked at
     mistakes: list[Mistake] = field(default_factory=list)
     _facts: dict[str, TextFacts | None] = field(default_factory=dict)
+    _outside: set[str] = field(default_factory=set)
 
     def aligned(self, files: Sequence[tuple[KeyPath, str]]) -> None:
         """Check files whose lines belong together: (place in the study, path) each, the first leads."""
@@ -40,7 +42,9 @@ class DataFiles:
 
     def checkpoint(self, path: str | None) -> dict[str, str]:
         """{path: sha256} of a metric's checkpoint, a file or a folder; empty for a name of something else."""
-        if path is None or self.root is None or not (place := self.root / path).exists():
+        if path is None or self.root is None or self._refused((), path):
+            return {}
+        if not (place := self.root / path).exists():
             return {}
         return {path: content_digest(place)}
 
@@ -57,7 +61,25 @@ class DataFiles:
     def locations(self, paths: Sequence[str]) -> dict[str, str]:
         if self.root is None:
             return {}
-        return {path: str((self.root / path).absolute()) for path in paths}
+        inside = [path for path in paths if not self._refused((), path)]
+        return {path: str((self.root / path).absolute()) for path in inside}
+
+    def _refused(self, key: KeyPath, path: str) -> bool:
+        """Whether the path leads out of a folder that is not to be left, which is a mistake, told once."""
+        if self._escapes(path) and path not in self._outside:
+            self._outside.add(path)
+            inside = "a path inside the folder of data, symbolic links followed"
+            self.mistakes.append(Mistake(key, f"{shown(path)}: outside the folder of data", inside))
+        return path in self._outside
+
+    def _escapes(self, path: str) -> bool:
+        """Without saying whether there is anything."""
+        if not self.confined or self.root is None:
+            return False
+        try:
+            return not (self.root / path).resolve().is_relative_to(self.root.resolve())
+        except (OSError, RuntimeError, ValueError):  # a loop of links, a name that no file system takes
+            return True
 
     def _scan(self, key: KeyPath, path: str) -> TextFacts | None:
         if self.root is None:
@@ -68,6 +90,8 @@ class DataFiles:
 
     def _check(self, key: KeyPath, path: str, place: Path) -> TextFacts | None:
         """The facts of a good file; a mistake and None for a bad one."""
+        if self._refused(key, path):
+            return None
         allowed = "a text file, plain or gzip; paths are taken relative to the study or to --data"
         try:
             facts = scan(place)

@@ -37,12 +37,13 @@ class LoadedStudy:
         return f"{self.document.place(written).text}: {dotted(written)}"
 
 
-def load_study(path: Path, overrides: Sequence[str] = ()) -> LoadedStudy:
-    """Read, override (`key=value` each), expand the grids, validate.
+def load_study(path: Path, overrides: Sequence[str] = (), name: str = "") -> LoadedStudy:
+    """Read, override (`key=value` each), expand the grids, validate. `name`: what messages call the file
+    instead of its path.
 
     Raises StudyErrors with every mistake, or InputError where the file cannot be read at all.
     """
-    document = read_document(path)
+    document = read_document(path, name=name)
     for order, text in enumerate(overrides):
         apply_override(document, text, order)
     expansion = expand(document.data)

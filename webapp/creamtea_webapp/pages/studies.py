@@ -21,7 +21,8 @@ def page() -> None:
             (newest, earlier, list(find_study(reading, newest.id).spec["systems"]))
             for newest, *earlier in by_name.values()
         ]
-    show(TEMPLATE, "head", campaigns=rights.may(who, rights.CREATE_CAMPAIGN))
+    campaigns, submits = rights.may(who, rights.CREATE_CAMPAIGN), rights.may(who, rights.SUBMIT_STUDIES)
+    show(TEMPLATE, "head", campaigns=campaigns, submits=submits)
     if entries:
         show(TEMPLATE, "studies", entries=entries)
     else:

@@ -30,14 +30,15 @@ __all__ = ["Plan", "PlannedNode", "PlannedStep", "plan"]
 ErrorMaker = Callable[[Sequence[Mistake]], InputError]
 
 
-def plan(study: Study, data: Path | None, errors: ErrorMaker | None = None) -> Plan:
+def plan(study: Study, data: Path | None, errors: ErrorMaker | None = None, confined: bool = False) -> Plan:
     """The steps of a study whose files lie under `data`.
 
     Reads every file of the study. All that is wrong with them is raised together, as what `errors`
     makes of the mistakes: pass `LoadedStudy.errors` to name the lines of the study. With `data` None no
-    file is looked at, and the keys of steps over files are not those of a run.
+    file is looked at, and the keys of steps over files are not those of a run. `confined`: paths that lead
+    out of `data` are mistakes.
     """
-    planner = StudyPlanner(study, DataFiles(data))
+    planner = StudyPlanner(study, DataFiles(data, confined))
     for name, variant in study.variants.items():
         for seed in variant.seeds:
             planner.train(name, seed)

@@ -1,0 +1,87 @@
+"""Submitting a study: its YAML, pasted or from a file, checked as `creamtea validate` checks it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from creamtea.document.mistakes import StudyErrors
+from creamtea.errors import InputError
+from creamtea.human import rights
+from creamtea.orders.controllers import live_controller
+from creamtea.orders.written import MAX_CHARACTERS, WrittenStudy, check_written, submit_written, would_cancel
+from creamtea.settings import Settings
+from creamtea.store.artefacts import ArtefactStore
+from creamtea_webapp import session
+from creamtea_webapp.markup import show, show_styles
+
+TEMPLATE = "submit.html"
+TEXT, FILE = "submit-text", "submit-file"
+QUEUED, REFUSED = "submit-queued", "submit-refused"
+
+
+def is_asked_for() -> bool:
+    return "submit" in st.query_params
+
+
+def page() -> None:
+    session.require(rights.SUBMIT_STUDIES)
+    show_styles()
+    folder = Settings.load().data
+    show(TEMPLATE, "head", folder=folder)
+    if folder is None:
+        return
+    if (queued := st.session_state.pop(QUEUED, None)) is not None:
+        show(TEMPLATE, "queued", study=queued, runs=live_controller(session.database()) is not None)
+    if (refused := st.session_state.pop(REFUSED, None)) is not None:
+        show(TEMPLATE, "mistakes", lines=[refused])
+    st.file_uploader("A study file", ["yaml", "yml"], key=FILE, on_change=_take_file)
+    st.text_area("Study (YAML)", key=TEXT, height=420, max_chars=MAX_CHARACTERS)
+    if not (text := st.session_state.get(TEXT, "")).strip():
+        return
+    checked = _check(text)
+    if checked is None:
+        return
+    cancels = would_cancel(session.database(), checked)
+    show(
+        TEMPLATE,
+        "checked",
+        name=checked.name,
+        steps=checked.planned.kinds(),
+        warnings=checked.warnings,
+        cancels=cancels,
+    )
+    st.button(f"Submit {checked.name}", type="primary", on_click=_submit, args=(text,), key="submit-study")
+
+
+def _take_file() -> None:
+    file = st.session_state[FILE]
+    if file is not None:
+        st.session_state[TEXT] = file.getvalue()[: 4 * MAX_CHARACTERS].decode(errors="replace")
+
+
+def _check(text: str) -> WrittenStudy | None:
+    """None for a study with mistakes, which are shown."""
+    folder = Settings.load().data
+    assert folder is not None
+    try:
+        return check_written(text, folder)
+    except InputError as error:
+        lines = error.lines if isinstance(error, StudyErrors) else [str(error)]
+        show(TEMPLATE, "mistakes", lines=lines)
+        return None
+
+
+def _submit(text: str) -> None:
+    """The right is looked up again, and the study and its files are read again: both may have changed."""
+    session.require(rights.SUBMIT_STUDIES)
+    folder = Settings.load().data
+    if folder is None:
+        return
+    try:
+        written = check_written(text, folder)
+        submission = submit_written(session.database(), ArtefactStore(Settings.load().artefacts), written)
+    except InputError as error:  # an artefact store that cannot be written, say
+        st.session_state[REFUSED] = str(error)
+        return
+    st.session_state[QUEUED] = submission.study_id
+    st.session_state[TEXT] = ""
