@@ -35,6 +35,11 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return python_markdown(markdown)
 
 
+def on_page_content(html: str, **_: Any) -> str:
+    """A column without a heading has no heading, rather than an empty one."""
+    return re.sub(r"<th([^>]*)></th>", r"<td\1></td>", html)
+
+
 def python_markdown(markdown: str) -> str:
     """GitHub's Markdown as Python's: what is in an item of a list at depth n is indented by 4n blanks."""
     result: list[str] = [""]

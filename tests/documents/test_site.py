@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 import pytest
-from limits import COMMAND
+from built_site import build_site
+from fenced import ROOT
 from markdown_it import MarkdownIt
 
 pytestmark = pytest.mark.slow
-ROOT = Path(__file__).parents[2]
 BLOCKS = ("h1", "h2", "h3", "li", "table", "tr", "pre", "blockquote")
 ASSETS = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
 
@@ -43,21 +40,16 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
-    variables = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(build, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=COMMAND)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return folder
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_site(tmp_path_factory.mktemp("site"))
 
 
 @pytest.fixture(scope="module")
-def pages(site: Path) -> dict[Path, Page]:
-    return {path: Page(path) for path in site.rglob("*.html")}
+def pages(built: Path) -> dict[Path, Page]:
+    return {path: Page(path) for path in built.rglob("*.html")}
 
 
-def test_every_link_leads_to_a_page_and_a_place_on_it(site: Path, pages: dict[Path, Page]) -> None:
+def test_every_link_leads_to_a_page_and_a_place_on_it(built: Path, pages: dict[Path, Page]) -> None:
     broken = []
     for path, page in pages.items():
         for link in page.links | page.assets:
@@ -69,25 +61,25 @@ def test_every_link_leads_to_a_page_and_a_place_on_it(site: Path, pages: dict[Pa
                 target /= "index.html"
             known = pages[target].anchors if target in pages else set()
             if not target.is_file() or (anchor and anchor not in known):
-                broken.append((path.relative_to(site).as_posix(), link))
+                broken.append((path.relative_to(built).as_posix(), link))
     assert broken == []
 
 
-def test_no_page_loads_anything_from_another_server(site: Path, pages: dict[Path, Page]) -> None:
+def test_no_page_loads_anything_from_another_server(built: Path, pages: dict[Path, Page]) -> None:
     loaded = {asset for page in pages.values() for asset in page.assets}
-    styles = " ".join(path.read_text(encoding="utf-8") for path in site.rglob("*.css"))
+    styles = " ".join(path.read_text(encoding="utf-8") for path in built.rglob("*.css"))
     loaded |= set(re.findall(r"url\(['\"]?([^'\")]+)", styles)) | set(re.findall(r"@import\s+(\S+)", styles))
     assert [asset for asset in loaded if re.match(r"(https?:)?//", asset)] == []
     # the theme would fetch Mermaid for a diagram
-    assert [path for path in site.rglob("*.html") if "mermaid" in path.read_text(encoding="utf-8")] == []
+    assert [path for path in built.rglob("*.html") if "mermaid" in path.read_text(encoding="utf-8")] == []
 
 
-def test_pages_have_the_blocks_that_their_markdown_has(site: Path) -> None:
+def test_pages_have_the_blocks_that_their_markdown_has(built: Path) -> None:
     """Lists, tables and code are on the site what they are on a code host."""
     different = {}
     for source in (ROOT / "docs").rglob("*.md"):
         name = source.relative_to(ROOT / "docs").with_suffix(".html")
-        page = site / (name.with_name("index.html") if name.stem == "README" else name)
+        page = built / (name.with_name("index.html") if name.stem == "README" else name)
         article = page.read_text(encoding="utf-8").partition("<article")[2].partition("</article>")[0]
         tokens = MarkdownIt("commonmark").enable("table").parse(source.read_text(encoding="utf-8"))
         expected = Counter(

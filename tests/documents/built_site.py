@@ -1,0 +1,19 @@
+"""The documentation built into a folder, as `make docs-site` and a wheel build it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from fenced import ROOT
+from limits import COMMAND
+
+
+def build_site(folder: Path) -> Path:
+    build = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    variables = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(build, cwd=ROOT, env=variables, capture_output=True, text=True, timeout=COMMAND)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder

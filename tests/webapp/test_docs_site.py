@@ -1,0 +1,58 @@
+"""The documentation in a browser: its search works without a network, and axe-core finds nothing."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from http.server import ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from built_site import build_site
+from playwright.sync_api import expect
+
+from creamtea.cli.docs import SiteHandler
+
+pytestmark = pytest.mark.slow
+PAGES = ("tutorial", "reference/environment")  # axe-core takes a minute for the longest ones
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = build_site(tmp_path_factory.mktemp("site"))
+    with ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(SiteHandler, directory=str(folder))
+    ) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+
+
+def test_pages_can_be_searched_and_read_by_everybody(chromium: Any, address: str) -> None:
+    page = chromium.new_page()
+    foreign: list[str] = []
+    page.on("request", lambda request: foreign.append(request.url) if address not in request.url else None)
+    page.goto(address)
+    page.get_by_role("textbox", name="Search").fill("warmup")
+    expect(page.locator(".md-search-result__link").first).to_be_visible()
+    found = []
+    for name in PAGES:
+        page.goto(f"{address}{name}.html")
+        expect(page.locator(".md-typeset h1")).to_be_visible()
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            for theme in ("light", "dark"):
+                page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+                expect(
+                    page.locator(f"body[data-md-color-scheme={'slate' if theme == 'dark' else 'default'}]")
+                ).to_be_visible()
+                violations = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+                found += [
+                    (name, width, theme, rule["id"], rule["nodes"][0]["html"][:150]) for rule in violations
+                ]
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, name
+    assert found == []
+    assert [url for url in foreign if not url.startswith(("data:", "blob:"))] == []
+    page.close()
