@@ -70,6 +70,13 @@ def test_its_study_is_valid_and_gives_no_warning(pairs: int, text: Callable[...,
     assert (study.languages.source, study.languages.target) == ("en", "de")
 
 
+def test_few_long_sentences_are_doubted(text: Callable[..., None]) -> None:
+    text("train", sentences(700))
+    assert [warning["kind"] for warning in init(*TRAIN)["warnings"]] == ["little-text"]
+    text("train", [f"{' '.join(sentence.split()[:6])} {at}." for at, sentence in enumerate(sentences(700))])
+    assert init(*TRAIN, "--force")["warnings"] == []
+
+
 def test_what_is_set_aside_is_in_no_other_set(text: Callable[..., None]) -> None:
     lines = sentences(1000)
     repeated = [line.upper().replace(".", "!") for line in lines[:100]]  # the same but for case and marks

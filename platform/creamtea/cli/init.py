@@ -75,7 +75,7 @@ def init(
     if as_json:
         typer.echo(json.dumps(facts, ensure_ascii=False))
         return
-    from creamtea.study.start.text import data_option, duration
+    from creamtea.study.start.text import data_option, doubts, duration
 
     text, recipe = begun.text, begun.recipe
     typer.echo(
@@ -88,6 +88,7 @@ def init(
         f"{duration(begun)}\n"
         f"{output} is written and valid. Next: creamtea run {output}{data_option(begun)}"
     )
+    workplace.show_warnings(doubts(begun))
 
 
 def _side(code: str, side: Side) -> str:
@@ -95,6 +96,8 @@ def _side(code: str, side: Side) -> str:
 
 
 def _facts(begun: Plan) -> dict[str, Any]:
+    from creamtea.study.start.text import doubts
+
     text, recipe = begun.text, begun.recipe
     minutes = begun.timing.minutes(recipe)
     return {
@@ -114,4 +117,5 @@ def _facts(begun: Plan) -> dict[str, Any]:
         "updates": recipe.updates,
         "minutes": None if minutes is None else [round(value, 1) for value in minutes],
         "tokens_per_second": begun.timing.speeds,
+        "warnings": [warning.values() for warning in doubts(begun)],
     }
