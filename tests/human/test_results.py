@@ -55,7 +55,8 @@ def test_the_last_revision_counts_and_excluded_raters_do_not(database: Database)
     assert (out.replaced_ratings, out.control_ratings) == (2, 6)
     assert (out.skipped, out.unrated_items, out.incomplete_items) == (1, 2, 1)
     assert (ratings.submitted, ratings.wanted) == (1, 6)
-    assert ratings.repeats.value.tolist() == [0, 0]
+    assert ratings.controls.value.tolist() == [0, 0, 7, 9]
+    assert ratings.controls.repeat.tolist() == [True, True, False, False]
 
 
 def test_excluding_and_including_restores_every_bit(database: Database) -> None:

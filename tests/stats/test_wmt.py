@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from creamtea.stats.wmt import WmtSystem, cluster_numbers, wmt_ranking, z_scores
+from creamtea.stats.wmt import (
+    BAD,
+    RATED,
+    REPEAT,
+    RULES,
+    WmtSystem,
+    cluster_numbers,
+    wmt_ranking,
+    z_scores,
+)
 
 Array = NDArray[np.float64]
 
@@ -126,10 +135,10 @@ PUBLISHED = {
 }
 
 
-def cluster_places(table: str, wins: list[int]) -> list[tuple[int, int]]:
+def cluster_places(table: str, wins: list[int], rule: str = "usual") -> list[tuple[int, int]]:
     beats = np.array([[mark == ">" for mark in row] for row in table.split()])
     assert list(beats.sum(axis=1)) == wins
-    found = cluster_numbers(beats)
+    found = cluster_numbers(beats, RULES[rule])
     ends = {one: len(found) - found[::-1].index(one) for one in found}
     return [(found.index(one) + 1, ends[one]) for one in found]
 
@@ -146,7 +155,10 @@ def test_a_published_cluster_that_the_rule_parts() -> None:
     cluster ends where the wins of the last are as many as the systems below."""
     table = "....>>>>> ....>>>>> ....>>>>> ....>>>>> .....>.>> .......>> .....>.>> ........> ........."
     places = [(1, 4)] * 4 + [(5, 7)] * 3 + [(8, 8), (9, 9)]
-    assert cluster_places(table, [5, 5, 5, 5, 3, 2, 3, 1, 0]) == places
+    wins = [5, 5, 5, 5, 3, 2, 3, 1, 0]
+    assert cluster_places(table, wins) == places
+    published = [(1, 4)] * 4 + [(5, 8)] * 4 + [(9, 9)]
+    assert cluster_places(table, wins, "crowd") == published
 
 
 def test_systems_of_equal_scores_keep_their_rows() -> None:
@@ -164,13 +176,75 @@ def test_segments_are_averaged_first_and_repeats_count_for_z_alone() -> None:
     """Segment 0 of system 0 has two ratings of different raters; a's repeat pulls its own μ only."""
     rater = ["a", "b", "a", "a", "b", "a"]
     system, segment = [0, 0, 0, 1, 1, 0], [0, 0, 1, 0, 1, 1]
-    score, repeat = [4.0, 2.0, 1.0, 3.0, 6.0, 2.0], [False] * 5 + [True]
-    first, second = wmt_ranking(rater, system, segment, score, 2, repeat)
+    score, kind = [4.0, 2.0, 1.0, 3.0, 6.0, 2.0], [RATED] * 5 + [REPEAT]
+    first, second = wmt_ranking(rater, system, segment, score, 2, kind)
     assert {row.position: row.raw for row in (first, second)} == {0: (3 + 1) / 2, 1: 4.5}
     deviation = np.std([4, 1, 3, 2], ddof=1)
     z_a, z_b = (4 - 2.5) / deviation, -2 / np.std([2, 6], ddof=1)
     zs = {row.position: row.z for row in (first, second)}
     assert zs[0] == pytest.approx(((z_a + z_b) / 2 + (1 - 2.5) / deviation) / 2)
+
+
+def by_the_rules(name: str, ratings: list[tuple[str, int, int, float, int]]) -> dict[int, tuple[float, int]]:
+    """Slowly: mean z and wins by system, of (rater, system, segment, score, kind)."""
+    rule = RULES[name]
+    most = {"all": BAD, "systems and repeats": REPEAT, "systems": RATED}[rule.standardised_by]
+    of_segment: dict[int, dict[int, list[float]]] = {}
+    for rater, system, segment, score, kind in ratings:
+        own = [row[3] for row in ratings if row[0] == rater and row[4] <= most]
+        flat = len(set(own)) < 2
+        if kind > (REPEAT if rule.repeats else RATED) or not own or (flat and not rule.flat_raters):
+            continue
+        z = 0.0 if flat else (score - np.mean(own)) / np.std(own, ddof=1)
+        of_segment.setdefault(system, {}).setdefault(segment, []).append(z)
+    z = {
+        system: {at: np.mean(found) for at, found in segments.items()}
+        for system, segments in of_segment.items()
+    }
+    means = {system: float(np.mean(list(found.values()))) for system, found in z.items()}
+    wins = dict.fromkeys(z, 0)
+    for a, b in permutations(z, 2):
+        both = z[a].keys() & z[b].keys()
+        ours, theirs = ([z[s][at] for at in (both if rule.matched else z[s])] for s in (a, b))
+        if len(ours) == 0 or len({*ours, *theirs}) == 1 or (rule.higher_mean and means[a] <= means[b]):
+            continue
+        wins[a] += stats.mannwhitneyu(ours, theirs, alternative="greater").pvalue < 0.05
+    return {system: (means[system], wins[system]) for system in z}
+
+
+@pytest.mark.parametrize("name", RULES)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("abc"),
+            st.integers(0, 2),
+            st.integers(0, 9),
+            st.integers(0, 20).map(float),
+            st.sampled_from([RATED] * 6 + [REPEAT, BAD]),
+        ),
+        max_size=60,
+    )
+)
+@settings(max_examples=25, deadline=None)
+def test_every_rule_by_a_slow_oracle(name: str, ratings: list[tuple[str, int, int, float, int]]) -> None:
+    columns = list(zip(*ratings, strict=True)) or [()] * 5
+    found = wmt_ranking(*columns[:4], 3, np.array(columns[4], dtype=int), RULES[name])
+    ranked = {row.position: (row.z, row.wins) for row in found if row.z is not None}
+    wanted = by_the_rules(name, ratings)
+    assert ranked.keys() == wanted.keys()
+    for position, (z, wins) in wanted.items():
+        assert ranked[position] == (pytest.approx(z, abs=1e-9), wins)
+
+
+def test_references_count_for_their_raters_only() -> None:
+    rater, system, segment, score = campaign([10, 0, 40], 30, 3, 2)
+    found = wmt_ranking(rater, system, segment, score, 3, rule=RULES["crowd"], left_out=[2])
+    z = (score - score.mean()) / score.std(ddof=1)
+    assert [row.position for row in found] == [0, 1]
+    assert (found[0].rank_low, found[0].rank_high, found[1].rank_high) == (1, 1, 2)
+    alone = wmt_ranking(rater[system < 2], system[system < 2], segment[system < 2], score[system < 2], 2)
+    assert found[0].z < alone[0].z, "the reference raises its raters' means"
+    assert z[system == 2].mean() > 0
 
 
 def rows_by_position(ranking: list[WmtSystem]) -> dict[int, tuple[object, ...]]:

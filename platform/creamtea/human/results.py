@@ -60,12 +60,14 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
-class Repeats:
-    """Ratings of exact repeats, by raters of `Ratings.raters`: they belong to a rater's own mean and
-    deviation (WMT's z-scores), never to a system's. (repeats,) each."""
+class Controls:
+    """Ratings of exact repeats and bad references, by raters of `Ratings.raters`: WMT's rules make a rater's
+    mean and deviation of them, some years also a segment's mean. (controls,) each."""
 
     rater: Integers
     system: Integers
+    segment: Integers  # of the test set
+    repeat: NDArray[np.bool_]  # a bad reference where it is not
     value: Array
 
 
@@ -91,7 +93,7 @@ class Ratings:
     rater: Integers  # positions in raters
     system: Integers  # positions in campaign.systems
     value: Array
-    repeats: Repeats
+    controls: Controls
     submitted: int  # assignments of items that count, by raters who are not excluded
     wanted: int  # items that count times the raters asked for each
     items: int  # that count
@@ -140,6 +142,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
         rates_systems=np.array([kind.rates_systems for kind in kinds], dtype=bool),
         random=np.array([kind is ItemKind.RANDOM for kind in kinds], dtype=bool),
         repeat=np.array([kind is ItemKind.REPEAT for kind in kinds], dtype=bool),
+        bad=np.array([kind is ItemKind.BAD_REFERENCE for kind in kinds], dtype=bool),
     )
     raters = session.execute(
         select(Rater.id, Rater.pseudonym, Rater.excluded_at)
@@ -229,6 +232,7 @@ class _Items:
     rates_systems: NDArray[np.bool_]
     random: NDArray[np.bool_]
     repeat: NDArray[np.bool_]
+    bad: NDArray[np.bool_]
 
 
 def _assemble(
@@ -255,7 +259,7 @@ def _assemble(
     counts = newest & ~of_excluded & of_systems
 
     used_raters, rater_row = np.unique(rater[counts], return_inverse=True)
-    repeated = newest & items.repeat[item] & np.isin(rater, used_raters)
+    control = newest & (items.repeat | items.bad)[item] & np.isin(rater, used_raters)
     units = _units(facts.protocol, items, item[counts])
     scale = np.array([float(facts.scale.value(at)) for at in range(facts.scale.steps)])
     done = np.unique(assignment[counts], return_index=True)[1]
@@ -272,10 +276,12 @@ def _assemble(
         rater=rater_row.astype(np.int64),
         system=system[counts],
         value=scale[step[counts]],
-        repeats=Repeats(
-            rater=np.searchsorted(used_raters, rater[repeated]),
-            system=system[repeated],
-            value=scale[step[repeated]],
+        controls=Controls(
+            rater=np.searchsorted(used_raters, rater[control]),
+            system=system[control],
+            segment=items.segment[item[control]],
+            repeat=items.repeat[item[control]],
+            value=scale[step[control]],
         ),
         submitted=len(done),
         wanted=for_systems * facts.ratings_per_item,

@@ -4,19 +4,17 @@ To reproduce published tables (Akhbardeh et al. 2021, Kocmi et al. 2022), by nam
 ratings of one item are paired, and the unpaired Mann-Whitney test misses most true differences
 (`creamtea.stats.paired`, and tests/stats for by how much).
 
-Differences from the scripts: systems are keyed by their position, never by a score (two systems of equal
-means both keep their row), and a standard deviation is replaced by 1 only where it is 0, not below 1 (on a
-scale of 1–6 that would leave nothing standardised). A win needs no higher mean, as in the tables of 2021.
-Those end a cluster where the system above the line has as many wins as there are systems below, whomever it
-beats (wmt-conference/wmt21-news-systems: one line more in de-en, one less in hi-bn). The script of 2022
-(wmt-conference/wmt22-news-systems, humaneval/DA+SQM/make_rankings.py) asks for a higher mean, leaves out
-raters of no spread, and compares two systems on the segments rated for both unless --include-unmatched is
-given.
+The rules differ between campaigns and years (`RULES`). Sources: the released judgements, tables of wins and
+clusters.csv of wmt-conference/wmt21-news-systems and wmt22-news-systems (crowd), and the latter's
+humaneval/DA+SQM/make_rankings.py (Appraise). Unlike the scripts, systems are keyed by their position, never
+by a score: two systems of equal means both keep their row.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +23,47 @@ from scipy import stats
 from creamtea.stats.estimate import ROUNDING, Array
 
 SIGNIFICANT = 0.05
+RATED, REPEAT, BAD = 0, 1, 2  # kinds of ratings: of a system, of an exact repeat, of a bad reference
+
+
+@dataclass(frozen=True)
+class WmtRule:
+    """`standardised_by`: the ratings that make a rater's mean and deviation: all, those of systems and
+    repeats, or those of systems alone. `repeats`: whether ratings of repeats count in a segment's mean.
+    `flat_raters`: whether those who give one score throughout count (with z = 0). `matched`: two systems are
+    compared on the segments that are rated for both. `higher_mean`: a win needs a higher mean z. `line`: a
+    cluster ends where every system above beats every one below, where the last has as many wins as there are
+    systems below, or where the fewest wins so far are as many.
+    """
+
+    name: str
+    title: str
+    standardised_by: Literal["all", "systems and repeats", "systems"]
+    repeats: bool
+    flat_raters: bool = True
+    matched: bool = False
+    higher_mean: bool = False
+    line: Literal["all beaten", "own wins", "fewest wins"] = "all beaten"
+
+
+USUAL = WmtRule("usual", "creamtea's campaigns", "systems and repeats", repeats=False)
+RULES = {
+    rule.name: rule
+    for rule in (
+        USUAL,
+        WmtRule("crowd", "crowd DA, 2017 to 2022", "all", repeats=True, line="own wins"),
+        WmtRule(
+            "da-sqm",
+            "DA+SQM with Appraise, 2022 and 2023",
+            "systems",
+            repeats=False,
+            flat_raters=False,
+            matched=True,
+            higher_mean=True,
+            line="fewest wins",
+        ),
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -42,24 +81,28 @@ class WmtSystem:
     cluster: int | None = None  # 1 is the best
 
 
-def z_scores(rater: ArrayLike, score: ArrayLike) -> Array:
-    """(x − μ)/s per rater, s the sample standard deviation of all ratings given; 0 where s is 0 or there is
-    one rating.
+def z_scores(rater: ArrayLike, score: ArrayLike, standard: ArrayLike | None = None) -> Array:
+    """(x − μ)/s per rater, s the sample standard deviation; 0 where s is 0 or there is one rating.
 
-    Pass a rater's ratings of system and repeat items, not of bad references, which pull μ down. NaN scores
-    stay NaN and are not counted.
+    `standard` (m,) marks the ratings that make μ and s; without it all do. NaN scores stay NaN and are not
+    counted; a rater without a standard has NaN throughout.
     """
     raters, scores = np.asarray(rater), np.asarray(score, dtype=np.float64)
     if raters.shape != scores.shape or np.isinf(scores).any():
         raise ValueError("every score needs its rater, and must be finite or NaN")
+    counts = ~np.isnan(scores) if standard is None else ~np.isnan(scores) & np.asarray(standard, dtype=bool)
     z = np.full(scores.shape, np.nan)
     for label in np.unique(raters):
-        rows = (raters == label) & ~np.isnan(scores)
-        if rows.any():
-            own = scores[rows]
-            flat = float(np.ptp(own)) <= ROUNDING * float(np.abs(own).max())
-            z[rows] = 0.0 if flat else (own - own.mean()) / np.std(own, ddof=1)
+        rows = raters == label
+        own = scores[rows & counts]
+        if len(own) > 0:
+            z[rows] = 0.0 if _flat(own) else (scores[rows] - own.mean()) / np.std(own, ddof=1)
+    z[np.isnan(scores)] = np.nan
     return z
+
+
+def _flat(scores: Array) -> bool:
+    return float(np.ptp(scores)) <= ROUNDING * float(np.abs(scores).max())
 
 
 def wmt_ranking(
@@ -68,65 +111,93 @@ def wmt_ranking(
     segment: ArrayLike,
     score: ArrayLike,
     systems: int,
-    repeat: ArrayLike | None = None,
+    kind: ArrayLike | None = None,
+    rule: WmtRule = USUAL,
+    left_out: Collection[int] = (),
 ) -> list[WmtSystem]:
     """The WMT table from the best z down (equal ones by position), of long arrays (m,): rater and segment by
     any label, system by its position, 0 … systems − 1.
 
-    `repeat` (m,) marks ratings of exact repeats: they count for a rater's μ and s, not for a segment's mean.
-    A win of a over b is a one-sided Mann-Whitney p < 0.05 on their segments' mean z (scipy's `mannwhitneyu`:
-    exact up to 8 segments without ties, else the normal approximation with continuity correction). A cluster
-    ends below a system iff every system down to it beats every one further down. Segments are not matched
-    between systems.
+    `kind` (m,): RATED, REPEAT or BAD; without it all are ratings of systems. A win of a over b is a one-sided
+    Mann-Whitney p < 0.05 on their segments' mean z (scipy's `mannwhitneyu`: exact up to 8 segments without
+    ties, else the normal approximation with continuity correction). `left_out`: positions of systems that are
+    no competitors (references), whose ratings count for their raters only; they have no row.
     """
     raters, positions, segments = np.asarray(rater), np.asarray(system), np.asarray(segment)
     scores = np.asarray(score, dtype=np.float64)
-    repeats = np.zeros(scores.shape, dtype=bool) if repeat is None else np.asarray(repeat, dtype=bool)
-    if not raters.shape == positions.shape == segments.shape == scores.shape == repeats.shape:
-        raise ValueError("rater, system, segment, score and repeat must have one length")
+    kinds = np.zeros(scores.shape, dtype=np.int64) if kind is None else np.asarray(kind)
+    if not raters.shape == positions.shape == segments.shape == scores.shape == kinds.shape:
+        raise ValueError("rater, system, segment, score and kind must have one length")
     if ((positions < 0) | (positions >= systems)).any():
         raise ValueError(f"systems are the positions 0 to {systems - 1}")
-    z = z_scores(raters, scores)
-    counted = ~repeats & ~np.isnan(scores)
-    means = [
-        _segment_means(segments[rows], np.stack([scores[rows], z[rows]], axis=1))
-        for rows in (counted & (positions == s) for s in range(systems))
-    ]  # per system (segments, 2)
-    rated = [s for s in range(systems) if len(means[s])]
-    raw = {s: float(means[s][:, 0].mean()) for s in rated}
-    mean_z = {s: float(means[s][:, 1].mean()) for s in rated}
+    z = _standardised(raters, scores, kinds, rule)
+    counted = (kinds <= (REPEAT if rule.repeats else RATED)) & ~np.isnan(z)
+    means = {
+        s: _segment_means(segments[rows], np.stack([scores[rows], z[rows]], axis=1))
+        for s in range(systems)
+        if s not in left_out and (rows := counted & (positions == s)).any()
+    }
+    raw, mean_z = ({s: float(found[:, at].mean()) for s, (_, found) in means.items()} for at in (0, 1))
     beats = np.zeros((systems, systems), dtype=bool)
-    for a in rated:
-        for b in rated:
-            if a != b:
-                beats[a, b] = _mann_whitney(means[a][:, 1], means[b][:, 1]) < SIGNIFICANT
+    for a in means:
+        for b in means:
+            if a != b and (mean_z[a] > mean_z[b] or not rule.higher_mean):
+                beats[a, b] = _wins(means[a], means[b], rule.matched)
 
-    order = sorted(rated, key=lambda s: (-mean_z[s], s))
-    clusters = cluster_numbers(beats[np.ix_(order, order)])
+    order = sorted(means, key=lambda s: (-mean_z[s], s))
+    clusters = cluster_numbers(beats[np.ix_(order, order)], rule)
     wins, losses = beats.sum(axis=1), beats.sum(axis=0)
     rows = [
         WmtSystem(
             position=s,
             raw=raw[s],
             z=mean_z[s],
-            segments=len(means[s]),
+            segments=len(means[s][0]),
             wins=int(wins[s]),
             losses=int(losses[s]),
             rank_low=int(losses[s]) + 1,
-            rank_high=len(rated) - int(wins[s]),
+            rank_high=len(means) - int(wins[s]),
             cluster=cluster,
         )
         for s, cluster in zip(order, clusters, strict=True)
     ]
-    unrated = [WmtSystem(s) for s in range(systems) if s not in raw]
+    unrated = [WmtSystem(s) for s in range(systems) if s not in raw and s not in left_out]
     return [*rows, *unrated]
 
 
-def _segment_means(segments: NDArray[np.generic], values: Array) -> Array:
-    """values (m, 2) averaged per segment, in the order of the segments' labels."""
-    _, of_segment = np.unique(segments, return_inverse=True)
+def _standardised(
+    raters: NDArray[np.generic], scores: Array, kinds: NDArray[np.int64], rule: WmtRule
+) -> Array:
+    """z of every rating (m,); NaN where it counts for nothing."""
+    standard = {
+        "all": np.ones(kinds.shape, dtype=bool),
+        "systems and repeats": kinds <= REPEAT,
+        "systems": kinds == RATED,
+    }[rule.standardised_by]
+    z = z_scores(raters, scores, standard)
+    if not rule.flat_raters:
+        for label in np.unique(raters):
+            own = scores[(raters == label) & standard & ~np.isnan(scores)]
+            if len(own) > 0 and _flat(own):
+                z[raters == label] = np.nan
+    return z
+
+
+Means = tuple[NDArray[np.generic], Array]  # segments by their labels, ascending; (segments, 2) means
+
+
+def _segment_means(segments: NDArray[np.generic], values: Array) -> Means:
+    """values (m, 2) averaged per segment."""
+    labels, of_segment = np.unique(segments, return_inverse=True)
     counts = np.bincount(of_segment)
-    return np.stack([np.bincount(of_segment, weights=column) / counts for column in values.T], axis=1)
+    return labels, np.stack([np.bincount(of_segment, weights=column) / counts for column in values.T], axis=1)
+
+
+def _wins(ours: Means, theirs: Means, matched: bool) -> bool:
+    mine, yours = ours[1][:, 1], theirs[1][:, 1]
+    if matched:
+        mine, yours = mine[np.isin(ours[0], theirs[0])], yours[np.isin(theirs[0], ours[0])]
+    return len(mine) > 0 and _mann_whitney(mine, yours) < SIGNIFICANT
 
 
 def _mann_whitney(ours: Array, theirs: Array) -> float:
@@ -136,11 +207,17 @@ def _mann_whitney(ours: Array, theirs: Array) -> float:
     return float(stats.mannwhitneyu(ours, theirs, alternative="greater").pvalue)
 
 
-def cluster_numbers(beats: NDArray[np.bool_]) -> list[int]:
+def cluster_numbers(beats: NDArray[np.bool_], rule: WmtRule = USUAL) -> list[int]:
     """The cluster of each system, best first, from who beats whom in that order: (n, n) -> n numbers."""
-    clusters, current = [], 1
+    clusters, current, wins = [], 1, beats.sum(axis=1)
     for i in range(len(beats)):
         clusters.append(current)
-        if i + 1 < len(beats) and beats[: i + 1, i + 1 :].all():
+        below = len(beats) - (i + 1)
+        ends = {
+            "all beaten": bool(beats[: i + 1, i + 1 :].all()),
+            "own wins": wins[i] == below,
+            "fewest wins": wins[: i + 1].min() == below,
+        }[rule.line]
+        if below and ends:
             current += 1
     return clusters

@@ -128,3 +128,12 @@ def test_what_is_missing_is_said(tmp_path: Path, protocol: str | None, text: str
         read_ratings(written(tmp_path, text), "csv", facts(protocol), NOW)
     assert str(error.value).startswith("old.csv")
     assert message in str(error.value)
+
+
+def test_an_import_chooses_baseline_and_delta(database: Database, tmp_path: Path) -> None:
+    text = "rater,segment,system,value\nann,3,a,1.2\nann,3,b,6\n"
+    chosen = ImportFacts("old", "contrastive-da", baseline="b", delta=0.4)
+    import_campaign(database, written(tmp_path, text), "csv", chosen, "test")
+    assert collect(database, "old").settings == {"baseline": "b", "delta": 0.4}
+    with pytest.raises(InputError, match="--baseline c: no such system; there are a, b"):
+        read_ratings(written(tmp_path, text), "csv", ImportFacts("o", "contrastive-da", baseline="c"), NOW)

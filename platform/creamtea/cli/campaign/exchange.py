@@ -23,7 +23,9 @@ def register(commands: typer.Typer) -> None:
         "import",
         epilog="Examples: `creamtea campaign import old --from first --format csv` · "
         "`creamtea campaign import wmt22 --from WMT22.csv --format appraise --protocol da-sqm "
-        "--source-language eng --target-language ces`",
+        "--source-language eng --target-language ces` · "
+        "`creamtea campaign import deen --from ad-deen-good-stnd-redup.csv --format appraise "
+        "--rater-statistics ad-deen-trk-mean-sd.txt`",
     )(import_)
 
 
@@ -66,6 +68,17 @@ class ImportOptions:
     ] = None
     source_language: Annotated[str | None, typer.Option(metavar="CODE", help="Of a file of ratings.")] = None
     target_language: Annotated[str | None, typer.Option(metavar="CODE", help="Of a file of ratings.")] = None
+    baseline: Annotated[
+        str | None, typer.Option(metavar="SYSTEM", help="What others are compared with; the first system.")
+    ] = None
+    delta: Annotated[
+        float | None,
+        typer.Option(metavar="POINTS", min=0.0, help="The smallest difference that matters; the protocol's."),
+    ] = None
+    rater_statistics: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="appraise: raters' means and deviations, where scores are z."),
+    ] = None
     sources: Annotated[
         Path | None, typer.Option(metavar="FILE", help="appraise: the source texts, a line per segment.")
     ] = None
@@ -99,6 +112,9 @@ def import_(name: str, options: ImportOptions) -> None:
         options.test_set,
         options.source_language,
         options.target_language,
+        baseline=options.baseline,
+        delta=options.delta,
+        statistics=options.rater_statistics,
         sources=options.sources,
         outputs=_files(options.output_of or []),
         documents=options.documents,

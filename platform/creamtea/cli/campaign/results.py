@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from creamtea.cli.campaign.shared import Name
 from creamtea.cli.report import ExportFolder, Formats, HtmlFile, Markdown, Printing
 from creamtea.cli.workplace import AsJson, opened_database
+from creamtea.document.mistakes import one_of
+from creamtea.errors import InputError
+
+RULE_NAMES = ("usual", "crowd", "da-sqm")  # of stats.wmt.RULES, which takes SciPy to import
 
 EXAMPLE = (
     "Examples: `creamtea campaign report first` · `creamtea campaign report wmt22 --html wmt22.html` · "
@@ -24,6 +30,10 @@ def report(
     html: HtmlFile = None,
     export: ExportFolder = None,
     formats: Formats = None,
+    wmt: Annotated[
+        str | None,
+        typer.Option(metavar="RULE", help=f"WMT's rules for ranks: {', '.join(RULE_NAMES)}; the campaign's."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what raters say: means with intervals, verdicts, agreement, ranks, metrics against human scores.
@@ -33,7 +43,9 @@ def report(
     """
     from creamtea.report.human.build import build_human  # its statistics take a second to import
 
+    if wmt is not None and wmt not in RULE_NAMES:
+        raise InputError(f"--wmt {wmt}: unknown rules; give {one_of(RULE_NAMES, wmt)}")
     printing = Printing(markdown, as_json, html, export, formats)
     with opened_database() as database:
-        built = build_human(database, name)
+        built = build_human(database, name, wmt)
     printing.show(built)

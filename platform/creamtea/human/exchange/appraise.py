@@ -5,10 +5,11 @@
 | 9 | user, system, segment, type, source language, target language, score, start, end | segment by segment |
 | 11 | the same, with document and "is it a document's score" (True, False) before start | by document |
 | 12 | the same, with the marked errors (JSON) before start | ESA and MQM campaigns |
-| 12 | HIT, worker, source, target, "ad", HIT number, system, rating, type, segment, score, seconds | MTurk |
+| 12 | HIT, worker, source, target, "ad", HIT number, system, rating, type, segment, score, seconds | MTurk, |
+|    | a header, fields parted by tabs and blanks | crowd DA |
 
 Sources: https://github.com/wmt-conference/wmt22-news-systems/tree/main/humaneval (header.SegLvl.csv,
-header.DocLvl.csv; ad-*.csv of the MTurk layout, tab separated with a header),
+header.DocLvl.csv; ad-*.csv of the MTurk layout),
 https://github.com/wmt-conference/wmt23-news-systems/blob/main/humaneval/DA+SQM/CSV-format.md and
 `ExportSystemScoresToCSV` of https://github.com/AppraiseDev/Appraise.
 
@@ -21,17 +22,19 @@ its own.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
 from creamtea.errors import InputError
 from creamtea.human.exchange.columns import checked_name, checked_text
-from creamtea.human.exchange.files import csv_records
+from creamtea.human.exchange.files import csv_records, read_text
+from creamtea.human.exchange.statistics import RaterStatistics
 from creamtea.human.protocols.da import Da
 from creamtea.store.item_kinds import ItemKind
 
@@ -66,6 +69,7 @@ MTURK = (
     "seconds",
 )
 DAY = 24 * 3600
+WHOLE = 1e-3  # how far from a whole number a score turned back may be: statistics have five digits
 
 T = TypeVar("T")
 
@@ -100,36 +104,44 @@ class AppraiseFile:
     name: str
     ratings: tuple[Rated, ...]
     document_scores: int  # left out
+    crowd: bool  # of Mechanical Turk
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
         return sorted({(rating.source_language, rating.target_language) for rating in self.ratings})
 
 
-def read_appraise(path: Path) -> AppraiseFile:
-    """The scores in the file. InputError with file, line, field, what was found and what is allowed."""
+def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None = None) -> AppraiseFile:
+    """The scores in the file. InputError with file, line, field, what was found and what is allowed.
+
+    `statistics`: of the raters, by whose means and deviations the file's scores were standardised (z).
+    """
     ratings: list[Rated] = []
     document_scores = 0
+    names: tuple[str, ...] = ()
     for line, names, cells in _lines(path):
         reading = _Reading(f"{path.name}, line {line}", dict(zip(names, cells, strict=True)))
         if "is document" in names and reading.field("is document", _truth, "True or False"):
             document_scores += 1
             continue
+        if statistics is not None:
+            reading = reading.with_raw_score(statistics)
         ratings.append(reading.rated(line))
     if not ratings:
         raise InputError(f"{path.name}: no scores of segments in it")
-    return AppraiseFile(path.name, tuple(ratings), document_scores)
+    return AppraiseFile(path.name, tuple(ratings), document_scores, crowd="HIT" in names)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, tuple[str, ...], list[str]]]:
-    """(line, names of the fields, fields): Appraise's are separated by commas, MTurk's by tabs."""
+    """(line, names of the fields, fields): Appraise's are parted by commas, MTurk's by tabs and blanks."""
     records = csv_records(path)
     first = next(records, None)
     if first is None:
         raise InputError(f"{path.name}: an empty file")
     if first[1][0].split()[0:1] == [MTURK_HEADER]:
-        for line, cells in list(csv_records(path, "," if len(first[1]) > 1 else "\t"))[1:]:
-            yield line, MTURK, _counted(path.name, line, cells, (len(MTURK),))
+        for line, text in enumerate(read_text(path).split("\n")[1:], start=2):
+            if cells := [cell.strip('"') for cell in text.replace(",", " ").split()]:
+                yield line, MTURK, _counted(path.name, line, cells, (len(MTURK),))
         return
     if first[1][0] in ("username", "UserID"):
         first = next(records, None)  # the releases keep the header in a file of its own; it may be put on top
@@ -162,11 +174,25 @@ class _Reading:
             cell = self.cells[name]
             raise InputError(f"{self.place}, field {name}: found {cell[:60]!r}; allowed: {allowed}") from None
 
+    def with_raw_score(self, statistics: Mapping[str, RaterStatistics]) -> _Reading:
+        """With the score that was given, z · s + μ, instead of z."""
+        rater = self.cells["user"]
+        if rater not in statistics:
+            raise InputError(f"{self.place}: no mean and deviation of {rater!r} in --rater-statistics")
+        z = self.field("score", float, "a number (z)")
+        score = z * statistics[rater].deviation + statistics[rater].mean
+        if not math.isfinite(score) or abs(score - round(score)) > WHOLE:
+            raise InputError(
+                f"{self.place}, field score: z {z:g} of {rater} is a score of {score:.3f}; allowed: a whole "
+                "number (--rater-statistics must be those by which the file was standardised)"
+            )
+        return replace(self, cells={**self.cells, "score": str(round(score))})
+
     def rated(self, line: int) -> Rated:
         mturk = "HIT" in self.cells
         types = MTURK_TYPES if mturk else {name: name for name in KINDS}
         kind = self.field("type", lambda cell: types[_known(cell, types)], f"one of {', '.join(types)}")
-        scale = "a whole number from 0 to 100 (scores as they were given, not standardised)"
+        scale = "a whole number from 0 to 100 (--rater-statistics FILE turns standardised scores back)"
         name = "text that is not blank"
         moment = "seconds since 1970"
         return Rated(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from creamtea.errors import InputError
-from creamtea.human.exchange.appraise import AppraiseFile, Rated, occurrences, read_appraise
+from creamtea.human.exchange.appraise import REFERENCE, AppraiseFile, Rated, occurrences, read_appraise
 from creamtea.human.exchange.content import Content, ItemContent
 from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
 from creamtea.human.exchange.files import Record, read_text
+from creamtea.human.exchange.statistics import read_statistics
 from creamtea.human.protocols import find_protocol, usable_protocols
 from creamtea.store.item_kinds import ItemKind
 
@@ -32,7 +34,7 @@ def read_appraise_campaign(path: Path, facts: ImportFacts, now: datetime) -> tup
     if not find_protocol(protocol).reads_appraise:
         known = " or ".join(kind.name for kind in usable_protocols() if kind.reads_appraise)
         raise InputError(f"--protocol {protocol}: Appraise's scores are of {known}")
-    file = read_appraise(path)
+    file = read_appraise(path, None if facts.statistics is None else read_statistics(facts.statistics))
     ratings = _of_pair(file, facts.pair)
     systems = tuple(sorted({rating.system for rating in ratings}))
     texts = _Texts(facts, systems)
@@ -43,6 +45,10 @@ def read_appraise_campaign(path: Path, facts: ImportFacts, now: datetime) -> tup
     items = [_item(key, positions, numbers, texts) for key in positions]
     rows = [Record(file.name, rating.line, _row(rating, positions[key], now)) for rating, key in keyed]
     content = made_elsewhere(facts, protocol, pair, systems, items, rows)
+    settings = {**content.settings, "references": [system for system in systems if system == REFERENCE]}
+    if rule := "crowd" if file.crowd else "da-sqm" if protocol == "da-sqm" else "":
+        settings["wmt"] = rule  # of stats.wmt.RULES
+    content = replace(content, settings=settings)
     documents = (f"{file.document_scores} scores of whole documents",)
     return content, documents if file.document_scores else ()
 

@@ -24,7 +24,10 @@ class ImportFacts:
     test_set: str | None = None  # None: the campaign's name
     source_language: str | None = None
     target_language: str | None = None
+    baseline: str | None = None  # None: the first system
+    delta: float | None = None  # points of the scale; None: the protocol's usual one
     # of a file of Appraise
+    statistics: Path | None = None  # the raters' means and deviations, where its scores are z
     sources: Path | None = None
     outputs: Mapping[str, Path] = field(default_factory=dict)  # system → file
     documents: Path | None = None  # DOMAIN TAB DOC per line, for segments counted within documents
@@ -60,6 +63,9 @@ def made_elsewhere(
         excluded_at = last if row.get("excluded") else None
         rater = RaterContent(pseudonym=row["rater"], created_at=first, excluded_at=excluded_at)
         raters.setdefault(row["rater"], rater)
+    if facts.baseline is not None and facts.baseline not in systems:
+        raise InputError(f"--baseline {facts.baseline}: no such system; there are {', '.join(systems)}")
+    planned = {"baseline": facts.baseline, "delta": facts.delta}
     source, target = pair or (UNKNOWN, UNKNOWN)
     content = Content(
         name=rows[0].get("campaign", facts.name),  # rows of an export keep its name
@@ -69,6 +75,7 @@ def made_elsewhere(
         source_language=source,
         target_language=target,
         ratings_per_item=max(map(len, rated_by.values())),
+        settings={name: value for name, value in planned.items() if value is not None},
         created_at=first,
         launched_at=first,
         closed_at=last,

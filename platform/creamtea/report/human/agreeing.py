@@ -26,7 +26,7 @@ from creamtea.report.model import Cell, Entry, Row, Table, Texts
 from creamtea.stats.agreement import intraclass, krippendorff_alpha
 from creamtea.stats.bootstrap import SAMPLES
 from creamtea.stats.raters import largest_spread, rater_agreement
-from creamtea.stats.wmt import wmt_ranking
+from creamtea.stats.wmt import BAD, RATED, REPEAT, RULES, USUAL, WmtRule, wmt_ranking
 
 _TWO_DIGITS = 2
 RATINGS = Column("ratings", "ratings", 0)
@@ -155,16 +155,23 @@ WMT = (
 )
 
 
-def wmt_mode(judged: Judged) -> Table:
-    """z-scores, rank ranges and clusters by the rules of WMT's findings papers, repeats for z included."""
-    ratings, repeats = judged.ratings, judged.ratings.repeats
+def wmt_mode(judged: Judged, rule: WmtRule | None = None) -> Table:
+    """z-scores, rank ranges and clusters by the rules of WMT's findings papers.
+
+    `rule`: None for the campaign's. References are no competitors (settings of an import).
+    """
+    ratings, controls = judged.ratings, judged.ratings.controls
+    chosen = rule or RULES[ratings.campaign.settings.get("wmt") or USUAL.name]
+    references = ratings.campaign.settings.get("references", [])
     ranking = wmt_ranking(
-        rater=np.concatenate([ratings.rater, repeats.rater]),
-        system=np.concatenate([ratings.system, repeats.system]),
-        segment=np.concatenate([ratings.unit, np.full(len(repeats.value), -1)]),
-        score=np.concatenate([ratings.value, repeats.value]),
+        rater=np.concatenate([ratings.rater, controls.rater]),
+        system=np.concatenate([ratings.system, controls.system]),
+        segment=np.concatenate([ratings.segment_index[ratings.unit], controls.segment]),
+        score=np.concatenate([ratings.value, controls.value]),
         systems=len(judged.systems),
-        repeat=np.concatenate([np.zeros(len(ratings.value), bool), np.ones(len(repeats.value), bool)]),
+        kind=np.concatenate([np.full(len(ratings.value), RATED), np.where(controls.repeat, REPEAT, BAD)]),
+        rule=chosen,
+        left_out=[judged.systems.index(name) for name in references],
     )
     columns = [ITEMS, judged.points("raw", "raw mean", better="higher"), *WMT[1:]]
     rows = []
@@ -181,7 +188,8 @@ def wmt_mode(judged: Judged) -> Table:
         }
         rows.append(Row(judged.systems[system.position], cells))
     about = (
-        "By WMT's rules, only to compare with its published tables: the Mann-Whitney test ignores that "
-        "ratings of one item are paired, and misses most true differences. Item weights are ignored here."
+        f"By WMT's rules ({chosen.title}), only to compare with its published tables: the Mann-Whitney test "
+        "ignores that ratings of one item are paired, and misses most true differences. Item weights are "
+        "ignored here."
     )
     return table("wmt", "WMT mode", about, "system", columns, rows)

@@ -18,13 +18,15 @@ from creamtea.report.human.comparing import Pair
 from creamtea.report.human.material import Judged, judged, only_random
 from creamtea.report.human.section import CampaignReport
 from creamtea.report.model import Document, Fact, Section, Table, Texts
+from creamtea.stats.wmt import RULES
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, StudyRow
 from creamtea.study.spec import Study
 
 
-def build_human(database: Database, campaign: str) -> Document:
-    """Everything about one campaign; against the metrics of its study, if it has one.
+def build_human(database: Database, campaign: str, wmt: str | None = None) -> Document:
+    """Everything about one campaign; against the metrics of its study, if it has one. `wmt`: of
+    `stats.wmt.RULES`, instead of the campaign's.
 
     InputError for a campaign that is not there or has not been launched.
     """
@@ -36,7 +38,7 @@ def build_human(database: Database, campaign: str) -> Document:
             names = ", ".join(known) or "none yet"
             raise InputError(f"campaign {campaign!r} {why}; campaigns with ratings to report: {names}")
         study = session.get(StudyRow, row.study_id) if row.study_id is not None else None
-        report = campaign_report(session, row, _material(session, study), complete=True)
+        report = campaign_report(session, row, _material(session, study), complete=True, wmt=wmt)
         return Document(
             kind="campaign",
             name=row.name,
@@ -75,7 +77,7 @@ def campaign_reports(
 
 
 def campaign_report(
-    session: Session, campaign: Campaign, material: Material | None, complete: bool
+    session: Session, campaign: Campaign, material: Material | None, complete: bool, wmt: str | None = None
 ) -> CampaignReport:
     """One campaign's report; without a study's `material` there are no metrics."""
     ratings = load_ratings(session, campaign)
@@ -89,7 +91,7 @@ def campaign_report(
         outputs = agreeing.by_rater(ratings, repeated_scores(session, ratings))
         tables += agreeing.agreement(whole, outputs)
         if not whole.protocol.relative:
-            tables.append(agreeing.wmt_mode(whole))
+            tables.append(agreeing.wmt_mode(whole, RULES[wmt] if wmt else None))
         if material is not None:
             scores = metrics.metric_scores(session, ratings, material)
             tables += metrics.metric_tables(whole, scores)
