@@ -130,7 +130,7 @@ def test_a_section_has_an_address_that_opens_it(reader, site) -> None:
 
 def test_the_plots_are_drawn(reader) -> None:
     drawn = reader.locator("[data-testid=stVegaLiteChart]").locator("canvas, svg")
-    for number in range(3):
+    for number in range(4):  # the losses of two objectives are drawn apart
         wait_for_size(drawn.nth(number), width=200, height=200)
 
 

@@ -8,7 +8,7 @@ import streamlit as st
 from creamtea.human import rights
 from creamtea_webapp import session
 from creamtea_webapp.markup import show
-from creamtea_webapp.pages import organise, papers, rate, report, steps, studies, submit
+from creamtea_webapp.pages import compare, organise, papers, rate, report, steps, studies, submit
 
 
 def main() -> None:
@@ -22,6 +22,8 @@ def main() -> None:
         page = st.Page(organise.page, title="Campaigns", url_path="campaigns", default=True)
     elif rights.standing(who) == rights.ONE_REPORT:
         page = st.Page(report.page, title="Report", url_path="report", default=True)
+    elif compare.is_asked_for():
+        page = st.Page(compare.page, title="Studies compared", url_path="compare", default=True)
     elif submit.is_asked_for():
         page = st.Page(submit.page, title="Submit a study", url_path="submit", default=True)
     elif papers.is_asked_for():

@@ -103,7 +103,7 @@ def _blocks(blocks: Sequence[Block], path: str, level: int) -> None:
     if [type(block) for block, _ in placed[:2]] == [Figure, Table] and _is_narrow(placed[1][0]):
         _side_by_side(placed[:2], 2, level)
         placed = placed[2:]
-    for drawn, group in groupby(placed, lambda item: isinstance(item[0], Figure | Choice)):
+    for drawn, group in groupby(placed, lambda item: _fits_beside_others(item[0])):
         neighbours = list(group)
         if drawn:
             plain = all(isinstance(block, Figure) for block, _ in neighbours)
@@ -112,6 +112,14 @@ def _blocks(blocks: Sequence[Block], path: str, level: int) -> None:
         else:
             for block, place in neighbours:
                 show_block(block, place, level)
+
+
+def _fits_beside_others(block: Block) -> bool:
+    """Figures, and choices of one at a time: several panels take the whole width."""
+    if isinstance(block, Choice):
+        choices = [figure.choice for figure in block.figures]
+        return len(set(choices)) == len(choices)
+    return isinstance(block, Figure)
 
 
 def _flat(blocks: Sequence[Block], path: str) -> list[Placed]:

@@ -26,8 +26,8 @@ QUEUED = "It is queued again."
 NOBODY = " Nothing runs studies now: `creamtea controller` starts what does."
 
 
-def section(who: Identity | None, report: Document) -> None:
-    """Nothing for who may do none of it."""
+def section(who: Identity | None, report: Document, steps: tuple[int, int]) -> None:
+    """Nothing for who may do none of it. `steps`: how many have succeeded, and how many there are."""
     may_control, may_share = (
         rights.may(who, right) for right in (rights.CONTROL_STUDIES, rights.SHARE_REPORTS)
     )
@@ -36,18 +36,18 @@ def section(who: Identity | None, report: Document) -> None:
     show_notice()
     with st.container(horizontal=True, gap="small"):
         if may_control:
-            _control(report.number, report.state)
+            _control(report.number, report.state, incomplete=steps[0] < steps[1])
         if may_share:
             with st.popover("Share this report"):
                 _share(report.number)
 
 
-def _control(study: int, state: str) -> None:
+def _control(study: int, state: str, incomplete: bool) -> None:
     if state in LIVE:
         with st.popover("Cancel this study"):
             note("Running steps stop within seconds, finished ones are kept. It can be retried.")
             st.button("Cancel it now", on_click=_cancel, args=(study,), key="cancel-study")
-    else:
+    elif incomplete:
         st.button(
             "Retry",
             on_click=_retry,

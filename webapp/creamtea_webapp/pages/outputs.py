@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, zip_longest
 from typing import Any
 
 import streamlit as st
 
 from creamtea.contract.columns import Column
+from creamtea.human import rights
+from creamtea.report.cells import Material
 from creamtea.report.diff import Piece, differences
 from creamtea.report.model import Table
+from creamtea.report.several import OfStudy
+from creamtea.report.tables import systems_table
 from creamtea.report.text import number
 from creamtea.store.queries import (
     OUTPUTS,
@@ -24,6 +28,7 @@ from creamtea.store.queries import (
     side_by_side,
     study_nodes,
 )
+from creamtea.study.spec import Study
 from creamtea_webapp import session
 from creamtea_webapp.markup import note, show
 
@@ -81,7 +86,65 @@ def section(study: int, table: Table, test_set: str) -> None:
     """A fragment: its widgets redraw it alone. `table` is that of the test set's systems."""
     session.require_report(study)
     show("report.html", "heading", title=TITLE, level=2, address=ADDRESS)
-    translations = _find(study, table, test_set)
+    _show(_find(study, table, test_set))
+
+
+@st.fragment
+def several(studies: Sequence[OfStudy]) -> None:
+    """The same of several studies, whose systems are told apart by the studies' names."""
+    session.require(rights.READ_STUDIES)
+    show("report.html", "heading", title=TITLE, level=2, address=ADDRESS)
+    found: list[Translations] = []
+    for study in studies:
+        with session.database().session() as reading:
+            spec = Study.model_validate(find_study(reading, study.number).spec)
+            table = systems_table(Material(reading, study.number, spec), study.test_set)
+        own = _find(study.number, table, study.test_set)
+        if own is not None:
+            found.append(_named(study.name, own))
+    _show(_together(found))
+
+
+def _named(study: str, own: Translations) -> Translations:
+    def name(system: str) -> str:
+        return f"{study}: {system}"
+
+    return replace(
+        own,
+        against={name(system): name(other) for system, other in own.against.items()},
+        decodes={name(system): key for system, key in own.decodes.items()},
+        scores={
+            metric: {name(system): key for system, key in by_system.items()}
+            for metric, by_system in own.scores.items()
+        },
+    )
+
+
+def _alternating(ours: dict[str, str], theirs: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """One of each in turn, so that the first few are of all."""
+    for pair in zip_longest(ours.items(), theirs.items()):
+        yield from (item for item in pair if item is not None)
+
+
+def _together(found: Sequence[Translations]) -> Translations | None:
+    if not found:
+        return None
+    together = found[0]
+    for own in found[1:]:
+        together = replace(
+            together,
+            against=together.against | own.against,
+            decodes=dict(_alternating(together.decodes, own.decodes)),
+            scores={
+                metric: together.scores.get(metric, {}) | own.scores.get(metric, {})
+                for metric in [*together.scores, *own.scores]
+            },
+            columns=together.columns | own.columns,
+        )
+    return together
+
+
+def _show(translations: Translations | None) -> None:
     if translations is None:
         note("No system has translated this test set yet.")
         return

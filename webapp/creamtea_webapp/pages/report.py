@@ -38,8 +38,9 @@ def page() -> None:
     facts = blocks.shown_facts(report.facts)
     logs, all_studies = rights.may(who, rights.READ_LOGS), rights.may(who, rights.READ_STUDIES)
     show(TEMPLATE, "head", report=report, facts=facts, logs=logs, all_studies=all_studies)
-    manage.section(who, report)
-    watch.section(report.number, report.state, _steps(report.number))
+    steps = _steps(report.number)
+    manage.section(who, report, steps)
+    watch.section(report.number, report.state, steps)
     names = report.test_sets
     test_set = (
         names[0]

@@ -1,0 +1,79 @@
+"""Several studies on one page: only what they have in common, every name escaped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filled_study import ANALYSED, HOSTILE, SPEC, fill_study
+from limits import ANSWER
+from sqlalchemy import select
+from streamlit.testing.v1 import AppTest
+
+import creamtea_webapp
+from creamtea.human.access import Identity
+from creamtea.report.several import common_test_sets, compared_systems
+from creamtea.store.database import Database
+from creamtea.store.tables import StudyRow
+from creamtea_webapp import session
+
+SCRIPT = Path(creamtea_webapp.__file__).parent / "script" / "entry.py"
+
+
+@pytest.fixture
+def studies(database: Database) -> list[int]:
+    """Two with a test set in common, and one with another."""
+    other = SPEC | {
+        "name": "zebra",
+        "test_sets": {"narwhal": {"kind": "synthetic", "corpus": "okapi", "lines": 30}},
+    }
+    return [fill_study(database, HOSTILE, document) for document in (SPEC, ANALYSED, other)]
+
+
+@pytest.fixture
+def visit(database: Database, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(session, "database", lambda: database)
+
+    def shown(who: Identity, *numbers: int) -> AppTest:
+        monkeypatch.setattr(session, "identity", lambda: who)
+        app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER)
+        app.query_params["compare"] = ",".join(map(str, numbers))
+        app.run()
+        assert not app.exception, [error.message for error in app.exception]
+        return app
+
+    return shown
+
+
+def html(app: AppTest) -> str:
+    return "\n".join(element.proto.body for element in app.get("html"))
+
+
+def test_systems_of_both_stand_in_one_table(database: Database, studies: list[int]) -> None:
+    with database.session() as reading:
+        rows = [reading.get_one(StudyRow, number) for number in studies[:2]]
+        (common,) = common_test_sets(reading, rows).values()
+        table = compared_systems(reading, common)
+        assert common_test_sets(reading, reading.scalars(select(StudyRow)).all()) == {}
+    names = [row.name for row in table.rows]
+    assert names[:2] == ["quagga: tapir-greedy", "quagga: tapir-lexicon"]
+    assert "quokka: tapir-lexicon+k=200" in names
+    assert {column.group for column in table.columns} == {"quality", "recall", "outputs"}
+    assert all(cell.delta is None for row in table.rows for cell in row.cells.values())
+    first, same = table.rows[0].cells, table.rows[names.index("quokka: tapir-greedy")].cells
+    bleu = next(column.key for column in table.columns if column.key.startswith("bleu"))
+    assert first[bleu].value == same[bleu].value
+
+
+def test_the_page_has_the_table_and_the_outputs(visit: Any, studies: list[int]) -> None:
+    page = visit(Identity(1, "reader"), *studies[:2])
+    assert "quokka: tapir-greedy" in page.multiselect[1].options
+    assert "&lt;script&gt;document.title" in html(page)
+    assert "no test set in common" in html(visit(Identity(1, "reader"), studies[0], studies[2]))
+    assert "Choose two" in html(visit(Identity(1, "reader"), studies[0], 999))
+
+
+def test_a_reader_of_one_report_compares_nothing(visit: Any, studies: list[int]) -> None:
+    page = visit(Identity(1, "reader", study_id=studies[0]), *studies[:2])
+    assert "Studies compared" not in html(page)
