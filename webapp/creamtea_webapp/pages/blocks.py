@@ -187,8 +187,8 @@ def _choice(choice: Choice, path: str) -> None:
     if len(figures) == 1:
         _figure(figures[0], f"{path}/{figures[0].key}")
         return
-    for start in range(0, len(figures), CHOICES_PER_ROW):
-        panels = figures[start : start + CHOICES_PER_ROW]
-        for panel, column in zip(panels, st.columns(len(panels)), strict=True):
+    for start in range(0, len(figures), FIGURES_PER_ROW):
+        panels = figures[start : start + FIGURES_PER_ROW]
+        for panel, column in zip(panels, st.columns(max(2, len(panels))), strict=False):
             with column:
                 show_block(panel, f"{path}/{panel.key}", level=4)

@@ -6,14 +6,17 @@ import streamlit as st
 
 from creamtea.errors import CreamteaError, InputError
 from creamtea.human import rights
+from creamtea.orders.rows import UNFINISHED
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.logs import list_logs, read_log
 from creamtea.store.queries import Node, events_of, find_study, study_nodes
+from creamtea.store.tables import StudyRow
 from creamtea_webapp import session
 from creamtea_webapp.markup import note, show, show_styles
 
 TEMPLATE = "steps.html"
+EVERY = 3.0  # seconds between two looks at a step that has not ended
 LINES = 200  # of a log that are shown
 
 
@@ -30,13 +33,23 @@ def page() -> None:
             return
         nodes = {node.name: node for node in study_nodes(reading, study.id)}
     node = nodes.get(st.query_params["step"])
-    show(TEMPLATE, "head", study=study, node=node)
     if node is None:
+        show(TEMPLATE, "head", study=study, node=None)
         show(TEMPLATE, "steps", study=study, nodes=list(nodes.values()))
         return
-    st.button("Refresh")  # a run of this script reads the log anew
+    runs = node.state in UNFINISHED
+    st.fragment(_step, run_every=EVERY if runs else None)(study, node.name, runs)
+
+
+def _step(study: StudyRow, place: str, runs: bool) -> None:
+    """A fragment that is drawn anew while the step `runs`, and once more when it has ended."""
+    session.require(rights.READ_LOGS)
     with session.database().session() as reading:
+        (node,) = [node for node in study_nodes(reading, study.id) if node.name == place]
         events = events_of(reading, node.key)
+    if runs and node.state not in UNFINISHED:
+        st.rerun()
+    show(TEMPLATE, "head", study=study, node=node)
     _log(node)
     show(TEMPLATE, "events", events=events)
 

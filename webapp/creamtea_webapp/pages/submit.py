@@ -34,7 +34,7 @@ def page() -> None:
         show(TEMPLATE, "queued", study=queued, runs=live_controller(session.database()) is not None)
     if (refused := st.session_state.pop(REFUSED, None)) is not None:
         show(TEMPLATE, "mistakes", lines=[refused])
-    st.file_uploader("A study file", ["yaml", "yml"], key=FILE, on_change=_take_file)
+    st.file_uploader("A study file", ["yaml", "yml"], key=FILE, on_change=_take_file, max_upload_size=1)
     st.text_area("Study (YAML)", key=TEXT, height=420, max_chars=MAX_CHARACTERS)
     if not (text := st.session_state.get(TEXT, "")).strip():
         return
