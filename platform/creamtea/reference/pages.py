@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from creamtea.reference import commands, environment, methods, study
+from creamtea.reference import commands, environment, measures, methods, study
 
 PAGES: dict[str, Callable[[], str]] = {
     "study.md": study.markdown,
     "methods.md": methods.markdown,
+    "measures.md": measures.markdown,
     "commands.md": commands.markdown,
     "environment.md": environment.markdown,
 }
