@@ -27,8 +27,9 @@ INTRODUCTION = f"""\
 {GENERATED}
 
 The columns of a study's report, with their units and the better direction. Brackets in a cell are 95 %
-intervals; what Δ, p and `*` mean is in the [guide for readers](../guide-reader.md), which also explains ratings by
-people. With `--json` values are at full precision, under the name in the last column; shares are from 0 to 1."""
+intervals; what Δ, p and `*` mean is in the [guide for readers](../guide-reader.md), which also explains
+ratings by people. With `--json` values are at full precision, under the name in the last column; shares are
+from 0 to 1."""
 
 HEADINGS = ("column", "unit", "better", "meaning", "in JSON")
 
