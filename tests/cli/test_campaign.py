@@ -168,13 +168,26 @@ def test_an_organiser_may_sign_in_instead(creamtea: Any, database: Database) -> 
     assert "dora" not in creamtea("campaign", "log", "first").stdout.lower()
 
 
+def test_many_raters_get_links_and_participants_one(creamtea: Any, database: Database) -> None:
+    make(creamtea)
+    (creamtea.folder / "people.txt").write_text("anna\n\nben\n")
+    for options, who in ((["--raters", "people.txt"], ["anna", "ben"]), (["--count", "1"], ["rater-03"])):
+        head, *rows = creamtea("campaign", "link", "first", *options).stdout.splitlines()
+        assert head == "rater,link"
+        assert [row.split(",")[0] for row in rows] == who
+        assert all("/enter#" in row for row in rows)
+    address = creamtea("campaign", "link", "first", "--participants", "--url", "https://x.org").stdout
+    assert address.startswith("https://x.org/enter?PROLIFIC_PID={{%PROLIFIC_PID%}}&")
+    assert "participants of first" in creamtea("links", "list").stdout
+
+
 def test_an_organiser_gets_a_link(creamtea: Any, database: Database) -> None:
     make(creamtea)
     assert "/enter#" in creamtea("campaign", "link", "first", "--organiser").stdout
-    for wrong in ([], ["--organiser", "--rater", "anna"]):
+    for wrong in ([], ["--organiser", "--rater", "anna"], ["--count", "2", "--participants"]):
         refused = creamtea("campaign", "link", "first", *wrong)
         assert refused.returncode == 2
-        assert "give --rater PSEUDONYM or --organiser" in refused.stderr
+        assert "--rater PSEUDONYM" in refused.stderr
 
 
 def test_files_are_read(creamtea: Any, database: Database, tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ def test_a_rater_is_added_begins_and_is_seen(site, open_page) -> None:
     page.get_by_role("link", name="Campaigns").click()
     page.get_by_role("link", name="ibis").click()
     page.get_by_role("link", name=re.compile("Raters")).click()
-    page.get_by_label("Pseudonym").fill("anna")
+    page.get_by_label("Pseudonym", exact=True).fill("anna")
     page.get_by_role("button", name="Add and make a link").click()  # the field is left by this click
     link = page.locator("code").filter(has_text="/enter#")
     expect(link).to_have_count(1)

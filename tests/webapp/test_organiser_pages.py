@@ -239,6 +239,41 @@ def test_a_draft_keeps_metrics_whose_stored_names_are_not_their_kinds(filled: Da
     assert campaign_row(filled, "first").settings["metrics"] == ["chrf++"]
 
 
+def test_a_draft_without_a_name_says_so_at_the_field_and_the_button(filled: Database, visit: Visit) -> None:
+    app = visit(campaigns="new")
+    press(app, "make")
+    told = [
+        element.proto.body for element in app.get("html") if "Enter a campaign name" in element.proto.body
+    ]
+    assert len(told) == 2
+    app.text_input(key="campaign-name").set_value("scones")
+    app.text_area(key="campaign-questions").set_value("Language? | German")
+    press(app, "make")
+    assert "line 1" in shown(app)
+    app.text_area(key="campaign-questions").set_value("Language? | German | English")
+    app.text_input(key="campaign-completion_url").set_value(
+        "https://app.prolific.com/submissions/complete?cc=C"
+    )
+    press(app, "make")
+    settings = campaign_row(filled, "scones").settings
+    assert settings["questions"][0]["options"] == ["German", "English"]
+    assert settings["completion_url"].endswith("cc=C")
+
+
+def test_many_raters_get_a_file_of_links_and_participants_one_link(filled: Database, visit: Visit) -> None:
+    made = launched_campaign(
+        filled, "tasting", study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"]
+    )
+    app = visit(campaign=made.id, view="raters")
+    app.text_area(key="many-pseudonyms").set_value("anna\nben")
+    ran(next(one for one in app.button if one.label.startswith("Make links")).click().run())
+    assert "2 links made" in shown(app)
+    assert app.session_state["organise-links"][1].count("/enter#") == 2
+    press(app, "recruit")
+    assert "organise-links" not in app.session_state
+    assert "PROLIFIC_PID=" in app.code[0].value
+
+
 def test_a_rater_is_added_and_the_link_is_shown_until_the_next_action(filled: Database, visit: Visit) -> None:
     made = launched_campaign(
         filled, "tasting", study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"]

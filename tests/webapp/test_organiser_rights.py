@@ -108,7 +108,7 @@ def submit(app: AppTest) -> Any:
 def told(app: AppTest) -> str:
     """The notice that waits to be shown, or is: who organises another campaign lands on that one's page."""
     if "organise-notice" in app.session_state:
-        return str(app.session_state["organise-notice"][1])
+        return str(app.session_state["organise-notice"].message)
     page = "".join(element.proto.body for element in app.get("html"))
     return page.partition('class="notice error" role="status">')[2]
 

@@ -25,7 +25,7 @@ from rating_board import (
 )
 from sqlalchemy import select, update
 
-from creamtea.human import access
+from creamtea.human import access, invitations
 from creamtea.store.tables import Assignment, Campaign, Item, Rater
 
 pytestmark = pytest.mark.browser
@@ -68,6 +68,49 @@ def test_consent_comes_first_and_instructions_stay_at_hand(site, open_page) -> N
         assert session.get_one(Rater, rater_id).consented_at is not None
     page.get_by_text("Instructions", exact=True).click()
     expect(page.get_by_role("link", name="More")).to_be_visible()
+
+
+def test_a_participant_is_asked_rates_and_goes_back(site, open_page) -> None:
+    settings = {
+        "questions": [
+            {"ask": "Which *language*?", "options": ["German", "English"]},
+            {"ask": "Years", "number": True},
+        ],
+        "contact": "Dora <dora@example.org>",
+        "completion_code": "C0DE",
+        "completion_url": "https://app.prolific.com/submissions/complete?cc=C0DE",
+        "minutes_per_item": 2.0,
+    }
+    own_campaign(site.database, "pangolin-paid", THREE[:1], settings=settings)
+    secret = invitations.recruit(site.database, "pangolin-paid", "test")
+    page = open_page(f"{site.url}/enter?PROLIFIC_PID=p-17&SESSION_ID=s-4#{secret}")
+    heading(page, "Rating translations")
+    expect(page).to_have_url(f"{site.url}/")
+    expect(page.get_by_text("up to 1 item")).to_be_visible()
+    expect(page.get_by_text("about 2 minutes")).to_be_visible()
+    expect(page.get_by_text("Ask Dora <dora@example.org>")).to_be_visible()
+    begin = page.get_by_role("button", name="I agree, begin")
+    begin.click()
+    expect(page.get_by_text("Please answer this question.")).to_have_count(2)
+    page.get_by_label("Years").fill("3.5")
+    page.get_by_label("Which *language*?").click()
+    page.get_by_role("option", name="English").click()
+    begin.click()
+    item_on(page, 1, 1)
+    for row in range(2):
+        press_at(page, row, 5)
+    save(page)
+    heading(page, "All done")
+    expect(page.get_by_text("C0DE", exact=True)).to_be_visible()
+    back = page.get_by_role("link", name="Finish")
+    expect(back).to_have_attribute("href", settings["completion_url"])
+    with site.database.session() as session:
+        rater = session.scalars(select(Rater).where(Rater.participant == "p-17")).one()
+    assert rater.answers == {"Which *language*?": "English", "Years": 3.5}
+    assert rater.arrival == {"SESSION_ID": "s-4"}
+    page.get_by_role("link", name="Sign out").click()
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_text("You are signed out.")).to_be_visible()
 
 
 def test_practice_tells_what_was_expected_and_survives_a_reload(site, open_page) -> None:

@@ -67,6 +67,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
+def about(minutes: float) -> str:
+    """ "about 40 minutes", "about 2.5 hours"."""
+    if minutes < 90:
+        return f"about {counted(max(1, round(minutes)), 'minute')}"
+    return f"about {round(minutes / 30) / 2:g} hours"
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -80,6 +87,7 @@ def _environment() -> Environment:
         "moment": moment,
         "counted": counted,
         "duration": duration,
+        "about_time": about,
         "number": lambda value: f"{value:,}",
         "pair": lambda pair: languages.pair(*pair),
         "protocol": protocol_title,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Result, select, update
+from sqlalchemy import Result, or_, select, update
 from sqlalchemy.orm import Session
 
 from creamtea.errors import CreamteaError, InputError
@@ -29,12 +29,13 @@ SESSION_LIFETIME = timedelta(days=30)
 class AccessRefused(CreamteaError):
     """A link or a session that opens nothing: unknown, used, expired or revoked.
 
-    One message for all of them: who holds a wrong secret learns nothing about it.
+    One message for all secrets: who holds a wrong one learns nothing about it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, message: str = "") -> None:
         super().__init__(
-            "This link is no longer valid: it was used before, has expired or was withdrawn. "
+            message
+            or "This link is no longer valid: it was used before, has expired or was withdrawn. "
             "Ask the organiser for a new one."
         )
 
@@ -86,7 +87,6 @@ def create_link(
         raise ValueError("only an organiser's link is made for one campaign")
     if study_id is not None and role != "reader":
         raise ValueError("only a reader's link is made for one study")
-    secret = secrets.token_urlsafe(32)
     with database.transaction() as session:
         now = database.now(session)
         if rater_id is not None:
@@ -95,19 +95,37 @@ def create_link(
             raise InputError(f"there is no campaign with id {campaign_id}")
         if study_id is not None and session.get(StudyRow, study_id) is None:
             raise InputError(f"there is no study with number {study_id}")
-        session.add(
-            AccessToken(
-                digest=digest(secret),
-                role=role,
-                campaign_id=campaign_id,
-                rater_id=rater_id,
-                study_id=study_id,
-                created_at=now,
-                expires_at=now + lifetime,
-            )
+        secret = add_link(
+            session, role, now, lifetime, rater_id=rater_id, campaign_id=campaign_id, study_id=study_id
         )
         if campaign_id is not None:
             audit.record(session, campaign_id, actor, audit.LINK_CREATED, rater_id, detail={"role": role})
+    return secret
+
+
+def add_link(
+    session: Session,
+    role: str,
+    now: datetime,
+    lifetime: timedelta,
+    *,
+    rater_id: int | None,
+    campaign_id: int | None,
+    study_id: int | None = None,
+) -> str:
+    """A token in the caller's transaction; its secret."""
+    secret = secrets.token_urlsafe(32)
+    session.add(
+        AccessToken(
+            digest=digest(secret),
+            role=role,
+            campaign_id=campaign_id,
+            rater_id=rater_id,
+            study_id=study_id,
+            created_at=now,
+            expires_at=now + lifetime,
+        )
+    )
     return secret
 
 
@@ -137,6 +155,8 @@ def exchange(database: Database, secret: str, lifetime: timedelta = SESSION_LIFE
             update(AccessToken)
             .where(
                 AccessToken.digest == digest(secret),
+                # one for participants is not used up, and opens nothing without one (human/invitations.py)
+                or_(AccessToken.role != "rater", AccessToken.rater_id.is_not(None)),
                 AccessToken.used_at.is_(None),
                 AccessToken.revoked_at.is_(None),
                 AccessToken.expires_at > now,
@@ -173,6 +193,26 @@ def open_session(
         )
     )
     return OpenedSession(secret, lifetime, role)
+
+
+def open_for_rater(
+    session: Session, rater: Rater, now: datetime, lifetime: timedelta = SESSION_LIFETIME
+) -> OpenedSession:
+    """A browser session for a rater who has shown who they are, in the caller's transaction.
+
+    Its token is used from the start, so it is no link, and what ends a rater's links ends the session too.
+    """
+    token = AccessToken(
+        role="rater",
+        campaign_id=rater.campaign_id,
+        rater_id=rater.id,
+        created_at=now,
+        expires_at=now + lifetime,
+        used_at=now,
+    )
+    session.add(token)
+    session.flush()
+    return open_session(session, token.id, "rater", rater.id, now, lifetime)
 
 
 def identify(database: Database, session_secret: str | None) -> Identity | None:

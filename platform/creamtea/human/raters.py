@@ -8,8 +8,10 @@ to places.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
@@ -18,8 +20,10 @@ from creamtea.errors import InputError
 from creamtea.human import access, audit, sign_in
 from creamtea.human.assignment.locking import campaign_of, check_takes_part, lock_campaign, protocol_of
 from creamtea.human.assignment.model import RatingRefused
-from creamtea.human.campaigns import find_campaign
+from creamtea.human.campaigns import find_campaign, item_kinds
 from creamtea.human.protocols import Protocol
+from creamtea.human.questions import Question, checked_answers
+from creamtea.human.settings import settings_of
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.rows import from_row
@@ -37,6 +41,10 @@ class Welcome:
     instructions: str  # Markdown by the organiser
     consent: str  # what the rater is asked to agree to; empty where the organiser wrote nothing
     languages: tuple[str, str]  # source, target
+    questions: tuple[Question, ...]  # about the rater, asked before the first item
+    contact: str  # whom to ask; empty where the organiser named nobody
+    completion_code: str
+    completion_url: str
     consented: bool
     state: str  # of the campaign: draft, launched, closed
     excluded: bool
@@ -49,6 +57,8 @@ class RaterProgress:
     id: int
     pseudonym: str
     name: str | None
+    participant: str | None  # on a recruiting platform
+    answers: dict[str, Any] | None  # to the campaign's questions
     created_at: datetime
     consented_at: datetime | None
     excluded_at: datetime | None
@@ -64,11 +74,16 @@ def welcome(database: Database, rater_id: int) -> Welcome:
     with database.session() as session:
         campaign = campaign_of(session, rater_id)
         rater = session.get_one(Rater, rater_id)
+        settings = settings_of(campaign.settings)
         return Welcome(
             pseudonym=rater.pseudonym,
             protocol=protocol_of(campaign),
             instructions=campaign.instructions,
-            consent=str(campaign.settings.get("consent", "")),
+            consent=settings.consent,
+            questions=tuple(settings.questions),
+            contact=settings.contact,
+            completion_code=settings.completion_code,
+            completion_url=settings.completion_url,
             languages=(campaign.source_language, campaign.target_language),
             consented=rater.consented_at is not None,
             state=campaign.state,
@@ -76,10 +91,32 @@ def welcome(database: Database, rater_id: int) -> Welcome:
         )
 
 
-def consent(database: Database, rater_id: int) -> None:
-    """The rater agrees to take part; agreeing again changes nothing.
+@dataclass(frozen=True)
+class Workload:
+    """What lies before a rater who begins."""
 
-    RatingRefused where the campaign is not launched, and for excluded and forgotten raters.
+    items: int  # at most: others may rate some of them first
+    practice: int  # items before them
+    minutes: float  # for all of them, by the campaign's minutes per item
+
+
+def workload(database: Database, rater_id: int) -> Workload:
+    """RatingRefused for a rater that is not there (any more)."""
+    with database.session() as session:
+        campaign = campaign_of(session, rater_id)
+        kinds = item_kinds(session, campaign.id)
+        practice = kinds.pop(ItemKind.TUTORIAL, 0)
+        items = sum(kinds.values())
+        per_item = settings_of(campaign.settings).minutes_per_item or 1.0
+        return Workload(items, practice, (items + practice) * per_item)
+
+
+def consent(database: Database, rater_id: int, given: Sequence[str] = ()) -> None:
+    """The rater agrees to take part and answers the campaign's questions, in their order; agreeing again
+    changes nothing.
+
+    RatingRefused where the campaign is not launched, and for excluded and forgotten raters; WrongAnswers
+    where answers are missing or do not fit.
     """
     with database.transaction() as session:
         campaign = lock_campaign(session, rater_id)
@@ -87,6 +124,8 @@ def consent(database: Database, rater_id: int) -> None:
         if rater.consented_at is not None:
             return
         check_takes_part(campaign, rater)
+        if campaign.settings.get("questions"):
+            rater.answers = checked_answers(settings_of(campaign.settings).questions, given)
         rater.consented_at = database.now(session)
         audit.record(session, campaign.id, rater.pseudonym, audit.RATER_CONSENTED, rater.id)
 
@@ -107,29 +146,30 @@ def add(
     deleted (`forget`). InputError for an unknown campaign and for a pseudonym or a subject that is taken.
     """
     with database.transaction() as session:
-        row = _locked(session, campaign)
-        return _add(session, database, row, actor, pseudonym, name, subject)
+        row = lock(session, campaign)
+        return insert(session, database, row, actor, pseudonym, name, subject)
 
 
 def find_or_add(database: Database, campaign: str, actor: str, pseudonym: str) -> int:
     """The id of the campaign's rater with this pseudonym, who is added if new. InputError as `add`."""
     with database.transaction() as session:
-        row = _locked(session, campaign)
+        row = lock(session, campaign)
         known = session.scalar(
             select(Rater.id).where(Rater.campaign_id == row.id, Rater.pseudonym == pseudonym.strip())
         )
-        return known if known is not None else _add(session, database, row, actor, pseudonym, None, None)
+        return known if known is not None else insert(session, database, row, actor, pseudonym, None, None)
 
 
-def _add(
+def insert(
     session: Session,
     database: Database,
     campaign: Campaign,
     actor: str,
     pseudonym: str | None,
-    name: str | None,
-    subject: str | None,
+    name: str | None = None,
+    subject: str | None = None,
 ) -> int:
+    """`add` in the caller's transaction, which holds the campaign's lock."""
     taken = set(session.scalars(select(Rater.pseudonym).where(Rater.campaign_id == campaign.id)))
     if pseudonym is None:
         numbers = itertools.count(len(taken) + 1)
@@ -204,7 +244,7 @@ def forget(database: Database, rater_id: int, actor: str, reason: str = "") -> N
         if rater.forgotten_at is not None:
             raise InputError(f"the identity of rater {rater.pseudonym!r} is deleted already")
         now = database.now(session)
-        rater.name = rater.subject = None
+        rater.name = rater.subject = rater.participant = rater.arrival = None
         rater.forgotten_at = now
         access.withdraw_links(session, rater_id, now)
         session.execute(
@@ -260,7 +300,7 @@ def _rater_under_lock(session: Session, rater_id: int) -> tuple[Campaign, Rater]
     return campaign, session.get_one(Rater, rater_id)
 
 
-def _locked(session: Session, campaign: str) -> Campaign:
+def lock(session: Session, campaign: str) -> Campaign:
     """The campaign of this name under its lock."""
     row = find_campaign(session, campaign)
     session.refresh(row, with_for_update={"key_share": True})

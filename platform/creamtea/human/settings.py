@@ -15,7 +15,8 @@ from creamtea.document.mistakes import mistakes_of_pydantic
 from creamtea.document.values import Above0, BelowOne, Positive, Strict
 from creamtea.errors import InputError
 from creamtea.human.protocols import Protocol, Selection
-from creamtea.human.storable import check_text
+from creamtea.human.questions import Question
+from creamtea.human.storable import check_address, check_text
 
 Stratum = Literal["length", "document"]
 Pairs = Literal["all", "baseline"]
@@ -80,6 +81,10 @@ class CampaignSettings(Strict):
     delta: Above0 | None = None  # points of the scale
     minutes_per_item: Above0 | None = None
     consent: Text = ""
+    questions: list[Question] = Field(default_factory=list)  # about the rater, before the first item
+    contact: Text = ""  # whom raters ask
+    completion_code: Text = ""  # shown after the last item, as recruiting platforms ask for
+    completion_url: Annotated[str, AfterValidator(check_address)] = ""  # where the rater goes back to then
     drawn: DrawnFrom | None = None  # filled in when the items are drawn
 
     def complete(

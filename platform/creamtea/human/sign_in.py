@@ -199,18 +199,8 @@ def open_session(
             left = min(lifetime, who.expires_at - now)
             return access.open_session(session, who.id, who.role, None, now, left)
         rater = who
-        token = AccessToken(
-            role="rater",
-            campaign_id=campaign.id,
-            rater_id=rater.id,
-            created_at=now,
-            expires_at=now + lifetime,
-            used_at=now,
-        )
-        session.add(token)
-        session.flush()
         audit.record(session, campaign.id, rater.pseudonym, audit.SIGNED_IN, rater.id)
-        return access.open_session(session, token.id, "rater", rater.id, now, lifetime)
+        return access.open_for_rater(session, rater, now, lifetime)
 
 
 def _recent(campaign: Campaign) -> tuple[bool, float, int]:

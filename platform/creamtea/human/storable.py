@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 MAX_PAYLOAD = 100_000  # characters of an answer as JSON
@@ -15,6 +16,13 @@ def check_text(text: str) -> str:
         raise ValueError("with a NUL character")
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError("with half of a surrogate pair")
+    return text
+
+
+def check_address(text: str) -> str:
+    """The text if it is empty or an address with https://; ValueError."""
+    if text and not (len(text) <= 500 and text.isprintable() and re.fullmatch(r"https://[^\s/?#]+\S*", text)):
+        raise ValueError("not an address with https://")
     return text
 
 

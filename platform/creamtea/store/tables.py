@@ -330,18 +330,25 @@ class Item(Base):
 
 
 class Rater(Base):
-    """A person by a pseudonym. Only `name` and `subject` tell who it is; both can be deleted."""
+    """A person by a pseudonym. Only `name`, `subject`, `participant` and `arrival` tell who it is, and can be
+    deleted."""
 
     __tablename__ = "rater"
     __table_args__ = (
         UniqueConstraint("campaign_id", "pseudonym"),
         UniqueConstraint("campaign_id", "subject"),
+        UniqueConstraint("campaign_id", "participant"),
     )
     id: Mapped[int] = mapped_column(primary_key=True)
     campaign_id: Mapped[int] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"))
     pseudonym: Mapped[str]
     name: Mapped[str | None]
     subject: Mapped[str | None]  # who signs in by OpenID Connect: issuer and subject
+    participant: Mapped[str | None]  # who it is on a recruiting platform
+    arrival: Mapped[dict[str, Any] | None] = mapped_column(
+        JSON_OR_NULL
+    )  # what else that platform's link said
+    answers: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)  # to the campaign's questions
     created_at: Mapped[datetime]
     consented_at: Mapped[datetime | None]
     excluded_at: Mapped[datetime | None]  # ratings are kept and do not count

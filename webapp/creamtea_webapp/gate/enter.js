@@ -1,6 +1,6 @@
 // The secret is the part of the link after "#". It leaves the address bar before anything else happens.
 const secret = location.hash.slice(1);
-// What stands before it names the page, as in /enter?study=4#…
+// What stands before it names the page, as in /enter?study=4#…, or who comes from a recruiting platform
 const query = location.search;
 history.replaceState(null, "", location.pathname);
 
@@ -17,14 +17,14 @@ async function openLink() {
   button.disabled = true;
   let answer;
   try {
-    answer = await fetch("/enter", { method: "POST", body: secret });
+    answer = await fetch(`/enter${query}`, { method: "POST", body: secret });
   } catch {
     statusLine.textContent = "The server does not answer. Try again.";
     button.disabled = false;
     return;
   }
   if (answer.ok) {
-    location.replace(query === "" ? (answer.headers.get("content-location") ?? "/") : `/${query}`);
+    location.replace(answer.headers.get("content-location") ?? "/");
   } else if (answer.status === 429) {
     statusLine.textContent = await answer.text();
     button.disabled = false; // the link may still be good

@@ -14,11 +14,11 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from creamtea.human import access
+from creamtea.human import access, invitations
 from creamtea_webapp import session
 from creamtea_webapp.gate.limiter import Limiter
 from creamtea_webapp.gate.middleware import ASKED, HERE, asked_before, cookie_of
-from creamtea_webapp.gate.paths import ENTRANCE, SIGN_OUT, login_address, page_address
+from creamtea_webapp.gate.paths import ENTRANCE, SIGN_OUT, kept_query, login_address, page_address
 from creamtea_webapp.markup import render
 
 MAX_SECRET = 200  # bytes
@@ -94,6 +94,14 @@ async def _exchange(request: Request, limiter: Limiter) -> Response:
     tried = f"{address_of(request)} {access.digest(secret)}"
     if limiter.blocked(tried):
         return PlainTextResponse("This link was tried too often. Wait a minute.", status_code=429)
+    try:
+        joined = await run_sync(invitations.join, session.database(), secret, request.query_params)
+    except access.AccessRefused as refused:
+        return PlainTextResponse(str(refused), status_code=401)
+    if joined is not None:
+        response = Response(status_code=204, headers={"Content-Location": "/"})
+        keep_session(response, joined, request)
+        return response
     mine = cookie_of(request.scope)
     if mine is not None and await run_sync(access.opened_by, session.database(), mine, secret):
         return _entered(request)  # the same browser opens its link once more
@@ -108,9 +116,12 @@ async def _exchange(request: Request, limiter: Limiter) -> Response:
 
 
 def _entered(request: Request) -> Response:
-    """204, with the page that this browser asked for before."""
+    """204, with the page that the link names, or else the one that this browser asked for before."""
     response = Response(status_code=204)
     asked = asked_before(request.scope)
+    if named := kept_query(request.url.query):
+        response.headers["Content-Location"] = page_address(named)
+        return response
     response.headers["Content-Location"] = page_address(quote(asked, safe="=&%+,"))
     if asked:
         response.delete_cookie(session.cookie_name() + ASKED, path=ENTRANCE)

@@ -8,13 +8,13 @@ restarted server show the same: `?view=earlier` the list of saved items, `?again
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import streamlit as st
 
 from creamtea.human import assignment, raters
-from creamtea.human.assignment import ConsentMissing, RatingRefused, Work
+from creamtea.human.assignment import ConsentMissing, Guidance, RatingRefused, Work
+from creamtea.human.questions import WrongAnswers
 from creamtea.human.raters import Welcome
 from creamtea_webapp import session
 from creamtea_webapp.board import BoardState, Notice, board
@@ -35,7 +35,7 @@ def page() -> None:
         if known.state != "launched":
             words.not_open(known)
         elif not (known.consented or known.excluded):
-            words.consent(known, on_agree=_consent)
+            words.consent(known, raters.workload(session.database(), rater_id), on_agree=_consent)
         else:
             _rating(known, rater_id)
     except RatingRefused as refused:  # excluded or forgotten, or the campaign closed a moment ago
@@ -47,26 +47,33 @@ def _rating(known: Welcome, rater_id: int) -> None:
     saved = assignment.earlier(database, rater_id)
     if st.query_params.get(VIEW) == "earlier":
         earlier_items(saved, known.languages[0], on_act=_act)
+        words.instructions(known)
         return
     notice = st.session_state.get(NOTICE, Notice())
     with st.empty():  # holds one element: the old board goes as the new one comes
-        if (answered := _asked_for(ANSWER, rater_id)) is not None:
-            # a stored revision is returned as it is, whatever comes with the request
-            stored = assignment.submit(database, rater_id, answered.assignment_id, [], answered.revision - 1)
-            if stored.guidance is not None:
-                shown = BoardState(answered.done, notice, feedback=stored.guidance)
-                board(answered, shown, on_draft=_draft, on_act=_act)
-                return
-        if (again := _asked_for(AGAIN, rater_id)) is not None:
+        if (answered := _answered(rater_id)) is not None:
+            work, guidance = answered
+            board(work, BoardState(work.done, notice, feedback=guidance), on_draft=_draft, on_act=_act)
+        elif (again := _asked_for(AGAIN, rater_id)) is not None:
             number = next((one.number for one in saved if one.assignment_id == again.assignment_id), 1)
             board(again, BoardState(number, notice, revising=True), on_draft=_draft, on_act=_act)
-        elif (work := assignment.next_item(database, rater_id)) is not None:
-            shown = BoardState(work.done + 1, notice, earlier=bool(saved))
-            board(work, shown, on_draft=_draft, on_act=_act)
+        elif (next_one := assignment.next_item(database, rater_id)) is not None:
+            shown = BoardState(next_one.done + 1, notice, earlier=bool(saved))
+            board(next_one, shown, on_draft=_draft, on_act=_act)
         else:
-            words.all_done(len(saved), on_earlier=lambda: _go(VIEW, "earlier"))
-            return
+            words.all_done(known, len(saved), on_earlier=lambda: _go(VIEW, "earlier"))
     words.instructions(known)
+
+
+def _answered(rater_id: int) -> tuple[Work, Guidance] | None:
+    """The practice item that the address names, with what was expected."""
+    answered = _asked_for(ANSWER, rater_id)
+    if answered is None:
+        return None
+    # a stored revision is returned as it is, whatever comes with the request
+    before = answered.revision - 1
+    stored = assignment.submit(session.database(), rater_id, answered.assignment_id, [], before)
+    return None if stored.guidance is None else (answered, stored.guidance)
 
 
 def _asked_for(name: str, rater_id: int) -> Work | None:
@@ -93,8 +100,12 @@ def _go(name: str | None = None, value: str = "") -> None:
 def _consent() -> None:
     who = session.identity()
     if who is not None and who.rater_id is not None:
-        with suppress(RatingRefused):  # the page says why
-            raters.consent(session.database(), who.rater_id)
+        try:
+            raters.consent(session.database(), who.rater_id, words.given_answers(st.session_state))
+        except WrongAnswers as wrong:
+            st.session_state[words.WRONG] = wrong.messages
+        except RatingRefused:
+            pass  # the page says why
 
 
 def _draft(sent: Any) -> None:

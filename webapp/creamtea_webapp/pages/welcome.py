@@ -7,42 +7,76 @@ images, which would tell another site who rates; links work.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import streamlit as st
 
-from creamtea.human.raters import Welcome
+from creamtea.human.questions import MAX_ANSWER, Question
+from creamtea.human.raters import Welcome, Workload
 from creamtea_webapp.markup import show
 
 TEMPLATE = "welcome.html"
 WIDTH = 720  # pixels of running text
+ABOUT, WRONG = "about-rater-", "wrong-about-rater"  # answers about the rater, and what is wrong with them
 HEADING = re.compile(r"^( {0,3})(#{1,6})(?=[ \t]|$)", re.MULTILINE)
 
 
-def consent(known: Welcome, on_agree: Callable[[], None]) -> None:
-    """The first page: what this is about, what is kept, and the button without which nothing begins."""
+def consent(known: Welcome, workload: Workload, on_agree: Callable[[], None]) -> None:
+    """The first page: what this is about, what is kept, questions about the rater, and the button without
+    which nothing begins."""
     with _column():
-        show(TEMPLATE, "task", text=known.protocol.welcome, languages=known.languages)
+        show(TEMPLATE, "task", text=known.protocol.welcome, languages=known.languages, workload=workload)
         if known.instructions.strip():
             st.markdown(_markdown(known.instructions))
-        show(TEMPLATE, "taking_part", pseudonym=known.pseudonym)
+        show(TEMPLATE, "taking_part", pseudonym=known.pseudonym, contact=known.contact)
         if known.consent.strip():
             st.markdown(_markdown(known.consent))
+        if known.questions:
+            _ask(known.questions)
         st.button("I agree, begin", type="primary", on_click=on_agree)
 
 
+def _ask(questions: Sequence[Question]) -> None:
+    show(TEMPLATE, "about_you")
+    wrong: dict[int, str] = st.session_state.pop(WRONG, {})
+    for number, question in enumerate(questions):
+        label = question.ask + (" (optional)" if question.optional else "")
+        show(TEMPLATE, "question", text=label)  # Streamlit would read it as Markdown
+        own: dict[str, Any] = {"label_visibility": "collapsed", "key": f"{ABOUT}{number}"}
+        if question.options:
+            st.selectbox(label, question.options, None, placeholder="Choose", **own)
+        else:
+            st.text_input(label, max_chars=MAX_ANSWER, **own)
+        if number in wrong:
+            show(TEMPLATE, "wrong_answer", message=wrong[number])
+    if wrong:
+        show(TEMPLATE, "wrong_answer", message="Some answers are missing or do not fit: see above.")
+
+
+def given_answers(state: Any) -> list[str]:
+    """What was answered, in the order of the questions."""
+    given = {int(key.removeprefix(ABOUT)): state[key] for key in state if str(key).startswith(ABOUT)}
+    return [str(given.get(number) or "") for number in range(max(given, default=-1) + 1)]
+
+
 def instructions(known: Welcome) -> None:
-    """The organiser's instructions, folded away under the board."""
+    """The organiser's instructions and whom to ask, folded away below what the rater does."""
     if known.instructions.strip():
         with st.expander("Instructions"), st.container(width=WIDTH):
             st.markdown(_markdown(known.instructions))
+    if known.contact:
+        show(TEMPLATE, "contact", contact=known.contact)
 
 
-def all_done(saved: int, on_earlier: Callable[[], None]) -> None:
+def all_done(known: Welcome, saved: int, on_earlier: Callable[[], None]) -> None:
     with _column():
         items = "1 item is" if saved == 1 else f"{saved:,} items are"
-        _message("All done", f"{items} rated and saved. Thank you! You can close this page.")
+        close = "" if known.completion_url else " You can close this page."
+        _message("All done", f"{items} rated and saved. Thank you!{close}")
+        if known.completion_code or known.completion_url:
+            show(TEMPLATE, "completion", code=known.completion_code, address=known.completion_url)
         if saved:
             st.button("Look at earlier items", on_click=on_earlier)
 

@@ -14,6 +14,7 @@ from creamtea.errors import InputError
 from creamtea.human import campaigns
 from creamtea.human.outputs import documents_of
 from creamtea.human.protocols import SELECTIONS, protocol_names
+from creamtea.human.questions import read_questions
 from creamtea.human.settings import CampaignSettings, settings_of
 from creamtea.human.tutorial import read_tutorial
 from creamtea.store.item_kinds import ItemKind
@@ -90,6 +91,20 @@ class CampaignOptions:
     consent: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Text that raters agree to before they begin.")
     ] = None
+    questions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Questions about the rater, one per line: QUESTION | ANSWER | ANSWER, or QUESTION | number.",
+        ),
+    ] = None
+    contact: Annotated[str, typer.Option(metavar="TEXT", help="Whom raters ask.")] = ""
+    completion_code: Annotated[
+        str, typer.Option(metavar="CODE", help="Shown after the last item, for a recruiting platform.")
+    ] = ""
+    completion_url: Annotated[
+        str, typer.Option(metavar="URL", help="Where raters go back to after the last item.")
+    ] = ""
     context: Annotated[int, typer.Option(metavar="N", help="Source sentences shown before the segment.")] = 0
     documents: Annotated[
         Path | None,
@@ -119,6 +134,12 @@ class CampaignOptions:
                 "tutorial": [item.model_dump() for item in tutorial],
                 "minutes_per_item": self.minutes,
                 "consent": read_text("--consent", self.consent),
+                "questions": [
+                    one.model_dump() for one in read_questions(read_text("--questions", self.questions))
+                ],
+                "contact": self.contact.strip(),
+                "completion_code": self.completion_code.strip(),
+                "completion_url": self.completion_url.strip(),
             }
         )
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from creamtea.cli.campaign.running import rater_lines
-from creamtea.cli.campaign.shared import ACTOR, Name, RaterName, Reason, plural, show
+from creamtea.cli.campaign.shared import ACTOR, Name, RaterName, Reason, plural, read_text, show
 from creamtea.cli.serve import PORT, Address, link_to
 from creamtea.cli.workplace import AsJson, opened_database
 from creamtea.errors import InputError
 from creamtea.human import access, campaigns, raters, sign_in
+from creamtea.human.invitations import invite, links_csv, recruit, recruiting_address
 from creamtea.settings import LOOPBACK
 
 
@@ -19,6 +21,8 @@ def register(commands: typer.Typer) -> None:
     commands.command(
         epilog="Examples: `creamtea campaign link first --rater anna` · "
         "`creamtea campaign link first --rater ben --subject ben@example.org` · "
+        "`creamtea campaign link first --count 20 > links.csv` · "
+        "`creamtea campaign link first --participants --url https://rate.example.org` · "
         "`creamtea campaign link first --organiser` · "
         "`creamtea campaign link first --organiser --subject dora@example.org`"
     )(link)
@@ -40,6 +44,22 @@ def link(
     rater: Annotated[
         str | None, typer.Option("--rater", metavar="PSEUDONYM", help="A rater, who is added if new.")
     ] = None,
+    many: Annotated[
+        Path | None,
+        typer.Option(
+            "--raters", metavar="FILE", help="Links for all pseudonyms in a file, one per line, as CSV."
+        ),
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option("--count", metavar="N", help="Links for so many new raters, as CSV.")
+    ] = None,
+    csv: Annotated[
+        bool, typer.Option("--csv", help="Print CSV (rater, link) for a single rater, too.")
+    ] = False,
+    participants: Annotated[
+        bool,
+        typer.Option("--participants", help="One link for all participants of Prolific or the like."),
+    ] = False,
     organiser: Annotated[
         bool, typer.Option("--organiser", help="A link to organise this campaign, and no other.")
     ] = False,
@@ -55,15 +75,31 @@ def link(
 ) -> None:
     """Print a link for a rater, or for an organiser of this campaign. It works once, within 14 days.
 
+    --raters and --count print many links as CSV. The one of --participants works for 90 days, for everybody
+    whom a recruiting platform sends with a number of their own (PROLIFIC_PID, or participant).
+
     With --subject it is the address where this person signs in, and holds no secret. An organiser may for a
     year; `creamtea links list` and `creamtea links revoke` show and end it.
     """
-    if (rater is None) != organiser:
-        raise InputError("a link is for a rater or an organiser: give --rater PSEUDONYM or --organiser")
+    if [rater is not None, many is not None, count is not None, participants, organiser].count(True) != 1:
+        raise InputError(
+            "say whom the link is for: give one of --rater PSEUDONYM, --raters FILE, --count N, "
+            "--participants and --organiser"
+        )
     if subject is not None:
+        if rater is None and not organiser:
+            raise InputError("--subject is for one person: give it with --rater or --organiser")
         sign_in.checked_subject(subject)
     with opened_database() as database:
         campaign_id = campaigns.summary(database, name).id
+        if many is not None or count is not None or (csv and rater is not None and subject is None):
+            named = [rater] if rater is not None else read_text("--raters", many).splitlines()
+            wanted = count if count is not None else [line for line in named if line.strip()]
+            typer.echo(links_csv(invite(database, name, ACTOR, wanted), url), nl=False)
+            return
+        if participants:
+            typer.echo(recruiting_address(url, recruit(database, name, ACTOR)))
+            return
         if rater is None and subject is not None:
             sign_in.add_organiser(database, name, ACTOR, subject)
             typer.echo(_sign_in_at(url, campaign_id))

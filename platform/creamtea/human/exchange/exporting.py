@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from sqlalchemy import select
 
 from creamtea.errors import InputError
 from creamtea.human import audit
 from creamtea.human.campaigns import find_campaign
 from creamtea.human.exchange.appraise_campaign import read_appraise_campaign
+from creamtea.human.exchange.columns import text_to_cell
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.folder import FORMATS, read_folder, write_folder
 from creamtea.human.exchange.mt_metrics_eval import write_mt_metrics_eval
 from creamtea.human.exchange.plain import read_ratings
 from creamtea.human.exchange.storing import Imported, collect, store
 from creamtea.human.exchange.whole_test_set import whole_test_set
+from creamtea.human.settings import settings_of
 from creamtea.store.database import Database
+from creamtea.store.tables import Rater
 
 MT_METRICS_EVAL = "mt-metrics-eval"
 EXPORTS = (*FORMATS, MT_METRICS_EVAL)
@@ -45,10 +52,32 @@ def export_campaign(database: Database, name: str, kind: str, path: Path, actor:
         files, left_out = write_mt_metrics_eval(content, whole, path), whole.left_out
     else:
         files = write_folder(content, path, kind)
+        files += _write_answers(database, name, path)
     with database.transaction() as session:
         campaign = find_campaign(session, name)
         audit.record(session, campaign.id, actor, audit.EXPORTED, detail={"format": kind})
     return Exported(tuple(files), sum(len(answer.scores) for answer in content.answers), left_out)
+
+
+def _write_answers(database: Database, name: str, folder: Path) -> list[Path]:
+    """raters.csv: what raters said of themselves, one per row; no file where nothing was asked."""
+    with database.session() as session:
+        campaign = find_campaign(session, name)
+        questions = [question.ask for question in settings_of(campaign.settings).questions]
+        people = session.scalars(
+            select(Rater).where(Rater.campaign_id == campaign.id).order_by(Rater.pseudonym)
+        ).all()
+    if not questions:
+        return []
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\r\n")
+    table.writerow(["rater", *map(text_to_cell, questions)])
+    for person in people:
+        answers = [str((person.answers or {}).get(question, "")) for question in questions]
+        table.writerow([text_to_cell(cell) for cell in (person.pseudonym, *answers)])
+    path = folder / "raters.csv"
+    path.write_bytes(text.getvalue().encode())
+    return [path]
 
 
 def import_campaign(database: Database, path: Path, kind: str, facts: ImportFacts, actor: str) -> Imported:

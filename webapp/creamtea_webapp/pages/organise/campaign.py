@@ -19,7 +19,15 @@ from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
 from creamtea_webapp import session
 from creamtea_webapp.markup import moment, note, show
-from creamtea_webapp.pages.organise.shared import act, find, head, rater_link, show_table
+from creamtea_webapp.pages.organise.shared import (
+    act,
+    find,
+    head,
+    rater_link,
+    safe_name,
+    show_notice,
+    show_table,
+)
 
 TEMPLATE = "organise/campaign.html"
 REFRESH = 10  # seconds, of the progress
@@ -53,10 +61,11 @@ def _draft(who: Identity, campaign: CampaignSummary) -> None:
         "analysis cannot be changed. Raters and their links can be added before or after it."
     )
     launch = partial(_launch, campaign.name)
+    show_notice("launch")
     st.button(
         "Launch",
         type="primary",
-        on_click=partial(act, rights.RUN_CAMPAIGN, campaign.id, launch),
+        on_click=partial(act, rights.RUN_CAMPAIGN, campaign.id, launch, errors_at="launch"),
         key="launch",
     )
 
@@ -135,8 +144,11 @@ def _closing(campaign: CampaignSummary) -> None:
         st.button(
             "Close it",
             key="close",
-            on_click=partial(act, rights.RUN_CAMPAIGN, campaign.id, partial(_close, campaign.name)),
+            on_click=partial(
+                act, rights.RUN_CAMPAIGN, campaign.id, partial(_close, campaign.name), errors_at="close"
+            ),
         )
+    show_notice("close")
 
 
 def _close(name: str, database: Database, actor: str) -> str:
@@ -154,11 +166,19 @@ def _export(campaign: CampaignSummary) -> None:
         st.button(
             "Prepare the files",
             key="export",
-            on_click=partial(act, rights.EXPORT_RATINGS, campaign.id, partial(_prepare, campaign.name)),
+            on_click=partial(
+                act,
+                rights.EXPORT_RATINGS,
+                campaign.id,
+                partial(_prepare, campaign.name),
+                errors_at="export",
+                done_at="export",
+            ),
         )
         name, data = st.session_state.get(EXPORT, ("", b""))
         if name.endswith(f"-{kind}.zip"):
             st.download_button("Download", data, file_name=name, mime="application/zip", key="download")
+    show_notice("export")
     note(
         "csv and jsonl contain every revision and all that a re-analysis needs. mt-metrics-eval is the "
         "layout of Google's toolkit. All of them name raters by their pseudonyms."
@@ -170,7 +190,6 @@ def _prepare(name: str, database: Database, actor: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         done = export_campaign(database, name, kind, Path(folder) / "export", actor)
         packed = Path(shutil.make_archive(f"{folder}/packed", "zip", f"{folder}/export")).read_bytes()
-    safe = "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)
-    st.session_state[EXPORT] = (f"{safe}-{kind}.zip", packed)
+    st.session_state[EXPORT] = (f"{safe_name(name)}-{kind}.zip", packed)
     left_out = f" Left out: {'; '.join(done.left_out)}." if done.left_out else ""
     return f"{done.ratings:,} ratings in {len(done.files)} files are ready to download.{left_out}"

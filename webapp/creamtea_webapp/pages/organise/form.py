@@ -13,8 +13,9 @@ import streamlit as st
 
 from creamtea.human.campaigns import CampaignRequest
 from creamtea.human.protocols import Protocol, usable_protocols
+from creamtea.human.questions import write_questions
 from creamtea_webapp.markup import counted
-from creamtea_webapp.pages.organise.shared import LABELS
+from creamtea_webapp.pages.organise.shared import LABELS, field_error
 
 SELECTION_NAMES = {
     "all": "all segments",
@@ -45,6 +46,10 @@ NAMES = (
     "delta",
     "minutes_per_item",
     "consent",
+    "contact",
+    "questions",
+    "completion_code",
+    "completion_url",
 )
 
 
@@ -81,7 +86,9 @@ def _systems_and_protocol(name: str, start: CampaignRequest, study: str, spec: d
     protocols = {protocol.name: protocol for protocol in usable_protocols()}
     mine = start if start.study == study else NOTHING
     left, right = st.columns(2)
-    left.text_input("Name", name, disabled=bool(name), key=key("name"))
+    with left:
+        st.text_input("Name", name, disabled=bool(name), key=key("name"))
+        field_error("name")
     test_sets, every = list(spec["test_sets"]), list(spec["systems"])
     right.selectbox("Test set", test_sets, index_of(test_sets, mine.test_set), key=key("test_set", study))
     st.multiselect(
@@ -92,6 +99,7 @@ def _systems_and_protocol(name: str, start: CampaignRequest, study: str, spec: d
         help="Two to eight. Raters never see their names.",
         key=key("systems", study),
     )
+    field_error("systems")
     left, right = st.columns([2, 1])
     chosen = left.selectbox(
         LABELS["protocol"],
@@ -101,7 +109,9 @@ def _systems_and_protocol(name: str, start: CampaignRequest, study: str, spec: d
         key=key("protocol"),
     )
     baseline = mine.settings.baseline or spec["baseline"]
-    right.selectbox(LABELS["baseline"], every, index_of(every, baseline), key=key("baseline", study))
+    with right:
+        st.selectbox(LABELS["baseline"], every, index_of(every, baseline), key=key("baseline", study))
+        field_error("baseline")
     return protocols[chosen]
 
 
@@ -132,6 +142,8 @@ def _items(
             placeholder="any two systems",
             key=key("differ_between", study),
         )
+    for option in ("select", "items", "ratings", "differ-between", "strata", "metrics", "pairs"):
+        field_error(option)
     if select == "stratified":
         strata = ["length", "document"]
         st.multiselect(LABELS["strata"], strata, stored.strata, key=key("strata"))
@@ -203,6 +215,24 @@ def _texts(start: CampaignRequest) -> None:
     st.text_area(
         "What raters agree to before they begin (Markdown)", start.settings.consent, key=key("consent")
     )
+    st.text_area(
+        LABELS["questions"],
+        write_questions(start.settings.questions),
+        placeholder="Which language did you grow up with? | German | English | another\n"
+        "Years of translating | number",
+        help="Asked before the first item. One per line, with the answers to choose from behind bars; "
+        "`number` for a number, `optional` for what may be left open.",
+        key=key("questions"),
+    )
+    field_error("questions")
+    columns = st.columns(3)
+    fields = (
+        ("contact", "Whom raters ask", "name and e-mail address"),
+        ("completion_code", "Completion code", "shown after the last item"),
+        ("completion_url", "Return address", "https://app.prolific.com/submissions/complete?cc=…"),
+    )
+    for column, (name, label, example) in zip(columns, fields, strict=True):
+        column.text_input(label, getattr(start.settings, name), placeholder=example, key=key(name))
     kept = len(start.settings.tutorial)
     left, right = st.columns(2)
     left.file_uploader(

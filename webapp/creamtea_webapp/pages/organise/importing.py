@@ -28,6 +28,7 @@ KINDS = {
 }
 IN_THE_FILE = "as the file says"
 OF_CAMPAIGN = ("test_set", "source_language", "target_language")
+BESIDE = "import"  # the place of errors: above the button
 MAX_UNPACKED = 256 * 2**20  # bytes of an unpacked zip
 
 
@@ -53,8 +54,11 @@ def page() -> None:
         columns[3].text_input(LABELS["target-language"], key="import-target_language", placeholder="en")
         with st.expander("Texts for Appraise scores"):
             _texts_of_appraise()
+        show_notice(BESIDE)
         st.form_submit_button(
-            "Import", type="primary", on_click=partial(act, rights.IMPORT_RATINGS, None, _import)
+            "Import",
+            type="primary",
+            on_click=partial(act, rights.IMPORT_RATINGS, None, _import, errors_at=BESIDE),
         )
     note("Protocol, test set and languages are needed only where the file does not contain them; a zip does.")
 

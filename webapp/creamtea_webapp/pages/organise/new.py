@@ -13,6 +13,7 @@ from creamtea.errors import InputError
 from creamtea.human import campaigns, rights
 from creamtea.human.campaigns import CampaignRequest
 from creamtea.human.outputs import documents_of, metric_names
+from creamtea.human.questions import read_questions
 from creamtea.human.settings import TutorialItem, settings_of
 from creamtea.human.tutorial import read_tutorial
 from creamtea.store.database import Database
@@ -26,6 +27,7 @@ from creamtea_webapp.pages.organise.form import NOTHING, draw, form_values, inde
 from creamtea_webapp.pages.organise.shared import TEMPLATE, act, show_notice
 
 MADE = "campaign-made"
+BESIDE = "make"  # the place of errors: above the button
 OF_REQUEST = ("test_set", "systems", "protocol", "ratings_per_item", "seed", "instructions")
 
 
@@ -37,7 +39,7 @@ def page() -> None:
         st.rerun()
     draft, start = _start()
     show(TEMPLATE, "title", text="Change a draft" if draft else "New campaign")
-    show_notice()
+    show_notice()  # what a page before did
     with session.database().session() as reading:
         studies = list(dict.fromkeys(summary.name for summary in list_studies(reading)))
         if not studies:
@@ -47,11 +49,12 @@ def page() -> None:
         row = find_study(reading, study)
         metrics = metric_names(reading, row)
     draw(draft, start, study, row.spec, metrics)
+    show_notice(BESIDE)
     st.button(
         "Replace the draft" if draft else "Create a draft",
         type="primary",
         key="make",
-        on_click=partial(act, rights.CREATE_CAMPAIGN, None, partial(_make, draft, start)),
+        on_click=partial(act, rights.CREATE_CAMPAIGN, None, partial(_make, draft, start), errors_at=BESIDE),
     )
     note("Nobody can rate a draft. Its page shows items, hours and power, and lets you launch it.")
 
@@ -73,6 +76,9 @@ def _make(draft: str, start: CampaignRequest, database: Database, actor: str) ->
     request = {field: values.pop(field) for field in OF_REQUEST}
     documents, tutorial = values.pop("documents"), values.pop("tutorial")
     items = start.settings.tutorial if tutorial is None else _tutorial(tutorial)
+    values["questions"] = [one.model_dump() for one in read_questions(values["questions"])]
+    for field in ("contact", "completion_code", "completion_url"):
+        values[field] = values[field].strip()
     values["tutorial"] = [item.model_dump() for item in items]
     for field in ("delta", "minutes_per_item"):
         values[field] = values[field] or None  # 0 is as good as empty: the usual one

@@ -18,9 +18,18 @@ from creamtea_webapp import session
 from creamtea_webapp.markup import note, render, show
 from creamtea_webapp.pages.organise.campaign import standing
 from creamtea_webapp.pages.organise.reports import rater_reports
-from creamtea_webapp.pages.organise.shared import act, find, head, keep_link, missing, show_table
+from creamtea_webapp.pages.organise.shared import (
+    act,
+    find,
+    head,
+    keep_link,
+    missing,
+    show_notice,
+    show_table,
+)
 
 TEMPLATE = "organise/rater.html"
+DECISIONS = "decisions"  # the place of what came of one
 MAX_SECONDS = 300  # longer times are drawn in the last bar
 
 
@@ -134,8 +143,9 @@ def _histogram(
 
 
 def _actions(campaign_id: int, person: RaterProgress) -> None:
-    manage = partial(act, rights.MANAGE_RATERS, campaign_id)
+    manage = partial(act, rights.MANAGE_RATERS, campaign_id, errors_at=DECISIONS, done_at=DECISIONS)
     st.header("Decisions", anchor=False)
+    show_notice(DECISIONS)
     with st.container(horizontal=True):
         if person.forgotten_at is None:
             st.button("New link", key="new-link", on_click=partial(manage, partial(_new_link, person.id)))
@@ -166,7 +176,7 @@ def _actions(campaign_id: int, person: RaterProgress) -> None:
 
 
 def _new_link(rater_id: int, database: Database, actor: str) -> str:
-    keep_link(access.create_link(database, "rater", rater_id=rater_id, actor=actor))
+    keep_link(access.create_link(database, "rater", rater_id=rater_id, actor=actor), DECISIONS)
     return "A new link has been made."
 
 

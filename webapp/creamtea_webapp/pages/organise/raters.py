@@ -6,7 +6,8 @@ from functools import partial
 
 import streamlit as st
 
-from creamtea.human import access, raters, rights
+from creamtea.errors import InputError
+from creamtea.human import access, invitations, raters, rights
 from creamtea.human.campaigns import CampaignSummary
 from creamtea.human.quality import RaterReport
 from creamtea.human.raters import RaterProgress
@@ -14,7 +15,7 @@ from creamtea.settings import SignIn
 from creamtea.store.database import Database
 from creamtea_webapp import session
 from creamtea_webapp.gate.paths import LOGIN
-from creamtea_webapp.markup import note, render
+from creamtea_webapp.markup import counted, note, render
 from creamtea_webapp.pages.organise.campaign import standing
 from creamtea_webapp.pages.organise.reports import rater_reports
 from creamtea_webapp.pages.organise.shared import (
@@ -22,9 +23,12 @@ from creamtea_webapp.pages.organise.shared import (
     act,
     find,
     head,
+    keep_address,
+    keep_file,
     keep_link,
     origin,
     rater_link,
+    safe_name,
     show_table,
 )
 
@@ -34,12 +38,15 @@ def page(campaign_id: int) -> None:
     campaign = find(campaign_id)
     head(who, campaign, "raters")
     _add(campaign)
+    _many(campaign)
     people = raters.overview(session.database(), campaign_id)
     if not people:
         return
     reports = {report.rater_id: report for report in rater_reports(campaign_id)}
     rows = [_row(campaign_id, rater, reports.get(rater.id)) for rater in people]
-    show_table(["rater", "name", "state", "items", "flags", "suggestion"], rows, words=[0, 1, 2, 5])
+    show_table(
+        ["rater", "name or participant", "state", "items", "flags", "suggestion"], rows, words=[0, 1, 2, 5]
+    )
     note(
         "A flag is a reason to look, not a verdict: honest raters get one now and then. Nobody is excluded "
         "automatically. Excluding a rater is your decision, needs a reason, and can be undone."
@@ -50,7 +57,7 @@ def _row(campaign_id: int, rater: RaterProgress, report: RaterReport | None) -> 
     flags = len(report.flagged) if report else 0
     return [
         rater_link(campaign_id, rater),
-        rater.name or "",
+        rater.name or rater.participant or "",
         standing(rater),
         f"{rater.submitted:,}",
         render(TEMPLATE, "strong", text=flags) if flags else "0",
@@ -68,6 +75,56 @@ def _add(campaign: CampaignSummary) -> None:
             "Add and make a link",
             on_click=partial(act, rights.MANAGE_RATERS, campaign.id, partial(_add_rater, campaign)),
         )
+
+
+def _many(campaign: CampaignSummary) -> None:
+    """Links for many at once, and the one for a recruiting platform."""
+    invite = partial(act, rights.MANAGE_RATERS, campaign.id)
+    with st.expander("Many raters at once"), st.form("many-raters", border=False):
+        st.text_area(
+            "Pseudonyms, one per line",
+            key="many-pseudonyms",
+            help="Known raters get a new link; the others are added.",
+        )
+        st.number_input(
+            "Or a number of new raters",
+            0,
+            invitations.MAX_AT_ONCE,
+            key="many-count",
+            help="They are named by numbers.",
+        )
+        st.form_submit_button("Make links (CSV)", on_click=partial(invite, partial(_invite_many, campaign)))
+    with st.expander("Participants of Prolific or another platform"):
+        note(
+            "One link for all participants, for 90 days. Whoever comes with a participant's number becomes a "
+            "rater under a pseudonym, and goes on where they were when they come again. Paste the link where "
+            "Prolific asks for the address of your study. Elsewhere, replace what stands between “?” and “#” "
+            "by participant=NUMBER. The link back is in the draft's form."
+        )
+        st.button(
+            "Make the link for participants",
+            key="recruit",
+            on_click=partial(invite, partial(_recruit, campaign)),
+        )
+
+
+def _invite_many(campaign: CampaignSummary, database: Database, actor: str) -> str:
+    state = st.session_state
+    names = [line.strip() for line in str(state.get("many-pseudonyms", "")).splitlines() if line.strip()]
+    count = int(state.get("many-count") or 0)
+    if bool(names) == bool(count):
+        raise InputError("Write pseudonyms, or give a number of new raters: one of the two.")
+    made = invitations.invite(database, campaign.name, actor, names or count)
+    keep_file(f"{safe_name(campaign.name)}-links.csv", invitations.links_csv(made, origin()))
+    state["many-pseudonyms"], state["many-count"] = "", 0
+    return f"{counted(len(made), 'link')} made. Each works once, within 14 days."
+
+
+def _recruit(campaign: CampaignSummary, database: Database, actor: str) -> str:
+    keep_address(
+        invitations.recruiting_address(origin(), invitations.recruit(database, campaign.name, actor))
+    )
+    return "The link for participants has been made."
 
 
 def _add_rater(campaign: CampaignSummary, database: Database, actor: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import streamlit as st
@@ -19,7 +20,9 @@ from creamtea_webapp import session
 from creamtea_webapp.markup import note, render, show
 
 TEMPLATE = "organise/shared.html"
-NOTICE, FRESH_LINK = "organise-notice", "organise-link"
+NOTICE, FRESH_LINK, FRESH_FILE = "organise-notice", "organise-link", "organise-links"
+LINKS_AT = "organise-links-at"  # the place of the fresh links
+OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 Act = Callable[[Database, str], str]  # does it in one transaction; what to tell the organiser
 
 # what messages of the platform call by its option on the command line, and pages by its label
@@ -46,23 +49,38 @@ LABELS = {
     "sources": "Sources",
     "output-of": "Outputs",
     "first-segment": "First segment",
+    "questions": "Questions about the rater",
 }
 
 
-def act(right: str, campaign_id: int | None, do: Act) -> None:
+@dataclass(frozen=True)
+class Told:
+    """What came of an action: `field` is the option that a message names first, `place` where on the page it
+    stands; "" is below the head."""
+
+    kind: str  # "done" or "error"
+    message: str
+    place: str = ""
+    field: str = ""
+
+
+def act(right: str, campaign_id: int | None, do: Act, errors_at: str = "", done_at: str = "") -> None:
     """Run `do` if whoever sent this may; for callbacks of widgets, which write here and nowhere else.
 
     The right is looked up again at the moment of the click: a page that was drawn is no authorisation.
+    `errors_at` and `done_at` are places of `show_notice`: beside what was pressed, and so in view.
     """
-    st.session_state.pop(FRESH_LINK, None)
+    for key in (FRESH_LINK, FRESH_FILE):
+        st.session_state.pop(key, None)
     who = session.identity()
     if who is None or not rights.may(who, right, campaign_id):
-        _tell("error", "You may not do this, or your link has been withdrawn. Nothing was changed.")
+        _tell(Told("error", "You may not do this, or your link has been withdrawn. Nothing was changed."))
         return
     try:
-        _tell("done", do(session.database(), actor(who)))
+        _tell(Told("done", do(session.database(), actor(who)), done_at))
     except InputError as error:
-        _tell("error", in_words_of_pages(str(error)))
+        message = str(error)
+        _tell(Told("error", in_words_of_pages(message), errors_at, _field_of(message)))
 
 
 def actor(who: Identity) -> str:
@@ -72,30 +90,72 @@ def actor(who: Identity) -> str:
 
 def in_words_of_pages(message: str) -> str:
     """A message with the labels of the page's fields instead of the command line's options."""
-    return re.sub(r"--([a-z]+(?:-[a-z]+)*)", lambda option: f"“{LABELS.get(option[1], option[1])}”", message)
+    return OPTION.sub(lambda option: f"“{LABELS.get(option[1], option[1])}”", message)
 
 
-def _tell(kind: str, message: str) -> None:
-    st.session_state[NOTICE] = (kind, message)
+def _field_of(message: str) -> str:
+    """The field that a message is about: the first option that it names."""
+    if message.startswith("Enter a campaign name"):
+        return "name"
+    option = OPTION.search(message)
+    return option[1] if option else ""
 
 
-def show_notice() -> None:
-    """What the last action did, once, and a link that it made, until the next one."""
-    kind, message = st.session_state.pop(NOTICE, ("", ""))
-    if message:
-        show(TEMPLATE, "notice", kind=kind, message=message)
+def _tell(told: Told) -> None:
+    st.session_state[NOTICE] = told
+
+
+def show_notice(place: str = "") -> None:
+    """What the last action did, once, where it belongs; and links that it made, until the next one."""
+    told = st.session_state.get(NOTICE)
+    if told is not None and told.place == place:
+        del st.session_state[NOTICE]
+        show(TEMPLATE, "notice", kind=told.kind, message=told.message)
+    if st.session_state.get(LINKS_AT, "") == place:
+        _show_links()
+
+
+def field_error(option: str) -> None:
+    """Below a field: what is wrong with it, if the last action said so."""
+    told = st.session_state.get(NOTICE)
+    if told is not None and told.kind == "error" and told.field == option:
+        show(TEMPLATE, "field_error", message=told.message)
+
+
+def _show_links() -> None:
     link = st.session_state.get(FRESH_LINK)
     if link is not None:
-        note(
-            "Copy the link now and send it to this rater only. It works once, within 14 days, and disappears "
-            "from here when you do anything else."
-        )
+        once = "" if "?" in link else " and send it to this rater only. It works once, within 14 days"
+        note(f"Copy the link now{once}. It disappears from here when you do anything else.")
         st.code(link, language=None, wrap_lines=True)
 
+    file = st.session_state.get(FRESH_FILE)
+    if file is not None:
+        note("Download the links now: the file disappears from here when you do anything else.")
+        name, data = file
+        st.download_button("Download the links (CSV)", data, name, "text/csv", on_click="ignore")
 
-def keep_link(secret: str) -> None:
-    """A fresh link's secret, for the next drawing of the page; stored nowhere else."""
-    st.session_state[FRESH_LINK] = f"{origin()}/enter#{secret}"
+
+def keep_link(secret: str, place: str = "") -> None:
+    """A fresh link's secret, for the next drawing of the page at this place; stored nowhere else."""
+    keep_address(f"{origin()}/enter#{secret}", place)
+
+
+def keep_address(address: str, place: str = "") -> None:
+    """Likewise a whole link."""
+    st.session_state[FRESH_LINK] = address
+    st.session_state[LINKS_AT] = place
+
+
+def keep_file(name: str, text: str) -> None:
+    """A file of fresh links, likewise."""
+    st.session_state[FRESH_FILE] = (name, text)
+    st.session_state[LINKS_AT] = ""
+
+
+def safe_name(name: str) -> str:
+    """A campaign's name as part of a file's."""
+    return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)
 
 
 def origin() -> str:

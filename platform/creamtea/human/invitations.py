@@ -1,0 +1,149 @@
+"""Inviting many raters: links for all of them at once, and one link for all participants that a recruiting
+platform sends.
+
+Such a platform adds to the address who comes: Prolific has `PROLIFIC_PID`, `STUDY_ID` and `SESSION_ID`
+(docs.prolific.com, "The study object"). Others can use `participant`. Whoever comes for the first time
+becomes a rater; whoever comes again goes on.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from creamtea.errors import InputError
+from creamtea.human import access, audit, raters
+from creamtea.human.campaigns import find_campaign
+from creamtea.human.exchange.columns import text_to_cell
+from creamtea.store.database import Database
+from creamtea.store.tables import AccessToken, Campaign, Rater
+
+MAX_AT_ONCE = 1000
+MAX_PARTICIPANTS = 5000  # of a campaign: whoever has the link can invent some
+RECRUITING = timedelta(days=90)
+PARTICIPANT = ("PROLIFIC_PID", "participant")  # in an address; the first that is there
+ARRIVAL = ("STUDY_ID", "SESSION_ID")
+PLACEHOLDERS = "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
+_CODE = re.compile(r"[\w.@:+-]{1,100}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Invitation:
+    rater: str  # the pseudonym
+    secret: str  # of a link that works once
+
+
+def invite(database: Database, campaign: str, actor: str, wanted: Sequence[str] | int) -> list[Invitation]:
+    """A link for each of these raters, who are added if new, or for so many new raters: all of them or none.
+
+    InputError for an unknown campaign, for pseudonyms that cannot be, come twice or are too many.
+    """
+    named: Sequence[str | None] = (
+        [None] * wanted if isinstance(wanted, int) else [one.strip() for one in wanted]
+    )
+    if not 1 <= len(named) <= MAX_AT_ONCE:
+        raise InputError(f"links for 1 to {MAX_AT_ONCE:,} raters can be made at once, not for {len(named):,}")
+    if twice := {one for one in named if one is not None and named.count(one) > 1}:
+        raise InputError(f"a rater is named twice: {min(twice)!r}")
+    with database.transaction() as session:
+        row, now = raters.lock(session, campaign), database.now(session)
+        known = {
+            rater.pseudonym: rater.id
+            for rater in session.scalars(select(Rater).where(Rater.campaign_id == row.id))
+        }
+        invitations = []
+        for pseudonym in named:
+            rater_id = known.get(pseudonym or "")
+            if rater_id is None:
+                rater_id = raters.insert(session, database, row, actor, pseudonym)
+            rater = access.linkable(session, rater_id)
+            secret = access.add_link(
+                session, "rater", now, access.LINK_LIFETIME, rater_id=rater_id, campaign_id=row.id
+            )
+            invitations.append(Invitation(rater.pseudonym, secret))
+        detail = {"role": "rater", "links": len(invitations)}
+        audit.record(session, row.id, actor, audit.LINK_CREATED, detail=detail)
+    return invitations
+
+
+def links_csv(invitations: Sequence[Invitation], url: str) -> str:
+    """A table of the links, with a head."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["rater", "link"])
+    for one in invitations:
+        table.writerow([text_to_cell(one.rater), f"{url.rstrip('/')}/enter#{one.secret}"])
+    return text.getvalue()
+
+
+def recruit(database: Database, campaign: str, actor: str) -> str:
+    """The secret of a link for all participants of a campaign, which works for 90 days. InputError."""
+    with database.transaction() as session:
+        row = find_campaign(session, campaign)
+        secret = access.add_link(
+            session, "rater", database.now(session), RECRUITING, rater_id=None, campaign_id=row.id
+        )
+        detail = {"role": "participants"}
+        audit.record(session, row.id, actor, audit.LINK_CREATED, detail=detail)
+    return secret
+
+
+def recruiting_address(url: str, secret: str) -> str:
+    """What to give Prolific as the address of the study; it replaces the parts in braces."""
+    return f"{url.rstrip('/')}/enter?{PLACEHOLDERS}#{secret}"
+
+
+def participant_in(query: Mapping[str, str]) -> str | None:
+    """Who comes, by the query of an address; None where it does not say so, or nothing that can be."""
+    found = next((query[name] for name in PARTICIPANT if name in query), "")
+    return found if _CODE.fullmatch(found) else None
+
+
+def join(database: Database, secret: str, query: Mapping[str, str]) -> access.OpenedSession | None:
+    """A session for the participant of this query, by a link for participants; None for any other secret.
+
+    AccessRefused where the query names nobody, or the campaign has too many participants.
+    """
+    with database.session() as session:
+        campaign_id = session.scalar(
+            select(AccessToken.campaign_id).where(
+                AccessToken.digest == access.digest(secret),
+                AccessToken.role == "rater",
+                AccessToken.rater_id.is_(None),
+                AccessToken.revoked_at.is_(None),
+                AccessToken.expires_at > database.now(session),
+            )
+        )
+    if campaign_id is None:
+        return None
+    participant = participant_in(query)
+    if participant is None:
+        raise access.AccessRefused("Open this link from the page on which you found the study.")
+    with database.transaction() as session:
+        now = database.now(session)
+        campaign = session.get_one(Campaign, campaign_id, with_for_update={"key_share": True})
+        rater = _rater_of(session, database, campaign, participant)
+        rater.arrival = {
+            name: query[name] for name in ARRIVAL if _CODE.fullmatch(query.get(name, ""))
+        } or None
+        audit.record(session, campaign.id, rater.pseudonym, audit.SIGNED_IN, rater.id)
+        return access.open_for_rater(session, rater, now)
+
+
+def _rater_of(session: Session, database: Database, campaign: Campaign, participant: str) -> Rater:
+    of_campaign = select(Rater).where(Rater.campaign_id == campaign.id, Rater.participant.is_not(None))
+    rater = session.scalar(of_campaign.where(Rater.participant == participant))
+    if rater is None:
+        if len(session.scalars(of_campaign).all()) >= MAX_PARTICIPANTS:
+            raise access.AccessRefused("This evaluation has all the people that it can take.")
+        rater_id = raters.insert(session, database, campaign, "participants' link", None)
+        rater = session.get_one(Rater, rater_id)
+        rater.participant = participant
+    return rater

@@ -1,0 +1,110 @@
+"""Many links at once, and one link for everybody whom a recruiting platform sends."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+from small_campaigns import make_campaign
+from sqlalchemy import select
+
+from creamtea.errors import InputError
+from creamtea.human import access, invitations, links, raters
+from creamtea.store.database import Database
+from creamtea.store.tables import AccessToken, Campaign, Rater
+
+PROLIFIC = {"PROLIFIC_PID": "5f3c1a", "STUDY_ID": "s-1", "SESSION_ID": "<b>"}
+
+
+@pytest.fixture
+def campaign(database: Database) -> str:
+    """The name of a launched campaign."""
+    campaign_id = make_campaign(database)
+    with database.session() as session:
+        return session.get_one(Campaign, campaign_id).name
+
+
+def people(database: Database) -> list[Rater]:
+    with database.session() as session:
+        return list(session.scalars(select(Rater).order_by(Rater.id)))
+
+
+def test_links_for_named_and_for_new_raters(database: Database, campaign: str) -> None:
+    known = raters.add(database, campaign, "test", pseudonym="anna")
+    made = invitations.invite(database, campaign, "test", ["anna", " =ben "])
+    made += invitations.invite(database, campaign, "test", 2)
+    assert [one.rater for one in made] == ["anna", "=ben", "rater-03", "rater-04"]
+    rows = list(csv.reader(io.StringIO(invitations.links_csv(made, "https://rate.example.org/"))))
+    assert rows[0] == ["rater", "link"]
+    assert rows[2][0] == "'=ben"  # no formula
+    assert rows[1][1] == f"https://rate.example.org/enter#{made[0].secret}"
+    opened = access.exchange(database, made[0].secret)
+    who = access.identify(database, opened.secret)
+    assert who is not None
+    assert who.rater_id == known
+    with pytest.raises(access.AccessRefused):
+        access.exchange(database, made[0].secret)
+
+
+@pytest.mark.parametrize("wanted", [[], 0, 1001, ["anna", "anna"], ["anna", "x" * 300]])
+def test_all_links_or_none(database: Database, campaign: str, wanted: list[str] | int) -> None:
+    with pytest.raises(InputError):
+        invitations.invite(database, campaign, "test", wanted)
+    assert people(database) == []
+
+
+def test_a_participant_becomes_a_rater_and_comes_back(database: Database, campaign: str) -> None:
+    secret = invitations.recruit(database, campaign, "test")
+    opened = [invitations.join(database, secret, PROLIFIC) for _ in range(2)]
+    other = invitations.join(database, secret, {"participant": "zoe"})
+    assert other is not None
+    first, second = people(database)
+    assert (first.participant, first.arrival) == ("5f3c1a", {"STUDY_ID": "s-1"})
+    assert second.participant == "zoe"
+    for session in opened:
+        assert session is not None
+        who = access.identify(database, session.secret)
+        assert who is not None
+        assert (who.role, who.rater_id) == ("rater", first.id)
+    access.revoke_rater(database, first.id)
+    assert opened[0] is not None
+    assert access.identify(database, opened[0].secret) is None
+
+
+@pytest.mark.parametrize(
+    "query", [{}, {"PROLIFIC_PID": ""}, {"PROLIFIC_PID": "a b"}, {"participant": "x" * 101}]
+)
+def test_nobody_comes_in_without_a_number(database: Database, campaign: str, query: dict[str, str]) -> None:
+    secret = invitations.recruit(database, campaign, "test")
+    with pytest.raises(access.AccessRefused):
+        invitations.join(database, secret, query)
+    with pytest.raises(access.AccessRefused):
+        access.exchange(database, secret)  # nor as by a link of one rater
+    assert people(database) == []
+
+
+def test_a_withdrawn_or_another_link_recruits_nobody(database: Database, campaign: str) -> None:
+    secret = invitations.recruit(database, campaign, "test")
+    assert invitations.join(database, access.create_link(database, "reader"), PROLIFIC) is None
+    with database.session() as session:
+        number = session.scalars(select(AccessToken.id).where(AccessToken.campaign_id.is_not(None))).one()
+    links.revoke(database, number, "test")
+    assert invitations.join(database, secret, PROLIFIC) is None
+
+
+def test_a_campaign_takes_no_more_participants_than_it_can(
+    database: Database, campaign: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(invitations, "MAX_PARTICIPANTS", 1)
+    secret = invitations.recruit(database, campaign, "test")
+    invitations.join(database, secret, PROLIFIC)
+    with pytest.raises(access.AccessRefused, match="all the people"):
+        invitations.join(database, secret, {"participant": "zoe"})
+    assert invitations.join(database, secret, PROLIFIC) is not None
+
+
+def test_who_a_participant_is_can_be_deleted(database: Database, campaign: str) -> None:
+    invitations.join(database, invitations.recruit(database, campaign, "test"), PROLIFIC)
+    raters.forget(database, people(database)[0].id, "test")
+    assert (people(database)[0].participant, people(database)[0].arrival) == (None, None)
