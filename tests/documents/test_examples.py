@@ -153,3 +153,12 @@ def test_commands_within_sentences_exist_with_their_options() -> None:
             if named - options - {"--help"} or unknown:
                 wrong.append((document, line))
     assert wrong == []
+
+
+def test_the_examples_of_every_help_text_are_commands() -> None:
+    lines = [line for document, line in inline_commands() if document == "docs/reference/commands.md"]
+    examples = [line for line in lines if "COMMAND" not in line and line.count(" ") > 1]
+    assert len(examples) > 50
+    for line in examples:
+        for words in simple_commands(line):
+            check(words, line, excused=True)
