@@ -8,14 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-# results.md and docs/results/ are records of what was run, with the commands of that time
 DOCUMENTS = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
-    *(
-        path
-        for path in sorted((ROOT / "docs").rglob("*.md"))
-        if "results" not in (path.stem, path.parent.name)
-    ),
+    *sorted((ROOT / "docs").rglob("*.md")),
 ]
 FENCE = re.compile(
     r"^(?P<indent> *)```(?P<language>\w*)(?: (?P<name>[\w./-]+))?\n(?P<text>.*?)^ *```", re.M | re.S
