@@ -19,6 +19,7 @@ from creamtea_workers.models.interface import EOS
 from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.search.translator import source_batch
 from creamtea_workers.selection import SelectionResources, Selector, build_selector, nvs
+from creamtea_workers.selection.base import LimitedSelector
 from creamtea_workers.selection.nvs import WordVotes, above, logit, words_of
 
 SIZE = 60
@@ -161,3 +162,41 @@ def test_thresholds_near_1_still_tell_logits_apart() -> None:
     # σ(20) is 1.0 in fp32: compared as probabilities, none of these would exceed 1 - 1e-9
     assert above(torch.tensor([[0.0, 20.0, 30.0, -50.0]]), 1 - 1e-9).tolist() == [[False, False, True, True]]
     assert above(torch.tensor([[0.0, 9.9, 0.0, 0.0]]), 1.0).tolist() == [[False, False, False, True]]
+
+
+@pytest.mark.parametrize("context", ["sentence", "word"])
+def test_nvs_says_which_threshold_would_allow_a_subword(model: Transformer, context: str) -> None:
+    ids, source = list(range(4, SIZE)), SOURCES[0]
+
+    def at(threshold: float) -> Selector:
+        spec = NvsSelection.model_validate({"kind": "nvs", "threshold": threshold, "context": context})
+        return build_selector(spec, SelectionResources(model, subwords=Pieces()))  # type: ignore[arg-type]
+
+    selector = at(0.5)
+    assert isinstance(selector, LimitedSelector)
+    with torch.inference_mode():
+        memory = model.encode(source_batch([source], torch.device("cpu")))
+        limits = selector.limits(source, memory, ids)
+    for id_, limit in list(zip(ids, limits, strict=True))[::9]:
+        assert limit is not None
+        assert id_ in selected(at(limit - 1e-4), model, [source])[0]
+        assert id_ not in selected(at(limit + 1e-4), model, [source])[0]
+
+
+def test_the_lexicon_says_which_k_would_allow_a_subword(tmp_path: Path, model: Transformer) -> None:
+    lexicon = step_files.lexicon_folder(tmp_path, SIZE) / "lexicon.npz"
+    selector = build_selector(LexiconSelection(kind="lexicon", k=1), SelectionResources(model, lexicon))
+    assert isinstance(selector, LimitedSelector)
+    memory = model.encode(source_batch([[5, 9]], torch.device("cpu")))
+    assert selector.limits([5, 9], memory, [5, 6, 9, 10, 20]) == [1, 2, 1, 2, None]
+    spec = LexiconSelection(kind="lexicon", k=1)
+    assert "2 or more" in spec.allowing(2)
+    assert "no k" in spec.allowing(None)
+
+
+def test_a_threshold_in_words_is_low_enough() -> None:
+    spec = NvsSelection(kind="nvs")
+    for limit in (0.36999, 0.0012345, 0.99999, 3.21e-7):
+        said = float(spec.allowing(limit).rpartition(" ")[2])
+        assert limit * 0.99 < said <= limit
+    assert "no threshold" in spec.allowing(0.0)

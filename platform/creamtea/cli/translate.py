@@ -25,6 +25,8 @@ EXAMPLES = """Examples:
 `creamtea translate demo softmax-beam4 --nbest 4`
 
 `creamtea translate demo softmax-nvs --selected --json < sentences.en`
+
+`creamtea translate demo softmax-nvs --word Regen < sentences.en`
 """
 
 
@@ -44,6 +46,12 @@ def translate(
         int,
         typer.Option("--nbest", metavar="N", min=1, help="So many translations of each line, with scores."),
     ] = 1,
+    word: Annotated[
+        str,
+        typer.Option(
+            metavar="WORD", help="Also whether the selection allows each subword of it, or what would."
+        ),
+    ] = "",
     as_json: workplace.AsJson = False,
 ) -> None:
     """Translate lines from standard input with a system that a study has trained, here and now.
@@ -66,7 +74,7 @@ def translate(
     _check_best(best, DecodeParams.model_validate(task.params).search, system)
     with opened(task, store) as context:
         lines = load_module("creamtea_workers.search.lines", context.cpus)
-        rows = lines.open_system(context, selected, best)
+        rows = lines.open_system(context, selected, best, word)
         prompt = sys.stdin.isatty()
         if prompt:
             typer.echo(f"{task.node}: one sentence a line, Ctrl-D to end", err=True)
@@ -99,6 +107,10 @@ def _shown(row: dict[str, Any], scores: bool, number: int) -> str:
     if "selected" in row:
         allowed = row["selected"]
         after.append("the full vocabulary" if allowed is None else " ".join(allowed))
+    after += [
+        f"{found['subword']} {'allowed' if found['allowed'] else found['needs']}"
+        for found in row.get("word", [])
+    ]
     if "best" in row:
         return "\n".join(
             "\t".join([str(number), f"{found['score']:.4f}", found["text"], *after]) for found in row["best"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Literal
 
@@ -30,6 +31,10 @@ class Selection(Method):
     def curve(self) -> str:
         """The name of its curve in plots of recall; systems that differ in their own setting share it."""
         raise NotImplementedError(f"{type(self).__name__} does not name its recall curve")
+
+    def allowing(self, limit: float | None) -> str:
+        """Which setting would allow a subword, in words; `limit` is what its selector's `limits` give."""
+        raise NotImplementedError(f"{type(self).__name__} does not say what would allow a subword")
 
 
 class FullVocabulary(Selection):
@@ -67,6 +72,9 @@ class LexiconSelection(Selection):
     def curve(self) -> str:
         return "lexicon"
 
+    def allowing(self, limit: float | None) -> str:
+        return "no k: the lexicon does not have it" if limit is None else f"k of {limit:.0f} or more"
+
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
         if selection := parsed(cls, block):
@@ -102,6 +110,12 @@ class NvsSelection(Selection):
 
     def curve(self) -> str:
         return f"NVS{self._words()}"
+
+    def allowing(self, limit: float | None) -> str:
+        if not limit:
+            return "no threshold: its probability is 0"
+        digits = 2 - math.floor(math.log10(limit))  # three that count
+        return f"a threshold below {math.floor(limit * 10**digits) / 10**digits:.3g}"  # rounded down
 
     def _words(self) -> str:
         return " word by word" if self.context == "word" else ""

@@ -14,25 +14,29 @@ from creamtea_workers.corpora.vocabularies import TextModel, load_text_model
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.systems import TrainedModel, lexicon_file
-from creamtea_workers.search.translator import naming_segments
+from creamtea_workers.search.translator import Translator, naming_segments
 
+UNKNOWN = "this selection does not say what would allow it"
 TranslateLines = Callable[[Sequence[str]], list[dict[str, Any]]]
 
 
 def open_system(
-    context: StepContext[DecodeParams], with_selection: bool = False, count: int = 1
+    context: StepContext[DecodeParams], with_selection: bool = False, count: int = 1, word: str = ""
 ) -> TranslateLines:
     """A function from lines to {source, text, score, length, selected_size}; where it is asked for with
     `selected`, the subwords that the sentence may use (None: the full vocabulary), and for a `count` above 1
-    with `best`, at most so many of {text, score, length}, best first. The outputs are those of a decode step
-    with the same params. InputError for a selection of a model without joint subwords.
+    with `best`, at most so many of {text, score, length}, best first. With a `word` of the target also
+    `word`: for each of its subwords {subword, allowed, needs}, the last what would allow it, in words, and ""
+    if it is allowed. The outputs are those of a decode step with the same params. InputError for a selection
+    of a model without joint subwords.
     """
     prepare_torch(context.cpus)
     params = context.params
     subwords = load_text_model(context)
     trained = TrainedModel.of_step(context, params.precision)
     translator = trained.translator(params.selection, params.search, lexicon_file(context), subwords)
-    if with_selection and not isinstance(subwords, SubwordModel):
+    joint = subwords if isinstance(subwords, SubwordModel) else None
+    if (with_selection or word) and joint is None:
         raise InputError("what a selection allows is shown of subwords of kind bpe or unigram only")
 
     def translate(lines: Sequence[str]) -> list[dict[str, Any]]:
@@ -45,14 +49,39 @@ def open_system(
             best = [_translation(one.hypothesis, subwords) for one in found]
             row = {"source": line, **best[0], "selected_size": found[0].selected_size}
             rows.append(row if count == 1 else {**row, "best": best})
-        if with_selection and isinstance(subwords, SubwordModel):
+        if joint is not None and (with_selection or word):
             selection = translator.selected(sources)
             for number, row in enumerate(rows):
                 ids = None if selection is None else selection[number]
-                row["selected"] = None if ids is None else subwords.pieces(ids)
+                if with_selection:
+                    row["selected"] = None if ids is None else joint.pieces(ids)
+                if word:
+                    allowed = None if ids is None else frozenset(ids)
+                    row["word"] = _subwords_of(word, sources[number], allowed, translator, joint, params)
         return rows
 
     return translate
+
+
+def _subwords_of(
+    word: str,
+    source: Sequence[int],
+    allowed: frozenset[int] | None,
+    translator: Translator,
+    subwords: SubwordModel,
+    params: DecodeParams,
+) -> list[dict[str, Any]]:
+    """`allowed` None: every subword."""
+    ids = subwords.encode(word)
+    needs = dict.fromkeys(ids, "")
+    if missing := [id_ for id_ in needs if allowed is not None and id_ not in allowed]:
+        limits = translator.limits(source, missing)
+        for place, id_ in enumerate(missing):
+            needs[id_] = UNKNOWN if limits is None else params.selection.allowing(limits[place])
+    return [
+        {"subword": piece, "allowed": not needs[id_], "needs": needs[id_]}
+        for id_, piece in zip(ids, subwords.pieces(ids), strict=True)
+    ]
 
 
 def _translation(hypothesis: Hypothesis, subwords: TextModel) -> dict[str, Any]:

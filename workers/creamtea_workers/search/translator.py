@@ -17,7 +17,7 @@ from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.base import SearchInput, SearchMethod
 from creamtea_workers.search.hypothesis import Hypothesis, length_limit
 from creamtea_workers.search.output import output_layer
-from creamtea_workers.selection.base import Selector
+from creamtea_workers.selection.base import LimitedSelector, Selector
 
 Sources = Sequence[Sequence[int]]  # subwords of each sentence, without </s>
 Result = TypeVar("Result")
@@ -109,6 +109,13 @@ class Translator:
 
         found = [ids for ids in self._in_parts(part, sources) if ids is not None]
         return found or None
+
+    @torch.inference_mode()
+    def limits(self, source: Sequence[int], ids: Sequence[int]) -> list[float | None] | None:
+        """What would allow each of the ids (`LimitedSelector.limits`); None if the selector cannot say."""
+        if not isinstance(self.selector, LimitedSelector):
+            return None
+        return self.selector.limits(source, self._encode([source])[0], ids)
 
     def _batch(self, sources: Sources, with_scores: bool = True) -> tuple[SearchInput, list[int]]:
         """What the search is given, and how many ids each sentence may use."""

@@ -29,6 +29,10 @@ class LexiconSelector:
         device = memory.hidden.device
         return [torch.from_numpy(self.lexicon.select(source, self.k)).to(device) for source in sources]
 
+    def limits(self, source: Sequence[int], memory: Memory, ids: Sequence[int]) -> list[float | None]:
+        """The best rank of each among the candidates of the source's subwords, from 1."""
+        return [self.lexicon.rank(source, id_) for id_ in ids]
+
 
 def build(spec: LexiconSelection, resources: SelectionResources) -> LexiconSelector:
     if resources.lexicon is None:

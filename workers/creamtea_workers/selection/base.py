@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from torch import Tensor
 
@@ -29,3 +29,13 @@ class Selector(Protocol):
         One tensor of sorted unique ids per sentence, </s> always among them, on the memory's device; None
         for the full vocabulary. What a sentence gets depends on that sentence only.
         """
+
+
+@runtime_checkable
+class LimitedSelector(Selector, Protocol):
+    """A selector that can say what it would take to allow a subword."""
+
+    def limits(self, source: Sequence[int], memory: Memory, ids: Sequence[int]) -> list[float | None]:
+        """For each of the ids the limit of the setting that would allow it for this one source: a threshold
+        must be below it, a rank k not below it. None: no setting allows it. `Selection.allowing` has the
+        words."""

@@ -78,3 +78,9 @@ class Lexicon:
             raise ValueError(f"k must be 1 or more, not {k}")
         rows = [self.targets[self.starts[id_] : self.starts[id_ + 1]][:k] for id_ in set(source_ids)]
         return np.unique(np.concatenate([np.array([EOS], dtype=np.int64), *rows]))
+
+    def rank(self, source_ids: Iterable[int], target: int) -> int | None:
+        """The smallest k with which `select` allows the target id; None where no row has it."""
+        rows = [self.targets[self.starts[id_] : self.starts[id_ + 1]] for id_ in set(source_ids)]
+        places = [int(place) + 1 for row in rows for place in np.flatnonzero(row == target)]
+        return min(places, default=None)

@@ -41,6 +41,11 @@ class NvsSelector:
         logits = self.model.nvs_logits(memory) if self.words is None else self.words(sources)  # (B, V)
         return [row.nonzero().squeeze(1) for row in above(logits, self.threshold)]
 
+    def limits(self, source: Sequence[int], memory: Memory, ids: Sequence[int]) -> list[float | None]:
+        """The head's probability of each."""
+        logits = self.model.nvs_logits(memory) if self.words is None else self.words([source])  # (1, V)
+        return [float(torch.sigmoid(logits[0, id_].double())) for id_ in ids]
+
 
 @dataclass(frozen=True)
 class WordVotes:
