@@ -27,6 +27,9 @@ class Settings:
     # its place: whoever unpacks a study of another person must not run that person's programs
     scorers: Path | None
     data: Path | None = None  # CREAMTEA_DATA: the folder that studies submitted on the page may read
+    # CREAMTEA_TRY_OUT=off: the page of a study has no box to try a sentence in. It is only there if torch and
+    # the artefacts are on the web app's machine
+    try_out: bool = True
 
     @classmethod
     def load(cls) -> Settings:
@@ -41,6 +44,7 @@ class Settings:
             comet_python=Path(os.environ.get("CREAMTEA_COMET_PYTHON") or beside),
             scorers=Path(scorers) if (scorers := os.environ.get("CREAMTEA_SCORERS")) else None,
             data=Path(data).absolute() if (data := os.environ.get("CREAMTEA_DATA")) else None,
+            try_out=_is_on(os.environ.get("CREAMTEA_TRY_OUT", "")),
         )
 
 
@@ -48,6 +52,12 @@ def _is_service(value: str) -> bool:
     if value not in ("", "service"):
         raise InputError(f"CREAMTEA_CONTROLLER={value}: unknown value; write service, or leave it out")
     return value == "service"
+
+
+def _is_on(value: str) -> bool:
+    if value not in ("", "on", "off"):
+        raise InputError(f"CREAMTEA_TRY_OUT={value}: unknown value; write on or off")
+    return value != "off"
 
 
 @dataclass(frozen=True)

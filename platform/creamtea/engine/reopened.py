@@ -31,7 +31,7 @@ class TranslatingStep:
 
 
 def translating_step(
-    database: Database, store: ArtefactStore, study: str, system: str, seed: int | None
+    database: Database, store: ArtefactStore, study: str | int, system: str, seed: int | None
 ) -> TranslatingStep:
     """The first step of the study that translates with the system, by the model of this seed (None: its
     first). InputError where there is none, or where what it needs has not been made."""
@@ -52,7 +52,7 @@ def translating_step(
         return TranslatingStep(node, task)
 
 
-def _choose(nodes: list[Node], study: str, system: str, seed: int | None) -> Node:
+def _choose(nodes: list[Node], study: str | int, system: str, seed: int | None) -> Node:
     of_system = [node for node in nodes if node.labels["system"] == system]
     if not of_system:
         systems = ", ".join(dict.fromkeys(node.labels["system"] for node in nodes))

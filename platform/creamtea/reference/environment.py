@@ -78,6 +78,13 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             "Settings.data",
         ),
         Variable(
+            "CREAMTEA_TRY_OUT",
+            "`on`",
+            "`off`: no box to try a sentence in on a study's page. It is there only if torch is installed "
+            "beside the web app, and the artefacts are in a folder of its machine",
+            "Settings.try_out",
+        ),
+        Variable(
             "CREAMTEA_TRUSTED_PROXIES",
             ", ".join(f"`{proxy}`" for proxy in Serving().trusted_proxies),
             "addresses and networks, with commas between, whose `X-Forwarded-For` and "

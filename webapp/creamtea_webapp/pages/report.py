@@ -21,7 +21,7 @@ from creamtea.store.tables import Campaign
 from creamtea_webapp import session
 from creamtea_webapp.contents import show_contents
 from creamtea_webapp.markup import show, show_styles
-from creamtea_webapp.pages import blocks, manage, outputs, watch
+from creamtea_webapp.pages import blocks, manage, outputs, try_out, watch
 
 TEMPLATE = "report.html"
 
@@ -50,10 +50,13 @@ def page() -> None:
     chosen = report.only(test_set, keep=lambda section: section.key == "analyses")
     place, campaigns = f"study-{report.number}", None
     characteristic, database = st.container(), session.database().url.render_as_string()
-    show_contents(_headings(chosen), key=f"{place}/contents")
+    to_try = try_out.trained(report.number)
+    show_contents(_headings(chosen, to_try is not None), key=f"{place}/contents")
     for section in chosen.sections:
         if section.key == "provenance":
             outputs.section(report.number, chosen.table(f"systems/{test_set}/systems"), test_set)
+            if to_try is not None:
+                try_out.section(report.number, to_try)
             characteristic = st.container()
         if section.key == "human":
             campaigns = st.container(), section
@@ -88,11 +91,14 @@ def _steps(study: int) -> tuple[int, int]:
         return count_steps(reading, study)
 
 
-def _headings(report: Document) -> list[Heading]:
-    """What the page shows of the report's contents (campaigns one at a time), and the outputs in between."""
+def _headings(report: Document, can_try: bool) -> list[Heading]:
+    """What the page shows of the report's contents (campaigns one at a time), and between them the outputs
+    and the box to try a sentence."""
     headings = [heading for heading in report.contents() if not heading.path.startswith("human/")]
     last = next((at for at, heading in enumerate(headings) if heading.path == "provenance"), len(headings))
-    return [*headings[:last], Heading(1, outputs.TITLE, outputs.ADDRESS), *headings[last:]]
+    between = [Heading(1, outputs.TITLE, outputs.ADDRESS)]
+    between += [Heading(1, try_out.TITLE, try_out.ADDRESS)] if can_try else []
+    return [*headings[:last], *between, *headings[last:]]
 
 
 @st.fragment

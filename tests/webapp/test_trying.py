@@ -1,0 +1,87 @@
+"""Trying a sentence: what is refused, and how a process that hangs or dies ends. No model is loaded."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from creamtea.errors import InputError
+from creamtea_webapp import trying
+
+ANSWERS = """
+import json, sys
+request = json.load(sys.stdin)
+for system in request["systems"]:
+    print(json.dumps({"system": system, "text": request["line"].upper()}), flush=True)
+"""
+
+
+def fake(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    monkeypatch.setattr(trying, "COMMAND", [sys.executable, "-c", program])
+
+
+def test_each_system_answers_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake(monkeypatch, ANSWERS)
+    rows = trying.try_sentence(1, ["b", "a"], 'a "quoted" line; rm -rf /')
+    assert rows == [{"system": name, "text": 'A "QUOTED" LINE; RM -RF /'} for name in ("b", "a")]
+
+
+def test_one_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    going, go_on = tmp_path / "going", tmp_path / "go-on"
+    waits = (
+        f"import pathlib, time\npathlib.Path({str(going)!r}).touch()\n"
+        f"while not pathlib.Path({str(go_on)!r}).exists(): time.sleep(0.01)\n{ANSWERS}"
+    )
+    fake(monkeypatch, waits)
+    first = threading.Thread(target=trying.try_sentence, args=(1, ["a"], "one"))
+    first.start()
+    while not going.exists():
+        time.sleep(0.01)
+    with pytest.raises(trying.CannotTry, match="Somebody else"):
+        trying.try_sentence(1, ["a"], "two")
+    go_on.touch()
+    first.join()
+    assert trying.try_sentence(1, ["a"], "three")
+
+
+def test_what_hangs_is_ended_and_the_next_one_may_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trying, "SECONDS", 0.2)
+    fake(monkeypatch, "import time; time.sleep(600)")
+    with pytest.raises(trying.CannotTry, match="was ended"):
+        trying.try_sentence(1, ["a"], "one")
+    monkeypatch.setattr(trying, "SECONDS", 60)
+    fake(monkeypatch, ANSWERS)
+    assert trying.try_sentence(1, ["a"], "two")
+
+
+def test_a_process_that_dies_is_named_by_its_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = json.dumps({"system": "a"})
+    fake(monkeypatch, f"print({row!r}); raise SystemExit(1)")
+    with pytest.raises(trying.CannotTry, match="b could not be tried"):
+        trying.try_sentence(1, ["a", "b"], "one")
+
+
+@pytest.mark.parametrize(("systems", "line", "word"), [(1, "x" * 1001, ""), (1, "x", "y" * 61), (5, "x", "")])
+def test_too_much_is_refused(systems: int, line: str, word: str) -> None:
+    with pytest.raises(trying.CannotTry, match="at most"):
+        trying.try_sentence(1, ["a"] * systems, line, word)
+
+
+def test_it_is_there_where_the_artefacts_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CREAMTEA_HOME", str(tmp_path))
+    assert not trying.is_available()
+    (tmp_path / "artefacts").mkdir()
+    assert trying.is_available()
+    monkeypatch.setenv("CREAMTEA_ARTEFACTS", "s3://bucket/artefacts")
+    assert not trying.is_available()
+    monkeypatch.delenv("CREAMTEA_ARTEFACTS")
+    monkeypatch.setenv("CREAMTEA_TRY_OUT", "off")
+    assert not trying.is_available()
+    monkeypatch.setenv("CREAMTEA_TRY_OUT", "perhaps")
+    with pytest.raises(InputError, match="on or off"):
+        trying.is_available()

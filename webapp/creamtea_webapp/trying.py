@@ -1,0 +1,86 @@
+"""Trying a sentence on the systems of a study, by a process beside the web app, which has no torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from creamtea.errors import CreamteaError
+from creamtea.settings import Settings
+
+COMMAND = [sys.executable, "-m", "creamtea.engine.try_out"]
+SECONDS = 120.0  # for all systems together; the process is ended then
+MAX_CHARACTERS = 1000  # of a sentence
+MAX_WORD = 60  # characters
+MAX_SYSTEMS = 4
+
+_busy = threading.Lock()  # of this server: a model takes memory and a processor
+
+
+class CannotTry(CreamteaError):
+    """Why nothing, or not everything, was translated."""
+
+
+def is_available() -> bool:
+    """Whether models can be loaded here: torch is installed, and the artefacts are in a folder of this
+    machine. CREAMTEA_TRY_OUT=off switches it off."""
+    settings = Settings.load()
+    return (
+        settings.try_out
+        and find_spec("torch") is not None
+        and "://" not in settings.artefacts
+        and Path(settings.artefacts).is_dir()
+    )
+
+
+def try_sentence(study: int, systems: Sequence[str], line: str, word: str = "") -> list[dict[str, Any]]:
+    """For each system a row of `creamtea.engine.try_out`, in their order. CannotTry where another person is
+    trying one, for what is too long, and after `SECONDS`."""
+    if len(line) > MAX_CHARACTERS or len(word) > MAX_WORD or len(systems) > MAX_SYSTEMS:
+        raise CannotTry(
+            f"A sentence has at most {MAX_CHARACTERS:,} characters here, a word {MAX_WORD}, and at most "
+            f"{MAX_SYSTEMS} systems translate at a time."
+        )
+    if not _busy.acquire(blocking=False):
+        raise CannotTry("Somebody else is trying a sentence. Try again in a minute.")
+    try:
+        request = {"study": study, "systems": list(systems), "line": line, "word": word}
+        return _rows(json.dumps(request), systems)
+    finally:
+        _busy.release()
+
+
+def _rows(request: str, systems: Sequence[str]) -> list[dict[str, Any]]:
+    process = subprocess.Popen(
+        COMMAND,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        said, _ = process.communicate(request, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        raise CannotTry(
+            f"It took more than {SECONDS:.0f} seconds and was ended. Choose fewer systems."
+        ) from None
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    rows = [json.loads(line) for line in said.splitlines()]
+    if len(rows) < len(systems):
+        raise CannotTry(
+            f"{systems[len(rows)]} could not be tried: its process ended early. `creamtea translate` on the "
+            "server's machine says why."
+        )
+    return rows
