@@ -131,6 +131,8 @@ def test_the_pages_of_studies_and_papers(site: Any, analysed: str, sweep: Sweep)
     with site.database.session() as reading:
         node = study_nodes(reading, site.study)[0].name
     sweep.visit("step", f"{site.url}/?study=quagga&step={quote(node)}", node)
+    sweep.visit("studies compared", f"{site.url}/?compare=1,2", "Outputs side by side")
+    sweep.visit("submit a study", f"{site.url}/?submit=new", "Submit a study")
     sweep.visit("papers", f"{site.url}/?papers=all", "Papers")
     sweep.visit("paper", f"{site.url}/?paper=scones&table=3", "SCONES, Table 3")
     sweep.visit("figure of a paper", f"{site.url}/?paper=scones&figure=2", "SCONES, Figure 2")
