@@ -33,8 +33,10 @@ def section(who: Identity | None, report: Document, steps: tuple[int, int]) -> N
     )
     if not may_control and not may_share:
         return
-    show_notice()
-    with st.container(horizontal=True, gap="small"):
+    # containers of their own, so that what comes and goes takes nobody else's place on the page
+    with st.container(key="manage-notice"):
+        show_notice()
+    with st.container(horizontal=True, gap="small", key="manage"):
         if may_control:
             _control(report.number, report.state, incomplete=steps[0] < steps[1])
         if may_share:
@@ -101,7 +103,7 @@ def _make_link(study: int) -> None:
             database, "reader", study_id=study, lifetime=timedelta(days=days), actor=actor
         )
         st.session_state[FRESH] = f"{origin()}/enter#{secret}"
-        return "The link is made: open “Share this report” to copy it."
+        return "The link is made. Copy it now from “Share this report”."
 
     act(rights.SHARE_REPORTS, None, do)
 

@@ -40,7 +40,8 @@ def page() -> None:
     show(TEMPLATE, "head", report=report, facts=facts, logs=logs, all_studies=all_studies)
     steps = _steps(report.number)
     manage.section(who, report, steps)
-    watch.section(report.number, report.state, steps)
+    with st.container(key="progress"):
+        watch.section(report.number, report.state, steps)
     names = report.test_sets
     test_set = (
         names[0]
