@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from contextlib import ExitStack
 from typing import Any
 
@@ -19,7 +21,7 @@ from creamtea.human import access
 from creamtea.settings import Serving
 from creamtea.store.database import Database
 from creamtea_webapp import session
-from creamtea_webapp.gate import entrance
+from creamtea_webapp.gate import assets, entrance
 from creamtea_webapp.gate.connections import MAX_OF_SESSION
 from creamtea_webapp.gate.limiter import MAX_COUNTED, Limiter
 from creamtea_webapp.gate.middleware import Gate
@@ -47,7 +49,7 @@ def page(request: Any) -> PlainTextResponse:
 
 def client(trusted: str = "127.0.0.1", **options: Any) -> TestClient:
     inner = Starlette(
-        routes=[*entrance.routes(), WebSocketRoute("/_stcore/stream", talk), Route("/", page)],
+        routes=[*entrance.routes(), WebSocketRoute("/_stcore/stream", talk), Route("/kept", page)],
         middleware=[Middleware(Gate, **options)],
     )
     app = ProxyHeadersMiddleware(inner, trusted_hosts=trusted)
@@ -61,7 +63,7 @@ def enter(people: TestClient, database: Database, **headers: str) -> Any:
 def test_cookies_are_secure_and_https_is_kept_where_the_address_says_so(database: Database) -> None:
     people = client(https=True)
     assert "; secure" in enter(people, database).headers["set-cookie"].lower()
-    cookies = people.get("/", headers={"Cookie": cookie(database)}).headers.get_list("set-cookie")
+    cookies = people.get("/kept", headers={"Cookie": cookie(database)}).headers.get_list("set-cookie")
     assert [one.lower().count("; secure") for one in cookies] == [1]
     assert people.get("/").headers["strict-transport-security"].startswith("max-age=")
 
@@ -146,6 +148,27 @@ def test_a_link_leads_to_the_page_that_was_asked_for_before(
     assert people.get(asked).status_code == 401
     assert enter(people, database).headers["content-location"] == leads_to
     assert enter(people, database).headers["content-location"] == "/"  # once
+
+
+def test_files_are_compressed_and_kept_by_browsers(database: Database) -> None:
+    people, signed_in = client(), {"Cookie": cookie(database)}
+    loader = assets.publish("toy", "function render() {}", ".board { color: red }")
+    own = json.loads(re.search(r'"/assets/[^"]+"', loader)[0])  # type: ignore[index]
+    script = next(path for path in assets._streamlit_files() if path.startswith("/static/js/index."))
+    for path in (own, script):
+        assert people.get(path).status_code == 401
+        kept = people.get(path, headers=signed_in)
+        assert kept.headers["content-encoding"] == "gzip"
+        assert "immutable" in kept.headers["cache-control"]
+    assert "color: red" in people.get(own, headers=signed_in).text
+    plain = people.get(own, headers=signed_in | {"Accept-Encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    assert "color: red" in plain.text
+    page = people.get("/", headers=signed_in)
+    assert page.headers["cache-control"] == "no-store"
+    assert page.text.count("<script src=") == 1
+    for path in ("/assets/toy-0000000000000000.js", "/static/js/none.js"):
+        assert people.get(path, headers=signed_in).status_code == 404
 
 
 @pytest.mark.parametrize("name, value", [("TRUSTED_PROXIES", "proxy"), ("MAX_CONNECTIONS", "0")])

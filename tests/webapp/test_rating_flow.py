@@ -60,8 +60,8 @@ def test_consent_comes_first_and_instructions_stay_at_hand(site, open_page) -> N
     expect(page.get_by_role("strong").get_by_text("new <i>one</i>")).to_have_count(1)
     expect(page.locator("em")).to_have_text(["every", "over 18"])
     expect(page.get_by_role("link", name="More")).to_have_attribute("href", "https://example.org")
-    expect(page.locator("[data-testid=stMarkdown] img")).to_have_count(0)
-    expect(page.locator("[data-testid=stMarkdown]").first).to_contain_text("<b>x</b>")
+    expect(page.locator(".written img")).to_have_count(0)
+    expect(page.locator(".written").first).to_contain_text("<b>x</b>")
     page.get_by_role("button", name="I agree, begin").click()
     item_on(page, 1, 3)
     with site.database.session() as session:

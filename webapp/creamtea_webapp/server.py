@@ -18,7 +18,7 @@ from streamlit.starlette import App
 from creamtea.errors import InputError
 from creamtea.monitoring.server import load_token
 from creamtea.settings import Serving, SignIn
-from creamtea_webapp import session
+from creamtea_webapp import board, session
 from creamtea_webapp.gate import entrance, metrics
 from creamtea_webapp.gate.middleware import Gate
 from creamtea_webapp.theme import THEME
@@ -40,6 +40,7 @@ def serve(
     """
     check_address(host, port)
     session.database()
+    board.publish_all()
 
     @asynccontextmanager
     async def lifespan(app: App) -> AsyncIterator[None]:
@@ -79,6 +80,7 @@ def _config(host: str, port: int) -> dict[str, Any]:
         "server.enableAgentApi": False,
         "server.maxUploadSize": 100,  # MB, for imported ratings; the gate lets only organisers upload
         "browser.gatherUsageStats": False,
+        "global.minCachedMessageSize": 1000.0,  # bytes: what does not change, as styles, is sent once
         "client.toolbarMode": "minimal",
         "client.showErrorDetails": "none",  # a traceback could tell a rater the names of systems
         "logger.hideWelcomeMessage": True,

@@ -17,7 +17,8 @@ from typing import Any
 import streamlit as st
 
 from creamtea.human.assignment import Guidance, Work
-from creamtea.human.protocols import find_protocol
+from creamtea.human.protocols import find_protocol, usable_protocols
+from creamtea_webapp.gate.assets import UNTIL_THEN, publish
 
 HERE = Path(__file__).parent
 # one module for the browser, in this order; the widgets of the protocol stand before the last
@@ -50,21 +51,38 @@ class BoardState:
 @cache
 def _component(protocol: str) -> Callable[..., Any]:
     """The component of a protocol; those without files of their own share one."""
+    return _registered(*_parts(protocol))
+
+
+def _parts(protocol: str) -> tuple[str, tuple[Path, ...], tuple[Path, ...]]:
+    """Name, scripts and styles of a protocol's component."""
     way = find_protocol(protocol)
     if not way.scripts + way.styles:
-        return _registered("creamtea_board", (), ())
-    return _registered(f"creamtea_board_{protocol}", way.scripts, way.styles)
+        return "creamtea_board", (), ()
+    return f"creamtea_board_{protocol}", way.scripts, way.styles
 
 
 @cache
 def _registered(name: str, scripts: tuple[Path, ...], styles: tuple[Path, ...]) -> Callable[..., Any]:
-    own = [HERE / script for script in SCRIPTS]
     return st.components.v2.component(
         name,
         html=_joined([HERE / "board.html"]),
-        css=_joined([HERE / "board.css", *styles]),
-        js=_joined([*own[:-1], *scripts, own[-1]]),
+        css=UNTIL_THEN,
+        js=_published(name, scripts, styles),
     )
+
+
+@cache
+def _published(name: str, scripts: tuple[Path, ...], styles: tuple[Path, ...]) -> str:
+    own = [HERE / script for script in SCRIPTS]
+    script = _joined([*own[:-1], *scripts, own[-1]])
+    return publish(name, script, _joined([HERE / "board.css", *styles]))
+
+
+def publish_all() -> None:
+    """The modules of all protocols, before a browser asks for one: another server may have sent its page."""
+    for protocol in usable_protocols():
+        _published(*_parts(protocol.name))
 
 
 def _joined(files: Sequence[Path]) -> str:

@@ -23,6 +23,7 @@ from creamtea.human import access
 from creamtea.monitoring.server import PATH as METRICS
 from creamtea.settings import Serving
 from creamtea_webapp import session
+from creamtea_webapp.gate.assets import OWN, asset
 from creamtea_webapp.gate.connections import Connections
 from creamtea_webapp.gate.paths import ENTRANCE, SIGN_IN_PATHS, kept_query, login_address
 from creamtea_webapp.markup import render
@@ -117,7 +118,7 @@ class Gate:
         elif scope["type"] == "websocket" or scope["path"] == "/":
             await self._page(session_id, scope, receive, send)
         else:
-            await self.app(scope, receive, send)
+            await (await asset(scope) or self.app)(scope, receive, send)
 
     async def _page(self, session_id: int, scope: Scope, receive: Receive, send: Send) -> None:
         """A page and its WebSocket, unless too many are open."""
@@ -128,7 +129,7 @@ class Gate:
             with self.connections.counted(session_id):
                 await self.app(scope, receive, send)
         else:
-            await self.app(scope, receive, send)
+            await (await asset(scope) or self.app)(scope, receive, send)
 
 
 def cookie_of(scope: Scope, suffix: str = "") -> str | None:
@@ -181,8 +182,8 @@ async def _refuse(scope: Scope, receive: Receive, send: Send, page: HTMLResponse
 
 
 def _with_headers(scope: Scope, send: Send, https: bool) -> Send:
-    # Streamlit's own assets have a hash in their name and hold nothing of a study.
-    asset = scope["path"].startswith("/static/")
+    # These have a hash in their name and hold nothing of a study.
+    lasting = scope["path"].startswith(("/static/", OWN))
 
     async def send_with_headers(message: Message) -> None:
         if message["type"] in ("http.response.start", "websocket.http.response.start"):
@@ -193,8 +194,8 @@ def _with_headers(scope: Scope, send: Send, https: bool) -> Send:
                 headers["Strict-Transport-Security"] = TRANSPORT_SECURITY
             if scope["scheme"] in ("https", "wss"):
                 _secure_cookies(headers)
-            good_asset = asset and message["status"] == 200
-            headers["Cache-Control"] = "private, max-age=31536000, immutable" if good_asset else "no-store"
+            lasts = lasting and message["status"] == 200
+            headers["Cache-Control"] = "private, max-age=31536000, immutable" if lasts else "no-store"
         await send(message)
 
     return send_with_headers
