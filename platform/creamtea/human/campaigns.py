@@ -18,7 +18,7 @@ from creamtea.human import audit
 from creamtea.human.choosing import choose, make_items
 from creamtea.human.controls import with_controls
 from creamtea.human.outputs import check_names, read_lines, read_metric
-from creamtea.human.protocols import Protocol, find_protocol
+from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.human.settings import CampaignSettings
 from creamtea.human.tutorial import tutorial_fields
 from creamtea.store.database import Database
@@ -84,6 +84,11 @@ def create_campaign(
     test set, a system or its outputs are missing, where settings do not fit, and for a name that is taken.
     """
     protocol = find_protocol(request.protocol)
+    if not protocol.rated_here:
+        raise InputError(
+            f"--protocol {protocol.name}: its ratings are imported (creamtea campaign import), there is no "
+            f"page to rate by it yet; use {', '.join(protocol_names(rated_here=True))}"
+        )
     _check_request(name, protocol, request)
     with database.transaction() as session:
         row = _free_name(session, name, replace)

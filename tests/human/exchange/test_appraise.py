@@ -20,6 +20,8 @@ from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.exporting import export_campaign, import_campaign
 from creamtea.human.exchange.rows import rows_of
 from creamtea.human.exchange.storing import collect
+from creamtea.human.protocols.da import Da
+from creamtea.human.protocols.spans import Mqm
 from creamtea.report.human.build import build_human
 from creamtea.report.values import to_values
 from creamtea.store.database import Database
@@ -104,13 +106,79 @@ def test_scores_of_documents_are_left_out_and_counted(database: Database, tmp_pa
     ]
 
 
-def test_twelve_fields_with_marked_errors(tmp_path: Path) -> None:
-    marked = '"[{""start_i"": 3, ""severity"": ""minor""}]"'
-    text = "".join(
-        ",".join([*line.split(",")[:9], marked, *line.split(",")[9:]]) + "\n" for line in BY_DOCUMENT.split()
-    )
-    content = campaign(tmp_path, text)
-    assert [answer.scores[0].step for answer in content.answers] == [60, 61, 63]
+ERRORS = (
+    '"[{""start_i"": 0, ""end_i"": 1, ""severity"": ""minor"", ""error_type"": null}, '
+    '{""start_i"": ""missing"", ""end_i"": ""missing"", ""severity"": ""major"", '
+    '""error_type"": [""Accuracy"", ""Omission""]}]"'
+)
+# ann's part of news ends after its first segment of B, bob's goes on; the tutorial comes first
+ESA = """\
+ann,tutorial,1,TGT,eng,deu,9,ende-tutorial1,False,[],1,2
+ann,A,11,TGT,eng,deu,60,news#A,False,ERRORS,3,4
+ann,A,12,TGT,eng,deu,61,news#A,False,[],5,6
+ann,A,13,TGT,eng,deu,62,news#A,False,[],7,8
+ann,A,20,BAD,eng,deu,5,news#A#bad1,False,ERRORS,7,8
+ann,B,30,TGT,eng,deu,70,news#B,False,[],9,10
+bob,B,5,TGT,eng,deu,71,news#B,False,[],9,10
+bob,B,6,TGT,eng,deu,72,news#B,False,[],11,12
+bob,B,7,TGT,eng,deu,40,blog#B,False,[],13,14
+""".replace("ERRORS", ERRORS)
+
+
+def test_marked_errors_and_parts_of_documents(database: Database, tmp_path: Path) -> None:
+    (tmp_path / "docs").write_text("d\tnews\n-\nd\tnews\nd\tnews\nd\tblog\n")
+    facts = options(protocol="esa", documents=tmp_path / "docs")
+    done = import_campaign(database, written(tmp_path, ESA), "appraise", facts, "test")
+    assert done.left_out == ("1 scores of practice (tutorials)",)
+    rows = list(rows_of(collect(database, "wmt")))
+    places = {(row.system, row.segment, row.kind): (row.rater, row.step) for row in rows}
+    assert places == {
+        ("A", 0, "rated"): ("ann", 60),
+        ("A", 2, "rated"): ("ann", 61),
+        ("A", 3, "rated"): ("ann", 62),
+        ("A", 0, "bad-reference"): ("ann", 5),
+        ("B", 0, "rated"): ("ann", 70),
+        ("B", 2, "rated"): ("bob", 71),
+        ("B", 3, "rated"): ("bob", 72),
+        ("B", 4, "rated"): ("bob", 40),
+    }
+    [payload] = [row.payload for row in rows if row.step == 60]
+    omission = {"severity": "major", "category": ["Accuracy", "Omission"]}
+    assert payload == {"score": 60, "spans": [{"start": 0, "end": 1, "severity": "minor"}, omission]}
+
+    export_campaign(database, "wmt", "csv", tmp_path / "out", "test")
+    import_campaign(database, tmp_path / "out", "csv", ImportFacts("again"), "test")
+    assert [row.payload for row in rows_of(collect(database, "again"))] == [row.payload for row in rows]
+
+
+def test_errors_make_the_score_of_mqm(tmp_path: Path) -> None:
+    zeros = re.sub(r"deu,\d+,", "deu,0,", ESA)
+    content = campaign(tmp_path, zeros, protocol="mqm")
+    values = {
+        (content.items[answer.item].systems[0], answer.rater): float(Mqm.scale.value(answer.scores[0].step))
+        for answer in content.answers
+    }
+    assert values == {("A", "ann"): -6.0, ("B", "ann"): 0.0, ("B", "bob"): 0.0} | values
+    with pytest.raises(InputError, match="4 errors are marked, which are the ratings: --protocol mqm"):
+        campaign(tmp_path, zeros)
+    kept = read_appraise_campaign(written(tmp_path, ESA), options(), NOW)
+    assert kept[1][1] == "4 marked errors (--protocol esa keeps them)"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ('{""start_i"": 3, ""severity"": ""minor""}', "field errors"),
+        ('{""start_i"": 3, ""end_i"": 2, ""severity"": ""minor""}', "ends before it begins"),
+        ('{""start_i"": 3, ""end_i"": 4, ""severity"": ""awful""}', "severity"),
+        ('{""start_i"": ""missing"", ""end_i"": 4, ""severity"": ""minor""}', "start"),
+        ("3", "field errors"),
+    ],
+)
+def test_errors_that_cannot_be(tmp_path: Path, error: str, said: str) -> None:
+    line = f'ann,A,1,TGT,eng,deu,60,news#A,False,"[{error}]",1,2\n'
+    with pytest.raises(InputError, match=said):
+        campaign(tmp_path, line, protocol="esa")
 
 
 def test_the_layout_of_mturk(tmp_path: Path) -> None:
@@ -189,7 +257,7 @@ def test_statistics_that_do_not_fit(tmp_path: Path, statistics: str, said: str) 
 
 def test_a_header_may_stand_on_top(tmp_path: Path) -> None:
     header = "username,system,itemId,itemType,srcLang,trgLang,score,timeStart,timeEnd\n"
-    assert len(read_appraise(written(tmp_path, header + BY_SEGMENT)).ratings) == 8
+    assert len(read_appraise(written(tmp_path, header + BY_SEGMENT), Da()).ratings) == 8
 
 
 def test_texts_come_from_files(tmp_path: Path) -> None:

@@ -41,7 +41,8 @@ class CampaignOptions:
     test_set: Annotated[str, typer.Option(help="One of its test sets.")]
     systems: Annotated[str, typer.Option(metavar="A,B,…", help="Two to eight of its systems.")]
     protocol: Annotated[
-        str, typer.Option(metavar="|".join(protocol_names()), help="What raters see and answer.")
+        str,
+        typer.Option(metavar="|".join(protocol_names(rated_here=True)), help="What raters see and answer."),
     ] = campaigns.USUAL_PROTOCOL
     items: Annotated[
         int | None,

@@ -103,6 +103,8 @@ def _scored(record: Record, protocol: Protocol) -> ScoredRecord:
         column = "step" if payload is None else "payload"
         answer = step if payload is None else payload
         scored = None if answer is None else protocol.read_answer(answer, values.get("output", ""))
+        if payload is not None and scored is not None:  # a protocol may know one answer in several ways
+            record = replace(record, values=record.values | {"payload": scored.payload})
     except ValueError as error:
         raise InputError(f"{record.place(column)}: {error}") from None
     return ScoredRecord(record, scored)

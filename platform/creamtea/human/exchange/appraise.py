@@ -15,26 +15,28 @@ https://github.com/wmt-conference/wmt23-news-systems/blob/main/humaneval/DA+SQM/
 
 Types: TGT (SYSTEM) is a rated output; BAD (BAD_REF) a bad reference and CHK, REP (REPEAT) a repeat, each of
 the same system's output of that segment; REF is the human translation shown in place of the system that its
-line names: it counts for a system of its own, "reference". Scores of whole documents are left out, and
-counted. A rater who rates an output again gives a second opinion (WMT's scripts average them), on an item of
-its own.
+line names: it counts for a system of its own, "reference". Scores of whole documents and of practice
+(documents with "tutorial" in their names) are left out, and counted. A rater who rates an output again gives
+a second opinion (WMT's scripts average them), on an item of its own.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from creamtea.errors import InputError
 from creamtea.human.exchange.columns import checked_name, checked_text
 from creamtea.human.exchange.files import csv_records, read_text
 from creamtea.human.exchange.statistics import RaterStatistics
+from creamtea.human.protocols.base import Protocol
 from creamtea.human.protocols.da import Da
 from creamtea.store.item_kinds import ItemKind
 
@@ -69,6 +71,9 @@ MTURK = (
     "seconds",
 )
 DAY = 24 * 3600
+PART = "#"  # DOCUMENT#SYSTEM
+PRACTICE = "tutorial"  # in the name of a document
+MISSING = "missing"  # where an omission is marked
 WHOLE = 1e-3  # how far from a whole number a score turned back may be: statistics have five digits
 
 T = TypeVar("T")
@@ -84,7 +89,8 @@ class Rated:
     kind: ItemKind
     segment: int
     document: str
-    step: int
+    answer: int | dict[str, Any]  # a step, or a payload with the marked errors
+    errors: int  # marked
     source_language: str
     target_language: str
     start: datetime | None
@@ -104,6 +110,7 @@ class AppraiseFile:
     name: str
     ratings: tuple[Rated, ...]
     document_scores: int  # left out
+    practice: int  # scores of tutorials, left out
     crowd: bool  # of Mechanical Turk
 
     @property
@@ -111,25 +118,33 @@ class AppraiseFile:
         return sorted({(rating.source_language, rating.target_language) for rating in self.ratings})
 
 
-def read_appraise(path: Path, statistics: Mapping[str, RaterStatistics] | None = None) -> AppraiseFile:
+def read_appraise(
+    path: Path, protocol: Protocol, statistics: Mapping[str, RaterStatistics] | None = None
+) -> AppraiseFile:
     """The scores in the file. InputError with file, line, field, what was found and what is allowed.
 
-    `statistics`: of the raters, by whose means and deviations the file's scores were standardised (z).
+    Marked errors are read where the `protocol` has them, and counted elsewhere. Where documents are called
+    DOCUMENT#SYSTEM (ESA and MQM campaigns), segments are counted within them from 1. `statistics`: of the
+    raters, by whose means and deviations the file's scores were standardised (z).
     """
     ratings: list[Rated] = []
-    document_scores = 0
+    document_scores = practice = 0
     names: tuple[str, ...] = ()
     for line, names, cells in _lines(path):
         reading = _Reading(f"{path.name}, line {line}", dict(zip(names, cells, strict=True)))
         if "is document" in names and reading.field("is document", _truth, "True or False"):
             document_scores += 1
             continue
+        if PRACTICE in reading.cells.get("document", ""):
+            practice += 1
+            continue
         if statistics is not None:
             reading = reading.with_raw_score(statistics)
-        ratings.append(reading.rated(line))
+        ratings.append(reading.rated(line, protocol))
     if not ratings:
         raise InputError(f"{path.name}: no scores of segments in it")
-    return AppraiseFile(path.name, tuple(ratings), document_scores, crowd="HIT" in names)
+    placed = within_documents(ratings)
+    return AppraiseFile(path.name, tuple(placed), document_scores, practice, crowd="HIT" in names)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, tuple[str, ...], list[str]]]:
@@ -188,7 +203,7 @@ class _Reading:
             )
         return replace(self, cells={**self.cells, "score": str(round(score))})
 
-    def rated(self, line: int) -> Rated:
+    def rated(self, line: int, protocol: Protocol) -> Rated:
         mturk = "HIT" in self.cells
         types = MTURK_TYPES if mturk else {name: name for name in KINDS}
         kind = self.field("type", lambda cell: types[_known(cell, types)], f"one of {', '.join(types)}")
@@ -202,12 +217,77 @@ class _Reading:
             kind=KINDS[kind],
             segment=self.field("segment", _whole, "a whole number"),
             document=self.field("document", checked_text, "text") if "document" in self.cells else "",
-            step=self.field("score", Da.scale.step_of, scale),
+            answer=self._answer(self.field("score", Da.scale.step_of, scale), protocol),
+            errors=len(self._errors()),
             source_language=self.field("source language", checked_name, name),
             target_language=self.field("target language", checked_name, name),
             start=None if mturk else self.field("start", _moment, moment),
             end=None if mturk else self.field("end", _moment, moment),
         )
+
+    def _answer(self, score: int, protocol: Protocol) -> int | dict[str, Any]:
+        if not protocol.marks_errors:
+            return score
+        own = {"score": score} if isinstance(protocol, Da) else {}
+        return {**own, "spans": self._errors()}
+
+    def _errors(self) -> list[dict[str, Any]]:
+        """The marked errors as a payload has them."""
+        written = self.cells.get("errors", "").strip()
+        return self.field("errors", _spans, "a JSON list of errors") if written else []
+
+
+def _spans(cell: str) -> list[dict[str, Any]]:
+    try:
+        return [_span(**error) for error in json.loads(cell)]
+    except (TypeError, AttributeError):
+        raise ValueError from None
+
+
+def _span(
+    start_i: int | str, end_i: int | str, severity: str, error_type: Sequence[str] | str | None = None
+) -> dict[str, Any]:
+    place = {} if start_i == end_i == MISSING else {"start": start_i, "end": end_i}
+    category = [error_type] if isinstance(error_type, str) else list(error_type or ())
+    return {**place, "severity": severity, "category": category}
+
+
+def within_documents(ratings: Sequence[Rated]) -> list[Rated]:
+    """ESA and MQM campaigns call a document DOCUMENT#SYSTEM (a bad reference DOCUMENT#SYSTEM#bad1) and number
+    a rater's items throughout, a document's one after another. Here a segment is its place in the part of
+    the document that the campaign has, from 1, so that systems share segments. Others stay as they are.
+
+    A document that did not fit into a rater's hundred items goes on with the next rater: where the parts of
+    several raters have together the length that the document has elsewhere, they are its beginning, its
+    middle and its end in the order of the raters' names. (In WMT 2023's ESA campaign 30 of 30 such parts
+    have the published scores that way.)
+    """
+    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for rating in ratings:
+        groups[rating.document, rating.rater].append(rating.segment)
+    spans = {key: (min(segments), max(segments) - min(segments) + 1) for key, segments in groups.items()}
+    longest: dict[str, int] = defaultdict(int)
+    raters: dict[str, list[str]] = defaultdict(list)
+    for (document, rater), (_, length) in sorted(spans.items()):
+        name = document.partition(PART)[0]
+        longest[name] = max(longest[name], length)
+        raters[document].append(rater)
+    first = {key: number for key, (number, _) in spans.items()}
+    for document, people in raters.items():
+        lengths = [spans[document, rater][1] for rater in people]
+        if len(people) > 1 and sum(lengths) == longest[document.partition(PART)[0]]:
+            for at, rater in enumerate(people):
+                first[document, rater] -= sum(lengths[:at])
+    return [
+        replace(
+            rating,
+            document=rating.document.partition(PART)[0],
+            segment=rating.segment - first[rating.document, rating.rater] + 1,
+        )
+        if PART in rating.document
+        else rating
+        for rating in ratings
+    ]
 
 
 def _known(cell: str, known: dict[str, str]) -> str:

@@ -18,6 +18,7 @@ from creamtea.human.protocols import find_protocol, usable_protocols
 from creamtea.store.item_kinds import ItemKind
 
 USUAL_PROTOCOL = "da"
+NOT_RATED = "-"  # in a file of documents
 # kind, document, segment, system, and the number of the opinion (0: the first of a rater)
 Key = tuple[ItemKind, str, int, str, int]
 
@@ -31,11 +32,19 @@ def read_appraise_campaign(path: Path, facts: ImportFacts, now: datetime) -> tup
     anew, document after document. Raises InputError for facts that do not fit.
     """
     protocol = facts.protocol or USUAL_PROTOCOL
-    if not find_protocol(protocol).reads_appraise:
+    found = find_protocol(protocol)
+    if not found.reads_appraise:
         known = " or ".join(kind.name for kind in usable_protocols() if kind.reads_appraise)
         raise InputError(f"--protocol {protocol}: Appraise's scores are of {known}")
-    file = read_appraise(path, None if facts.statistics is None else read_statistics(facts.statistics))
+    statistics = None if facts.statistics is None else read_statistics(facts.statistics)
+    file = read_appraise(path, found, statistics)
     ratings = _of_pair(file, facts.pair)
+    marked = 0 if found.marks_errors else sum(rating.errors for rating in ratings)
+    if marked and not any(rating.answer for rating in ratings):
+        raise InputError(
+            f"{file.name}: all scores are 0 and {marked} errors are marked, which are the ratings: "
+            "--protocol mqm reads them"
+        )
     systems = tuple(sorted({rating.system for rating in ratings}))
     texts = _Texts(facts, systems)
     numbers = _segment_numbers(ratings, texts)
@@ -49,8 +58,12 @@ def read_appraise_campaign(path: Path, facts: ImportFacts, now: datetime) -> tup
     if rule := "crowd" if file.crowd else "da-sqm" if protocol == "da-sqm" else "":
         settings["wmt"] = rule  # of stats.wmt.RULES
     content = replace(content, settings=settings)
-    documents = (f"{file.document_scores} scores of whole documents",)
-    return content, documents if file.document_scores else ()
+    left_out = {
+        "scores of whole documents": file.document_scores,
+        "scores of practice (tutorials)": file.practice,
+        "marked errors (--protocol esa keeps them)": marked,
+    }
+    return content, tuple(f"{count} {what}" for what, count in left_out.items() if count)
 
 
 def _of_pair(file: AppraiseFile, pair: tuple[str, str] | None) -> tuple[Rated, ...]:
@@ -125,7 +138,7 @@ def _row(rating: Rated, position: int, now: datetime) -> dict[str, Any]:
         "rater": rating.rater,
         "item": position,
         "system": rating.system,
-        "step": rating.step,
+        ("payload" if isinstance(rating.answer, dict) else "step"): rating.answer,
         "revision": 1,
         "assigned_at": rating.start or now,
         "submitted_at": end,
@@ -188,7 +201,10 @@ def _document_lines(path: Path) -> dict[str, list[int]]:
     lines_of: dict[str, list[int]] = defaultdict(list)
     for number, line in enumerate(_file_lines(path)):
         words = line.split()
+        if words == [NOT_RATED]:
+            continue
         if len(words) != 2:
-            raise InputError(f"{path.name}, line {number + 1}: found {line[:60]!r}; allowed: DOMAIN TAB DOC")
+            allowed = f"DOMAIN TAB DOC, or {NOT_RATED} for a segment that the campaign has not"
+            raise InputError(f"{path.name}, line {number + 1}: found {line[:60]!r}; allowed: {allowed}")
         lines_of[words[1]].append(number)
     return dict(lines_of)

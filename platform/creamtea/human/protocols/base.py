@@ -81,6 +81,8 @@ class Protocol:
     usual_selection: ClassVar[Selection] = "differing"
     chooses_pairs: ClassVar[bool] = False  # whether the setting `pairs` says what is shown together
     reads_appraise: ClassVar[bool] = False  # whether scores exported by Appraise can be of this protocol
+    marks_errors: ClassVar[bool] = False  # whether an answer's payload holds marked errors (`spans`)
+    rated_here: ClassVar[bool] = True  # False: there is no board for it; campaigns of it are imported
 
     # ------------------------------------------------------------ the board
     widget: ClassVar[str] = "slider"  # registered by one of the board's scripts

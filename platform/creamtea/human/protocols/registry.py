@@ -12,18 +12,20 @@ from creamtea.human.protocols.contrastive_da import ContrastiveDa
 from creamtea.human.protocols.da import Da
 from creamtea.human.protocols.da_sqm import DaSqm
 from creamtea.human.protocols.preference import Preference
+from creamtea.human.protocols.spans import Esa, Mqm
 from creamtea.plugins import Additions, Plugin, additions
 
 GROUP = "creamtea.protocols"
 OWN: dict[str, Protocol] = {
-    protocol.name: protocol for protocol in (ContrastiveDa(), Da(), DaSqm(), Preference())
+    protocol.name: protocol for protocol in (ContrastiveDa(), Da(), DaSqm(), Preference(), Esa(), Mqm())
 }
 
 
-def protocol_names() -> tuple[str, ...]:
+def protocol_names(rated_here: bool = False) -> tuple[str, ...]:
     """creamtea's own first, in their order, then those of plug-ins, working or not. No plug-in is loaded for
-    this."""
-    return (*OWN, *sorted({point.name for point in entry_points(group=GROUP)} - set(OWN)))
+    this. `rated_here`: without those whose ratings are only imported."""
+    own = [name for name, protocol in OWN.items() if protocol.rated_here or not rated_here]
+    return (*own, *sorted({point.name for point in entry_points(group=GROUP)} - set(OWN)))
 
 
 def find_protocol(name: str) -> Protocol:

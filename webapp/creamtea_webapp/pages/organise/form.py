@@ -83,7 +83,7 @@ def key(name: str, of: str = "") -> str:
 
 def _systems_and_protocol(name: str, start: CampaignRequest, study: str, spec: dict[str, Any]) -> Protocol:
     """Name, systems, protocol; the protocol."""
-    protocols = {protocol.name: protocol for protocol in usable_protocols()}
+    protocols = {protocol.name: protocol for protocol in usable_protocols() if protocol.rated_here}
     mine = start if start.study == study else NOTHING
     left, right = st.columns(2)
     with left:
