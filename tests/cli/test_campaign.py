@@ -235,8 +235,8 @@ def test_files_are_read(creamtea: Any, database: Database, tmp_path: Path) -> No
         (["--repeats", "50%"], None),
         (["--bad-references", "1"], "the test set has none: --bad-references 0"),
         (
-            ["--protocol", "mqm"],
-            "there is no protocol 'mqm'; protocols here: contrastive-da, da,",
+            ["--protocol", "stars"],
+            "there is no protocol 'stars'; protocols here: contrastive-da, da,",
         ),
         (
             ["--protocol", "preference", "--select", "all"],

@@ -271,8 +271,8 @@ def test_a_metric_without_segment_values_is_named(
         ({"ratings_per_item": 0}, "--ratings must be at least 1, not 0"),
         ({"seed": -1}, "--seed must be a whole number from 0, below 2^63, not -1"),
         (
-            {"protocol": "mqm"},
-            "there is no protocol 'mqm'; protocols here: contrastive-da, da, da-sqm, preference. "
+            {"protocol": "stars"},
+            "there is no protocol 'stars'; protocols here: contrastive-da, da, da-sqm, preference, esa, mqm. "
             "A plug-in adds others: install the one that has it (entry-point group creamtea.protocols)",
         ),
         (

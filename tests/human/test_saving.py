@@ -74,7 +74,7 @@ def test_a_missing_or_impossible_score_stores_nothing(campaign: Database, wrong:
     assert work_for(campaign, anna).assignment_id == work.assignment_id
 
 
-@pytest.mark.parametrize("protocol", protocol_names())
+@pytest.mark.parametrize("protocol", protocol_names(rated_here=True))
 @given(steps=st.lists(st.none() | st.integers(-2, 103), max_size=4), shown=st.integers(1, 4))
 def test_scores_are_complete_and_on_the_scale_or_refused(
     protocol: str, steps: list[int | None], shown: int
@@ -108,7 +108,7 @@ def test_a_preference_is_one_of_three_judgements() -> None:
         check_draft(preference, [3, None], outputs)
 
 
-@pytest.mark.parametrize("protocol", protocol_names())
+@pytest.mark.parametrize("protocol", protocol_names(rated_here=True))
 def test_the_ends_of_every_scale_are_stored_exactly(database: Database, protocol: str) -> None:
     make_campaign(database, 2, protocol=protocol)
     anna = add_rater(database)

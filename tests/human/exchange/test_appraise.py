@@ -121,7 +121,7 @@ ann,A,20,BAD,eng,deu,5,news#A#bad1,False,ERRORS,7,8
 ann,B,30,TGT,eng,deu,70,news#B,False,[],9,10
 bob,B,5,TGT,eng,deu,71,news#B,False,[],9,10
 bob,B,6,TGT,eng,deu,72,news#B,False,[],11,12
-bob,B,7,TGT,eng,deu,40,blog#B,False,[],13,14
+bob,B,7,TGT,eng,deu,85,blog#B,False,[],13,14
 """.replace("ERRORS", ERRORS)
 
 
@@ -140,11 +140,21 @@ def test_marked_errors_and_parts_of_documents(database: Database, tmp_path: Path
         ("B", 0, "rated"): ("ann", 70),
         ("B", 2, "rated"): ("bob", 71),
         ("B", 3, "rated"): ("bob", 72),
-        ("B", 4, "rated"): ("bob", 40),
+        ("B", 4, "rated"): ("bob", 85),
     }
     [payload] = [row.payload for row in rows if row.step == 60]
     omission = {"severity": "major", "category": ["Accuracy", "Omission"]}
     assert payload == {"score": 60, "spans": [{"start": 0, "end": 1, "severity": "minor"}, omission]}
+
+    report = to_values(build_human(database, "wmt"))
+    [marked] = [block for block in blocks_of(report) if block.get("key") == "marked"]
+    found = {
+        row["name"]: {key: cell["value"] for key, cell in row["cells"].items()} for row in marked["rows"]
+    }
+    assert found["A"] == {"ratings": 3, "minor": 1 / 3, "major": 1 / 3, "omissions": 1 / 3, "free": 0}
+    assert found["B"] == {"ratings": 4, "minor": 0, "major": 0, "omissions": 0, "free": 25}, (
+        "one of 85 or more"
+    )
 
     export_campaign(database, "wmt", "csv", tmp_path / "out", "test")
     import_campaign(database, tmp_path / "out", "csv", ImportFacts("again"), "test")

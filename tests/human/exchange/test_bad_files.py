@@ -257,8 +257,8 @@ def test_an_empty_csv(folder: Path, other: Database) -> None:
         (
             "campaign.json",
             '"protocol": "da"',
-            '"protocol": "mqm"',
-            "campaign.json, campaign, column protocol: found 'mqm'; ",
+            '"protocol": "stars"',
+            "campaign.json, campaign, column protocol: found 'stars'; ",
         ),
         (
             "campaign.json",

@@ -76,7 +76,7 @@ def test_no_plug_in_is_looked_for_at_each_row(monkeypatch: pytest.MonkeyPatch) -
     assert Column(columns.ProtocolName).decode("da", "f") == "da"
 
 
-@pytest.mark.parametrize("wrong", ["mqm", ["da"], None, 1])
+@pytest.mark.parametrize("wrong", ["stars", ["da"], None, 1])
 def test_an_unknown_protocol_is_refused(wrong: object) -> None:
     with pytest.raises(InputError, match=r"^f: found .*; allowed: a protocol of creamtea"):
         Column(columns.ProtocolName).decode(wrong, "f")

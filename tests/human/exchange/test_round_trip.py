@@ -53,7 +53,7 @@ def moved(source: Database, target: Database, name: str, kind: str, folder: Path
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
-@pytest.mark.parametrize("protocol", protocol_names())
+@pytest.mark.parametrize("protocol", protocol_names(rated_here=True))
 def test_everything_of_a_campaign_survives(
     database: Database, other: Database, tmp_path: Path, protocol: str, kind: str
 ) -> None:
@@ -78,7 +78,7 @@ def test_from_sqlite_to_either_database_and_back(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("protocol", protocol_names())
+@pytest.mark.parametrize("protocol", protocol_names(rated_here=True))
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
@@ -102,7 +102,7 @@ def test_any_text_and_any_score_survive(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("protocol", protocol_names())
+@pytest.mark.parametrize("protocol", protocol_names(rated_here=True))
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_every_value_of_the_scale_survives(
     database: Database, other: Database, tmp_path: Path, protocol: str, kind: str

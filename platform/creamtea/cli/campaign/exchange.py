@@ -25,7 +25,8 @@ def register(commands: typer.Typer) -> None:
         "`creamtea campaign import wmt22 --from WMT22.csv --format appraise --protocol da-sqm "
         "--source-language eng --target-language ces` · "
         "`creamtea campaign import deen --from ad-deen-good-stnd-redup.csv --format appraise "
-        "--rater-statistics ad-deen-trk-mean-sd.txt`",
+        "--rater-statistics ad-deen-trk-mean-sd.txt` · `creamtea campaign import ted --from mqm_ted_zhen.tsv "
+        "--format mqm`",
     )(import_)
 
 
@@ -99,7 +100,7 @@ class ImportOptions:
 
 @with_options(ImportOptions)
 def import_(name: str, options: ImportOptions) -> None:
-    """Read a campaign: an export, a file of ratings made elsewhere, or scores exported by Appraise.
+    """Read a campaign: an export, a file of ratings made elsewhere, scores of Appraise, errors marked by MQM.
 
     All of it is stored or nothing. The campaign is closed and belongs to no study. docs/exchange.md says
     which columns a file of ratings needs.

@@ -16,6 +16,7 @@ from creamtea.human.exchange.appraise_campaign import read_appraise_campaign
 from creamtea.human.exchange.columns import text_to_cell
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.folder import FORMATS, read_folder, write_folder
+from creamtea.human.exchange.mqm_tsv import read_mqm
 from creamtea.human.exchange.mt_metrics_eval import write_mt_metrics_eval
 from creamtea.human.exchange.plain import read_ratings
 from creamtea.human.exchange.storing import Imported, collect, store
@@ -27,7 +28,8 @@ from creamtea.store.tables import Rater
 MT_METRICS_EVAL = "mt-metrics-eval"
 EXPORTS = (*FORMATS, MT_METRICS_EVAL)
 APPRAISE = "appraise"
-IMPORTS = (*FORMATS, APPRAISE)
+MQM = "mqm"
+IMPORTS = (*FORMATS, APPRAISE, MQM)
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ def _write_answers(database: Database, name: str, folder: Path) -> list[Path]:
 
 
 def import_campaign(database: Database, path: Path, kind: str, facts: ImportFacts, actor: str) -> Imported:
-    """Store an export's folder, a file of ratings or a file of Appraise, all of it or nothing.
+    """Store an export's folder, a file of ratings, of Appraise or of Google's MQM, all of it or nothing.
 
     InputError where `facts` say what the folder or the file says itself, or do not fit.
     """
@@ -97,6 +99,8 @@ def import_campaign(database: Database, path: Path, kind: str, facts: ImportFact
         now = database.now(session)
     if kind == APPRAISE:
         content, left_out = read_appraise_campaign(path, facts, now)
+    elif kind == MQM:
+        content = read_mqm(path, facts, now)
     elif path.is_dir():
         if facts.protocol or facts.test_set or pair:
             raise InputError(

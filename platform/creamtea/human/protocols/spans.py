@@ -28,6 +28,7 @@ class Span(Strict):
 
     start: Position | None = None
     end: Position | None = None  # of the last character
+    in_source: bool = False  # the place is in the source: an omission, say
     severity: Severity
     category: Annotated[list[str], Field(max_length=5)] = Field(default_factory=list)  # from wide to narrow
 
@@ -62,7 +63,7 @@ def read_marked(answer: Any, output: str) -> MarkedErrors:
         raise ValueError("; ".join(dict.fromkeys(mistake.line() for mistake in mistakes))) from None
     if output:
         for span in marked.spans:
-            if span.end is not None and span.end >= len(output):
+            if span.end is not None and not span.in_source and span.end >= len(output):
                 raise ValueError(f"an error ends at character {span.end} of an output of {len(output)}")
     return marked
 

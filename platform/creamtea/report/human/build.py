@@ -15,6 +15,7 @@ from creamtea.human.results import load_ratings, repeated_scores
 from creamtea.report.cells import Material
 from creamtea.report.human import agreeing, comparing, metrics
 from creamtea.report.human.comparing import Pair
+from creamtea.report.human.marked import marked_errors
 from creamtea.report.human.material import Judged, judged, only_random
 from creamtea.report.human.section import CampaignReport
 from creamtea.report.model import Document, Fact, Section, Table, Texts
@@ -88,6 +89,8 @@ def campaign_report(
     texts: list[Texts] = []
     if complete and rated:
         tables += comparing.clusters(whole, pairs)
+        if whole.protocol.marks_errors:
+            tables.append(marked_errors(session, whole))
         outputs = agreeing.by_rater(ratings, repeated_scores(session, ratings))
         tables += agreeing.agreement(whole, outputs)
         if not whole.protocol.relative:

@@ -25,6 +25,7 @@ KINDS = {
     "csv": "ratings as CSV, or an export's zip with CSV",
     "jsonl": "ratings as JSON Lines, or an export's zip with JSON Lines",
     "appraise": "scores of Appraise (CSV, as in the WMT releases)",
+    "mqm": "errors marked by MQM (TSV, as in Google's releases)",
 }
 IN_THE_FILE = "as the file says"
 OF_CAMPAIGN = ("test_set", "source_language", "target_language")

@@ -1,0 +1,80 @@
+"""Error annotations in the layout of Google's releases. The lines are made up after these."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from creamtea.errors import InputError
+from creamtea.human.exchange.elsewhere import ImportFacts
+from creamtea.human.exchange.exporting import export_campaign, import_campaign
+from creamtea.human.exchange.mqm_tsv import FIELDS, read_mqm
+from creamtea.human.exchange.rows import rows_of
+from creamtea.human.exchange.storing import collect
+from creamtea.store.database import Database
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+LINES = """\
+A|talk|1|84|ann|Er ging heim.|He <v>goed</v> home.|Fluency/Grammar|Major
+A|talk|1|84|ann|Er <v>ging</v> heim.|He goed home.|Accuracy/Omission|Minor
+A|talk|1|84|bob|Er ging heim.|He goed home|No-error|No-error
+B|talk|1|84|ann|Er ging heim.|<v>He|Fluency/Punctuation|Minor|a comment
+B|talk|2|85|ann|Gut.|Good.|No-error|No-error
+"""
+FACTS = ImportFacts("ted", None, "ted", "de", "en")
+
+
+def written(folder: Path, lines: str, header: str = "\t".join(FIELDS)) -> Path:
+    path = folder / "mqm.tsv"
+    path.write_text(header + "\n" + lines.replace("|", "\t"), encoding="utf-8")
+    return path
+
+
+def test_errors_become_scores_and_stay_where_they_are(database: Database, tmp_path: Path) -> None:
+    path = written(tmp_path, LINES.replace("home|No", "home.|No"))
+    done = import_campaign(database, path, "mqm", FACTS, "test")
+    assert (done.items, done.ratings, done.systems, done.raters) == (3, 4, 2, 2)
+    content = collect(database, "ted")
+    rows = {(row.system, row.segment, row.rater): row for row in rows_of(content)}
+    assert {key: float(row.value) for key, row in rows.items()} == {
+        ("A", 84, "ann"): -6.0,
+        ("A", 84, "bob"): 0.0,
+        ("B", 84, "ann"): -0.1,
+        ("B", 85, "ann"): 0.0,
+    }
+    verb, omission = rows["A", 84, "ann"].payload["spans"]
+    assert verb == {"start": 3, "end": 6, "severity": "major", "category": ["Fluency", "Grammar"]}
+    assert (omission["start"], omission["end"], omission["in_source"]) == (3, 6, True)
+    assert rows["B", 84, "ann"].payload["spans"][0]["end"] == 1, "a mark that is not closed goes to the end"
+    assert {row.document for row in rows.values()} == {"talk"}
+    assert content.items[0].outputs == ("He goed home.",)
+
+    export_campaign(database, "ted", "jsonl", tmp_path / "out", "test")
+    import_campaign(database, tmp_path / "out", "jsonl", ImportFacts("again"), "test")
+    again = {(row.system, row.segment, row.rater): row for row in rows_of(collect(database, "again"))}
+    assert {key: row.payload for key, row in again.items()} == {key: row.payload for key, row in rows.items()}
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (LINES, "line 4: segment 84 of A has another text than in line 2"),
+        ("A|t|1|x|ann|s|t|No-error|No-error\n", "line 2: .*'x'"),
+        ("A|t|1|1|ann|s|t|No-error\n", "line 2: found 8 fields"),
+        ("A|t|1|1|ann|s|<v>a</v> <v>b</v>|Style|Minor\n", "line 2: several marks"),
+        ("A|t|1|1|ann|s|t|Style|Awful\n", "line 2, column payload: .*severity"),
+        ("A|t|1|1||s|t|Style|Minor\n", "line 2: "),
+    ],
+)
+def test_a_line_that_cannot_be_read(tmp_path: Path, lines: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        read_mqm(written(tmp_path, lines), FACTS, NOW)
+
+
+def test_another_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="line 1: found 'rater,score'"):
+        read_mqm(written(tmp_path, LINES, "rater,score"), FACTS, NOW)
+    with pytest.raises(InputError, match="--format mqm are of mqm"):
+        read_mqm(written(tmp_path, LINES), ImportFacts("ted", "da"), NOW)
