@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("playwright.sync_api")
 
+from axe_playwright_python.sync_playwright import Axe
 from limits import COMMAND
 from playwright.sync_api import expect
 
@@ -57,3 +58,4 @@ def test_a_sentence_by_two_systems_and_a_missing_word(site, trained, open_page) 
     results.nth(2).get_by_text("Which subwords").click()
     expect(results.nth(2).locator("details p")).to_contain_text("</s>")
     assert page.locator(".tried b").count() == 0
+    assert Axe().run(page).response["violations"] == []

@@ -58,19 +58,22 @@ def section(study: int, there: Trained) -> None:
             "and which setting would have let them in.",
         )
         asked = st.form_submit_button("Translate")
-    if not asked:
-        note("By the first model of each system, with its own search, selection and precision.")
-        return
-    if not line.strip() or not systems:
-        st.error("Enter a sentence, and choose at least one system.")
-        return
-    try:
-        with st.spinner("Loading the models and translating …"):
-            rows = trying.try_sentence(study, systems, " ".join(line.split()), word.strip())
-    except trying.CannotTry as error:
-        st.error(str(error))
-        return
-    show(TEMPLATE, "results", rows=[_shown(row) for row in rows], language=there.target_language)
+    note("By the first model of each system, with its own search, selection and precision.")
+    found = f"tried-{study}"  # kept, because a redrawn page must not lose what took seconds
+    if asked:
+        st.session_state.pop(found, None)
+        if not line.strip() or not systems:
+            st.error("Enter a sentence, and choose at least one system.")
+            return
+        try:
+            with st.spinner("Loading the models and translating …"):
+                rows = trying.try_sentence(study, systems, " ".join(line.split()), word.strip())
+        except trying.CannotTry as error:
+            st.error(str(error))
+            return
+        st.session_state[found] = [_shown(row) for row in rows]
+    if found in st.session_state:
+        show(TEMPLATE, "results", rows=st.session_state[found], language=there.target_language)
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
