@@ -26,3 +26,12 @@ def test_links_are_listed_and_withdrawn(creamtea: Any) -> None:
         again = creamtea("links", "revoke", number)
         assert again.returncode == 2
         assert again.stderr.startswith(f"creamtea: link {number} {why}")
+
+
+def test_a_link_to_one_report_names_its_study(creamtea: Any) -> None:
+    unknown = creamtea("link", "--study", "none")
+    assert unknown.returncode == 2
+    assert "no study" in unknown.stderr
+    assert creamtea("link", "--study", "none", "--role", "organiser").returncode == 2
+    assert creamtea("link", "--days", "0").returncode == 2
+    assert creamtea("links", "list").stdout == "no links\n"

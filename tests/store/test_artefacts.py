@@ -351,6 +351,14 @@ def test_progress_is_read_as_written(store: ArtefactStore) -> None:
     assert store.read_progress("key", 8) is None, "an earlier attempt's"
 
 
+def test_what_a_step_shows_is_that_of_its_last_attempt(store: ArtefactStore) -> None:
+    view = {"points": [], "examples": [{"source": "süß"}], "tokens_per_second": None}
+    store.write_live("key", 7, view)
+    assert store.read_live("key", 7) == view
+    assert store.read_live("key", 8) is None
+    assert store.read_progress("key", 7) is None
+
+
 @pytest.mark.parametrize("content", [b"", b'{"done": 1', b"\xff", b"[1]"])
 def test_progress_that_cannot_be_read_is_none(store: ArtefactStore, content: bytes) -> None:
     store.write_progress("key", 7, 1.0, 4.0, "")
