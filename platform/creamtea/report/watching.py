@@ -73,8 +73,7 @@ class Watched:
     failed: tuple[FailedStep, ...]
     curves: tuple[Figure, ...]
     examples: tuple[WatchedExample, ...]
-    target_language: str
-    source_language: str
+    languages: dict[str, str]  # "source" and "target"
 
     @property
     def lives(self) -> bool:
@@ -109,9 +108,10 @@ def watch(database: Database, store: ArtefactStore, study_id: int) -> Watched:
             waiting=_waiting(session, study_id, nodes, controller, now) if row.state in LIVE else (),
             failed=tuple(_failed(nodes.values())),
             curves=_curves(session, spec, nodes.values(), views),
-            examples=tuple(_examples(nodes, views)),
-            source_language=spec.languages.source,
-            target_language=spec.languages.target,
+            examples=tuple(
+                example for key, view in views.items() for example in watched_examples(nodes[key], view)
+            ),
+            languages={"source": spec.languages.source, "target": spec.languages.target},
         )
 
 
@@ -263,10 +263,14 @@ def _live_points(view: dict[str, Any] | None) -> dict[str, list[CurvePoint]]:
     return dict(series)
 
 
-def _examples(nodes: dict[str, Node], views: dict[str, dict[str, Any]]) -> Iterable[WatchedExample]:
-    for key, view in views.items():
-        for example in view["examples"]:
-            outputs = tuple((update, text) for update, text in example["outputs"])
-            yield WatchedExample(
-                run_name(nodes[key].labels), example["source"], example["reference"], outputs
-            )
+def watched_examples(node: Node, view: dict[str, Any] | None) -> list[WatchedExample]:
+    """Of what a training shows, which the artefact store has read (`read_live`)."""
+    return [
+        WatchedExample(
+            run_name(node.labels),
+            example["source"],
+            example["reference"],
+            tuple((update, text) for update, text in example["outputs"]),
+        )
+        for example in (view["examples"] if view else ())
+    ]

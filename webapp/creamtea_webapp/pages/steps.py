@@ -7,6 +7,7 @@ import streamlit as st
 from creamtea.errors import CreamteaError, InputError
 from creamtea.human import rights
 from creamtea.orders.rows import UNFINISHED
+from creamtea.report.watching import watched_examples
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.logs import list_logs, read_log
@@ -50,8 +51,23 @@ def _step(study: StudyRow, place: str, runs: bool) -> None:
     if runs and node.state not in UNFINISHED:
         st.rerun()
     show(TEMPLATE, "head", study=study, node=node)
+    if node.kind == "train":
+        _examples(study, node)
     _log(node)
     show(TEMPLATE, "events", events=events)
+
+
+def _examples(study: StudyRow, node: Node) -> None:
+    """What the training made of some development sentences, also after its end."""
+    try:
+        view = ArtefactStore(Settings.load().artefacts).read_live(node.key, node.fence)
+    except CreamteaError:  # told where the log is
+        return
+    examples = watched_examples(node, view)
+    if examples:
+        languages = study.spec["languages"]
+        with st.expander("How translations of development sentences change", key="step-examples"):
+            show("watch.html", "examples", examples=examples, languages=languages)
 
 
 def _log(node: Node) -> None:

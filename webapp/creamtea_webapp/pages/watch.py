@@ -49,7 +49,7 @@ def _section(study: int, done: int) -> None:
     _curves(watched)
     if watched.examples:
         with st.expander("How translations of development sentences change", key="watched-examples"):
-            show(TEMPLATE, "examples", watched=watched)
+            show(TEMPLATE, "examples", examples=watched.examples, languages=watched.languages)
 
 
 def _curves(watched: Watched) -> None:
