@@ -110,6 +110,7 @@ def test_the_plan_of_the_demo() -> None:
         "decode": 6,
         "score": 12,
         "compare": 10,
+        "buckets": 6,
         "recall": 2,
         "latency": 1,
     }
