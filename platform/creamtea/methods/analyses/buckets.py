@@ -152,11 +152,11 @@ class Buckets(Analysis):
             if all(isinstance(bound, int) for bound in bounds) and any(a >= b for a, b in pairwise(bounds)):
                 found = f"{', '.join(map(str, bounds))}, which does not rise"
                 yield Mistake((*path, key), found, "rising numbers")
-        by = _listed(block.get("by"))
+        by = [kind for kind in _listed(block.get("by")) if isinstance(kind, str)]
         yield from repeated(by, (*path, "by"))
         if "label" in by and block.get("labels") is None:
             yield Mistake((*path, "by"), "label without labels", "`labels: FILE` beside it")
-        if not OF_TRAINING_TEXT.isdisjoint(map(str, by)) and not any(study.blocks("corpora")):
+        if not OF_TRAINING_TEXT.isdisjoint(by) and not any(study.blocks("corpora")):
             found = f"{' and '.join(kind for kind in by if kind in OF_TRAINING_TEXT)} without training text"
             yield Mistake((*path, "by"), found, "a corpus in the study, or another division")
 
@@ -168,7 +168,7 @@ def _check_system(path: KeyPath, name: Any, test_set: Any, study: RawStudy) -> I
         yield Mistake(path, found, "a system that translates")
         return
     own = system.get("outputs", system.get("test_sets"))
-    if isinstance(own, dict | list) and test_set not in own:
+    if isinstance(own, dict | list) and isinstance(test_set, str) and test_set not in own:
         yield Mistake(path, f"{name}, which does not translate {test_set}", "a system that does")
 
 

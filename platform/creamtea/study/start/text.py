@@ -148,6 +148,10 @@ metrics:
   - {{kind: bleu{_tokenizer(target)}}}
   - {{kind: chrf}}
 
+# Also the scores of short and long sentences, and of those with rare words:
+# analyses:
+#   buckets: {{kind: buckets, test_set: test}}
+
 # On a GPU: {{train: {{gpus: 1}}, decode: {{gpus: 1}}}}
 resources:
   train: {{cpus: {timing.cpus}}}
