@@ -138,6 +138,13 @@ def test_what_ctranslate2_cannot_express_is_refused_and_left_to_safetensors(
         assert proof["identical"] == proof["sentences"]
 
 
+def test_a_proof_of_nothing_is_refused(tmp_path: Path, subwords: Path) -> None:
+    context = step(tmp_path, subwords, [lively_model(tmp_path, subwords)])
+    (tmp_path / "out").mkdir()
+    with pytest.raises(InputError, match="all 2 sentences"):
+        export(context, "ctranslate2", tmp_path / "out", ["", "the cat sat on the mat " * 400])
+
+
 def test_an_ensemble_is_refused(tmp_path: Path, subwords: Path) -> None:
     model = lively_model(tmp_path, subwords)
     with pytest.raises(InputError, match="ensemble of 2"):

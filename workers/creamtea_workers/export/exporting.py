@@ -50,8 +50,9 @@ def export(
 ) -> dict[str, Any]:
     """Write the model of a decode step into an existing folder, as "ctranslate2" or "safetensors", and
     translate `lines` (None: the sources of the step's test set) with both: on the CPU, in fp32, by greedy
-    search over the whole vocabulary. The numbers that a model card gives; `proof` is a `Proof`. InputError,
-    before anything is written, where the format cannot express the model.
+    search over the whole vocabulary. The numbers that a model card gives; `proof` is a `Proof`. InputError
+    where no sentence can be compared, and, before anything is written, where the format cannot express the
+    model.
     """
     prepare_torch(context.cpus)
     trained = _only_model(context)
@@ -70,6 +71,10 @@ def export(
     ours = Translator(prepare(model, "fp32"), objective, FullSelector(), search)
     sources = EncodedTestSet.of_step(context).sources if lines is None else subwords.encode_lines(lines)
     proof = prove(ours.model, partial(weights.translate_all, ours), theirs, sources, fits)
+    if not proof.sentences:
+        raise InputError(
+            f"all {proof.left_out:,} sentences are empty or too long to be compared: give others with --proof"
+        )
     return {
         "parameters": parameters,
         "vocabulary_size": config.vocabulary_size,
