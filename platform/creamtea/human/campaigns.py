@@ -124,7 +124,9 @@ def create_campaign(
 
 
 def _check_request(name: str, protocol: Protocol, request: CampaignRequest) -> None:
-    if not name.strip() or not name.isprintable():
+    if not name.strip():
+        raise InputError("Enter a campaign name")
+    if not name.isprintable():
         raise InputError(f"Enter a campaign name of printable characters, not {name!r}")
     systems = request.systems
     if not protocol.min_systems <= len(systems) <= protocol.max_systems:

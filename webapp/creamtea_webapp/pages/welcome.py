@@ -113,7 +113,8 @@ def _message(heading: str, text: str) -> None:
 @cache
 def _written(text: str) -> Markup:
     """HTML of an organiser's Markdown. Streamlit's own would load 0.4 MB of icons for the fold around it."""
-    return Markup(MARKDOWN.render(_markdown(text)))  # noqa: S704 (HTML in the text stays text)
+    html = MARKDOWN.render(_markdown(text)).replace("<a href", '<a target="_blank" rel="noreferrer" href')
+    return Markup(html)  # noqa: S704 (HTML in the text stays text)
 
 
 def _markdown(text: str) -> str:
