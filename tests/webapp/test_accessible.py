@@ -133,6 +133,8 @@ def test_the_pages_of_studies_and_papers(site: Any, analysed: str, sweep: Sweep)
     sweep.visit("step", f"{site.url}/?study=quagga&step={quote(node)}", node)
     sweep.visit("studies compared", f"{site.url}/?compare=1,2", "Outputs side by side")
     sweep.visit("submit a study", f"{site.url}/?submit=new", "Submit a study")
+    sweep.visit("studies compared", f"{site.url}/?compare=1,2", "compared")
+    sweep.visit("submitting", f"{site.url}/?submit=new", "Submit a study")
     sweep.visit("papers", f"{site.url}/?papers=all", "Papers")
     sweep.visit("paper", f"{site.url}/?paper=scones&table=3", "SCONES, Table 3")
     sweep.visit("figure of a paper", f"{site.url}/?paper=scones&figure=2", "SCONES, Figure 2")
@@ -212,6 +214,8 @@ def test_the_pages_of_raters(site: Any, sweep: Sweep) -> None:
     page.get_by_role("button", name="Look at earlier items").click()
     expect(page.get_by_role("heading", name="Earlier items")).to_be_visible()
     sweep.look("earlier items")
+    page.goto(f"{site.url}/sign-out")
+    sweep.look("signing out", streamlit=False)
     assert sweep.found == []
 
 
