@@ -85,6 +85,8 @@ class CampaignSettings(Strict):
     contact: Text = ""  # whom raters ask
     completion_code: Text = ""  # shown after the last item, as recruiting platforms ask for
     completion_url: Annotated[str, AfterValidator(check_address)] = ""  # where the rater goes back to then
+    wmt: Literal["usual", "crowd", "da-sqm"] | None = None  # rules of WMT's tables (stats.wmt), of an import
+    references: list[Written] = Field(default_factory=list)  # systems that are human translations, likewise
     drawn: DrawnFrom | None = None  # filled in when the items are drawn
 
     def complete(
