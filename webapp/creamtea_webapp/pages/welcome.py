@@ -9,21 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 import streamlit as st
-from markdown_it import MarkdownIt
-from markupsafe import Markup
 
 from creamtea.human.questions import MAX_ANSWER, Question
 from creamtea.human.raters import Welcome, Workload
-from creamtea_webapp.markup import show
+from creamtea_webapp.markup import markdown, show
 
 TEMPLATE = "welcome.html"
 WIDTH = 720  # pixels of running text
 ABOUT, WRONG = "about-rater-", "wrong-about-rater"  # answers about the rater, and what is wrong with them
-MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 HEADING = re.compile(r"^( {0,3})(#{1,6})(?=[ \t]|$)", re.MULTILINE)
 
 
@@ -33,10 +29,10 @@ def consent(known: Welcome, workload: Workload, on_agree: Callable[[], None]) ->
     with _column():
         show(TEMPLATE, "task", text=known.protocol.welcome, languages=known.languages, workload=workload)
         if known.instructions.strip():
-            show(TEMPLATE, "written", text=_written(known.instructions))
+            show(TEMPLATE, "written", text=markdown(_markdown(known.instructions)))
         show(TEMPLATE, "taking_part", pseudonym=known.pseudonym, contact=known.contact)
         if known.consent.strip():
-            show(TEMPLATE, "written", text=_written(known.consent))
+            show(TEMPLATE, "written", text=markdown(_markdown(known.consent)))
         if known.questions:
             _ask(known.questions)
         st.button("I agree, begin", type="primary", on_click=on_agree)
@@ -67,7 +63,7 @@ def given_answers(state: Any) -> list[str]:
 
 def instructions(known: Welcome) -> None:
     """The organiser's instructions and whom to ask, folded away below what the rater does."""
-    text = _written(known.instructions) if known.instructions.strip() else ""
+    text = markdown(_markdown(known.instructions)) if known.instructions.strip() else ""
     if text or known.contact:
         show(TEMPLATE, "instructions", text=text, contact=known.contact)
 
@@ -108,13 +104,6 @@ def _column() -> Iterator[None]:
 
 def _message(heading: str, text: str) -> None:
     show(TEMPLATE, "message", heading=heading, text=text)
-
-
-@cache
-def _written(text: str) -> Markup:
-    """HTML of an organiser's Markdown. Streamlit's own would load 0.4 MB of icons for the fold around it."""
-    html = MARKDOWN.render(_markdown(text)).replace("<a href", '<a target="_blank" rel="noreferrer" href')
-    return Markup(html)  # noqa: S704 (HTML in the text stays text)
 
 
 def _markdown(text: str) -> str:
