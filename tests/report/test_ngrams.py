@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from filled_study import fill_study, lines
 
 from creamtea.report.build import build_report
@@ -26,6 +27,19 @@ def test_a_system_that_always_says_more_is_told_by_its_words(database: Database)
     (own,) = of_test_set(build_ngrams(database, study), "narwhal").blocks
     assert isinstance(own, Section)
     assert own == report.section("ngrams/narwhal")
+
+
+def test_systems_near_zero_have_none(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with the marks of significance: what both get wrong says nothing of either."""
+    texts = [(source, [outputs[0], f"ach {outputs[0]}", *outputs[2:]]) for source, outputs in lines(40)]
+    study = fill_study(database, texts)
+    low = {"tapir-greedy": 0.1, "tapir-lexicon": 0.2}
+    monkeypatch.setattr("creamtea.report.ngrams.near_zero", lambda *_: low)
+    listed = [block.key for _, block in build_report(database, study).walk() if isinstance(block, Table)]
+    assert "tapir-lexicon" not in listed
+    del low["tapir-greedy"]
+    listed = [block.key for _, block in build_report(database, study).walk() if isinstance(block, Table)]
+    assert "tapir-lexicon" in listed
 
 
 def test_without_differences_there_is_no_section(database: Database) -> None:

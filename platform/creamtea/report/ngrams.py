@@ -13,6 +13,7 @@ from creamtea.report import text
 from creamtea.report.cells import Material
 from creamtea.report.diff import words
 from creamtea.report.model import Cell, Row, Section, Table
+from creamtea.report.tables import near_zero
 from creamtea.stats.ngrams import LONGEST, CharacteristicNGram, characteristic_ngrams
 from creamtea.store.database import Database
 from creamtea.store.queries import find_study
@@ -53,9 +54,11 @@ def _on_test_set(session: Session, material: Material, test_set: str) -> Section
             outputs[system] = _texts(session, steps[0].node.key) if steps else []
         return outputs[system]
 
-    tables = []
+    tables, low = [], near_zero(material, test_set)
     for system in (name for name in spec.systems_on(test_set) if spec.compared(name)):
         baseline = spec.baseline_of(system)
+        if system in low and baseline in low:
+            continue  # what both get wrong tells nothing of either, as with the marks of a significance
         ours, theirs = outputs_of(system), outputs_of(baseline)
         if not ours or [index for index, _ in ours] != [index for index, _ in theirs]:
             continue  # one of them has not translated all of it yet

@@ -77,13 +77,18 @@ def _columns(material: Material, test_set: str, campaigns: Sequence[HumanColumns
     spec, idioms = material.spec, idioms_of(material, test_set)
     columns = [_metric_column(material, test_set, metric) for metric in spec.metrics]
     columns += [column for campaign in campaigns for column in campaign.columns]
-    if any(spec.systems[system].runs for system in spec.systems_on(test_set)):
+    if any(_selects(spec, system) for system in spec.systems_on(test_set)):
         columns += [RECALL_WORDS] if idioms.by_words else []
         columns += [RECALL_IDIOM] if idioms.count != 0 else []
         columns += [RECALL_MACRO] if idioms.repeated else []
         columns += [RECALL_SENTENCE, SELECTED]
     columns += [replace(column, group="outputs") for column in (LENGTH, EMPTY)]
     return (*columns, *_timed_columns(spec, test_set))
+
+
+def _selects(spec: Study, system: str) -> bool:
+    """Whether it leaves subwords out: a full vocabulary holds all of every reference by definition."""
+    return spec.systems[system].runs and spec.systems[system].selection.kind != "full"
 
 
 def _timed_columns(spec: Study, test_set: str) -> tuple[Column, ...]:
