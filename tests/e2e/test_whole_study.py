@@ -1,23 +1,137 @@
-"""A whole study through the command line, and what can be done with it afterwards."""
+"""A whole study through the command line: undisturbed, killed on local Ray, on PostgreSQL and on S3.
+
+All must agree to the last digit in everything that is no measurement of time.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
-from limits import COMMAND
-from places import STUDY, Place
+from limits import COMMAND, RAY_ENVIRONMENT, wait_until
 from sqlalchemy import select
 
 from creamtea.store.database import open_database
-from creamtea.store.tables import Hypothesis, Segment, StepRow, StudyStep
+from creamtea.store.tables import Event, Hypothesis, Metric, Point, Segment, StepFile, StepRow, StudyStep
 
 pytestmark = pytest.mark.slow
+
+STUDY = Path(__file__).with_name("tiny.yaml")
+CLOCKED = ("tokens_per_second", "sentences_per_second", "latency_")
+
+
+class Place:
+    """A CREAMTEA_HOME of a test, and the command line in it."""
+
+    def __init__(self, home: Path, url: str | None = None, more: Mapping[str, str] | None = None) -> None:
+        self.home = home
+        self.url = url or f"sqlite:///{home / 'creamtea.db'}"
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("CREAMTEA", "RAY"))}
+        self.environment = {
+            **kept,
+            "CREAMTEA_HOME": str(home),
+            "CREAMTEA_DATABASE_URL": self.url,
+            "OMP_NUM_THREADS": "1",
+            **RAY_ENVIRONMENT,
+            **(more or {}),
+        }
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "creamtea.cli.main", *arguments],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def run(self, *arguments: str) -> str:
+        process = self.start(*arguments)
+        output, _ = process.communicate(timeout=COMMAND)
+        assert process.returncode == 0, output
+        return output
+
+    def contents(self) -> dict[str, object]:
+        """What the database holds, by step key, but for times."""
+        database = open_database(self.url)
+        try:
+            with database.session() as session:
+                return {
+                    "metrics": {
+                        (m.step_key, m.name, m.subject): (m.value, m.low, m.high)
+                        for m in session.scalars(select(Metric))
+                        if not m.name.startswith(CLOCKED)
+                    },
+                    "points": {
+                        (p.step_key, p.series, p.position): (p.x, p.y) for p in session.scalars(select(Point))
+                    },
+                    "hypotheses": {
+                        (h.step_key, h.index): (h.text, h.score, h.selected_size)
+                        for h in session.scalars(select(Hypothesis))
+                    },
+                    "files": {
+                        (f.step_key, f.name): f.digest
+                        for f in session.scalars(select(StepFile))
+                        if f.name != "latency.jsonl"
+                    },
+                }
+        finally:
+            database.close()
+
+    def happened(self, node: str) -> list[str]:
+        database = open_database(self.url)
+        try:
+            with database.session() as session:
+                keys = select(StudyStep.step_key).where(StudyStep.node == node)
+                wanted = select(Event.what).where(Event.step_key.in_(keys)).order_by(Event.id)
+                return list(session.scalars(wanted))
+        finally:
+            database.close()
+
+    def checkpoint(self) -> float:
+        """When the training was last saved; 0.0 while it has not been."""
+        times = [0.0]
+        for path in self.home.glob("artefacts/checkpoints/*/training.pt"):
+            try:
+                times.append(path.stat().st_mtime)
+            except FileNotFoundError:
+                continue
+        return max(times)
+
+
+def wait_for(condition: Callable[[], object], process: subprocess.Popen[str]) -> None:
+    def holds() -> bool:
+        if process.poll() is not None:
+            pytest.fail(f"the run ended before the kill:\n{process.communicate()[0]}")
+        return bool(condition())
+
+    wait_until(holds, COMMAND)
+
+
+def train_worker(controller: int, title: str = "ray::train") -> psutil.Process | None:
+    """The Ray worker that trains, among the descendants of the controller."""
+    for process in psutil.Process(controller).children(recursive=True):
+        try:
+            if any(title in part for part in process.cmdline()):
+                return process
+        except psutil.NoSuchProcess:
+            continue
+    return None
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    place = Place(tmp_path_factory.mktemp("undisturbed"))
+    output = place.run("run", str(STUDY), "--executor", "inline")
+    assert "nvs" in output
+    return place
 
 
 def test_a_second_run_reuses_every_step(undisturbed: Place) -> None:
@@ -26,6 +140,68 @@ def test_a_second_run_reuses_every_step(undisturbed: Place) -> None:
     assert "starting Ray" not in output  # the default, but nothing is left for it to do
     assert undisturbed.contents() == before
     assert undisturbed.happened("train/softmax/1").count("started") == 1
+
+
+@pytest.mark.cluster
+def test_kill_9_of_controller_and_worker_changes_no_digit(undisturbed: Place, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    first = place.start("run", str(STUDY))
+    wait_for(lambda: place.checkpoint() > 0, first)
+    first.kill()  # the controller, and with it local Ray
+    first.wait()
+
+    second = place.start("run", str(STUDY))
+    wait_for(lambda: train_worker(second.pid), second)  # by now the first run's worker has gone, too
+    saved = place.checkpoint()
+    wait_for(lambda: place.checkpoint() > saved, second)  # the training has gone on
+    worker = train_worker(second.pid)
+    assert worker is not None
+    worker.kill()
+    output, _ = second.communicate(timeout=COMMAND)
+    assert second.returncode == 0, output
+    assert "starting Ray" in output
+
+    assert place.contents() == undisturbed.contents()
+    assert place.happened("train/softmax/1").count("retry") == 1
+    assert place.happened("corpus/grammar").count("started") == 1  # what was done is not done again
+
+
+@pytest.mark.cluster
+def test_two_workers_one_of_which_is_killed_train_the_same_model(undisturbed: Place, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    run = place.start("run", str(STUDY), "--set", "resources.train.workers=[1, 2]")
+    wait_for(lambda: place.checkpoint() > 0, run)
+    worker = train_worker(run.pid, "ray::RayTrainWorker")
+    assert worker is not None
+    worker.kill()
+    output, _ = run.communicate(timeout=COMMAND)
+    assert run.returncode == 0, output
+    assert place.contents() == undisturbed.contents()
+    assert place.happened("train/softmax/1").count("retry") == 1
+
+
+def test_postgresql_holds_the_same(undisturbed: Place, postgres_url: str, tmp_path: Path) -> None:
+    place = Place(tmp_path, postgres_url)
+    place.run("run", str(STUDY), "--executor", "inline")
+    assert place.contents() == undisturbed.contents()
+
+
+@pytest.mark.cluster
+def test_s3_holds_the_same(undisturbed: Place, s3_endpoint: str, tmp_path: Path) -> None:
+    import boto3
+
+    account = {
+        "AWS_ENDPOINT_URL": s3_endpoint,
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }
+    credentials = {"aws_access_key_id": "key", "aws_secret_access_key": "secret", "region_name": "us-east-1"}
+    boto3.client("s3", endpoint_url=s3_endpoint, **credentials).create_bucket(Bucket="study")
+    place = Place(tmp_path, more={**account, "CREAMTEA_ARTEFACTS": "s3://study/artefacts"})
+    place.run("run", str(STUDY))
+    assert place.contents() == undisturbed.contents()
+    assert not (place.home / "artefacts").exists()
 
 
 def of_node(place: Place, table: type[Segment] | type[Hypothesis], node: str) -> Sequence[Any]:
