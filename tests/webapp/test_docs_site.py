@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from built_site import build_site
+from limits import wait_until
 from playwright.sync_api import expect
 
 from creamtea.cli.docs import SiteHandler
@@ -35,8 +36,16 @@ def test_pages_can_be_searched_and_read_by_everybody(chromium: Any, address: str
     foreign: list[str] = []
     page.on("request", lambda request: foreign.append(request.url) if address not in request.url else None)
     page.goto(address)
-    page.get_by_role("textbox", name="Search").fill("warmup")
-    expect(page.locator(".md-search-result__link").first).to_be_visible()
+    box, results = page.get_by_role("textbox", name="Search"), page.locator(".md-search-result__link")
+
+    def typed() -> bool:
+        """The page's script may not listen yet when the first letters come."""
+        box.fill("warm")
+        box.fill("warmup")
+        return bool(results.count())
+
+    wait_until(typed, what=lambda: "for results of the search")
+    expect(results.first).to_be_visible()
     found = []
     for name in PAGES:
         page.goto(f"{address}{name}.html")
