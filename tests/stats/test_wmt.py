@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import permutations
 from random import Random
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
+from creamtea.human.settings import WmtRuleName
 from creamtea.stats.wmt import (
     BAD,
     RATED,
@@ -234,6 +236,10 @@ def test_every_rule_by_a_slow_oracle(name: str, ratings: list[tuple[str, int, in
     assert ranked.keys() == wanted.keys()
     for position, (z, wins) in wanted.items():
         assert ranked[position] == (pytest.approx(z, abs=1e-9), wins)
+
+
+def test_settings_name_every_rule() -> None:
+    assert get_args(WmtRuleName) == tuple(RULES)
 
 
 def test_references_count_for_their_raters_only() -> None:

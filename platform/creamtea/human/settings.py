@@ -20,6 +20,7 @@ from creamtea.human.storable import check_address, check_text
 
 Stratum = Literal["length", "document"]
 Pairs = Literal["all", "baseline"]
+WmtRuleName = Literal["usual", "crowd", "da-sqm"]  # of stats.wmt.RULES, which takes SciPy to import
 
 Text = Annotated[str, AfterValidator(check_text)]
 Written = Annotated[str, Field(min_length=1), AfterValidator(check_text)]
@@ -85,7 +86,7 @@ class CampaignSettings(Strict):
     contact: Text = ""  # whom raters ask
     completion_code: Text = ""  # shown after the last item, as recruiting platforms ask for
     completion_url: Annotated[str, AfterValidator(check_address)] = ""  # where the rater goes back to then
-    wmt: Literal["usual", "crowd", "da-sqm"] | None = None  # rules of WMT's tables (stats.wmt), of an import
+    wmt: WmtRuleName | None = None  # of an import
     references: list[Written] = Field(default_factory=list)  # systems that are human translations, likewise
     drawn: DrawnFrom | None = None  # filled in when the items are drawn
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
@@ -11,8 +11,9 @@ from creamtea.cli.report import ExportFolder, Formats, HtmlFile, Markdown, Print
 from creamtea.cli.workplace import AsJson, opened_database
 from creamtea.document.mistakes import one_of
 from creamtea.errors import InputError
+from creamtea.human.settings import WmtRuleName
 
-RULE_NAMES = ("usual", "crowd", "da-sqm")  # of stats.wmt.RULES, which takes SciPy to import
+RULE_NAMES = get_args(WmtRuleName)
 
 EXAMPLE = (
     "Examples: `creamtea campaign report first` · `creamtea campaign report wmt22 --html wmt22.html` · "
