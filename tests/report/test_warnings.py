@@ -70,6 +70,12 @@ def test_a_training_that_was_still_improving(stopped: str, filled: Database, fil
     assert kinds == ([] if stopped == "patience" else ["still-improving"])
 
 
+def test_the_same_of_several_variants_is_said_once(filled: Database, fill: Fill) -> None:
+    fill(filled, changes={"train/scones": updates(66), "train/softmax": updates(66)})
+    warning = the_one(warned(filled))
+    assert warning.place == "softmax, seed 1; scones, seeds 1, 2, 3"
+
+
 def test_a_vocabulary_too_large_for_the_encoded_text(filled: Database, fill: Fill) -> None:
     tokens = [teatime_study.row("tokens", 20_000.0, f"train.{side}") for side in ("src", "tgt")]
     fill(filled, changes={"encode": {"metrics": tokens}})

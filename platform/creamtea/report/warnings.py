@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, aliased
@@ -31,10 +31,19 @@ def result_warnings(
     """All of them; steps that have not run are passed over."""
     return (
         *_vocabularies(material),
-        *_trainings(material),
+        *_together(_trainings(material)),
         *(warning for systems in tables for warning in _scores(material, systems)),
         *(warning for systems in tables for warning in _same_outputs(session, material, systems.test_set)),
     )
+
+
+def _together(warnings: Iterable[StudyWarning]) -> Iterator[StudyWarning]:
+    """Those that say the same of several places as one, at the place of the first."""
+    places: dict[tuple[str, str, str], list[str]] = {}
+    for warning in warnings:
+        places.setdefault((warning.kind, warning.found, warning.remedy), []).append(warning.place)
+    for (kind, found, remedy), named in places.items():
+        yield StudyWarning(kind, "; ".join(named), found, remedy)
 
 
 # ---------------------------------------------------------------- trainings
