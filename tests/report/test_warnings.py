@@ -82,6 +82,35 @@ def test_a_vocabulary_too_large_for_the_encoded_text(filled: Database, fill: Fil
     assert the_one(warned(filled)).kind == "vocabulary"
 
 
+FILES: dict[str, Any] = {
+    "corpora": {
+        "toy": {
+            "kind": "files",
+            "train": [{"source": "train.en", "target": "train.de"}],
+            "dev": {"source": "dev.en", "target": "dev.de"},
+        }
+    },
+    "test_sets": {"test": {"kind": "files", "source": "test.en", "target": "test.de"}},
+}
+
+
+@pytest.mark.parametrize("seen, warnings", [(0.0, []), (3.0, ["seen-in-training"])])
+def test_test_sentences_in_the_training_text(
+    seen: float, warnings: list[str], filled: Database, fill: Fill, spec: dict[str, Any]
+) -> None:
+    counts = [
+        teatime_study.row(name, value, "0", detail={"segments": 4})
+        for name, value in (("seen_sources", seen), ("seen_pairs", min(seen, 1.0)))
+    ]
+    fill(filled, spec=spec | FILES, changes={"overlap": {"metrics": counts}})
+    found = warned(filled)
+    assert [warning.kind for warning in found] == warnings
+    for warning in found:
+        assert warning.place == "test"
+        assert warning.found.startswith("3 of 4 source sentences are in the training text of toy (1 of them")
+        assert "held_out: [test]" in warning.remedy
+
+
 def near_zero(*systems: str) -> dict[str, Any]:
     return {
         f"score/{system}/{seed}/test/bleu": {"metrics": [teatime_study.row("bleu", 0.1 + 0.1 * number)]}

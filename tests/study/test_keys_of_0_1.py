@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # their own words, and listed with the subwords that are missed or that only the context selects; dropout of a
 # training is seeded by batch
 RAISED = {"recall": 2, "recall_at_size": 1, "nvs_context": 1, "train": 3}
-NEW = ("encode/", "buckets/")  # steps that 0.1.0 had not
+NEW = ("encode/", "buckets/", "overlap/")  # steps that 0.1.0 had not
 STORED = json.loads(Path(__file__).with_name("keys-0.1.0.json").read_text(encoding="utf-8"))
 
 

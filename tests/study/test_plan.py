@@ -23,6 +23,7 @@ from creamtea.study.plan import Plan, PlannedStep, plan, texts
 
 Write = Callable[..., Path]
 DEMO = Path(__file__).parents[2] / "studies" / "demo.yaml"
+SYNTHETIC = DEMO.with_name("synthetic.yaml")
 
 VALUES = st.recursive(
     st.none()
@@ -103,6 +104,7 @@ def test_the_plan_of_the_demo() -> None:
     assert result.kinds() == {
         "corpus": 1,
         "test_set": 1,
+        "overlap": 1,
         "subwords": 1,
         "encode": 1,
         "align": 1,
@@ -135,6 +137,16 @@ def test_the_plan_of_the_demo() -> None:
     assert [system["model"] for system in latency.params["systems"]] == [0, 0, 0, 0, 1, 2]
     assert latency.resources.exclusive
     assert not decode.resources.exclusive
+
+
+def test_each_training_text_of_files_is_searched_once_for_all_test_sentences_of_files() -> None:
+    result = planned(DEMO)
+    steps = steps_of(result)
+    assert steps["overlap/tatoeba"].inputs == {
+        "corpus": [steps["corpus/tatoeba"].key],
+        "test_sets": [steps["test_set/test"].key],
+    }
+    assert "overlap" not in planned(SYNTHETIC).kinds()
 
 
 def test_inputs_come_before_what_needs_them() -> None:

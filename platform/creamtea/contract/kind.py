@@ -27,8 +27,18 @@ P = TypeVar("P", bound=StepParams)
 # creamtea's own (`creamtea.steps.catalogue`), whose names no plug-in may take for a step
 OWN_STEP_KINDS = frozenset(
     [
-        *("corpus", "test_set", "subwords", "encode", "align", "ibm3", "train", "decode", "outputs", "score"),
-        *("compare", "recall", "beam_sizes", "calibration", "depth_limited", "empty_string", "nvs_context"),
+        *("corpus", "test_set", "overlap", "subwords", "encode", "align", "ibm3", "train", "decode"),
+        *(
+            "outputs",
+            "score",
+            "compare",
+            "recall",
+            "beam_sizes",
+            "calibration",
+            "depth_limited",
+            "empty_string",
+            "nvs_context",
+        ),
         *("recall_at_size", "search_errors", "support_density", "buckets", "latency"),
     ]
 )

@@ -17,6 +17,7 @@ from creamtea.store.tables import Hypothesis
 from creamtea.study.checks.warnings import (
     MIN_UPDATES,
     few_updates_warning,
+    seen_warning,
     vocabulary_warning,
     warmup_warning,
 )
@@ -30,6 +31,7 @@ def result_warnings(
 ) -> tuple[StudyWarning, ...]:
     """All of them; steps that have not run are passed over."""
     return (
+        *_seen_in_training(material),
         *_vocabularies(material),
         *_together(_trainings(material)),
         *(warning for systems in tables for warning in _scores(material, systems)),
@@ -46,7 +48,18 @@ def _together(warnings: Iterable[StudyWarning]) -> Iterator[StudyWarning]:
         yield StudyWarning(kind, "; ".join(named), found, remedy)
 
 
-# ---------------------------------------------------------------- trainings
+# ---------------------------------------------------------------- texts and trainings
+
+
+def _seen_in_training(material: Material) -> Iterator[StudyWarning]:
+    """As the step has counted: the texts themselves may be gone."""
+    for step in material.of("overlap"):
+        corpus = str(step.node.labels.get("corpus"))
+        for position, test_set in enumerate(step.node.labels.get("test_sets", [])):
+            seen, pairs = (step.find(name, str(position)) for name in ("seen_sources", "seen_pairs"))
+            if seen and pairs and seen.value and pairs.value is not None:
+                segments, with_reference = int(seen.detail["segments"]), int(pairs.value)
+                yield seen_warning(test_set, test_set, corpus, int(seen.value), segments, with_reference)
 
 
 def _vocabularies(material: Material) -> Iterator[StudyWarning]:

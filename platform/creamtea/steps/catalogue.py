@@ -9,12 +9,12 @@ from creamtea.contract.kind import StepKind
 from creamtea.methods.analysis import ANALYSES
 from creamtea.methods.corpora import CORPORA
 from creamtea.steps.systems import COMPARE, DECODE, LATENCY, OUTPUTS, RECALL, SCORE, TRAIN
-from creamtea.steps.texts import ALIGN, CORPUS, ENCODE, SUBWORDS, TEST_SET
+from creamtea.steps.texts import ALIGN, CORPUS, ENCODE, OVERLAP, SUBWORDS, TEST_SET
 
 
 def _kinds() -> Iterator[StepKind[Any]]:
     """In the order in which a study runs."""
-    yield from (CORPUS, TEST_SET, SUBWORDS, ENCODE, ALIGN)
+    yield from (CORPUS, TEST_SET, OVERLAP, SUBWORDS, ENCODE, ALIGN)
     for corpus in CORPORA.kinds.values():
         yield from corpus.steps
     yield from (TRAIN, DECODE, OUTPUTS, SCORE, COMPARE, RECALL)

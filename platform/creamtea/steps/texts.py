@@ -75,6 +75,24 @@ TEST_SET = StepKind(
 )
 
 
+class OverlapParams(StepParams):
+    """None: a function of its inputs."""
+
+
+OVERLAP = StepKind(
+    "overlap",
+    1,
+    "look for test sentences in the training text",
+    OverlapParams,
+    inputs={"corpus": "training text", "test_sets": "of text files, in the order of the label `test_sets`"},
+    metrics={
+        "seen_sources": "segments whose source is a line of train.src; subject: the position of the test "
+        "set, detail: segments",
+        "seen_pairs": "segments whose source and reference are a pair of the training text; likewise",
+    },
+)
+
+
 class SubwordsParams(StepParams):
     subwords: Subwords
 

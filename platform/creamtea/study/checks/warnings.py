@@ -208,10 +208,18 @@ def _seen_in_training(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterato
             seen.update(line for line in map(plain, lines_of(root / text.source)) if line in wanted)
         for test, lines in checked.items():
             if count := sum(line in seen for line in lines):
-                yield StudyWarning(
-                    "seen-in-training",
-                    place_of(("test_sets", test)),
-                    f"{count:,} of {len(lines):,} source sentences are in the training text of {name}: "
-                    "scores will be too high",
-                    f"Add `filters: {{held_out: [{test}]}}` to corpora.{name}, which drops them from it.",
-                )
+                yield seen_warning(place_of(("test_sets", test)), test, name, count, len(lines))
+
+
+def seen_warning(
+    place: str, test_set: str, corpus: str, seen: int, segments: int, pairs: int | None = None
+) -> StudyWarning:
+    """Shared with reports, which also know how many are there with their reference (`pairs`)."""
+    with_reference = "" if pairs is None else f" ({pairs:,} of them with their reference)"
+    return StudyWarning(
+        "seen-in-training",
+        place,
+        f"{seen:,} of {segments:,} source sentences are in the training text of {corpus}{with_reference}: "
+        f"scores {'will be' if pairs is None else 'are'} too high",
+        f"Add `filters: {{held_out: [{test_set}]}}` to corpora.{corpus}, which drops them from it.",
+    )

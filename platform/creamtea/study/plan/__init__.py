@@ -4,7 +4,8 @@ The plan has two lists. `steps` are what runs: each key once, inputs before what
 the places of the study that a step fills: "decode/softmax-beam4/1/test" with the labels by which the
 report finds it. Two systems that differ in name only are two nodes of one step.
 
-labels by kind: corpus {corpus}; test_set {test_set}; subwords, align and ibm3 {corpus, subwords}; train
+labels by kind: corpus {corpus}; test_set {test_set}; overlap {corpus, test_sets: [in the order of the
+step's `test_sets`]}; subwords, align and ibm3 {corpus, subwords}; train
 {variant, seed, corpus, subwords}; decode and recall {system, variant, seed, test_set}; outputs {system,
 test_set}; score what its decode or outputs has and {metric}, with {better} if that is not "higher"; compare
 {system, baseline, variant if it has one, test_set, metric};
@@ -44,6 +45,7 @@ def plan(study: Study, data: Path | None, errors: ErrorMaker | None = None, conf
             planner.train(name, seed)
     for test_set in study.test_sets:
         planner.test_set(test_set)
+    planner.overlaps()
     for name in study.systems:
         for test_set in study.test_sets_of(name):
             planner.translate(name, test_set)

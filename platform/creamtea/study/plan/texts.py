@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import cast
 
-from creamtea.methods.corpora import Corpus
+from creamtea.methods.corpora import Corpus, FilesCorpus
 from creamtea.methods.planning import Planner, TextPlan
-from creamtea.methods.test_sets import TestSet
+from creamtea.methods.test_sets import FilesTestSet, TestSet
 from creamtea.steps.texts import (
     ALIGN,
     CORPUS,
     ENCODE,
+    OVERLAP,
     SUBWORDS,
     TEST_SET,
     AlignParams,
     CorpusParams,
     EncodeParams,
+    OverlapParams,
     SubwordsParams,
     TestSetParams,
 )
@@ -121,6 +123,19 @@ class Texts(Builder):
         labels = {"test_set": name} if sentences is None else {"first_of": name, "sentences": sentences}
         place = name if sentences is None else f"{name}@{sentences}"
         return self.add(TEST_SET, place, params, plan.inputs, labels, paths)
+
+    def overlaps(self) -> None:
+        """Of each training text of files with all test sets of files, in one reading of it. Sentences that
+        are sampled or made up may well come twice."""
+        test_sets = [name for name, spec in self.study.test_sets.items() if isinstance(spec, FilesTestSet)]
+        trained_on = dict.fromkeys(variant.corpus for variant in self.study.variants.values())
+        for name in trained_on if test_sets else ():
+            if isinstance(self.study.corpora[name], FilesCorpus):
+                inputs = {
+                    "corpus": [self.corpus(name)],
+                    "test_sets": [self.test_set(test_set) for test_set in test_sets],
+                }
+                self.add(OVERLAP, name, OverlapParams(), inputs, {"corpus": name, "test_sets": test_sets})
 
     def _text_plan(self, section: str, name: str, text: Corpus | TestSet) -> tuple[TextPlan, list[str]]:
         """What the text's step needs, and the paths of the user's files, each of which has been looked at."""

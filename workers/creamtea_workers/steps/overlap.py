@@ -1,0 +1,51 @@
+"""Step `overlap`: how many test sentences the training text has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from creamtea.contract.step import MetricRow, StepContext, StepResult
+from creamtea.steps.texts import OverlapParams
+from creamtea_workers.corpora.files import Pair
+from creamtea_workers.corpora.text import iterate_lines, read_jsonl
+
+Segments = Sequence[dict[str, Any]]  # lines of segments.jsonl
+
+
+def run(context: StepContext[OverlapParams]) -> StepResult:
+    """The training text is read once, pair by pair; only the test sentences are held in memory."""
+    corpus = context.input("corpus")
+    test_sets = [read_jsonl(folder / "segments.jsonl") for folder in context.inputs("test_sets")]
+    sides = (iterate_lines(corpus / f"train.{side}") for side in ("src", "tgt"))
+    rows = overlap(map(Pair, *sides), test_sets)
+    context.progress(1, 1)
+    return StepResult(metrics=rows)
+
+
+def overlap(training: Iterable[Pair], test_sets: Sequence[Segments]) -> list[MetricRow]:
+    """Of each test set how many sources, and how many sources with one of their references, are there. Texts
+    are compared as they are: both steps have brought them into one form."""
+    wanted = {segment["source"] for segments in test_sets for segment in segments}
+    sources: set[str] = set()
+    pairs: set[Pair] = set()
+    for pair in training:
+        if pair.source in wanted:
+            sources.add(pair.source)
+            pairs.add(pair)
+    rows = []
+    for position, segments in enumerate(test_sets):
+        seen = {
+            "seen_sources": sum(segment["source"] in sources for segment in segments),
+            "seen_pairs": sum(any(pair in pairs for pair in _pairs_of(segment)) for segment in segments),
+        }
+        rows += [
+            MetricRow(name, count, subject=str(position), detail={"segments": len(segments)})
+            for name, count in seen.items()
+        ]
+    return rows
+
+
+def _pairs_of(segment: dict[str, Any]) -> list[Pair]:
+    references = [segment["reference"], *segment.get("more_references", [])]
+    return [Pair(segment["source"], reference) for reference in references]
