@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,11 +17,21 @@ from creamtea.errors import InputError
 from creamtea_webapp import trying
 
 ANSWERS = """
-import json, sys
-request = json.load(sys.stdin)
-for system in request["systems"]:
-    print(json.dumps({"system": system, "text": request["line"].upper()}), flush=True)
+import json, os, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    for system in request["systems"]:
+        row = {"system": system, "text": request["line"].upper(), "process": os.getpid()}
+        print(json.dumps(row), flush=True)
 """
+
+
+@pytest.fixture(autouse=True)
+def ended() -> Iterator[None]:
+    """Each test has a process of its own."""
+    trying.end()
+    yield
+    trying.end()
 
 
 def fake(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
@@ -28,7 +41,30 @@ def fake(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
 def test_each_system_answers_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
     fake(monkeypatch, ANSWERS)
     rows = trying.try_sentence(1, ["b", "a"], 'a "quoted" line; rm -rf /')
-    assert rows == [{"system": name, "text": 'A "QUOTED" LINE; RM -RF /'} for name in ("b", "a")]
+    assert [(row["system"], row["text"]) for row in rows] == [
+        (name, 'A "QUOTED" LINE; RM -RF /') for name in ("b", "a")
+    ]
+
+
+def process_of(line: str) -> int:
+    return int(trying.try_sentence(1, ["a"], line)[0]["process"])
+
+
+def test_one_process_answers_them_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake(monkeypatch, ANSWERS)
+    assert process_of("one") == process_of("two")
+
+
+def test_another_one_where_it_has_ended_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake(monkeypatch, f"{ANSWERS}    break")
+    assert process_of("one") != process_of("two")
+
+
+def test_another_one_where_it_was_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake(monkeypatch, ANSWERS)
+    first = process_of("one")
+    os.kill(first, signal.SIGKILL)
+    assert process_of("two") != first
 
 
 def test_one_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

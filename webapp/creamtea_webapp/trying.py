@@ -1,13 +1,11 @@
-"""Trying a sentence on the systems of a study, by a process beside the web app, which has no torch."""
+"""Trying a sentence on the systems of a study, by a process beside the web app, which has no torch.
+
+The process keeps the systems that it has loaded (`creamtea.engine.try_out`), so that only the first sentence
+waits for them."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import subprocess
 import sys
-import threading
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 
 from creamtea.errors import CreamteaError
 from creamtea.settings import Settings
+from creamtea_webapp.beside import Beside, TookTooLong
 
 COMMAND = [sys.executable, "-m", "creamtea.engine.try_out"]
 SECONDS = 120.0  # for all systems together; the process is ended then
@@ -22,7 +21,7 @@ MAX_CHARACTERS = 1000  # of a sentence
 MAX_WORD = 60  # characters
 MAX_SYSTEMS = 4
 
-_busy = threading.Lock()  # of this server: a model takes memory and a processor
+_process = Beside()  # one of this server: a model takes memory and a processor
 
 
 class CannotTry(CreamteaError):
@@ -49,38 +48,24 @@ def try_sentence(study: int, systems: Sequence[str], line: str, word: str = "") 
             f"A sentence has at most {MAX_CHARACTERS:,} characters here, a word {MAX_WORD}, and at most "
             f"{MAX_SYSTEMS} systems translate at a time."
         )
-    if not _busy.acquire(blocking=False):
+    if not _process.busy.acquire(blocking=False):
         raise CannotTry("Somebody else is trying a sentence. Try again in a minute.")
     try:
         request = {"study": study, "systems": list(systems), "line": line, "word": word}
-        return _rows(json.dumps(request), systems)
+        rows = _process.rows(COMMAND, request, len(systems), SECONDS)
+    except TookTooLong as error:
+        raise CannotTry(f"{error} Choose fewer systems.") from None
     finally:
-        _busy.release()
-
-
-def _rows(request: str, systems: Sequence[str]) -> list[dict[str, Any]]:
-    process = subprocess.Popen(
-        COMMAND,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        said, _ = process.communicate(request, timeout=SECONDS)
-    except subprocess.TimeoutExpired:
-        raise CannotTry(
-            f"It took more than {SECONDS:.0f} seconds and was ended. Choose fewer systems."
-        ) from None
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
-    rows = [json.loads(line) for line in said.splitlines()]
+        _process.busy.release()
     if len(rows) < len(systems):
         raise CannotTry(
             f"{systems[len(rows)]} could not be tried: its process ended early. `creamtea translate` on the "
             "server's machine says why."
         )
     return rows
+
+
+def end() -> None:
+    """End the process, with all that it has loaded."""
+    with _process.busy:
+        _process.end()

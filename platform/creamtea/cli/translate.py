@@ -74,14 +74,14 @@ def translate(
     _check_best(best, DecodeParams.model_validate(task.params).search, system)
     with opened(task, store) as context:
         lines = load_module("creamtea_workers.search.lines", context.cpus)
-        rows = lines.open_system(context, selected, best, word)
+        opened_system = lines.OpenSystem.of_step(context)
         prompt = sys.stdin.isatty()
         if prompt:
             typer.echo(f"{task.node}: one sentence a line, Ctrl-D to end", err=True)
         number = 0
         given = iterate_lines(sys.stdin.buffer, "standard input", _prompt if prompt else lambda: None)
         while batch := list(islice(given, 1 if prompt else task.params["batch_size"])):
-            for row in rows(batch):
+            for row in opened_system.translate(batch, selected, best, word):
                 number += 1
                 typer.echo(json.dumps(row, ensure_ascii=False) if as_json else _shown(row, scores, number))
             sys.stdout.flush()

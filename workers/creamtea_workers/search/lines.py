@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from creamtea.contract.step import StepContext
@@ -17,50 +18,59 @@ from creamtea_workers.search.systems import TrainedModel, lexicon_file
 from creamtea_workers.search.translator import Translator, naming_segments
 
 UNKNOWN = "this selection does not say what would allow it"
-TranslateLines = Callable[[Sequence[str]], list[dict[str, Any]]]
 
 
-def open_system(
-    context: StepContext[DecodeParams], with_selection: bool = False, count: int = 1, word: str = ""
-) -> TranslateLines:
-    """A function from lines to {source, text, score, length, selected_size}; where it is asked for with
-    `selected`, the subwords that the sentence may use (None: the full vocabulary), and for a `count` above 1
-    with `best`, at most so many of {text, score, length}, best first. With a `word` of the target also
-    `word`: for each of its subwords {subword, allowed, needs}, the last what would allow it, in words, and ""
-    if it is allowed. The outputs are those of a decode step with the same params. InputError for a selection
-    of a model without joint subwords.
-    """
-    prepare_torch(context.cpus)
-    params = context.params
-    subwords = load_text_model(context)
-    trained = TrainedModel.of_step(context, params.precision)
-    translator = trained.translator(params.selection, params.search, lexicon_file(context), subwords)
-    joint = subwords if isinstance(subwords, SubwordModel) else None
-    if (with_selection or word) and joint is None:
-        raise InputError("what a selection allows is shown of subwords of kind bpe or unigram only")
+@dataclass(frozen=True)
+class OpenSystem:
+    """A system in memory, once its step's files have been read. Its outputs are those of a decode step with
+    the same params."""
 
-    def translate(lines: Sequence[str]) -> list[dict[str, Any]]:
+    params: DecodeParams
+    subwords: TextModel
+    translator: Translator
+
+    @classmethod
+    def of_step(cls, context: StepContext[DecodeParams]) -> OpenSystem:
+        prepare_torch(context.cpus)
+        params = context.params
+        subwords = load_text_model(context)
+        trained = TrainedModel.of_step(context, params.precision)
+        translator = trained.translator(params.selection, params.search, lexicon_file(context), subwords)
+        return cls(params, subwords, translator)
+
+    def translate(
+        self, lines: Sequence[str], with_selection: bool = False, count: int = 1, word: str = ""
+    ) -> list[dict[str, Any]]:
+        """For each line {source, text, score, length, selected_size}; `with_selection` adds `selected`, the
+        subwords that the sentence may use (None: the full vocabulary), and a `count` above 1 `best`, at most
+        so many of {text, score, length}, best first. A `word` of the target adds `word`: for each of its
+        subwords {subword, allowed, needs}, the last what would allow it, in words, and "" if it is allowed.
+        InputError for a selection of a model without joint subwords.
+        """
+        joint = self.subwords if isinstance(self.subwords, SubwordModel) else None
+        if (with_selection or word) and joint is None:
+            raise InputError("what a selection allows is shown of subwords of kind bpe or unigram only")
         lines = [normalise(line) for line in lines]
-        sources = subwords.encode_lines(lines)
+        sources = self.subwords.encode_lines(lines)
         with naming_segments(sources, range(len(lines))):
-            translations = translator.translate_best(sources, count)
+            translations = self.translator.translate_best(sources, count)
         rows: list[dict[str, Any]] = []
         for line, found in zip(lines, translations, strict=True):
-            best = [_translation(one.hypothesis, subwords) for one in found]
+            best = [_translation(one.hypothesis, self.subwords) for one in found]
             row = {"source": line, **best[0], "selected_size": found[0].selected_size}
             rows.append(row if count == 1 else {**row, "best": best})
         if joint is not None and (with_selection or word):
-            selection = translator.selected(sources)
+            selection = self.translator.selected(sources)
             for number, row in enumerate(rows):
                 ids = None if selection is None else selection[number]
                 if with_selection:
                     row["selected"] = None if ids is None else joint.pieces(ids)
                 if word:
                     allowed = None if ids is None else frozenset(ids)
-                    row["word"] = _subwords_of(word, sources[number], allowed, translator, joint, params)
+                    row["word"] = _subwords_of(
+                        word, sources[number], allowed, self.translator, joint, self.params
+                    )
         return rows
-
-    return translate
 
 
 def _subwords_of(

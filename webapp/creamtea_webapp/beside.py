@@ -1,0 +1,86 @@
+"""A process beside the web app, which has neither torch nor workers: asked by a line, it answers in lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from creamtea.errors import CreamteaError
+
+
+class TookTooLong(CreamteaError):
+    """The process was ended."""
+
+
+@dataclass
+class Beside:
+    """It is started when it is needed, keeps what it has loaded, and ends by itself when nothing is asked for
+    long. Whoever asks it holds `busy`: it answers one at a time."""
+
+    process: subprocess.Popen[str] | None = None
+    busy: threading.Lock = field(default_factory=threading.Lock)
+
+    def rows(self, command: Sequence[str], request: Any, count: int, seconds: float) -> list[dict[str, Any]]:
+        """As many of `count` rows of JSON as it could give: fewer where it has ended early. TookTooLong after
+        so many seconds."""
+        line = json.dumps(request)
+        if self.process is not None:
+            rows = self._asked(self.process, line, count, seconds)
+            if rows or self.process is not None:
+                return rows
+        # there was none, or it has just ended
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+        return self._asked(self.process, line, count, seconds)
+
+    def _asked(
+        self, process: subprocess.Popen[str], line: str, count: int, seconds: float
+    ) -> list[dict[str, Any]]:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        late = threading.Event()
+
+        def stop() -> None:
+            late.set()
+            _kill(process)
+
+        watch = threading.Timer(seconds, stop)
+        watch.start()
+        rows: list[dict[str, Any]] = []
+        try:
+            process.stdin.write(f"{line}\n")
+            process.stdin.flush()
+            rows += (json.loads(answer) for answer in islice(process.stdout, count))
+        except BrokenPipeError:
+            pass  # it has ended since it was last asked
+        finally:
+            watch.cancel()
+            if len(rows) < count:
+                self.end()
+        if late.is_set() and len(rows) < count:
+            raise TookTooLong(f"It took more than {seconds:.0f} seconds and was ended.")
+        return rows
+
+    def end(self) -> None:
+        process, self.process = self.process, None
+        if process is not None:
+            _kill(process)
+            process.communicate()
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
