@@ -288,6 +288,13 @@ def test_an_exported_model_loads_as_its_card_says(undisturbed: Place, tmp_path: 
     outputs = of_node(undisturbed, Hypothesis, "decode/greedy/1/test")
     assert done.stdout.splitlines()[1:] == [row.text for row in outputs]
 
+    if to == "ctranslate2":
+        small = ("export", "tiny", "beam", "--to", to, "--quantize", "int8", str(tmp_path / "small"))
+        assert "with beam 3" in undisturbed.run(*small)
+        card = (tmp_path / "small" / "README.md").read_text()
+        assert 'compute_type="int8"' in card
+        assert "By beam search, with beam 3" in card
+
     process = undisturbed.start(*study, str(folder))
     assert "there is something already" in process.communicate(timeout=COMMAND)[0]
     assert process.returncode == 2

@@ -14,6 +14,7 @@ from creamtea.errors import InputError
 from creamtea.steps.systems import DECODE
 from creamtea_workers.export import load, weights
 from creamtea_workers.export.exporting import export
+from creamtea_workers.export.to_ctranslate2 import POSITIONS
 from creamtea_workers.models.build import build_model, load_model, save_model
 from creamtea_workers.models.interface import EOS
 
@@ -62,9 +63,9 @@ def step(root: Path, subwords: Path, models: list[Path], **params: Any) -> Conte
     return Context(DECODE, {**usual, **params}, folders)
 
 
-def exported(context: Context, to: str, folder: Path) -> dict[str, Any]:
+def exported(context: Context, to: str, folder: Path, quantization: str | None = None) -> dict[str, Any]:
     folder.mkdir()
-    return export(context, to, folder, None)
+    return export(context, to, folder, None, quantization)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -75,6 +76,39 @@ def test_greedy_outputs_are_identical(tmp_path: Path, subwords: Path, to: str, o
     compared = LINES if to == "safetensors" else [line for line in LINES if line]
     counts = {"sentences": len(compared), "left_out": len(LINES) - len(compared)}
     assert made["proof"] == {**counts, "differences": (), "identical": len(compared)}
+
+
+def test_int8_is_a_quarter_of_the_size_and_what_it_changes_is_counted(tmp_path: Path, subwords: Path) -> None:
+    wide = {"kind": "transformer", **step_files.TINY, "width": 64, "feed_forward": 256}
+    model = lively_model(tmp_path, subwords, architecture=wide)
+    context = step(tmp_path, subwords, [model])
+    full = exported(context, "ctranslate2", tmp_path / "full")
+    small = exported(context, "ctranslate2", tmp_path / "small", "int8")
+    positions = 4 * wide["width"] * POSITIONS  # bytes: a table that stays as it is
+    sizes = [(tmp_path / name / "model.bin").stat().st_size - positions for name in ("full", "small")]
+    assert sizes[1] < 0.3 * sizes[0]
+    assert (full["quantization"], small["quantization"]) == (None, "int8")
+    proof = small["proof"]
+    assert proof["identical"] + len(proof["differences"]) == proof["sentences"] > 0
+
+
+def test_beams_of_a_system_are_compared(tmp_path: Path, subwords: Path) -> None:
+    model = lively_model(tmp_path, subwords)
+    beam = {"kind": "beam", "width": 3, "length_normalization": 0.5}
+    context = step(tmp_path, subwords, [model], search=beam)
+    found = exported(context, "ctranslate2", tmp_path / "out")["beam"]
+    assert found["search"] == "beam 3 / length^0.5"
+    assert found["identical"] + len(found["differences"]) == found["sentences"] == 12
+    assert exported(context, "safetensors", tmp_path / "own")["beam"] is None
+
+
+@pytest.mark.parametrize("normalization", [0.0, 1.0])
+def test_a_beam_of_one_is_greedy_in_both(tmp_path: Path, subwords: Path, normalization: float) -> None:
+    """The longest sentences have limits of their own in the batch."""
+    model = lively_model(tmp_path, subwords)
+    beam = {"kind": "beam", "width": 1, "length_normalization": normalization}
+    found = exported(step(tmp_path, subwords, [model], search=beam), "ctranslate2", tmp_path / "out")["beam"]
+    assert found["identical"] == found["sentences"] == 12
 
 
 @pytest.mark.parametrize(("end", "ends"), [(1000.0, "at once"), (-1000.0, "never")])

@@ -30,7 +30,7 @@ import sentencepiece
 
 FOLDER = "."  # where this file is
 
-model = ctranslate2.Translator(FOLDER, compute_type="float32")
+model = ctranslate2.Translator(FOLDER, compute_type="{compute_type}")
 subwords = sentencepiece.SentencePieceProcessor(model_file=f"{{FOLDER}}/subwords.model")
 
 
@@ -93,6 +93,12 @@ def proof_words(export: Export) -> str:
     return words + (left_out if proof["left_out"] else "")
 
 
+def beam_words(export: Export) -> str:
+    """As "with beam 4, 995 of 1,000 outputs are identical"."""
+    beam = export.made["beam"]
+    return f"with {beam['search']}, {beam['identical']:,} of {beam['sentences']:,} outputs are identical"
+
+
 def difference_words(difference: Mapping[str, Any]) -> str:
     """As "line 12: from subword 3 on; the logits of the two subwords are 0.000001 apart"."""
     gap = difference["gap"]
@@ -140,7 +146,11 @@ def _front_matter(to: str, languages: Sequence[str]) -> str:
 
 
 def _snippet(export: Export) -> str:
-    return SNIPPETS[export.to].format(ratio=export.made["max_length_ratio"], example='"A sentence."')
+    return SNIPPETS[export.to].format(
+        ratio=export.made["max_length_ratio"],
+        compute_type=export.made["quantization"] or "float32",
+        example='"A sentence."',
+    )
 
 
 # ---------------------------------------------------------------- sections
@@ -160,7 +170,10 @@ def _model(material: Material, export: Export, config_hash: str) -> Iterator[Blo
             Fact("parameters", f"{export.made['parameters']:,}"),
             Fact("vocabulary", f"{export.made['vocabulary_size']:,} target symbols"),
             Fact("seed", labels["seed"]),
-            Fact("written by", f"creamtea {creamtea.__version__} for {PROGRAMS[export.to]}, in fp32"),
+            Fact(
+                "written by",
+                f"creamtea {creamtea.__version__} for {PROGRAMS[export.to]}, in {_precision(export)}",
+            ),
         ),
     )
     yield Notes("not_exported", tuple(_not_exported(material, export)))
@@ -169,6 +182,10 @@ def _model(material: Material, export: Export, config_hash: str) -> Iterator[Blo
 def _architecture(architecture: Any) -> str:
     settings = architecture.model_dump(mode="json", exclude={"kind"})
     return f"{architecture.title}: {', '.join(f'{name} {value}' for name, value in settings.items())}"
+
+
+def _precision(export: Export) -> str:
+    return str(export.made["quantization"] or "fp32")
 
 
 def _not_exported(material: Material, export: Export) -> Iterator[str]:
@@ -183,12 +200,16 @@ def _not_exported(material: Material, export: Export) -> Iterator[str]:
         kept = "is not in this model" if export.to == "ctranslate2" else "is among the weights, and unused"
         yield f"The head for neural vocabulary selection {kept}."
     if system.search.kind != "greedy":
+        measured = "and measured with its beam" if export.made["beam"] else "and not with this search"
         yield (
-            f"Not exported: the system's search ({system.search.describe()}). What is proved below is greedy "
-            "search."
+            f"Not exported: the system's search ({system.search.describe()}). The model is compared below "
+            f"with greedy search, {measured}."
         )
-    if system.precision != "fp32":
-        yield f"Not exported: the system's precision ({system.precision}). The weights are fp32."
+    if system.precision != _precision(export):
+        yield (
+            f"Not exported: the system's precision ({system.precision}). The weights are "
+            f"{_precision(export)}."
+        )
     if export.to == "ctranslate2":
         yield _scoring_note(variant.objective)
 
@@ -248,12 +269,24 @@ def _scores(material: Material, system: str, seed: int) -> Iterator[Block]:
 
 
 def _proof(export: Export) -> Iterator[Block]:
-    words = proof_words(export)
-    yield Notes(
-        "proof",
-        (
-            f"{words}: creamtea's greedy search in the study's model, and {PROGRAMS[export.to]}'s in this "
-            "one, both in fp32 over the whole vocabulary, on the machine that exported.",
-            *map(difference_words, export.proof["differences"][:SHOWN]),
-        ),
-    )
+    program, precision = PROGRAMS[export.to], _precision(export)
+    both = "both in fp32" if precision == "fp32" else f"the first in fp32, the second in {precision}"
+    notes = [
+        f"{proof_words(export)}: creamtea's greedy search in the study's model, and {program}'s in this one, "
+        f"{both}, over the whole vocabulary, on the machine that exported."
+    ]
+    differences = [difference_words(one) for one in export.proof["differences"]]
+    if differences and precision != "fp32":
+        notes.append(
+            f"{precision} rounds weights and activations, so that other words win where two are nearly as "
+            f"good. The first of them: {'; '.join(differences[:SHOWN])}."
+        )
+    else:
+        notes += differences[:SHOWN]
+    if export.made["beam"]:
+        notes.append(
+            f"By beam search, {beam_words(export)}: of the same width and length normalisation in both. "
+            f"{program} fills the place of a hypothesis that has ended with another one, which creamtea does "
+            "not, and it scores by softmax whatever the objective, so that outputs may differ."
+        )
+    yield Notes("proof", tuple(notes))

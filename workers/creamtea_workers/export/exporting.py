@@ -11,14 +11,14 @@ from typing import Any
 
 from creamtea.contract.step import StepContext
 from creamtea.errors import InputError
-from creamtea.methods.searches import Greedy
+from creamtea.methods.searches import Beam, Greedy, Search
 from creamtea.steps.systems import DecodeParams
 from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.vocabularies import TextModel, load_text_model, text_model_file
 from creamtea_workers.export import to_ctranslate2, weights
 from creamtea_workers.export.batches import Sources, in_batches
-from creamtea_workers.export.proof import Translate, prove
+from creamtea_workers.export.proof import Proof, Translate, prove
 from creamtea_workers.models.base import Model
 from creamtea_workers.models.build import load_model
 from creamtea_workers.models.inference import prepare
@@ -29,8 +29,14 @@ from creamtea_workers.search.hypothesis import length_limit
 from creamtea_workers.search.translator import Translator
 from creamtea_workers.selection.full import FullSelector
 
-# what translates with the written model, and which numbers of subwords of a source it takes
-_Exported = tuple[Translate, Callable[[int], bool]]
+
+@dataclass(frozen=True)
+class _Exported:
+    """What translates with the written model."""
+
+    greedy: Translate
+    fits: Callable[[int], bool]  # whether it takes a source of so many subwords
+    beam: Callable[[Beam], Translate] | None = None  # where its beam search is not our own
 
 
 @dataclass(frozen=True)
@@ -43,14 +49,21 @@ class _Source:
     subwords_file: Path
     ratio: float  # of the length limit
     threads: int
+    quantization: str | None
 
 
 def export(
-    context: StepContext[DecodeParams], to: str, folder: Path, lines: Sequence[str] | None
+    context: StepContext[DecodeParams],
+    to: str,
+    folder: Path,
+    lines: Sequence[str] | None,
+    quantization: str | None = None,
 ) -> dict[str, Any]:
     """Write the model of a decode step into an existing folder, as "ctranslate2" or "safetensors", and
-    translate `lines` (None: the sources of the step's test set) with both: on the CPU, in fp32, by greedy
-    search over the whole vocabulary. The numbers that a model card gives; `proof` is a `Proof`. InputError
+    translate `lines` (None: the sources of the step's test set) with both: on the CPU, by greedy search over
+    the whole vocabulary, ours in fp32 and the written one in fp32 or its `quantization` (CTranslate2's
+    "int8"). The numbers that a model card gives; `proof` is a `Proof`, and `beam`, of a system with a beam
+    search that is written for CTranslate2, likewise of both programs' beams, with its `search`. InputError
     where no sentence can be compared, and, before anything is written, where the format cannot express the
     model.
     """
@@ -65,22 +78,36 @@ def export(
     subwords, subwords_file = load_text_model(context), text_model_file(context.input("subwords"))
     ratio = context.params.search.max_length_ratio
     write = {"ctranslate2": _to_ctranslate2, "safetensors": _to_safetensors}[to]
-    theirs, fits = write(_Source(model, trained, subwords, subwords_file, ratio, context.cpus), folder)
+    source = _Source(model, trained, subwords, subwords_file, ratio, context.cpus, quantization)
+    theirs = write(source, folder)
 
-    search = build_search(Greedy(max_length_ratio=ratio))
-    ours = Translator(prepare(model, "fp32"), objective, FullSelector(), search)
+    prepared = prepare(model, "fp32")
     sources = EncodedTestSet.of_step(context).sources if lines is None else subwords.encode_lines(lines)
-    proof = prove(ours.model, partial(weights.translate_all, ours), theirs, sources, fits)
+
+    def proved(search: Search, exported: Translate) -> Proof:
+        ours = Translator(prepared, objective, FullSelector(), build_search(search))
+        return prove(prepared, partial(weights.translate_all, ours), exported, sources, theirs.fits)
+
+    proof = proved(Greedy(max_length_ratio=ratio), theirs.greedy)
     if not proof.sentences:
         raise InputError(
             f"all {proof.left_out:,} sentences are empty or too long to be compared: give others with --proof"
         )
+    search, beam = context.params.search, None
+    if theirs.beam is not None and isinstance(search, Beam):
+        beam = {"search": search.describe(), **_numbers(proved(search, theirs.beam(search)))}
     return {
         "parameters": parameters,
         "vocabulary_size": config.vocabulary_size,
         "max_length_ratio": ratio,
-        "proof": {**asdict(proof), "identical": proof.identical},
+        "quantization": quantization,
+        "proof": _numbers(proof),
+        "beam": beam,
     }
+
+
+def _numbers(proof: Proof) -> dict[str, Any]:
+    return {**asdict(proof), "identical": proof.identical}
 
 
 def _only_model(context: StepContext[DecodeParams]) -> Path:
@@ -101,20 +128,29 @@ def _to_ctranslate2(source: _Source, folder: Path) -> _Exported:
     assert isinstance(model, Transformer)
     assert isinstance(subwords, SubwordModel)
     names = subwords.pieces(range(subwords.size))
-    to_ctranslate2.save(model, names, folder)
+    to_ctranslate2.save(model, names, folder, source.quantization)
     shutil.copyfile(source.subwords_file, folder / source.subwords_file.name)
-    peer = to_ctranslate2.GreedyPeer(folder, names, source.threads)
+    peer = to_ctranslate2.Peer(folder, names, source.threads, source.quantization or "float32")
 
-    def batch(sources: Sources) -> list[list[int]]:
-        return peer.translate(sources, [length_limit(source.ratio, len(row)) for row in sources])
+    def limits(sources: Sources) -> list[int]:
+        return [length_limit(source.ratio, len(row)) for row in sources]
+
+    def greedy(sources: Sources) -> list[list[int]]:
+        return peer.greedy(sources, limits(sources))
+
+    def beam(search: Beam) -> Translate:
+        def translate(sources: Sources) -> list[list[int]]:
+            return peer.beam(sources, limits(sources), search.width, search.length_normalization)
+
+        return partial(in_batches, translate)
 
     def fits(length: int) -> bool:
         return length > 0 and max(length + 1, length_limit(source.ratio, length)) <= to_ctranslate2.POSITIONS
 
-    return partial(in_batches, batch), fits
+    return _Exported(partial(in_batches, greedy), fits, beam)
 
 
 def _to_safetensors(source: _Source, folder: Path) -> _Exported:
     weights.save(source.folder, source.subwords_file, folder)
     loaded = weights.load(folder, max_length_ratio=source.ratio)
-    return partial(weights.translate_all, loaded.translator), lambda length: True
+    return _Exported(partial(weights.translate_all, loaded.translator), lambda length: True)

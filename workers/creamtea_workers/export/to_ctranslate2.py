@@ -1,9 +1,9 @@
 """A Transformer of ours as a CTranslate2 model: the same weights, in another order of names.
 
 CTranslate2 forbids an empty hypothesis and cuts sources and hypotheses unless it is told otherwise, so that
-`GREEDY` is part of what makes its greedy search ours. An empty source it never shows to the model: the output
-is empty, where ours is what the model makes of </s>. Its arg max is of the logits, as ours is: the objective
-that a model was trained with makes no difference to it, only to scores.
+`AS_OURS` is part of what makes its greedy search ours. An empty source it never shows to the model: the
+output is empty, where ours is what the model makes of </s>. Its arg max is of the logits, as ours is: the
+objective that a model was trained with makes no difference to it, only to scores.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from ctranslate2.specs import TransformerSpec
 
 POSITIONS = 2048  # of sources and of hypotheses that an exported model can read
-# beam_size 1 is greedy search; by default an output has one subword or more, and a source at most 1,024
-GREEDY: dict[str, Any] = {"beam_size": 1, "min_decoding_length": 0, "max_input_length": 0}
+# by default an output has one subword or more, and a source at most 1,024
+AS_OURS: dict[str, Any] = {"min_decoding_length": 0, "max_input_length": 0}
 
 
 def obstacle(model: Model, subwords: TextModel) -> str:
@@ -72,23 +72,39 @@ def translator(folder: Path, compute_type: str = "float32", threads: int = 1) ->
     )
 
 
-class GreedyPeer:
-    """CTranslate2's greedy search over ids, for comparisons with ours."""
+class Peer:
+    """CTranslate2's searches over ids, for comparisons with ours."""
 
-    def __init__(self, folder: Path, names: Sequence[str], threads: int = 1) -> None:
-        self._translator = translator(folder, threads=threads)
+    def __init__(
+        self, folder: Path, names: Sequence[str], threads: int = 1, compute_type: str = "float32"
+    ) -> None:
+        self._translator = translator(folder, compute_type, threads)
         self._names = names
         self._ids = {name: id_ for id_, name in enumerate(names)}
 
-    def translate(self, sources: Sources, limits: Sequence[int]) -> list[list[int]]:
+    def greedy(self, sources: Sources, limits: Sequence[int]) -> list[list[int]]:
         """`limits`: the maximum number of tokens of each hypothesis, </s> included. CTranslate2 has one limit
         for a batch: as a longer search begins like a shorter one, what is beyond a limit is cut off."""
+        found = self._translate(sources, max(limits), beam_size=1)
+        return [ids[:limit] for ids, limit in zip(found, limits, strict=True)]
+
+    def beam(
+        self, sources: Sources, limits: Sequence[int], width: int, normalization: float
+    ) -> list[list[int]]:
+        """By a beam of this width, whose scores are divided by length to the power of `normalization`. A beam
+        with another limit is another search: each limit is a batch of its own."""
+        found: dict[int, list[int]] = {}
+        for limit in set(limits):
+            places = [place for place, own in enumerate(limits) if own == limit]
+            rows = [sources[place] for place in places]
+            settings = {"beam_size": width, "length_penalty": normalization}
+            found.update(zip(places, self._translate(rows, limit, **settings), strict=True))
+        return [found[place] for place in range(len(sources))]
+
+    def _translate(self, sources: Sources, limit: int, **search: Any) -> list[list[int]]:
         rows = [[self._names[id_] for id_ in source] for source in sources]
-        results = self._translator.translate_batch(rows, max_decoding_length=max(limits), **GREEDY)
-        return [
-            [self._ids[name] for name in result.hypotheses[0][:limit]]
-            for result, limit in zip(results, limits, strict=True)
-        ]
+        results = self._translator.translate_batch(rows, max_decoding_length=limit, **AS_OURS, **search)
+        return [[self._ids[name] for name in result.hypotheses[0]] for result in results]
 
 
 def specification(model: Transformer, names: Sequence[str]) -> TransformerSpec:
