@@ -30,6 +30,8 @@ COMMANDS = {
     "report": Entry("report:report"),
     "translate": Entry("translate:translate"),
     "export": Entry("export:export"),
+    "bundle": Entry("bundle:bundle"),
+    "verify": Entry("bundle:verify", "VERIFY_EXAMPLES"),
     "serve": Entry("serve:serve"),
     "link": Entry("serve:link", "LINK_EXAMPLES"),
     "controller": Entry("controller:controller"),

@@ -15,7 +15,8 @@ from creamtea.engine.state import task_of
 from creamtea.engine.task import StepTask
 from creamtea.errors import InputError
 from creamtea.scratch import clear_abandoned, scratch_folder
-from creamtea.steps.systems import DECODE, DecodeParams
+from creamtea.steps.catalogue import STEP_KINDS
+from creamtea.steps.systems import DECODE
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.queries import Node, find_study, study_nodes
@@ -69,5 +70,5 @@ def opened(task: StepTask, store: ArtefactStore) -> Iterator[Context]:
     """What the step would see, but for its progress."""
     clear_abandoned()
     with scratch_folder("step") as folder:
-        params = DecodeParams.model_validate(task.params)
+        params = STEP_KINDS[task.kind].params.model_validate(task.params)
         yield Context(task, params, store, Path(folder), cancelled=lambda: False, reports=False)

@@ -148,7 +148,16 @@ def changes(session: Session, campaign: Campaign) -> list[str]:
     kept = {part: value for part, value in registered.items() if part != "digest"}
     if digest(kept) != registered["digest"]:
         return ["registration"]
-    now = _stored_content(session, campaign)
+    return list(changed_parts(session, campaign))
+
+
+def changed_parts(session: Session, campaign: Campaign) -> dict[str, tuple[Any, Any]]:
+    """The parts of a registration that the campaign's rows no longer agree with: as registered, and now."""
+    registered, now = campaign.registered or {}, _stored_content(session, campaign)
     if campaign.study_id is None:
         del now["study"]  # of an import, whose study is in another database
-    return [part for part, value in now.items() if part in kept and kept[part] != value]
+    return {
+        part: (registered[part], value)
+        for part, value in now.items()
+        if part in registered and registered[part] != value
+    }

@@ -60,10 +60,11 @@ def build_report(database: Database, study: str | int, complete: bool = True) ->
     known studies.
     """
     with database.session() as session:
-        return _build(session, find_study(session, study), complete)
+        return report_of(session, find_study(session, study), complete)
 
 
-def _build(session: Session, row: StudyRow, complete: bool) -> Document:
+def report_of(session: Session, row: StudyRow, complete: bool = True) -> Document:
+    """The same within a session."""
     spec = spec_of(row)
     material = Material(session, row.id, spec)
     nodes = material.nodes

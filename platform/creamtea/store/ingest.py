@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Annotated, Any
 
@@ -42,12 +42,12 @@ def ingest(
         for table in OF_STEP:
             session.execute(delete(table).where(table.step_key == step_key))
     _write(session, StepFile, step_key, (vars(file) for file in files))
-    _write(session, Metric, step_key, _metrics(result))
+    _write(session, Metric, step_key, stored_metrics(result))
     _write(session, Point, step_key, _points(result))
     for file in files:
         if file.name in TABLES:
-            line_table, line = TABLES[file.name]
-            _write(session, line_table, step_key, _lines(file, line, store))
+            with store.open(file.digest) as lines:
+                _write(session, TABLES[file.name][0], step_key, stored_lines(file.name, lines))
 
 
 def _write(session: Session, table: type[Base], step_key: str, rows: Iterator[Row]) -> None:
@@ -151,20 +151,20 @@ TABLES: dict[str, tuple[type[Base], type[Stored]]] = {
 # ---------------------------------------------------------------- rows
 
 
-def _lines(file: StoredFile, line_model: type[Stored], store: ArtefactStore) -> Iterator[Row]:
-    """The checked rows of a JSON Lines file; `index` must increase from line to line."""
+def stored_lines(name: str, lines: Iterable[bytes]) -> Iterator[Row]:
+    """The checked rows of the file of this name, of `TABLES`; `index` must increase from line to line."""
     last = -1
-    with store.open(file.digest) as lines:
-        for number, line in enumerate(lines, start=1):
-            place = f"{file.name}, line {number}"
-            row = _checked(line_model, line, place)
-            if row["index"] <= last:
-                raise StepError(f"{place}: index {row['index']} after {last}; indices must increase")
-            last = row["index"]
-            yield row
+    for number, line in enumerate(lines, start=1):
+        place = f"{name}, line {number}"
+        row = _checked(TABLES[name][1], line, place)
+        if row["index"] <= last:
+            raise StepError(f"{place}: index {row['index']} after {last}; indices must increase")
+        last = row["index"]
+        yield row
 
 
-def _metrics(result: StepResult) -> Iterator[Row]:
+def stored_metrics(result: StepResult) -> Iterator[Row]:
+    """The checked rows of its metrics."""
     seen: set[tuple[str, str]] = set()
     for metric in result.metrics:
         place = f"metric {metric.name!r}" + (f" of {metric.subject!r}" if metric.subject else "")

@@ -1,0 +1,183 @@
+"""The file of a bundle: a ZIP archive with a manifest that has the SHA-256 of every other file in it.
+
+Equal contents give equal bytes (with one version of zlib): files in the order of their names, without times.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any, Self
+
+from creamtea.errors import InputError
+
+FORMAT = "creamtea bundle 1"
+MANIFEST = "manifest.json"
+MAX_FILES = 100_000
+MAX_BYTES = 4 << 30  # unpacked
+MAX_MANIFEST = 64 << 20
+FIRST_DATE = (1980, 1, 1, 0, 0, 0)  # of ZIP
+PLAIN_FILE = 0o100644 << 16
+UNIX = 3
+KEYS = {"format", "study", "creamtea", "schema", "versions", "left_out", "files"}
+
+
+def json_bytes(value: Any) -> bytes:
+    return (json.dumps(value, ensure_ascii=False, allow_nan=False, indent=1) + "\n").encode()
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def with_manifest(files: Mapping[str, bytes], about: Mapping[str, Any]) -> dict[str, bytes]:
+    """The files with a manifest that lists them; `about` is the rest of what it says."""
+    listed = {
+        name: {"sha256": sha256(content), "bytes": len(content)} for name, content in sorted(files.items())
+    }
+    return {MANIFEST: json_bytes({"format": FORMAT, **about, "files": listed}), **files}
+
+
+def write_archive(files: Mapping[str, bytes], path: Path) -> None:
+    """`files`: with their manifest. InputError where the archive cannot be written."""
+    try:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+            for name in sorted(files):
+                info = zipfile.ZipInfo(name, FIRST_DATE)
+                info.compress_type, info.create_system, info.external_attr = (
+                    zipfile.ZIP_DEFLATED,
+                    UNIX,
+                    PLAIN_FILE,
+                )
+                archive.writestr(info, files[name])
+    except OSError as error:
+        raise InputError(f"--out {path}: {error.strerror or error}") from None
+
+
+class Archive:
+    """An archive whose files are those of its manifest. Nothing is unpacked to a path that it names.
+
+    InputError for what is no such archive: truncated, too large, with a path that leaves it, with a file
+    that the manifest does not list, lacks or gives another SHA-256.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._zip = zipfile.ZipFile(path)
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror or error}; give a bundle that can be read") from None
+        except zipfile.BadZipFile as error:
+            raise InputError(
+                f"{path}: not a whole ZIP archive ({error}); was it copied completely? Get it again"
+            ) from None
+        try:
+            self._check_entries()
+            self.manifest = self._read_manifest()
+            self._check_files()
+        except BaseException:
+            self._zip.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._zip.close()
+
+    def names(self, folder: str = "") -> list[str]:
+        return [name for name in self.manifest["files"] if name.startswith(folder)]
+
+    def read(self, name: str) -> bytes:
+        """A file of the manifest. InputError for one that is not there, or damaged."""
+        try:
+            return self._zip.read(name)
+        except KeyError:
+            raise InputError(f"{self.path}: {name} is missing: this bundle is not whole") from None
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+            raise InputError(
+                f"{self.path}: {name} cannot be unpacked ({error}); get the bundle again"
+            ) from None
+
+    def read_json(self, name: str) -> Any:
+        return _parsed(self.read(name), f"{self.path}: {name}")
+
+    def _check_entries(self) -> None:
+        entries = self._zip.infolist()
+        size = sum(entry.file_size for entry in entries)
+        if len(entries) > MAX_FILES or size > MAX_BYTES:
+            raise InputError(
+                f"{self.path}: {len(entries):,} files of {size:,} bytes unpacked are more than a bundle may "
+                f"have ({MAX_FILES:,} and {MAX_BYTES:,})"
+            )
+        seen: set[str] = set()
+        for entry in entries:
+            parts = PurePosixPath(entry.filename).parts
+            if entry.filename.startswith("/") or "\\" in entry.filename or {"..", "."} & set(parts):
+                raise InputError(f"{self.path}: {entry.filename!r} is not a path within the bundle")
+            if entry.filename in seen:
+                raise InputError(f"{self.path}: {entry.filename} is there twice")
+            seen.add(entry.filename)
+
+    def _read_manifest(self) -> dict[str, Any]:
+        if MANIFEST not in self._zip.namelist():
+            raise InputError(f"{self.path}: no {MANIFEST} in it: not a bundle; make one with creamtea bundle")
+        if self._zip.getinfo(MANIFEST).file_size > MAX_MANIFEST:
+            raise InputError(f"{self.path}: {MANIFEST} is too large")
+        manifest = self.read_json(MANIFEST)
+        format_ = manifest.get("format") if isinstance(manifest, dict) else None
+        if format_ != FORMAT:
+            raise InputError(
+                f"{self.path}: {MANIFEST} says format {format_!r}; this creamtea reads {FORMAT!r}"
+            )
+        if manifest.keys() != KEYS or not _is_list_of_files(manifest["files"]):
+            raise InputError(f"{self.path}: {MANIFEST} is not as creamtea bundle writes it")
+        return dict(manifest)
+
+    def _check_files(self) -> None:
+        listed: dict[str, dict[str, Any]] = self.manifest["files"]
+        there = set(self._zip.namelist()) - {MANIFEST}
+        for name in sorted(there ^ listed.keys()):
+            why = "the manifest does not list it" if name in there else "it is missing"
+            raise InputError(f"{self.path}: {name}: {why}; the bundle was changed after it was packed")
+        for name, facts in listed.items():
+            content = self.read(name)
+            if len(content) != facts["bytes"] or sha256(content) != facts["sha256"]:
+                raise InputError(
+                    f"{self.path}: {name} is not the file that was packed (its SHA-256 is "
+                    f"{sha256(content)}, the manifest's {facts['sha256']})"
+                )
+
+
+def _is_list_of_files(files: Any) -> bool:
+    return isinstance(files, dict) and all(
+        isinstance(facts, dict)
+        and isinstance(facts.get("sha256"), str)
+        and isinstance(facts.get("bytes"), int)
+        for facts in files.values()
+    )
+
+
+def _parsed(content: bytes, place: str) -> Any:
+    try:
+        return json.loads(content, parse_constant=_no_number)
+    except RecursionError:
+        raise InputError(f"{place}: not JSON: nested too deeply") from None
+    except ValueError as error:
+        raise InputError(f"{place}: not JSON: {error}") from None
+
+
+def parse_lines(content: bytes, place: str) -> list[Any]:
+    """The values of JSON Lines. InputError with the line."""
+    return [
+        _parsed(line, f"{place}, line {number}")
+        for number, line in enumerate(content.split(b"\n")[:-1], start=1)
+    ]
+
+
+def _no_number(constant: str) -> Any:
+    raise ValueError(f"{constant} is not a JSON number")

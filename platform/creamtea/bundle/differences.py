@@ -1,0 +1,64 @@
+"""Where two JSON values differ: each place by the names that a reader knows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+# what other processors and versions of NumPy may change in the last digits of a sum
+RELATIVE, ABSOLUTE = 1e-9, 1e-12
+CONTAINERS = ("sections", "blocks", "rows", "cells", "figures", "entries", "tables")
+NAMES = ("key", "name", "label", "title")
+NOTHING = "(not there)"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """`place`: file, then what of it. A value that is not there is NOTHING."""
+
+    place: str
+    stored: Any
+    recomputed: Any
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def same(stored: Any, recomputed: Any) -> bool:
+    if is_number(stored) and is_number(recomputed):
+        return math.isclose(stored, recomputed, rel_tol=RELATIVE, abs_tol=ABSOLUTE)
+    return type(stored) is type(recomputed) and bool(stored == recomputed)
+
+
+def differences(stored: Any, recomputed: Any, place: str) -> Iterator[Difference]:
+    if isinstance(stored, dict) and isinstance(recomputed, dict):
+        for name in [*stored, *(name for name in recomputed if name not in stored)]:
+            inner = place if name in CONTAINERS else f"{place}/{name}"
+            yield from differences(stored.get(name, NOTHING), recomputed.get(name, NOTHING), inner)
+    elif isinstance(stored, list) and isinstance(recomputed, list):
+        for number in range(max(len(stored), len(recomputed))):
+            pair = [values[number] if number < len(values) else NOTHING for values in (stored, recomputed)]
+            yield from differences(pair[0], pair[1], f"{place}/{_label(pair, number)}")
+    elif not same(stored, recomputed):
+        yield Difference(place, stored, recomputed)
+
+
+def _label(pair: list[Any], number: int) -> str:
+    """Of an element of a list: its name where it has one, else its number from 1."""
+    for value in pair:
+        if isinstance(value, dict):
+            for name in NAMES:
+                if isinstance(value.get(name), str) and value[name]:
+                    return " ".join(filter(None, [value[name], value.get("setting")]))
+    return str(number + 1)
+
+
+def count_numbers(value: Any) -> int:
+    if isinstance(value, dict):
+        return sum(map(count_numbers, value.values()))
+    if isinstance(value, list):
+        return sum(map(count_numbers, value))
+    return int(is_number(value))

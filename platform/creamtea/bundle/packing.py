@@ -1,0 +1,191 @@
+"""Packs a study: everything that its report is computed from, and the report.
+
+One snapshot of the database gives the rows and the report, so that they belong together.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from typing import Any
+from urllib.parse import quote
+
+from sqlalchemy import inspect, select
+from sqlalchemy.orm import Session
+
+import creamtea
+from creamtea.bundle.archive import json_bytes, with_manifest
+from creamtea.bundle.rows import SECRET_SETTINGS, TABLES, file_of, to_lines
+from creamtea.errors import InputError
+from creamtea.report.build import report_of
+from creamtea.report.html import to_html
+from creamtea.report.values import to_values
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
+from creamtea.store.ingest import TABLES as TEXT_FILES
+from creamtea.store.queries import batches, find_study, study_nodes
+from creamtea.store.schema import head
+from creamtea.store.tables import (
+    Assignment,
+    Base,
+    Campaign,
+    Item,
+    Rater,
+    Rating,
+    StepFile,
+    StepRow,
+    StudyRow,
+    StudyStep,
+)
+
+REPORT, PAGE, README = "report.json", "report.html", "README.txt"
+# what the numbers may depend on
+PACKAGES = ("numpy", "scipy", "sacrebleu", "sqlalchemy")
+
+ABOUT = """A study of creamtea with its outputs, ratings, registered plans and report.
+
+creamtea verify FILE   recomputes every number of it that needs no model, and says which differ
+
+report.html            the report, for a browser
+report.json            the same, with every number at full precision
+files/                 segments with sources and references, outputs, segment scores: JSON Lines, by the
+                       step's place in the study
+tables/                the rows of the database: JSON Lines, a file per table; study.jsonl has the study
+                       as it was run, metric.jsonl every metric, campaign.jsonl what was registered,
+                       rating.jsonl the ratings (raters by pseudonym)
+manifest.json          versions, and the SHA-256 of every file
+"""
+
+
+def versions() -> dict[str, str]:
+    """Of Python and of the packages that compute."""
+    return {
+        "python": platform.python_version(),
+        **{package: importlib.metadata.version(package) for package in PACKAGES},
+    }
+
+
+def pack(database: Database, store: ArtefactStore, study: str | int) -> dict[str, bytes]:
+    """The files of the bundle of the study with this number, or the newest of this name.
+
+    InputError for a study that is not there or not ended, or whose outputs are gone.
+    """
+    with database.session() as session:
+        row = find_study(session, study)
+        if row.state in ("queued", "running"):
+            raise InputError(f"study {row.name!r} is {row.state}: a bundle is made of a study that has ended")
+        report = report_of(session, row)
+        rows = _rows(session, row)
+        left_out = _without_secrets(session, rows[Campaign])
+        files = {
+            README: ABOUT.encode(),
+            REPORT: json_bytes(to_values(report)),
+            PAGE: to_html(report).encode(),
+            **{file_of(table): to_lines(table, rows[table]) for table in TABLES},
+            **_text_files(session, store, row.id, rows[StepFile]),
+        }
+        about = {
+            "study": {"name": row.name, "number": row.id},
+            "creamtea": creamtea.__version__,
+            "schema": head(),
+            "versions": versions(),
+            "left_out": left_out,
+        }
+    return with_manifest(files, about)
+
+
+def _rows(session: Session, study: StudyRow) -> dict[type[Base], list[Any]]:
+    keys = sorted(
+        set(session.scalars(select(StudyStep.step_key).where(StudyStep.study_id == study.id))),
+    )
+    campaigns = session.scalars(
+        select(Campaign)
+        .join(StudyRow, StudyRow.id == Campaign.study_id)
+        .where(
+            StudyRow.name == study.name,
+            StudyRow.config_hash == study.config_hash,
+            Campaign.state != "draft",
+        )
+        .order_by(Campaign.id)
+    ).all()
+    numbers = [campaign.id for campaign in campaigns]
+    studies = {study.id, *(campaign.study_id for campaign in campaigns)}
+    of_campaign = Item.campaign_id.in_(numbers)
+
+    def all_of(query: Any) -> list[Any]:
+        return list(session.scalars(query))
+
+    rows: dict[type[Base], list[Any]] = {
+        StudyRow: all_of(select(StudyRow).where(StudyRow.id.in_(studies)).order_by(StudyRow.id)),
+        StepRow: _of_steps(session, StepRow, StepRow.key, keys),
+        StudyStep: all_of(
+            select(StudyStep)
+            .where(StudyStep.study_id == study.id)
+            .order_by(StudyStep.position, StudyStep.node)
+        ),
+        Campaign: list(campaigns),
+        Rater: all_of(select(Rater).where(Rater.campaign_id.in_(numbers)).order_by(Rater.id)),
+        Item: all_of(
+            select(Item).where(of_campaign).order_by(Item.original_id.is_not(None), Item.id)
+        ),  # a control after its original
+        Assignment: all_of(select(Assignment).join(Item).where(of_campaign).order_by(Assignment.id)),
+        Rating: all_of(select(Rating).join(Assignment).join(Item).where(of_campaign).order_by(Rating.id)),
+    }
+    for table in TABLES:
+        if table not in rows:
+            rows[table] = _of_steps(session, table, table.__table__.c.step_key, keys)
+    return rows
+
+
+def _of_steps(session: Session, table: type[Base], column: Any, keys: list[str]) -> list[Any]:
+    order = inspect(table).primary_key
+    return [
+        row
+        for batch in batches(keys)
+        for row in session.scalars(select(table).where(column.in_(batch)).order_by(*order))
+    ]
+
+
+def _text_files(
+    session: Session, store: ArtefactStore, study: int, step_files: list[Any]
+) -> dict[str, bytes]:
+    places = {node.key: node.name for node in reversed(study_nodes(session, study))}
+    return {
+        place_of(places[file.step_key], file.name): _read(store, file, places[file.step_key])
+        for file in step_files
+        if file.name in TEXT_FILES
+    }
+
+
+def place_of(node: str, name: str) -> str:
+    """Where a bundle has a step's file: by the step's first place in the study."""
+    parts = [quote(part, safe="+=,()") for part in node.split("/")]
+    return "/".join(
+        ["files", *(part if part.strip(".") else part.replace(".", "%2E") for part in parts), name]
+    )
+
+
+def _read(store: ArtefactStore, file: Any, node: str) -> bytes:
+    if not store.exists(file.digest):
+        raise InputError(
+            f"{node}: its file {file.name} is not in {store.root} any more: run the study again, so that it "
+            "is made anew"
+        )
+    return store.read(file.digest)
+
+
+def _without_secrets(session: Session, campaigns: list[Any]) -> list[str]:
+    """Empty the settings that are nobody's business, and say which there were."""
+    left_out = []
+    for campaign in campaigns:
+        there = [name for name in SECRET_SETTINGS if campaign.settings.get(name)]
+        if not there:
+            continue
+        session.expunge(campaign)
+        empty = dict.fromkeys(there, "")
+        campaign.settings = campaign.settings | empty
+        if campaign.registered is not None:
+            settings = campaign.registered.get("settings", {})
+            campaign.registered = campaign.registered | {"settings": settings | empty}
+        left_out += [f"campaign {campaign.name}: {name}" for name in there]
+    return left_out

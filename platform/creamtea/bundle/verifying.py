@@ -1,0 +1,150 @@
+"""Computes the numbers of a bundle again, without a database or a network, and says which differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+import creamtea
+from creamtea.bundle.archive import Archive
+from creamtea.bundle.differences import NOTHING, Difference, differences
+from creamtea.bundle.opening import Opened, opened_bundle
+from creamtea.bundle.packing import PAGE, REPORT, versions
+from creamtea.bundle.recomputing import Found, check_plan, check_step
+from creamtea.document.canonical import digest
+from creamtea.errors import CreamteaError
+from creamtea.human.launching import changed_parts
+from creamtea.human.protocols import find_protocol
+from creamtea.report.build import report_of
+from creamtea.report.html import to_html
+from creamtea.report.values import to_values
+from creamtea.store.queries import find_study
+from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating, StepRow
+
+AROUND = 60  # characters shown on both sides of where two pages differ
+
+
+@dataclass(frozen=True)
+class Left:
+    """What was not recomputed, and why."""
+
+    what: str
+    reason: str
+    places: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Verification:
+    """`recomputed`: how many numbers, by what they are of. `versions`: package → (packed with, here)."""
+
+    study: str
+    number: int
+    packed_by: str
+    versions: dict[str, tuple[str, str]]
+    recomputed: dict[str, int]
+    not_recomputed: tuple[Left, ...]
+    differences: tuple[Difference, ...]
+
+
+def verify(path: Path, progress: Callable[[str], None] = lambda place: None) -> Verification:
+    """`progress` is told of each step that is computed again. InputError for a file that is no bundle."""
+    found = Found()
+    with Archive(path) as archive, opened_bundle(archive) as bundle:
+        found.differences += bundle.differences
+        with bundle.database.session() as session:
+            check_plan(session, found)
+            steps = session.scalars(select(StepRow).where(StepRow.state == "succeeded")).all()
+            for row in sorted(steps, key=lambda row: bundle.places.get(row.key, "")):
+                place = bundle.places.get(row.key, row.key[:12])
+                progress(place)
+                _guarded(place, found, partial(check_step, bundle, session, row, place, found))
+            for campaign in session.scalars(select(Campaign).order_by(Campaign.id)):
+                place = f"campaign {campaign.name}"
+                _guarded(place, found, partial(_check_campaign, session, campaign, archive, found))
+            progress("report")
+            _guarded(REPORT, found, partial(_check_report, bundle, session, archive, found))
+        manifest = archive.manifest
+    here = versions() | {"creamtea": creamtea.__version__}
+    packed = manifest["versions"] | {"creamtea": manifest["creamtea"]}
+    return Verification(
+        study=manifest["study"]["name"],
+        number=manifest["study"]["number"],
+        packed_by=manifest["creamtea"],
+        versions={
+            name: (packed.get(name, NOTHING), here.get(name, NOTHING)) for name in sorted(packed | here)
+        },
+        recomputed=found.recomputed,
+        not_recomputed=tuple(Left(*key, tuple(places)) for key, places in found.left.items()),
+        differences=tuple(found.differences),
+    )
+
+
+def _guarded(place: str, found: Found, check: Callable[[], None]) -> None:
+    """Rows that nothing can be computed of (a rating of a system that is not there, say) are a difference."""
+    try:
+        check()
+    except CreamteaError as error:
+        found.differences.append(Difference(place, "a result", f"cannot be computed: {error}"))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, AssertionError) as error:
+        reason = f"cannot be computed: {type(error).__name__}: {error}"
+        found.differences.append(Difference(place, "a result", reason))
+
+
+def _check_campaign(session: Session, campaign: Campaign, archive: Archive, found: Found) -> None:
+    """What was registered at the launch, and ratings that follow from their payload (marked errors)."""
+    place = f"campaign {campaign.name}"
+    registered, what = campaign.registered, "registered plans"
+    if registered is not None:
+        kept = {part: value for part, value in registered.items() if part != "digest"}
+        emptied = [line for line in archive.manifest["left_out"] if line.startswith(f"{place}: ")]
+        if emptied:
+            found.leave(what, f"its digest covers what is left out ({', '.join(emptied)})", place)
+        else:
+            found.compare(what, registered["digest"], digest(kept), f"{place}: registered plan: digest")
+        for part, (then, now) in changed_parts(session, campaign).items():
+            found.differences += differences(then, now, f"{place}: registered plan: {part}")
+    protocol = find_protocol(campaign.protocol)
+    with_payload = (
+        select(Rating, Item, Rater.pseudonym)
+        .join(Assignment, Assignment.id == Rating.assignment_id)
+        .join(Item, Item.id == Assignment.item_id)
+        .join(Rater, Rater.id == Assignment.rater_id)
+        .where(Item.campaign_id == campaign.id)
+        .order_by(Rating.id)
+    )
+    for rating, item, rater in session.execute(with_payload):
+        where = f"{place}: rating of {campaign.systems[rating.system]}, item {item.position}, by {rater}"
+        step: Any = protocol.scale.check(rating.step)
+        if rating.payload is not None:
+            text = item.outputs[item.systems.index(rating.system)]
+            step = protocol.read_answer(rating.payload, text).step
+        found.compare("ratings", rating.step, step, where)
+
+
+def _check_report(bundle: Opened, session: Session, archive: Archive, found: Found) -> None:
+    report = report_of(session, find_study(session, bundle.study))
+    found.compare("report", archive.read_json(REPORT), _as_json(to_values(report)), REPORT)
+    page, again = archive.read(PAGE).decode(errors="replace"), to_html(report)
+    if page != again:
+        at = next(
+            (number for number, pair in enumerate(zip(page, again, strict=False)) if pair[0] != pair[1]),
+            min(len(page), len(again)),
+        )
+        shown = slice(max(0, at - AROUND), at + AROUND)
+        line = page[:at].count("\n") + 1
+        if archive.manifest["creamtea"] != creamtea.__version__:
+            found.leave(PAGE, "was written by another version of creamtea", f"line {line}")
+        else:
+            found.differences.append(Difference(f"{PAGE}, line {line}", page[shown], again[shown]))
+
+
+def _as_json(value: Any) -> Any:
+    """As a file has it: tuples as lists, keys as texts."""
+    return json.loads(json.dumps(value, allow_nan=False))

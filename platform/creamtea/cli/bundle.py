@@ -1,0 +1,118 @@
+"""`creamtea bundle` and `creamtea verify`: a study in one file, and whether its numbers are what they follow
+from."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from creamtea.cli import workplace
+from creamtea.errors import InputError
+from creamtea.settings import Settings
+from creamtea.store.artefacts import ArtefactStore
+
+if TYPE_CHECKING:
+    from creamtea.bundle.verifying import Verification
+
+EXAMPLES = "Examples: `creamtea bundle demo` · `creamtea bundle 12 --out paper/study.zip`"
+VERIFY_EXAMPLES = "Examples: `creamtea verify demo.bundle.zip` · `creamtea verify study.zip --json`"
+SHOWN = 50  # differences that are printed
+
+
+def bundle(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The study's name (its newest submission), or its number.")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The archive; by default NAME.bundle.zip. It is not overwritten."),
+    ] = None,
+) -> None:
+    """Pack a study into one file that proves itself: its spec, outputs, references, metric values, ratings,
+    registered plans and report.
+
+    `creamtea verify` computes the numbers in it again, anywhere, without a database. There is no model in it,
+    no secret, and nothing of raters but their pseudonyms and ratings. The same study gives the same bytes.
+
+    Exit code 0: written; 2: no such study, or it has not ended, or its outputs are gone.
+    """
+    from creamtea.bundle.archive import write_archive
+    from creamtea.bundle.packing import pack
+
+    store = ArtefactStore(Settings.load().artefacts)
+    with workplace.opened_database() as database:
+        try:
+            files = pack(database, store, name)
+        except InputError:
+            if not name.isdecimal():  # by name first: a name may consist of digits
+                raise
+            files = pack(database, store, int(name))
+    path = out or Path(f"{json.loads(files['manifest.json'])['study']['name']}.bundle.zip")
+    if path.exists():
+        raise InputError(f"{path}: there is something already; name another file with --out")
+    write_archive(files, path)
+    typer.echo(
+        f"wrote {path}: {len(files)} files, {path.stat().st_size:,} bytes; check it: creamtea verify {path}"
+    )
+
+
+def verify(
+    file: Annotated[Path, typer.Argument(metavar="BUNDLE", help="A file that creamtea bundle wrote.")],
+    as_json: workplace.AsJson = False,
+    quiet: workplace.Quiet = False,
+) -> None:
+    """Compute every number of a bundle again, offline and without a database, and say which differ.
+
+    Metrics are computed from the outputs, significance with the stored seeds, human results from the
+    ratings, and the whole report from these. What needs a model, the training text or a computer's clock is
+    listed as not recomputed.
+
+    Exit code 0: every recomputed number is as stored; 1: some differ; 2: the file is no whole bundle.
+    """
+    from creamtea.bundle.verifying import verify as verified
+
+    shows = not quiet and not as_json and sys.stderr.isatty()
+
+    def progress(place: str) -> None:
+        typer.echo(f"\r\033[K{place}", err=True, nl=False)
+
+    checked = verified(file, progress) if shows else verified(file)
+    if shows:
+        typer.echo("\r\033[K", err=True, nl=False)
+    if as_json:
+        typer.echo(json.dumps(asdict(checked), ensure_ascii=False, indent=1))
+    else:
+        for line in lines(checked):
+            typer.echo(line)
+    raise typer.Exit(1 if checked.differences else 0)
+
+
+def lines(checked: Verification) -> list[str]:
+    """For people: what was computed again, what was not and why, and what differs."""
+    out = [f"{checked.study} (number {checked.number}), packed by creamtea {checked.packed_by}"]
+    other = [f"{name} {then} (here {now})" for name, (then, now) in checked.versions.items() if then != now]
+    out += [f"packed with {', '.join(other)}: differences may come from that"] if other else []
+    total = sum(checked.recomputed.values())
+    parts = ", ".join(f"{what} {count:,}" for what, count in checked.recomputed.items())
+    out.append(f"recomputed: {total:,} numbers ({parts})")
+    for left in checked.not_recomputed:
+        out.append(f"not recomputed: {left.what} ({len(left.places):,}): {left.reason}")
+    count = len(checked.differences)
+    out.append(f"differences: {count:,}" if count else "no differences: every recomputed number is as stored")
+    for difference in checked.differences[:SHOWN]:
+        stored, recomputed = _shown(difference.stored), _shown(difference.recomputed)
+        out.append(f"  {difference.place}: stored {stored}, recomputed {recomputed}")
+    if count > SHOWN:
+        out.append(f"  … and {count - SHOWN:,} more (--json has all)")
+    return out
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    printable = "".join(c if c.isprintable() else " " for c in text)
+    return printable if len(printable) <= 200 else f"{printable[:200]} …"

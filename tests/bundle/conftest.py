@@ -1,0 +1,186 @@
+"""A study of given outputs that has really run, with a rated campaign and one with marked errors, and its
+bundle."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from ready_campaigns import PLAIN, launched_campaign
+
+from creamtea.bundle.archive import write_archive
+from creamtea.bundle.packing import pack
+from creamtea.cli.main import main
+from creamtea.human.launching import registration
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database, open_database
+from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating
+
+WORDS = ["der", "Hund", "bellt", "laut", "im", "Garten", "und", "niemand", "hört", "ihn", "heute", "Nacht"]
+SEGMENTS = 12
+SYSTEMS = ("gpt", "nllb")
+SECRET = "PROLIFIC-7Q"
+
+
+def texts() -> dict[str, list[str]]:
+    draw = random.Random(5)
+    reference = [" ".join(draw.choices(WORDS, k=7)) for _ in range(SEGMENTS)]
+
+    def spoilt(share: float) -> list[str]:
+        return [" ".join(w for w in line.split() if draw.random() > share) for line in reference]
+
+    return {"src.en": [f"segment {n}" for n in range(SEGMENTS)], "ref.de": reference} | {
+        system: spoilt(share) for system, share in zip(SYSTEMS, (0.1, 0.3), strict=True)
+    }
+
+
+@dataclass(frozen=True, repr=False)
+class Home:
+    """A data folder with the study, and the files of its bundle."""
+
+    folder: Path
+    database: Database
+    store: ArtefactStore
+    files: dict[str, bytes]
+
+    def write(self, path: Path, **changed: bytes) -> Path:
+        write_archive({**self.files, **changed}, path)
+        return path
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    folder = tmp_path_factory.mktemp("packed")
+    for name, lines in texts().items():
+        (folder / name).write_text("".join(f"{line}\n" for line in lines))
+    url = f"sqlite:///{folder / 'creamtea.db'}"
+    environment = {"CREAMTEA_HOME": str(folder / "home"), "CREAMTEA_DATABASE_URL": url}
+    arguments = ["--source", "src.en", "--reference", "ref.de", "--languages", "en-de", "-q", *SYSTEMS]
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        with (
+            patch.dict(os.environ, environment),
+            patch.object(sys, "argv", ["creamtea", "compare", "--name", "tea", *arguments]),
+            pytest.raises(SystemExit) as ended,
+        ):
+            main()
+    finally:
+        os.chdir(before)
+    assert ended.value.code == 0
+    database, store = open_database(url), ArtefactStore(folder / "home" / "artefacts")
+    try:
+        rated(database)
+        marked(database)
+        yield Home(folder, database, store, pack(database, store, "tea"))
+    finally:
+        database.close()
+        shutil.rmtree(folder)
+
+
+def rated(database: Database) -> None:
+    """By two raters, with a completion code and a rater's name, which are nobody's business."""
+    settings = PLAIN.model_copy(update={"completion_code": SECRET})
+    launched_campaign(
+        database, "coded", study="tea", test_set="test", systems=SYSTEMS, settings=settings, protocol="da"
+    )
+    launched_campaign(database, "taste", study="tea", test_set="test", systems=SYSTEMS)
+    answer(database, "taste", lambda item, system, rater: {"step": (7 * item + 5 * system + 3 * rater) % 26})
+
+
+def marked(database: Database) -> None:
+    """ESA: a minor error at the beginning of each output."""
+    with database.transaction() as session:
+        (model,) = session.query(Campaign).where(Campaign.name == "taste")
+        campaign = Campaign(
+            **{
+                column.key: getattr(model, column.key)
+                for column in Campaign.__table__.columns
+                if column.key not in ("id", "name", "protocol", "registered")
+            },
+            name="marked",
+            protocol="esa",
+        )
+        session.add(campaign)
+        session.flush()
+        for item in session.query(Item).where(Item.campaign_id == model.id).all():
+            values = {column.key: getattr(item, column.key) for column in Item.__table__.columns}
+            session.add(Item(**values | {"id": None, "campaign_id": campaign.id}))
+        session.flush()
+        campaign.registered = registration(session, campaign)
+
+    def of(item: int, system: int, rater: int) -> dict[str, Any]:
+        score = 40 + (item + 10 * system + rater) % 50
+        span = {"start": 0, "end": 2, "severity": "minor"}
+        return {"step": score, "payload": {"score": score, "spans": [span]}}
+
+    answer(database, "marked", of)
+
+
+def answer(database: Database, name: str, of: Any) -> None:
+    with database.transaction() as session:
+        (campaign,) = session.query(Campaign).where(Campaign.name == name)
+        now = database.now(session)
+        for number, person in enumerate(("r1", "r2")):
+            rater = Rater(
+                campaign_id=campaign.id,
+                pseudonym=person,
+                name=f"Annika Real-Name {number}",
+                participant=f"prolific-{number}",
+                created_at=now,
+            )
+            session.add(rater)
+            session.flush()
+            for item in session.query(Item).where(Item.campaign_id == campaign.id).all():
+                assignment = Assignment(
+                    item_id=item.id,
+                    rater_id=rater.id,
+                    order=[[system] for system in item.systems],
+                    lease_until=now,
+                    created_at=now,
+                    submitted_at=now,
+                    skip_reason="",
+                    comment="mail me: annika@example.org",
+                )
+                session.add(assignment)
+                session.flush()
+                session.add_all(
+                    Rating(
+                        assignment_id=assignment.id,
+                        system=system,
+                        revision=1,
+                        created_at=now,
+                        **of(item.position, system, number),
+                    )
+                    for system in item.systems
+                )
+
+
+@pytest.fixture
+def run(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """The command line in the test's folder: exit code, standard output, standard error."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CREAMTEA_HOME", str(home.folder / "home"))
+    monkeypatch.setenv("CREAMTEA_DATABASE_URL", f"sqlite:///{home.folder / 'creamtea.db'}")
+
+    def creamtea(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["creamtea", *arguments])
+        capsys.readouterr()
+        try:
+            main()
+            code = 0
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        return code, *capsys.readouterr()
+
+    return creamtea

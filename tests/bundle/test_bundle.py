@@ -1,0 +1,316 @@
+"""A bundle verifies as it was packed; whatever number of it is changed is found and named."""
+
+from __future__ import annotations
+
+import json
+import random
+import zipfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from creamtea.bundle.archive import MANIFEST, json_bytes, sha256, write_archive
+from creamtea.bundle.differences import NOTHING, differences
+from creamtea.bundle.packing import pack
+from creamtea.bundle.rows import LEFT_OUT, columns_of
+from creamtea.bundle.verifying import Verification, verify
+from creamtea.errors import InputError
+from creamtea.store.tables import Assignment, Rater
+
+Change = Callable[[Any], Any]
+
+
+@pytest.fixture
+def changed(home, tmp_path: Path) -> Callable[[str, Change], Verification]:
+    """Verifies a copy in which one file was changed, and the manifest so that it does not tell."""
+
+    def verified(name: str, change: Change) -> Verification:
+        files = dict(home.files)
+        if name.endswith(".jsonl"):
+            rows = [json.loads(line) for line in files[name].splitlines()]
+            change(rows)
+            files[name] = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows).encode()
+        else:
+            value = json.loads(files[name])
+            change(value)
+            files[name] = json_bytes(value)
+        assert files[name] != home.files[name]
+        path = tmp_path / "changed.zip"
+        write_archive(relisted(files), path)
+        return verify(path)
+
+    return verified
+
+
+def relisted(files: dict[str, bytes]) -> dict[str, bytes]:
+    """With a manifest of the files as they are now."""
+    manifest = json.loads(files[MANIFEST])
+    manifest["files"] = {
+        name: {"sha256": sha256(content), "bytes": len(content)}
+        for name, content in files.items()
+        if name != MANIFEST
+    }
+    return {**files, MANIFEST: json_bytes(manifest)}
+
+
+def places(checked: Verification) -> str:
+    return "\n".join(difference.place for difference in checked.differences)
+
+
+def one(rows: list[dict[str, Any]], **values: Any) -> dict[str, Any]:
+    return next(row for row in rows if all(row[name] == value for name, value in values.items()))
+
+
+# ---------------------------------------------------------------- as packed
+
+
+@pytest.mark.slow
+def test_a_bundle_as_it_was_packed_has_no_difference(home, tmp_path: Path) -> None:
+    checked = verify(home.write(tmp_path / "tea.zip"))
+    assert checked.differences == ()
+    counted = checked.recomputed
+    assert counted["report"] > 300
+    assert counted["score with a metric"] > 50
+    assert counted["compare with the baseline"] > 10
+    assert counted["ratings"] == 2 * 2 * 2 * 12  # campaigns, raters, systems, segments
+    assert counted["registered plans"] == 2
+    left = {left.what: left for left in checked.not_recomputed}
+    assert "prepare test set" in left
+    assert "completion_code" in left["registered plans"].reason
+
+
+def test_equal_bytes_and_nothing_private(home, tmp_path: Path) -> None:
+    again = pack(home.database, home.store, 1)
+    first, second = home.write(tmp_path / "a.zip"), tmp_path / "b.zip"
+    write_archive(again, second)
+    assert first.read_bytes() == second.read_bytes()
+    everything = b"\n".join(home.files.values())
+    for secret in (b"Real-Name", b"prolific-", b"annika@", b"PROLIFIC-7Q", str(home.folder).encode()):
+        assert secret not in everything
+    assert b'"r1"' in everything
+
+
+def test_what_tells_who_a_rater_is_is_left_out() -> None:
+    # a new column is either harmless, and listed here, or left out (creamtea/bundle/rows.py)
+    assert set(columns_of(Rater)) == {
+        *("id", "campaign_id", "pseudonym", "created_at", "consented_at", "excluded_at", "forgotten_at")
+    }
+    assert set(Assignment.__table__.columns.keys()) - set(columns_of(Assignment)) == set(LEFT_OUT[Assignment])
+    assert LEFT_OUT[Assignment].keys() >= {"comment", "skip_reason", "draft"}
+
+
+def test_the_commands(home, tmp_path: Path, run: Callable[..., tuple[int, str, str]]) -> None:
+    assert run("bundle", "tea", "--out", "tea.zip")[0] == 0
+    assert (tmp_path / "tea.zip").read_bytes() == home.write(tmp_path / "same.zip").read_bytes()
+    code, _, said = run("bundle", "tea", "--out", "tea.zip")
+    assert (code, "already" in said) == (2, True)
+    code, out, _ = run("verify", "tea.zip")
+    assert (code, "no differences" in out) == (0, True)
+
+
+# ---------------------------------------------------------------- single numbers
+
+
+@pytest.mark.slow
+def test_a_metric(changed) -> None:
+    parts = {"signature", "segments", "bootstrap"}
+
+    def change(rows: Any) -> None:
+        row = next(row for row in rows if row["name"] == "bleu" and row["detail"].keys() == parts)
+        row["value"] += 0.25
+
+    checked = changed("tables/metric.jsonl", change)
+    found = next(d for d in checked.differences if d.place.startswith("score/"))
+    system = found.place.split("/")[1]
+    assert found.place == f"score/{system}/test/bleu: bleu/value"
+    assert found.stored == pytest.approx(found.recomputed + 0.25)
+    assert f"report.json/systems/test/systems/{system}/bleu/value" in places(checked)
+
+
+@pytest.mark.slow
+def test_a_p_value(changed) -> None:
+    def change(rows: Any) -> None:
+        one(rows, name="delta", subject="chrf")["detail"]["p_two_sided"] = 0.0123
+
+    assert "compare/nllb/test/chrf: delta of chrf/detail/p_two_sided" in places(
+        changed("tables/metric.jsonl", change)
+    )
+
+
+@pytest.mark.slow
+def test_an_output(changed, home) -> None:
+    name = next(name for name in home.files if "outputs/nllb" in name)
+
+    def change(rows: Any) -> None:
+        rows[3]["text"] += " niemand"
+
+    checked = changed(name, change)
+    assert f"{name}: SHA-256" in places(checked)
+    assert "score/nllb/test/bleu: bleu/value" in places(checked)
+
+
+@pytest.mark.slow
+def test_a_rating(changed) -> None:
+    def change(rows: Any) -> None:
+        row = next(row for row in rows if row["payload"] is None)
+        row["step"] = 25 - row["step"]
+
+    assert "report.json/human/taste/means/gpt/mean/value" in places(changed("tables/rating.jsonl", change))
+
+
+@pytest.mark.slow
+def test_a_score_that_does_not_follow_from_the_marked_errors(changed) -> None:
+    def change(rows: Any) -> None:
+        next(row for row in rows if row["payload"])["payload"]["score"] += 1
+
+    assert "campaign marked: rating of gpt, item 0, by r1" in places(changed("tables/rating.jsonl", change))
+
+
+@pytest.mark.slow
+def test_a_registered_plan(changed) -> None:
+    def change(rows: Any) -> None:
+        one(rows, name="taste")["registered"]["delta"] = 0.01
+
+    found = places(changed("tables/campaign.jsonl", change))
+    assert "campaign taste: registered plan: digest" in found
+    assert "campaign taste: registered plan: delta" in found
+
+
+@pytest.mark.slow
+def test_a_plan_whose_digest_nobody_can_compute_is_still_compared(changed) -> None:
+    def change(rows: Any) -> None:
+        one(rows, name="coded")["registered"]["ratings_per_item"] = 7
+
+    assert "campaign coded: registered plan: ratings_per_item" in places(
+        changed("tables/campaign.jsonl", change)
+    )
+
+
+@pytest.mark.slow
+def test_a_setting_of_the_study(changed) -> None:
+    def change(rows: Any) -> None:
+        rows[0]["spec"]["significance"]["samples"] = 10
+
+    found = places(changed("tables/study.jsonl", change))
+    assert "study 1: config hash" in found
+
+
+# ---------------------------------------------------------------- any number
+
+
+def numbers(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The paths of all numbers."""
+    if isinstance(value, dict):
+        return [found for key, inner in value.items() for found in numbers(inner, (*path, key))]
+    if isinstance(value, list):
+        return [found for key, inner in enumerate(value) for found in numbers(inner, (*path, key))]
+    return [path] if isinstance(value, int | float) and not isinstance(value, bool) else []
+
+
+# file → whether something follows from a number at this path: of a rating from its score, and not from the
+# row's own number
+OF_ANY_NUMBER: dict[str, Callable[[tuple[Any, ...]], bool]] = {
+    "report.json": lambda path: True,
+    "tables/metric.jsonl": lambda path: True,
+    "tables/rating.jsonl": lambda path: path[-1] in ("step", "score"),
+    "files/": lambda path: True,
+}
+
+
+@pytest.mark.slow
+@settings(
+    max_examples=8,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    derandomize=True,
+)
+@given(seed=st.integers(0, 2**32))
+def test_whatever_number_is_changed_is_found(changed, home, seed: int) -> None:
+    draw = random.Random(seed)
+    folder, follows = draw.choice(list(OF_ANY_NUMBER.items()))
+    name = draw.choice([name for name in home.files if name.startswith(folder)])
+
+    def change(value: Any) -> None:
+        *above, last = draw.choice([path for path in numbers(value) if follows(path)])
+        for key in above:
+            value = value[key]
+        value[last] += draw.choice([1, 3])
+
+    with suppress(InputError):  # rows that do not go together: an index that does not increase
+        assert changed(name, change).differences
+
+
+def test_places_are_named_by_what_readers_know() -> None:
+    old = {
+        "sections": [{"key": "means", "rows": [{"name": "plain", "setting": "seed 1", "cells": {"m": 1.0}}]}]
+    }
+    new = json.loads(json.dumps(old))
+    new["sections"][0]["rows"][0]["cells"]["m"] = 1.0 + 1e-8
+    (found,) = differences(old, new, "report.json")
+    assert found.place == "report.json/means/plain seed 1/m"
+    assert list(differences(old, old, "")) == []
+    new["sections"][0]["rows"][0]["cells"]["m"] = 1.0 + 1e-11  # of another order of additions
+    assert list(differences(old, new, "")) == []
+    assert [d.stored for d in differences([1], [1, 2], "")] == [NOTHING]
+    assert list(differences(1, True, "")) != []
+
+
+# ---------------------------------------------------------------- bad bundles
+
+
+def rezipped(files: dict[str, bytes], path: Path) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
+
+
+def test_bad_bundles_get_one_message(home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = home.write(tmp_path / "whole.zip").read_bytes()
+    path = tmp_path / "bad.zip"
+
+    def refused(words: str) -> None:
+        with pytest.raises(InputError) as caught:
+            verify(path)
+        assert words in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+    refused("No such file")
+    path.write_bytes(whole[: len(whole) // 2])
+    refused("not a whole ZIP archive")
+    path.write_text("tea")
+    refused("not a whole ZIP archive")
+    rezipped({**home.files, "../../evil.sh": b""}, path)
+    refused("not a path within the bundle")
+    rezipped({**home.files, "more.txt": b""}, path)
+    refused("more.txt: the manifest does not list it")
+    rezipped({name: text for name, text in home.files.items() if name != "report.json"}, path)
+    refused("report.json: it is missing")
+    rezipped({**home.files, "report.json": home.files["report.json"].replace(b"1", b"2", 1)}, path)
+    refused("report.json is not the file that was packed")
+    rezipped({"tea": b"1"}, path)
+    refused("no manifest.json")
+    other = json.loads(home.files[MANIFEST]) | {"schema": "0001"}
+    rezipped({**home.files, MANIFEST: json_bytes(other)}, path)
+    refused("verify it with the version that packed it")
+    rezipped(relisted({**home.files, "tables/rating.jsonl": b'{"id": NaN}\n'}), path)
+    refused("tables/rating.jsonl, line 1: not JSON")
+    rezipped(relisted({**home.files, "tables/rating.jsonl": b'{"id": 1}\n'}), path)
+    refused("tables/rating.jsonl, line 1: its keys")
+    damaged = bytearray(whole)
+    damaged[len(whole) // 3] ^= 0xFF
+    path.write_bytes(bytes(damaged))
+    refused(str(path))
+    monkeypatch.setattr("creamtea.bundle.archive.MAX_BYTES", 1000)
+    path.write_bytes(whole)
+    refused("more than a bundle may have")
+
+
+def test_a_study_that_is_not_there(home) -> None:
+    with pytest.raises(InputError, match="no study 'coffee'"):
+        pack(home.database, home.store, "coffee")
