@@ -4,7 +4,7 @@ The comment above a block says how it is tested where its content does not:
 - `<!-- not run: REASON -->`: only its lines of creamtea are parsed;
 - `<!-- run by TEST -->`: by that file of tests;
 - `<!-- part of STUDY -->`: YAML, put into that shipped study;
-- `<!-- items of a campaign's tutorial -->`: YAML, read as such.
+- `<!-- items of a campaign's tutorial -->`, `<!-- attention checks of a campaign -->`: YAML, read as such.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typer._click.exceptions import ClickException
 from typer.main import get_command
 
 from creamtea.cli.main import app
+from creamtea.human.attention import read_attention
 from creamtea.human.tutorial import read_tutorial
 from creamtea.reference.environment import SECTIONS
 from creamtea.study.loader import load_study
@@ -113,9 +114,13 @@ def test_a_block_of_yaml_is_right(block: Fenced, tmp_path: Path) -> None:
         return
     study = tmp_path / "study.yaml"
     part = re.fullmatch(r"part of (\S+)", block.mark)
-    if block.mark == "items of a campaign's tutorial":
+    readers = {
+        "items of a campaign's tutorial": read_tutorial,
+        "attention checks of a campaign": read_attention,
+    }
+    if block.mark in readers:
         study.write_text(block.text, encoding="utf-8")
-        assert read_tutorial(study)
+        assert readers[block.mark](study)
         return
     if part:
         whole = yaml.safe_load((ROOT / part[1]).read_text(encoding="utf-8"))

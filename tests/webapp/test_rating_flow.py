@@ -153,14 +153,45 @@ def test_practice_with_a_preference(site, open_page) -> None:
     expect(page.locator(".board .explanation")).to_have_text([f"Expected: {better}. They are close."])
 
 
+def test_a_loud_attention_check_warns_and_may_be_answered_again(site, open_page) -> None:
+    settings = {"attention_every": 1, "failing_code": "FAIL", "completion_code": "PASS"}
+    own_campaign(site.database, "pangolin-attention", THREE[:1], settings=settings)
+    warning = "Read <b>both</b>, please."
+    guidance = {"steps": {"0": [20, 25], "1": [0, 5]}, "above": [], "warning": warning}
+    write(site, "pangolin-attention", "attention-check", guidance)
+    link, rater_id = site.rater_link("pangolin-attention", "careless")
+    page = open_page(link)
+    item_on(page, 1, 2)
+    press_at(page, 0, 10)
+    press_at(page, 1, 10)
+    save(page)
+    item_on(page, 2, 2)
+    press_at(page, 0, 10)
+    press_at(page, 1, 10)
+    page.get_by_role("button", name="Save").click()
+    expect(page.locator(".board .notice")).to_have_text(warning)
+    good, bad = (shown_texts(page).index(text) for text in ("gut", "schlecht"))
+    press_at(page, good, 25)
+    press_at(page, bad, 0)
+    save(page)
+    heading(page, "All done")
+    expect(page.locator(".code")).to_have_text("FAIL")
+    assert stored(site.database, rater_id, "practice") == {"gut": 25, "schlecht": 0}
+
+
 def teach(site: Any, campaign: str, steps: dict[str, list[int]], explanation: str) -> None:
+    write(site, campaign, "tutorial", {"steps": steps, "explanation": explanation})
+
+
+def write(site: Any, campaign: str, kind: str, guidance: dict[str, Any]) -> None:
+    """An item that the organiser wrote."""
     with site.database.transaction() as session:
         row = session.scalars(select(Campaign).where(Campaign.name == campaign)).one()
         session.add(
             Item(
-                campaign_id=row.id, position=99, kind="tutorial", segment_index=-1, document="", context=[],
+                campaign_id=row.id, position=99, kind=kind, segment_index=-1, document="", context=[],
                 source="practice", systems=[0, 1], outputs=["gut", "schlecht"], weight=0.0,
-                guidance={"steps": steps, "explanation": explanation},
+                guidance=guidance,
             )
         )  # fmt: skip
 

@@ -15,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
 from creamtea.human import audit
+from creamtea.human.attention import attention_fields
 from creamtea.human.choosing import choose, make_items
 from creamtea.human.controls import with_controls
 from creamtea.human.outputs import check_names, read_lines, read_metric
@@ -22,7 +23,7 @@ from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.human.settings import CampaignSettings
 from creamtea.human.tutorial import tutorial_fields
 from creamtea.store.database import Database
-from creamtea.store.item_kinds import ItemKind
+from creamtea.store.item_kinds import WRITTEN_KINDS, ItemKind
 from creamtea.store.queries import find_study
 from creamtea.store.rows import from_row
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, StudyRow
@@ -34,7 +35,8 @@ USUAL_PROTOCOL = "contrastive-da"
 class CampaignSummary:
     """A campaign and how far it is; `ratings` counts submitted assignments, `wanted` all of them.
 
-    Tutorial items, which every rater does, are in neither, nor in `items`; `kinds` counts all kinds.
+    Items that the organiser wrote (tutorial, attention checks) are in neither, nor in `items`; `kinds` counts
+    all kinds.
     """
 
     id: int
@@ -184,7 +186,8 @@ def _draw(
     target = study.spec["languages"]["target"]
     tutorial = tutorial_fields(settings.tutorial, protocol)
     items = with_controls(rated, references, settings, target, seed, first=len(tutorial))
-    return settings.model_copy(update={"drawn": drawn}), tutorial + items
+    checks = attention_fields(settings.attention, protocol)
+    return settings.model_copy(update={"drawn": drawn}), tutorial + items + checks
 
 
 def _store_items(session: Session, campaign_id: int, items: list[dict[str, Any]]) -> None:
@@ -233,7 +236,7 @@ def item_kinds(session: Session, campaign_id: int) -> dict[str, int]:
 
 def _summary(session: Session, campaign: Campaign) -> CampaignSummary:
     kinds = item_kinds(session, campaign.id)
-    items = sum(count for kind, count in kinds.items() if kind != ItemKind.TUTORIAL)
+    items = sum(count for kind, count in kinds.items() if not ItemKind(kind).is_written)
     raters = session.scalar(select(func.count()).where(Rater.campaign_id == campaign.id)) or 0
     ratings = session.scalar(
         select(func.count())
@@ -241,7 +244,7 @@ def _summary(session: Session, campaign: Campaign) -> CampaignSummary:
         .join(Item, Item.id == Assignment.item_id)
         .where(
             Item.campaign_id == campaign.id,
-            Item.kind != ItemKind.TUTORIAL,
+            Item.kind.not_in(WRITTEN_KINDS),
             Assignment.submitted_at.is_not(None),
         )
     )

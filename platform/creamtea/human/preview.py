@@ -65,7 +65,7 @@ def preview(database: Database, name: str) -> Preview:
         kinds = item_kinds(session, campaign.id)
         units = _units(session, campaign, protocol, settings)
         deviation, source = _deviation(session, campaign, protocol)
-    items = sum(count for kind, count in kinds.items() if kind != ItemKind.TUTORIAL)
+    items = sum(count for kind, count in kinds.items() if not ItemKind(kind).is_written)
     ratings = items * campaign.ratings_per_item
     minutes = settings.minutes_per_item or protocol.minutes(len(campaign.systems))
     hours = (ratings + kinds.get(ItemKind.TUTORIAL, 0) * campaign.ratings_per_item) * minutes / 60

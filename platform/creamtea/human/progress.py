@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from creamtea.store.item_kinds import ItemKind
+from creamtea.store.item_kinds import WRITTEN_KINDS
 from creamtea.store.tables import Assignment, Campaign, Item, Rater
 
 
 @dataclass(frozen=True)
 class KindProgress:
-    """`submitted` and `complete` leave excluded raters out; a tutorial item is never complete, because
-    every rater does it."""
+    """`submitted` and `complete` leave excluded raters out; an item that the organiser wrote is never
+    complete, because every rater does it."""
 
     kind: str
     items: int
-    wanted: int  # submitted assignments in the end; tutorial items: by as many raters as an item has
+    wanted: int  # submitted assignments in the end; of written items: by as many raters as an item has
     submitted: int
     complete: int  # items with all their ratings
 
@@ -36,7 +36,7 @@ def by_kind(session: Session, campaign: Campaign) -> list[KindProgress]:
         .group_by(Assignment.item_id)
         .subquery()
     )
-    enough = (submitted.c.count >= campaign.ratings_per_item) & (Item.kind != ItemKind.TUTORIAL)
+    enough = (submitted.c.count >= campaign.ratings_per_item) & Item.kind.not_in(WRITTEN_KINDS)
     rows = session.execute(
         select(
             Item.kind,

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
@@ -20,12 +21,13 @@ from creamtea.errors import InputError
 from creamtea.human import access, audit, sign_in
 from creamtea.human.assignment.locking import campaign_of, check_takes_part, lock_campaign, protocol_of
 from creamtea.human.assignment.model import RatingRefused
+from creamtea.human.attention import Attention, attention_of
 from creamtea.human.campaigns import find_campaign, item_kinds
 from creamtea.human.protocols import Protocol
 from creamtea.human.questions import Question, checked_answers
-from creamtea.human.settings import settings_of
+from creamtea.human.settings import CampaignSettings, settings_of
 from creamtea.store.database import Database
-from creamtea.store.item_kinds import ItemKind
+from creamtea.store.item_kinds import WRITTEN_KINDS, ItemKind
 from creamtea.store.rows import from_row
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, WebSession
 
@@ -43,8 +45,8 @@ class Welcome:
     languages: tuple[str, str]  # source, target
     questions: tuple[Question, ...]  # about the rater, asked before the first item
     contact: str  # whom to ask; empty where the organiser named nobody
-    completion_code: str
-    completion_url: str
+    completion_code: str  # of those who fail the attention checks, where this rater does
+    completion_url: str  # with the code in it; empty where it would not tell that somebody failed
     consented: bool
     state: str  # of the campaign: draft, launched, closed
     excluded: bool
@@ -52,7 +54,7 @@ class Welcome:
 
 @dataclass(frozen=True)
 class RaterProgress:
-    """A rater as an organiser sees it; counts are of assignments, the tutorial's left out."""
+    """A rater as an organiser sees it; counts are of assignments, those of written items left out."""
 
     id: int
     pseudonym: str
@@ -66,6 +68,7 @@ class RaterProgress:
     submitted: int
     skipped: int
     tutorial: int  # tutorial items submitted
+    attention: Attention  # checks answered and passed
     last_submit: datetime | None
 
 
@@ -75,6 +78,7 @@ def welcome(database: Database, rater_id: int) -> Welcome:
         campaign = campaign_of(session, rater_id)
         rater = session.get_one(Rater, rater_id)
         settings = settings_of(campaign.settings)
+        code, address = _ending(session, settings, rater)
         return Welcome(
             pseudonym=rater.pseudonym,
             protocol=protocol_of(campaign),
@@ -82,13 +86,22 @@ def welcome(database: Database, rater_id: int) -> Welcome:
             consent=settings.consent,
             questions=tuple(settings.questions),
             contact=settings.contact,
-            completion_code=settings.completion_code,
-            completion_url=settings.completion_url,
+            completion_code=code,
+            completion_url=address,
             languages=(campaign.source_language, campaign.target_language),
             consented=rater.consented_at is not None,
             state=campaign.state,
             excluded=rater.excluded_at is not None,
         )
+
+
+def _ending(session: Session, settings: CampaignSettings, rater: Rater) -> tuple[str, str]:
+    """The code and the return address after the last item."""
+    checks = attention_of(session, rater.campaign_id, rater.id).get(rater.id, Attention())
+    failed = settings.failing_code != "" and not checks.suffices(settings.attention_share)
+    code = settings.failing_code if failed else settings.completion_code
+    address = settings.completion_url.replace("{code}", quote(code, safe=""))
+    return code, "" if failed and address == settings.completion_url else address
 
 
 @dataclass(frozen=True)
@@ -106,7 +119,9 @@ def workload(database: Database, rater_id: int) -> Workload:
         campaign = campaign_of(session, rater_id)
         kinds = item_kinds(session, campaign.id)
         practice = kinds.pop(ItemKind.TUTORIAL, 0)
+        checks = kinds.pop(ItemKind.ATTENTION, 0)
         items = sum(kinds.values())
+        items += min(checks, items // settings_of(campaign.settings).attention_every)
         per_item = settings_of(campaign.settings).minutes_per_item or 1.0
         return Workload(items, practice, (items + practice) * per_item)
 
@@ -258,11 +273,11 @@ def forget(database: Database, rater_id: int, actor: str, reason: str = "") -> N
 def overview(database: Database, campaign_id: int) -> list[RaterProgress]:
     """The raters of a campaign with what they have done, in the order in which they were added."""
     done = Assignment.submitted_at.is_not(None)
-    tutorial = Item.kind == ItemKind.TUTORIAL
+    tutorial, written = Item.kind == ItemKind.TUTORIAL, Item.kind.in_(WRITTEN_KINDS)
     counts = (
         select(
             Assignment.rater_id,
-            func.count().filter(done, ~tutorial).label("submitted"),
+            func.count().filter(done, ~written).label("submitted"),
             func.count().filter(Assignment.skipped_at.is_not(None)).label("skipped"),
             func.count().filter(done, tutorial).label("tutorial"),
             func.max(Assignment.submitted_at).label("last"),
@@ -273,6 +288,7 @@ def overview(database: Database, campaign_id: int) -> list[RaterProgress]:
         .subquery()
     )
     with database.session() as session:
+        attention = attention_of(session, campaign_id)
         rows = session.execute(
             select(Rater, counts.c.submitted, counts.c.skipped, counts.c.tutorial, counts.c.last)
             .outerjoin(counts, counts.c.rater_id == Rater.id)
@@ -286,6 +302,7 @@ def overview(database: Database, campaign_id: int) -> list[RaterProgress]:
                 submitted=submitted or 0,
                 skipped=skipped or 0,
                 tutorial=examples or 0,
+                attention=attention.get(rater.id, Attention()),
                 last_submit=last,
             )
             for rater, submitted, skipped, examples, last in rows

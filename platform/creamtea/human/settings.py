@@ -47,6 +47,23 @@ class TutorialItem(Strict):
     explanation: Written
 
 
+class AttentionOutput(Strict):
+    """A text and what its score must be: within two values of the scale, or above other outputs' scores."""
+
+    text: Written
+    accepted: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
+    above: list[Positive] = Field(default_factory=list)  # numbers of outputs of the item, from 1
+
+
+class AttentionItem(Strict):
+    """An item with a known answer among a rater's own ones, which looks like any other."""
+
+    source: Written
+    context: list[Written] = Field(default_factory=list)
+    outputs: Annotated[list[AttentionOutput], Field(min_length=1)]
+    warning: Written | None = None  # shown after a wrong answer, which may be given again; None: silent
+
+
 class DrawnFrom(Strict):
     """What the items were drawn from, in segments of the test set."""
 
@@ -78,6 +95,11 @@ class CampaignSettings(Strict):
     repeats: Amount = 0.1
     batch: Annotated[int, Field(ge=2, le=1000)] = 100  # items; a control lies half of this after its original
     tutorial: list[TutorialItem] = Field(default_factory=list)
+    attention: list[AttentionItem] = Field(default_factory=list)
+    attention_every: Annotated[int, Field(ge=1, le=1000)] = 10  # a rater's items from one check to the next
+    attention_share: Annotated[float, Field(gt=0.0, le=1.0)] = (
+        0.7  # of the checks, to get the completion code
+    )
     context: Annotated[int, Field(ge=0, le=20)] = 0  # source sentences shown before the segment
     delta: Above0 | None = None  # points of the scale
     minutes_per_item: Above0 | None = None
@@ -85,7 +107,9 @@ class CampaignSettings(Strict):
     questions: list[Question] = Field(default_factory=list)  # about the rater, before the first item
     contact: Text = ""  # whom raters ask
     completion_code: Text = ""  # shown after the last item, as recruiting platforms ask for
-    completion_url: Annotated[str, AfterValidator(check_address)] = ""  # where the rater goes back to then
+    failing_code: Text = ""  # shown instead to who fails the attention checks
+    # where the rater goes back to then; "{code}" in it stands for the code
+    completion_url: Annotated[str, AfterValidator(check_address)] = ""
     wmt: WmtRuleName | None = None  # of an import
     references: list[Written] = Field(default_factory=list)  # systems that are human translations, likewise
     drawn: DrawnFrom | None = None  # filled in when the items are drawn

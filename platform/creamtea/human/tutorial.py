@@ -16,6 +16,7 @@ Raters see the outputs in a drawn order: explanations quote them, because "the s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -58,15 +59,10 @@ def tutorial_fields(items: list[TutorialItem], protocol: Protocol) -> list[dict[
 
 def _fields(number: int, item: TutorialItem, protocol: Protocol) -> dict[str, Any]:
     place = f"tutorial item {number}"
-    lowest, highest = protocol.min_outputs, protocol.max_outputs
-    if not lowest <= len(item.outputs) <= highest:
-        allowed = str(lowest) if lowest == highest else f"{lowest} to {highest}"
-        raise InputError(f"{place}: {len(item.outputs)} outputs; an item of {protocol.name} has {allowed}")
     texts = [output.text for output in item.outputs]
-    if len(set(texts)) < len(texts):
-        raise InputError(f"{place}: two of its outputs are the same text, which is shown once: leave one out")
+    check_outputs(place, texts, protocol)
     steps = [
-        _steps(f"{place}, output {position + 1}", output.accepted, protocol)
+        accepted_steps(f"{place}, output {position + 1}", output.accepted, protocol)
         for position, output in enumerate(item.outputs)
     ]
     try:
@@ -89,11 +85,22 @@ def _fields(number: int, item: TutorialItem, protocol: Protocol) -> dict[str, An
     }
 
 
-def _steps(place: str, accepted: list[float], protocol: Protocol) -> list[int]:
+def check_outputs(place: str, texts: Sequence[str], protocol: Protocol) -> None:
+    """InputError for a number of outputs that no item of the protocol has, and for equal ones."""
+    lowest, highest = protocol.min_outputs, protocol.max_outputs
+    if not lowest <= len(texts) <= highest:
+        allowed = str(lowest) if lowest == highest else f"{lowest} to {highest}"
+        raise InputError(f"{place}: {len(texts)} outputs; an item of {protocol.name} has {allowed}")
+    if len(set(texts)) < len(texts):
+        raise InputError(f"{place}: two of its outputs are the same text, which is shown once: leave one out")
+
+
+def accepted_steps(place: str, accepted: Sequence[float], protocol: Protocol) -> list[int]:
+    """The lowest and highest accepted step of a pair of values; InputError for what the scale lacks."""
     try:
         lowest, highest = (protocol.scale.step_of(str(value)) for value in accepted)
     except ValueError as error:
         raise InputError(f"{place}: accepted: {error}") from None
     if lowest > highest:
-        raise InputError(f"{place}: accepted: the lowest value comes first, not {accepted}")
+        raise InputError(f"{place}: accepted: the lowest value comes first, not {list(accepted)}")
     return [lowest, highest]

@@ -11,6 +11,7 @@ class ItemKind(StrEnum):
     REPEAT = "repeat"
     BAD_REFERENCE = "bad-reference"
     TUTORIAL = "tutorial"
+    ATTENTION = "attention-check"
 
     @property
     def label(self) -> str:
@@ -27,12 +28,19 @@ class ItemKind(StrEnum):
         """Whether such an item was made from another one, to tell whether a rater reads."""
         return self in (ItemKind.REPEAT, ItemKind.BAD_REFERENCE)
 
+    @property
+    def is_written(self) -> bool:
+        """Whether the organiser wrote such an item, with its answer; every rater gets it."""
+        return self in (ItemKind.TUTORIAL, ItemKind.ATTENTION)
+
 
 _LABELS = {
     ItemKind.RANDOM: "drawn at random",
     ItemKind.REPEAT: "repeats",
     ItemKind.BAD_REFERENCE: "bad references",
     ItemKind.TUTORIAL: "practice items",
+    ItemKind.ATTENTION: "attention checks",
 }
 SYSTEM_KINDS = tuple(kind for kind in ItemKind if kind.rates_systems)
 CONTROL_KINDS = tuple(kind for kind in ItemKind if kind.is_control)
+WRITTEN_KINDS = tuple(kind for kind in ItemKind if kind.is_written)

@@ -325,7 +325,7 @@ class Item(Base):
     weight: Mapped[float]  # what the item counts in means, for stratified samples
     original_id: Mapped[int | None] = mapped_column(ForeignKey("item.id", ondelete="CASCADE"), index=True)
     degraded: Mapped[int | None]  # bad reference: the position in Campaign.systems whose text was spoilt
-    # tutorial: accepted steps and an explanation
+    # tutorial: accepted steps and an explanation; attention check: human/attention.py
     guidance: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
 
 
@@ -370,6 +370,7 @@ class Assignment(Base):
     submitted_at: Mapped[datetime | None]  # the first revision
     skipped_at: Mapped[datetime | None]  # gives the place back; the item never returns to this rater
     skip_reason: Mapped[str]
+    warned: Mapped[int] = mapped_column(default=0)  # wrong answers to an attention check that were not stored
     comment: Mapped[str]
     active_ms: Mapped[int | None]  # how long the rater was on it, before the first revision
 

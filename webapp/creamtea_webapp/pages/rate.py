@@ -13,7 +13,7 @@ from typing import Any
 import streamlit as st
 
 from creamtea.human import assignment, raters
-from creamtea.human.assignment import ConsentMissing, Guidance, RatingRefused, Work
+from creamtea.human.assignment import ConsentMissing, Guidance, RatingRefused, TryAgain, Work
 from creamtea.human.questions import WrongAnswers
 from creamtea.human.raters import Welcome
 from creamtea_webapp import session
@@ -168,8 +168,14 @@ def _do(sent: Any, act: Callable[[int, int], None]) -> None:
         act(who.rater_id, assignment_id)
     except ConsentMissing:
         return  # the page asks for it
+    except TryAgain as warning:
+        _notice(str(warning))
     except RatingRefused as refused:
-        last = st.session_state.get(NOTICE, Notice())
-        st.session_state[NOTICE] = Notice(f"Not saved: {refused}.", last.number + 1)
+        _notice(f"Not saved: {refused}.")
     else:
         st.session_state.pop(NOTICE, None)
+
+
+def _notice(text: str) -> None:
+    last = st.session_state.get(NOTICE, Notice())
+    st.session_state[NOTICE] = Notice(text, last.number + 1)

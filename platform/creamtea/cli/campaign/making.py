@@ -12,6 +12,7 @@ from creamtea.cli.campaign.shared import names, plural, read_text, show, with_op
 from creamtea.cli.workplace import AsJson, opened_database
 from creamtea.errors import InputError
 from creamtea.human import campaigns
+from creamtea.human.attention import read_attention
 from creamtea.human.outputs import documents_of
 from creamtea.human.protocols import SELECTIONS, protocol_names
 from creamtea.human.questions import read_questions
@@ -26,7 +27,10 @@ EXAMPLES = (
 )
 
 # settings that are taken as they are written
-SETTINGS = ("select", "items", "random_share", "pairs", "baseline", "batch", "context", "delta")
+SETTINGS = (
+    *("select", "items", "random_share", "pairs", "baseline", "batch", "context", "delta"),
+    *("attention_every", "attention_share"),
+)
 
 
 def register(commands: typer.Typer) -> None:
@@ -104,7 +108,24 @@ class CampaignOptions:
         str, typer.Option(metavar="CODE", help="Shown after the last item, for a recruiting platform.")
     ] = ""
     completion_url: Annotated[
-        str, typer.Option(metavar="URL", help="Where raters go back to after the last item.")
+        str,
+        typer.Option(
+            metavar="URL",
+            help="Where raters go back to after the last item; {code} stands for the code.",
+        ),
+    ] = ""
+    attention: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="YAML or JSON: attention checks, items with known answers."),
+    ] = None
+    attention_every: Annotated[
+        int, typer.Option(metavar="N", help="A rater's items from one attention check to the next.")
+    ] = 10
+    attention_share: Annotated[
+        float, typer.Option(metavar="SHARE", help="Of the attention checks, to get --completion-code.")
+    ] = 0.7
+    failing_code: Annotated[
+        str, typer.Option(metavar="CODE", help="Shown instead to who fails the attention checks.")
     ] = ""
     context: Annotated[int, typer.Option(metavar="N", help="Source sentences shown before the segment.")] = 0
     documents: Annotated[
@@ -124,6 +145,7 @@ class CampaignOptions:
 
     def settings(self) -> CampaignSettings:
         tutorial = [] if self.tutorial is None else read_tutorial(self.tutorial)
+        attention = [] if self.attention is None else read_attention(self.attention)
         return settings_of(
             {name: getattr(self, name) for name in SETTINGS}
             | {
@@ -133,6 +155,7 @@ class CampaignOptions:
                 "bad_references": _amount("--bad-references", self.bad_references),
                 "repeats": _amount("--repeats", self.repeats),
                 "tutorial": [item.model_dump() for item in tutorial],
+                "attention": [item.model_dump() for item in attention],
                 "minutes_per_item": self.minutes,
                 "consent": read_text("--consent", self.consent),
                 "questions": [
@@ -141,6 +164,7 @@ class CampaignOptions:
                 "contact": self.contact.strip(),
                 "completion_code": self.completion_code.strip(),
                 "completion_url": self.completion_url.strip(),
+                "failing_code": self.failing_code.strip(),
             }
         )
 

@@ -147,7 +147,9 @@ def _rater_line(person: raters.RaterProgress) -> str:
         marks.append("not begun")
     last = f", last {person.last_submit:%Y-%m-%d %H:%M} UTC" if person.last_submit is not None else ""
     shown = f" ({', '.join(marks)})" if marks else ""
-    return f"{person.pseudonym}: {person.submitted} rated, {person.skipped} skipped{last}{shown}"
+    checks = person.attention
+    passed = f", {checks.passed} of {checks.answered} attention checks passed" if checks.answered else ""
+    return f"{person.pseudonym}: {person.submitted} rated, {person.skipped} skipped{passed}{last}{shown}"
 
 
 def list_campaigns(json_output: AsJson = False) -> None:

@@ -12,6 +12,7 @@ from creamtea.human.assignment.model import (
     Guidance,
     RatingRefused,
     Submitted,
+    TryAgain,
     Work,
 )
 from creamtea.human.assignment.orders import draw_order, groups_of
@@ -26,6 +27,7 @@ __all__ = [
     "Guidance",
     "RatingRefused",
     "Submitted",
+    "TryAgain",
     "Work",
     "draw_order",
     "earlier",

@@ -24,6 +24,10 @@ class ConsentMissing(RatingRefused):
         super().__init__("read what this is about and agree to take part first")
 
 
+class TryAgain(RatingRefused):
+    """A wrong answer to a loud attention check, which was counted but not stored: the organiser's warning."""
+
+
 @dataclass(frozen=True)
 class Work:
     """An item as its rater sees it.

@@ -4,8 +4,9 @@ A rated or random item has k places (`Campaign.ratings_per_item`). A place is ta
 was submitted or has a running lease, is not skipped, and whose rater is not excluded. So excluding a rater
 frees the places for others, and including the rater again makes the ratings count again as they were: an
 item that somebody else has rated meanwhile then has more than k counted ratings, never fewer.
-Tutorial items and controls (repeats, bad references) have no places: every rater gets each tutorial item,
-and each control whose original the rater has rated.
+Tutorial items, attention checks and controls (repeats, bad references) have no places: every rater gets each
+tutorial item, an attention check after every so many answers, and each control whose original the rater has
+rated.
 """
 
 from __future__ import annotations
@@ -47,10 +48,10 @@ class Outlook:
 
     past: list[Past]
     tutorial: list[int]
-    due: list[int]  # controls that lie far enough behind their originals
+    due: list[int]  # controls that lie far enough behind their originals, and attention checks
     shortlist: list[int]  # the first open items
     later: list[int]  # controls that come when nothing else is left
-    at_most: int  # items beside the tutorial that may still come, controls of open items among them
+    at_most: int  # items beside the tutorial that may still come, attention checks and controls among them
 
     def done(self, *, tutorial: bool) -> int:
         """How many items of the tutorial, or beside it, the rater has submitted."""
@@ -113,7 +114,12 @@ def load_outlook(session: Session, campaign: Campaign, rater_id: int, now: datet
     """What lies before a rater. It reads every item of the campaign, so call it without the lock."""
     past = _past(session, rater_id)
     shortlist, open_items, their_controls = _open_items(session, campaign, rater_id, past, now)
-    due, later, to_come = _controls(session, campaign, rater_id, past)
+    due, later, own_controls = _controls(session, campaign, rater_id, past)
+    to_come = open_items + their_controls + own_controls
+    attention = _attention(session, campaign, rater_id, past)
+    every = attention_every(campaign)
+    if attention and _answers(past) // every > _checks_had(past):
+        due = [attention[0], *due]
     had = select(Assignment.item_id).where(Assignment.rater_id == rater_id)
     tutorial = session.scalars(
         select(Item.id)
@@ -126,7 +132,7 @@ def load_outlook(session: Session, campaign: Campaign, rater_id: int, now: datet
         due=due,
         shortlist=shortlist,
         later=later,
-        at_most=open_items + their_controls + to_come,
+        at_most=to_come + min(len(attention), to_come // every),
     )
 
 
@@ -195,6 +201,35 @@ def _open_items(
     return [row[0] for row in rows], rows[0][1], int(rows[0][2])
 
 
+def attention_every(campaign: Campaign) -> int:
+    """After how many answers of a rater the next attention check comes."""
+    return int(campaign.settings.get("attention_every", 10))
+
+
+def _attention(session: Session, campaign: Campaign, rater_id: int, past: list[Past]) -> list[int]:
+    """The checks that this rater never had, in an order in which raters begin at different ones."""
+    checks = session.scalars(
+        select(Item.id)
+        .where(Item.campaign_id == campaign.id, Item.kind == ItemKind.ATTENTION)
+        .order_by(Item.position)
+    ).all()
+    had = {assignment.item_id for assignment in past}
+    begin = rater_id % len(checks) if checks else 0
+    return [check for check in [*checks[begin:], *checks[:begin]] if check not in had]
+
+
+def _checks_had(past: list[Past]) -> int:
+    return sum(assignment.kind == ItemKind.ATTENTION for assignment in past)
+
+
+def _answers(past: list[Past]) -> int:
+    """How many items the rater has submitted that the organiser did not write."""
+    return sum(
+        assignment.submitted_at is not None and not ItemKind(assignment.kind).is_written
+        for assignment in past
+    )
+
+
 def _controls(
     session: Session, campaign: Campaign, rater_id: int, past: list[Past]
 ) -> tuple[list[int], list[int], int]:
@@ -207,7 +242,7 @@ def _controls(
     submitted = sorted(
         (assignment.submitted_at, assignment.item_id)
         for assignment in past
-        if assignment.submitted_at is not None and assignment.kind != ItemKind.TUTORIAL
+        if assignment.submitted_at is not None and not ItemKind(assignment.kind).is_written
     )
     answers_since = {item_id: len(submitted) - 1 - rank for rank, (_, item_id) in enumerate(submitted)}
     original, held = aliased(Item), aliased(Assignment)

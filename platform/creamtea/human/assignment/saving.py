@@ -11,8 +11,16 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from creamtea.human.assignment.locking import active_rater, lock_campaign, own, protocol_of
-from creamtea.human.assignment.model import LEASE, Guidance, RatingRefused, Submitted, shown_outputs
+from creamtea.human.assignment.model import (
+    LEASE,
+    Guidance,
+    RatingRefused,
+    Submitted,
+    TryAgain,
+    shown_outputs,
+)
 from creamtea.human.assignment.places import keeps_place
+from creamtea.human.attention import MAX_WARNINGS, is_right
 from creamtea.human.protocols import Protocol, ScoredAnswer
 from creamtea.human.storable import check_size, check_text
 from creamtea.store.database import Database
@@ -69,8 +77,24 @@ def submit(
     old ones; the comment is the newest revision's. `active_ms`, the milliseconds that the rater was on the
     item, is stored with the first revision, at most the time since the item was given out. Raises
     RatingRefused for an item that is skipped or not this rater's, for missing or impossible answers, where
-    the lease ran out and the item's places went to others, and where campaign or rater take no part.
+    the lease ran out and the item's places went to others, and where campaign or rater take no part;
+    TryAgain for a wrong answer to a loud attention check.
     """
+    stored = _store(database, rater_id, assignment_id, answers, revision, comment, active_ms)
+    if isinstance(stored, TryAgain):  # after the transaction, which counts the wrong answer
+        raise stored
+    return stored
+
+
+def _store(
+    database: Database,
+    rater_id: int,
+    assignment_id: int,
+    answers: Sequence[Any],
+    revision: int,
+    comment: str,
+    active_ms: int | None,
+) -> Submitted | TryAgain:
     with database.transaction() as session:
         campaign = lock_campaign(session, rater_id)
         assignment, item = own(session, rater_id, assignment_id)
@@ -87,6 +111,9 @@ def submit(
         if assignment.submitted_at is None:
             if not keeps_place(session, campaign, item.kind, item.id, rater_id, now):
                 raise RatingRefused("this item was given to somebody else while the page lay open")
+            if (warning := _warning(assignment, item, scored)) is not None:
+                assignment.warned += 1
+                return TryAgain(warning)
             assignment.submitted_at = now
             assignment.active_ms = _bounded(active_ms, now - assignment.created_at)
         assignment.comment = comment
@@ -186,6 +213,15 @@ def _bounded(active_ms: int | None, elapsed: timedelta) -> int | None:
     return min(active_ms, max(elapsed // timedelta(milliseconds=1), 0), _MAX_MS)
 
 
+def _warning(assignment: Assignment, item: Item, scored: Sequence[ScoredAnswer]) -> str | None:
+    """What a loud attention check says to this first answer; None where it is stored."""
+    if item.kind != ItemKind.ATTENTION or item.guidance is None or assignment.warned >= MAX_WARNINGS:
+        return None
+    steps = {group[0]: answer.step for group, answer in zip(assignment.order, scored, strict=True)}
+    warning: str | None = item.guidance["warning"]
+    return None if is_right(item.guidance, steps) else warning
+
+
 def _insert_ratings(
     session: Session, assignment: Assignment, scored: Sequence[ScoredAnswer], revision: int, now: datetime
 ) -> None:
@@ -215,7 +251,7 @@ def _submitted(
 
 
 def _guidance(assignment: Assignment, item: Item, steps: dict[int, int]) -> Guidance | None:
-    if item.guidance is None:
+    if item.guidance is None or item.kind != ItemKind.TUTORIAL:
         return None
     accepted: list[tuple[int, int] | None] = []
     right = []

@@ -81,6 +81,7 @@ class AnswerContent:
     skip_reason: str = ""
     comment: str = ""
     active_ms: int | None = None
+    warned: int = 0  # wrong answers to a loud attention check that were not stored
     scores: tuple[ScoreContent, ...]
 
     @property

@@ -55,6 +55,7 @@ class RatingRow:
     skipped_at: Moment | None
     rated_at: Moment | None  # this score
     active_ms: Integer | None
+    warned: Integer = 0  # wrong answers to a loud attention check that were not stored
 
 
 COLUMNS = columns_of(RatingRow)
@@ -62,7 +63,7 @@ COLUMNS = columns_of(RatingRow)
 
 # fields of the item and of the answer that a row repeats
 OF_ITEM = ("kind", "segment", "document", "weight", "original", "degraded", "source")
-OF_ANSWER = ("comment", "skip_reason", "assigned_at", "submitted_at", "skipped_at", "active_ms")
+OF_ANSWER = ("comment", "skip_reason", "assigned_at", "submitted_at", "skipped_at", "active_ms", "warned")
 
 
 def rows_of(content: Content) -> Iterator[RatingRow]:

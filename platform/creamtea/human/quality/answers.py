@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from creamtea.store.item_kinds import ItemKind
+from creamtea.store.item_kinds import WRITTEN_KINDS, ItemKind
 from creamtea.store.tables import Assignment, Item, Rating
 
 # Characters of scripts without spaces. A Chinese or Japanese character is about 0.6 of a word to read:
@@ -63,14 +63,14 @@ def _pieces(text: str) -> list[str]:
 
 
 def read_answers(session: Session, campaign_id: int) -> list[RaterAnswer]:
-    """Every submitted answer of a campaign, of excluded raters too, but those to tutorial items; in the order
-    in which they were submitted."""
+    """Every submitted answer of a campaign, of excluded raters too, but those to items that the organiser
+    wrote; in the order in which they were submitted."""
     steps: dict[int, dict[int, tuple[int, int]]] = {}  # assignment: system: highest revision and its step
     for assignment_id, system, revision, step in session.execute(
         select(Rating.assignment_id, Rating.system, Rating.revision, Rating.step)
         .join(Assignment, Assignment.id == Rating.assignment_id)
         .join(Item, Item.id == Assignment.item_id)
-        .where(Item.campaign_id == campaign_id, Item.kind != ItemKind.TUTORIAL)
+        .where(Item.campaign_id == campaign_id, Item.kind.not_in(WRITTEN_KINDS))
     ):
         stored = steps.setdefault(assignment_id, {})
         stored[system] = max(stored.get(system, (0, 0)), (revision, step))
@@ -96,7 +96,7 @@ def read_answers(session: Session, campaign_id: int) -> list[RaterAnswer]:
         .order_by(Assignment.submitted_at, Assignment.id)
     ):
         if row.id not in steps:
-            continue  # of a tutorial item
+            continue  # of an item that the organiser wrote
         item, words = items[row.item_id]
         groups = tuple(tuple(group) for group in row.order)
         answers.append(

@@ -87,7 +87,7 @@ def _progress(campaign: CampaignSummary) -> None:
         kinds = progress.by_kind(reading, campaigns.find_campaign(reading, campaign.name))
         now = database.now(reading)
     people = raters.overview(database, campaign.id)
-    rated = [kind for kind in kinds if kind.kind != ItemKind.TUTORIAL]
+    rated = [kind for kind in kinds if not ItemKind(kind.kind).is_written]
     done, wanted = sum(kind.submitted for kind in rated), sum(kind.wanted for kind in rated)
     st.header("Progress", anchor=False)
     show(TEMPLATE, "progress", done=done, wanted=wanted, now=now)
@@ -97,24 +97,28 @@ def _progress(campaign: CampaignSummary) -> None:
             f"{kind.items:,}",
             f"{kind.submitted:,}",
             f"{kind.wanted:,}",
-            "" if kind.kind == ItemKind.TUTORIAL else f"{kind.complete:,}",
+            "" if ItemKind(kind.kind).is_written else f"{kind.complete:,}",
         ]
         for kind in kinds
     ]
     show_table(["items", "number", "ratings", "wanted", "complete"], rows, stacked=False)
     if people:
+        checked = ItemKind.ATTENTION in campaign.kinds
         heads = ["rater", "submitted", "skipped", "tutorial", "last saved", "state"]
-        show_table(heads, [_rater_row(campaign.id, rater) for rater in people], words=[0, 5])
+        heads[4:4] = ["checks passed"] * checked
+        rows = [_rater_row(campaign.id, rater, checked) for rater in people]
+        show_table(heads, rows, words=[0, 5 + checked])
     else:
         show(TEMPLATE, "no_raters", campaign=campaign)
 
 
-def _rater_row(campaign_id: int, rater: RaterProgress) -> list[str]:
+def _rater_row(campaign_id: int, rater: RaterProgress, checked: bool) -> list[str]:
     return [
         rater_link(campaign_id, rater),
         f"{rater.submitted:,}",
         f"{rater.skipped:,}",
         f"{rater.tutorial:,}",
+        *([f"{rater.attention.passed} of {rater.attention.answered}"] * checked),
         moment(rater.last_submit) if rater.last_submit else "",
         standing(rater),
     ]

@@ -50,6 +50,10 @@ NAMES = (
     "questions",
     "completion_code",
     "completion_url",
+    "attention",
+    "attention_every",
+    "attention_share",
+    "failing_code",
 )
 
 
@@ -63,8 +67,8 @@ def draw(name: str, start: CampaignRequest, study: str, spec: dict[str, Any], me
 
 
 def form_values(state: Any) -> dict[str, Any]:
-    """What the fields say, by the names of `create_campaign` and of its settings. `tutorial` and `documents`
-    are uploaded files or None; fields that are not drawn are left out."""
+    """What the fields say, by the names of `create_campaign` and of its settings. `tutorial`, `attention` and
+    `documents` are uploaded files or None; fields that are not drawn are left out."""
     study, protocol = state[key("study")], state[key("protocol")]
     values = {name: state[key(name)] for name in NAMES if key(name) in state}
     for name in ("systems", "test_set", "baseline"):
@@ -229,24 +233,50 @@ def _texts(start: CampaignRequest) -> None:
     fields = (
         ("contact", "Whom raters ask", "name and e-mail address"),
         ("completion_code", "Completion code", "shown after the last item"),
-        ("completion_url", "Return address", "https://app.prolific.com/submissions/complete?cc=…"),
+        ("completion_url", "Return address", "https://app.prolific.com/submissions/complete?cc={code}"),
     )
     for column, (name, label, example) in zip(columns, fields, strict=True):
         column.text_input(label, getattr(start.settings, name), placeholder=example, key=key(name))
-    kept = len(start.settings.tutorial)
-    left, right = st.columns(2)
-    left.file_uploader(
-        "Tutorial (YAML or JSON)",
-        ["yaml", "yml", "json"],
-        help="Items with accepted answers, which every rater does first."
-        + (f" Without a file, the draft keeps its {counted(kept, 'item')}." if kept else ""),
-        key=key("tutorial"),
+    left, middle, right = st.columns(3)
+    about = (
+        (left, "tutorial", "Tutorial", "Items with accepted answers, which every rater does first."),
+        (middle, "attention", "Attention checks", "Items with known answers among a rater's own ones."),
     )
+    for column, name, label, told in about:
+        kept = len(getattr(start.settings, name))
+        column.file_uploader(
+            f"{label} (YAML or JSON)",
+            ["yaml", "yml", "json"],
+            help=told + (f" Without a file, the draft keeps its {counted(kept, 'item')}." if kept else ""),
+            key=key(name),
+        )
     right.file_uploader(
         f"{LABELS['documents']} (text)",
         ["txt", "docs", "tsv"],
         help="One line per segment, with the name of its document.",
         key=key("documents"),
+    )
+    columns = st.columns(3)
+    columns[0].number_input(
+        "Items from one attention check to the next",
+        1,
+        1000,
+        start.settings.attention_every,
+        key=key("attention_every"),
+    )
+    columns[1].number_input(
+        "Share of attention checks to pass",
+        0.01,
+        1.0,
+        start.settings.attention_share,
+        step=0.05,
+        key=key("attention_share"),
+    )
+    columns[2].text_input(
+        "Code for who fails them",
+        start.settings.failing_code,
+        placeholder="the completion code",
+        key=key("failing_code"),
     )
 
 

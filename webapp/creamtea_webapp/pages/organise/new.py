@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import streamlit as st
+from pydantic import BaseModel
 
 from creamtea.errors import InputError
 from creamtea.human import campaigns, rights
+from creamtea.human.attention import read_attention
 from creamtea.human.campaigns import CampaignRequest
 from creamtea.human.outputs import documents_of, metric_names
 from creamtea.human.questions import read_questions
-from creamtea.human.settings import TutorialItem, settings_of
+from creamtea.human.settings import settings_of
 from creamtea.human.tutorial import read_tutorial
 from creamtea.store.database import Database
 from creamtea.store.queries import find_study, list_studies
@@ -28,6 +31,11 @@ from creamtea_webapp.pages.organise.shared import TEMPLATE, act, show_notice
 
 MADE = "campaign-made"
 BESIDE = "make"  # the place of errors: above the button
+# files of items that the organiser wrote
+READERS: dict[str, Callable[[Path], Sequence[BaseModel]]] = {
+    "tutorial": read_tutorial,
+    "attention": read_attention,
+}
 OF_REQUEST = ("test_set", "systems", "protocol", "ratings_per_item", "seed", "instructions")
 
 
@@ -74,12 +82,13 @@ def _make(draft: str, start: CampaignRequest, database: Database, actor: str) ->
     values = form_values(st.session_state)
     typed = values.pop("name").strip()
     request = {field: values.pop(field) for field in OF_REQUEST}
-    documents, tutorial = values.pop("documents"), values.pop("tutorial")
-    items = start.settings.tutorial if tutorial is None else _tutorial(tutorial)
+    documents = values.pop("documents")
+    for field, read in READERS.items():
+        items = getattr(start.settings, field) if values[field] is None else _items(values[field], read)
+        values[field] = [item.model_dump() for item in items]
     values["questions"] = [one.model_dump() for one in read_questions(values["questions"])]
-    for field in ("contact", "completion_code", "completion_url"):
+    for field in ("contact", "completion_code", "completion_url", "failing_code"):
         values[field] = values[field].strip()
-    values["tutorial"] = [item.model_dump() for item in items]
     for field in ("delta", "minutes_per_item"):
         values[field] = values[field] or None  # 0 is as good as empty: the usual one
     made = campaigns.create_campaign(
@@ -98,11 +107,12 @@ def _make(draft: str, start: CampaignRequest, database: Database, actor: str) ->
     return f"The draft has {counted(made.items, 'item')}."
 
 
-def _tutorial(file: Any) -> list[TutorialItem]:
+def _items(file: Any, read: Callable[[Path], Sequence[BaseModel]]) -> Sequence[BaseModel]:
+    """The items of an uploaded file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / Path(file.name).name
         path.write_bytes(file.getvalue())
-        return read_tutorial(path)
+        return read(path)
 
 
 def _documents(file: Any) -> list[str]:

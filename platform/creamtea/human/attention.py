@@ -1,0 +1,142 @@
+"""Attention checks: items with known answers among a rater's own ones, which look like any other.
+
+A file in YAML or JSON:
+
+    checks:
+      - source: Guten Morgen
+        outputs:
+          - {text: Good morning, accepted: [5.0, 6.0], above: [2]}
+          - {text: The cheese is blue, accepted: [1.0, 2.5]}
+        warning: Please read both sentences before you give values.
+
+`accepted` holds the lowest and the highest value of the protocol's scale, `above` the numbers of the outputs
+of the item that must have a lower score. A check with a `warning` is loud: after a wrong answer the rater
+reads it and may try again, at most `MAX_WARNINGS` times. Without one it is silent: any answer is stored.
+Either way the first answer decides whether the check was passed. Systems' statistics leave checks out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from creamtea.document.document import read_document
+from creamtea.document.mistakes import StudyErrors, mistakes_of_pydantic
+from creamtea.document.values import Strict
+from creamtea.errors import InputError
+from creamtea.human.protocols import Protocol
+from creamtea.human.settings import AttentionItem, AttentionOutput
+from creamtea.human.tutorial import NO_SEGMENT, accepted_steps, check_outputs
+from creamtea.store.item_kinds import ItemKind
+from creamtea.store.tables import Assignment, Item, Rating
+
+MAX_WARNINGS = 2
+
+
+class AttentionFile(Strict):
+    checks: Annotated[list[AttentionItem], Field(min_length=1)]
+
+
+def read_attention(path: Path) -> list[AttentionItem]:
+    """The checks of a file; every mistake in it is one InputError with lines."""
+    document = read_document(path)
+    mistakes = list(document.mistakes)
+    try:
+        return AttentionFile.model_validate(document.data).checks
+    except ValidationError as error:
+        mistakes += mistakes_of_pydantic(error.errors(), AttentionFile, document.data)
+    raise StudyErrors([mistake.line(document.place(mistake.path)) for mistake in mistakes], document.name)
+
+
+def attention_fields(checks: list[AttentionItem], protocol: Protocol) -> list[dict[str, Any]]:
+    """Fields of an Item for each check; its outputs are numbered from 0 as if they were systems.
+
+    InputError for what no answer of the protocol can meet.
+    """
+    return [_fields(f"attention check {number}", item, protocol) for number, item in enumerate(checks, 1)]
+
+
+def _fields(place: str, item: AttentionItem, protocol: Protocol) -> dict[str, Any]:
+    check_outputs(place, [output.text for output in item.outputs], protocol)
+    steps: dict[str, list[int]] = {}
+    above: list[list[int]] = []
+    for at, output in enumerate(item.outputs):
+        where = f"{place}, output {at + 1}"
+        if output.accepted is not None:
+            steps[str(at)] = accepted_steps(where, output.accepted, protocol)
+        above += _above(where, at, output, len(item.outputs))
+    if not above and not steps:
+        raise InputError(f"{place}: any answer would pass: give an output `accepted` or `above`")
+    return {
+        "kind": ItemKind.ATTENTION,
+        "segment_index": NO_SEGMENT,
+        "document": "",
+        "source": item.source,
+        "context": list(item.context),
+        "systems": list(range(len(item.outputs))),
+        "outputs": [output.text for output in item.outputs],
+        "weight": 0.0,
+        "guidance": {"steps": steps, "above": above, "warning": item.warning},
+    }
+
+
+def _above(place: str, at: int, output: AttentionOutput, outputs: int) -> list[list[int]]:
+    for other in output.above:
+        if other == at + 1 or other > outputs:
+            raise InputError(
+                f"{place}: above: {other} is no other output of this item, which has outputs 1 to {outputs}"
+            )
+    return [[at, other - 1] for other in output.above]
+
+
+# ---------------------------------------------------------------- answers
+
+
+def is_right(guidance: Mapping[str, Any], steps: Mapping[int, int]) -> bool:
+    """Whether scores (steps by an output's number from 0) are as a check's item says."""
+    within = all(low <= steps[int(at)] <= high for at, (low, high) in guidance["steps"].items())
+    return within and all(steps[better] > steps[worse] for better, worse in guidance["above"])
+
+
+@dataclass(frozen=True)
+class Attention:
+    """A rater's attention checks: how many were answered, and how many of them right at the first try."""
+
+    answered: int = 0
+    passed: int = 0
+
+    def suffices(self, share: float) -> bool:
+        """Whether at least this share was passed; nothing failed where nothing was asked."""
+        return self.passed >= share * self.answered
+
+
+def attention_of(session: Session, campaign_id: int, rater_id: int | None = None) -> dict[int, Attention]:
+    """By rater, of those who have answered a check, or of one rater."""
+    rows = session.execute(
+        select(
+            Assignment.id, Assignment.rater_id, Assignment.warned, Item.guidance, Rating.system, Rating.step
+        )
+        .join(Item, Item.id == Assignment.item_id)
+        .join(Rating, Rating.assignment_id == Assignment.id)
+        .where(
+            Item.campaign_id == campaign_id,
+            Item.kind == ItemKind.ATTENTION,
+            Rating.revision == 1,
+            *([] if rater_id is None else [Assignment.rater_id == rater_id]),
+        )
+    )
+    answers: dict[tuple[int, int], tuple[bool, dict[str, Any], dict[int, int]]] = {}
+    for assignment_id, rater_id, warned, guidance, system, step in rows:
+        answers.setdefault((rater_id, assignment_id), (warned > 0, guidance, {}))[2][system] = step
+    found: dict[int, Attention] = {}
+    for (rater_id, _), (warned_before, guidance, steps) in answers.items():
+        so_far = found.get(rater_id, Attention())
+        passed = not warned_before and is_right(guidance, steps)
+        found[rater_id] = Attention(so_far.answered + 1, so_far.passed + passed)
+    return found

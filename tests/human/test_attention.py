@@ -1,0 +1,216 @@
+"""Attention checks: their file, when a rater gets them, loud and silent ones, and what follows at the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_campaigns import add_rater, make_campaign, rate, ratings, stored, work_for
+
+from creamtea.errors import InputError
+from creamtea.human import assignment, raters
+from creamtea.human.assignment import RatingRefused
+from creamtea.human.assignment.model import TryAgain
+from creamtea.human.attention import MAX_WARNINGS, Attention, attention_fields, is_right, read_attention
+from creamtea.human.campaigns import summary
+from creamtea.human.protocols import find_protocol
+from creamtea.human.quality.answers import read_answers
+from creamtea.human.settings import AttentionItem
+from creamtea.store.database import Database
+
+TWO = {
+    "source": "s",
+    "outputs": [{"text": "good", "accepted": [5, 6], "above": [2]}, {"text": "bad"}],
+}
+WARNING = "Read <b>both</b>, please"
+
+
+def fields(check: dict[str, Any], protocol: str = "contrastive-da") -> dict[str, Any]:
+    return attention_fields([AttentionItem.model_validate(check)], find_protocol(protocol))[0]
+
+
+def campaign(
+    database: Database, checks: int, *, items: int = 6, warning: str | None = None, **settings: Any
+) -> int:
+    """A rater of a campaign with a check after every two answers."""
+    specs: list[dict[str, Any]] = [{} for _ in range(items)]
+    specs += [fields({**TWO, "source": f"check {number}", "warning": warning}) for number in range(checks)]
+    make_campaign(database, specs, systems=2, attention_every=2, **settings)
+    return add_rater(database)
+
+
+def answer(work: assignment.Work, good: int, bad: int) -> list[int]:
+    return [{"good": good, "bad": bad}.get(text, 3) for text in work.outputs]
+
+
+def go(database: Database, rater: int, good: int = 25, bad: int = 0) -> list[str]:
+    """The sources until nothing is left; checks get these steps."""
+    sources = []
+    while (work := assignment.next_item(database, rater)) is not None:
+        sources.append(work.source)
+        assignment.submit(database, rater, work.assignment_id, answer(work, good, bad))
+    return sources
+
+
+# ---------------------------------------------------------------- the file
+
+
+def test_a_file_becomes_items(tmp_path: Path) -> None:
+    path = tmp_path / "checks.yaml"
+    path.write_text(
+        "checks:\n  - source: s\n    outputs:\n      - {text: good, accepted: [5, 6], above: [2]}\n"
+        f"      - {{text: bad}}\n    warning: {WARNING}\n"
+    )
+    (made,) = attention_fields(read_attention(path), find_protocol("contrastive-da"))
+    assert (made["kind"], made["segment_index"], made["outputs"]) == ("attention-check", -1, ["good", "bad"])
+    assert made["guidance"] == {"steps": {"0": [20, 25]}, "above": [[0, 1]], "warning": WARNING}
+
+
+@pytest.mark.parametrize(
+    ("outputs", "message"),
+    [
+        ([{"text": "a"}, {"text": "b"}], "attention check 1: any answer would pass"),
+        ([{"text": "a", "above": [3]}, {"text": "b"}], "output 1: above: 3 is no other output"),
+        ([{"text": "a", "above": [1]}, {"text": "b"}], "output 1: above: 1 is no other output"),
+        ([{"text": "a", "accepted": [6, 5]}, {"text": "b"}], "the lowest value comes first"),
+        ([{"text": "a", "accepted": [0, 5]}, {"text": "b"}], "not a value of the scale"),
+        ([{"text": "a", "accepted": [1, 5]}], "1 outputs; an item of contrastive-da has 2 to 8"),
+    ],
+)
+def test_checks_that_cannot_be_are_refused(outputs: list[Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        fields({"source": "s", "outputs": outputs})
+
+
+@pytest.mark.parametrize(
+    ("steps", "right"), [((20, 0), True), ((19, 0), False), ((25, 25), False), ((25, 24), True)]
+)
+def test_a_range_and_an_order_are_both_needed(steps: tuple[int, int], right: bool) -> None:
+    assert is_right(fields(TWO)["guidance"], dict(enumerate(steps))) is right
+
+
+# ---------------------------------------------------------------- when, and what is stored
+
+
+def test_a_check_comes_after_every_so_many_answers(database: Database) -> None:
+    rater = campaign(database, checks=4)
+    sources = go(database, rater)
+    kinds = ["check" in source for source in sources]
+    assert kinds == [False, False, True, False, False, True, False, False, True]
+    assert len(set(sources)) == 9  # the fourth check is not reached
+
+
+def test_raters_begin_at_different_checks(database: Database) -> None:
+    anna = campaign(database, checks=3, items=4, k=2)
+    own = [
+        [source for source in go(database, rater) if "check" in source]
+        for rater in (anna, add_rater(database, "ben"))
+    ]
+    assert [len(checks) for checks in own] == [2, 2]
+    assert own[0][0] != own[1][0]
+
+
+def test_the_total_counts_the_checks_to_come(database: Database) -> None:
+    rater = campaign(database, checks=2)
+    assert work_for(database, rater).total == 8
+    assert raters.workload(database, rater).items == 8
+
+
+def test_a_silent_check_stores_any_answer_and_tells_nothing(database: Database) -> None:
+    rater = campaign(database, checks=3)
+    go(database, rater, good=0, bad=25)
+    (progress,) = raters.overview(database, 1)
+    assert (progress.attention, progress.submitted) == (Attention(answered=3, passed=0), 6)
+
+
+def test_a_loud_check_may_be_tried_again_but_counts_as_failed(database: Database) -> None:
+    rater = campaign(database, checks=1, warning=WARNING)
+    for _ in range(2):
+        rate(database, rater, work_for(database, rater))
+    work = work_for(database, rater)
+    assert work.source == "check 0"
+    before = len(ratings(database))
+    with pytest.raises(TryAgain, match=WARNING):
+        assignment.submit(database, rater, work.assignment_id, answer(work, 0, 25))
+    assert len(ratings(database)) == before
+    assert stored(database, work.assignment_id).warned == 1
+    assert work_for(database, rater).assignment_id == work.assignment_id
+    assignment.submit(database, rater, work.assignment_id, answer(work, 25, 0))
+    assert raters.overview(database, 1)[0].attention == Attention(answered=1, passed=0)
+
+
+def test_after_the_last_warning_any_answer_is_taken(database: Database) -> None:
+    rater = campaign(database, checks=1, warning=WARNING)
+    for _ in range(2):
+        rate(database, rater, work_for(database, rater))
+    work = work_for(database, rater)
+    for _ in range(MAX_WARNINGS):
+        with pytest.raises(TryAgain):
+            assignment.submit(database, rater, work.assignment_id, answer(work, 0, 25))
+    assignment.submit(database, rater, work.assignment_id, answer(work, 0, 25))
+    assert stored(database, work.assignment_id).submitted_at is not None
+
+
+def test_a_revision_of_a_check_changes_no_verdict(database: Database) -> None:
+    rater = campaign(database, checks=1, items=2, warning=WARNING)
+    go(database, rater)
+    check = next(one for one in assignment.earlier(database, rater) if one.source == "check 0")
+    again = assignment.reopen(database, rater, check.assignment_id)
+    assignment.submit(database, rater, check.assignment_id, answer(again, 0, 25), revision=2)
+    assert raters.overview(database, 1)[0].attention == Attention(answered=1, passed=1)
+
+
+def test_a_wrong_answer_to_a_loud_check_still_has_to_be_an_answer(database: Database) -> None:
+    rater = campaign(database, checks=1, items=2, warning=WARNING)
+    for _ in range(2):
+        rate(database, rater, work_for(database, rater))
+    work = work_for(database, rater)
+    with pytest.raises(RatingRefused, match="an output has no score yet"):
+        assignment.submit(database, rater, work.assignment_id, [None, 3])
+    assert stored(database, work.assignment_id).warned == 0
+
+
+def test_checks_are_in_no_number_of_items_or_ratings(database: Database) -> None:
+    rater = campaign(database, checks=2)
+    go(database, rater)
+    found = summary(database, "c")
+    assert (found.items, found.ratings, found.wanted) == (6, 6, 6)
+    with database.session() as session:
+        assert len(read_answers(session, 1)) == 6
+
+
+# ---------------------------------------------------------------- the end
+
+ADDRESS = "https://example.org/complete?cc={code}"
+
+
+@pytest.mark.parametrize(
+    ("good", "address", "code", "leads_to"),
+    [
+        (25, ADDRESS, "PASS 1", "https://example.org/complete?cc=PASS%201"),
+        (0, ADDRESS, "FAIL", "https://example.org/complete?cc=FAIL"),
+        (25, "https://example.org/PASS", "PASS 1", "https://example.org/PASS"),
+        (0, "https://example.org/PASS", "FAIL", ""),  # the address would say that they passed
+    ],
+)
+def test_who_fails_gets_the_other_code(
+    database: Database, good: int, address: str, code: str, leads_to: str
+) -> None:
+    codes = {"completion_code": "PASS 1", "failing_code": "FAIL", "completion_url": address}
+    rater = campaign(database, checks=3, **codes)
+    go(database, rater, good=good, bad=10)
+    found = raters.welcome(database, rater)
+    assert (found.completion_code, found.completion_url) == (code, leads_to)
+
+
+def test_without_a_failing_code_everybody_gets_the_same(database: Database) -> None:
+    rater = campaign(database, checks=3, completion_code="PASS")
+    go(database, rater, good=0, bad=25)
+    assert raters.welcome(database, rater).completion_code == "PASS"
+
+
+def test_the_share_to_pass(database: Database) -> None:
+    assert Attention(10, 7).suffices(0.7)
+    assert not Attention(10, 6).suffices(0.7)
+    assert Attention().suffices(1.0)
