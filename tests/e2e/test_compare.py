@@ -11,10 +11,15 @@ from typing import Any
 
 import pytest
 from sacrebleu.metrics import BLEU, CHRF
+from sqlalchemy import select
 
 from creamtea.cli.main import main
+from creamtea.engine import pairing
+from creamtea.report.several import common_test_sets, compared_systems
+from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import open_database
 from creamtea.store.queries import find_study
+from creamtea.store.tables import Metric, StudyStep
 
 SOURCE = ["A house by the lake", "He does not walk today", "She sings a song", "The dog sleeps"]
 FIRST = ["ein Haus am See", "er geht heute nicht", "sie singt ein Lied", "der Hund schläft jetzt"]
@@ -101,6 +106,44 @@ def test_two_references_a_report_and_a_campaign(run: Run, files: Path) -> None:
         *("--systems", "gpt,nllb,human", "--items", "3", "--bad-references", "0", "--repeats", "0", "--json"),
     )
     assert (code, json.loads(said)["items"]) == (0, 3)
+
+
+def test_systems_of_two_studies_are_tested_as_those_of_one(run: Run, files: Path) -> None:
+    assert compare(run)[0] == 0
+    (files / "later").write_text("das Haus\ner geht nicht\nsie singt\nder Hund schläft\n")
+    more = ("--name", "other", "-q", "later", "gpt.out")
+    assert run("compare", "--source", "src.en", "--reference", "a.de", *more)[0] == 0
+    database = open_database(os.environ["CREAMTEA_DATABASE_URL"])
+    store = ArtefactStore(files / "home" / "artefacts")
+    with database.session() as session:
+        studies = [find_study(session, name) for name in ("compare-src", "other")]
+        ((test_set, both),) = common_test_sets(session, studies).items()
+        compared = compared_systems(session, test_set, both)
+        (own,) = session.scalars(
+            select(Metric)
+            .join(StudyStep, StudyStep.step_key == Metric.step_key)
+            .where(StudyStep.node == "compare/nllb/test/bleu")
+        )
+    baseline = "compare-src: gpt"
+    comparisons = compared.comparisons(baseline)
+    found = {place: pairing.compared(database, store, **one) for place, one in comparisons.items()}
+    database.close()
+    columns = {column.title: column.key for column in compared.table.columns}
+    bleu = columns["BLEU"]
+    assert {row for row, _ in found} == {"compare-src: nllb", "other: later", "other: gpt"}  # no reference
+    assert [found["compare-src: nllb", bleu][name] for name in ("value", "low", "high")] == [
+        own.value,
+        own.low,
+        own.high,
+    ]
+    table = {row.name: row for row in compared.against(baseline, found).rows}
+    assert table[baseline].baseline
+    deltas = {name: row.cells[bleu].delta for name, row in table.items()}
+    assert deltas["other: gpt"].value == 0.0
+    assert deltas["other: later"].p_corrected >= deltas["other: later"].p_value
+    assert deltas[baseline] is None
+    told = compared.against(baseline, {("other: later", bleu): {"error": "gone"}}).rows
+    assert [row.cells[bleu].delta.note for row in told if row.cells[bleu].delta] == ["gone"]
 
 
 def test_the_same_files_again_compute_nothing(run: Run) -> None:

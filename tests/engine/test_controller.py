@@ -15,12 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from limits import ANSWER, wait_until
-from sqlalchemy import update
+from sqlalchemy import select, update
 from toy_steps import ENOUGH, attempts, counts
 from toy_study import ToyStudy, happenings, study_state
 
 from creamtea.engine import state
-from creamtea.engine.controller import Controller
+from creamtea.engine.controller import NO_MACHINE, Controller
 from creamtea.engine.events import (
     EngineEvent,
     StepFailed,
@@ -201,8 +201,29 @@ def test_a_controller_that_was_replaced_stops_and_says_so(
             with sqlite.transaction() as session:
                 session.execute(update(tables.Controller).values(fence=99))
 
-    with pytest.raises(CreamteaError, match="another controller has taken over"):
+    with pytest.raises(CreamteaError, match="works on this database now"):
         Controller(sqlite, store, InlineExecutor(), replace).run(submission.study_id)
+
+
+def test_a_cluster_without_a_machine_is_told_until_there_is_one(
+    sqlite: Database, store: ArtefactStore, study: ToyStudy, quick: None
+) -> None:
+    study.add("one")
+    submission = study.submit(sqlite, store)
+    told: list[str] = []
+
+    class Growing(InlineExecutor):
+        def capacity(self) -> Capacity:
+            fence = controllers.live_controller(sqlite).fence  # type: ignore[union-attr]
+            told.append(store.read_notice(fence))
+            return Capacity({}) if len(told) < 3 else super().capacity()
+
+    Controller(sqlite, store, Growing()).run(submission.study_id)
+    assert told[0] == ""
+    assert told[1] == told[2] == NO_MACHINE
+    with sqlite.session() as session:
+        fence = session.scalars(select(tables.Controller.fence)).one()
+    assert store.read_notice(fence) == ""
 
 
 def test_a_controller_of_all_studies_serves_those_that_come_later(

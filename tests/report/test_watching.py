@@ -108,6 +108,25 @@ def test_a_ready_step_says_why_it_does_not_start(
     assert watched.nothing_runs == (reason == NO_CONTROLLER)
 
 
+def test_what_the_controller_says_is_why_a_step_waits(
+    filled: Database, fill: Fill, store: ArtefactStore
+) -> None:
+    study = fill(filled, changes={"decode/scones": UNSTARTED | {"state": "ready"}}, state="running")
+    lease = leases.acquire(filled, "", study)
+    store.write_notice(lease.fence, "no machine is there")
+    assert [group.reason for group in watch(filled, store, study).waiting] == ["no machine is there"]
+    store.write_notice(lease.fence - 1, "an earlier one")
+    assert "no machine" not in watch(filled, store, study).waiting[0].reason
+
+
+def test_a_study_whose_controller_has_ended_says_so(
+    filled: Database, fill: Fill, store: ArtefactStore
+) -> None:
+    running = {"train/scones/2": {"state": "running", "facts": None, "finished_at": None}}
+    assert watch(filled, store, fill(filled, changes=running, state="running")).nothing_runs
+    assert not watch(filled, store, fill(filled)).nothing_runs
+
+
 def test_a_failure_comes_with_the_first_line_of_its_reason(
     filled: Database, fill: Fill, store: ArtefactStore
 ) -> None:

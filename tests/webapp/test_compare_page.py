@@ -53,8 +53,8 @@ def html(app: AppTest) -> str:
 def test_systems_of_both_stand_in_one_table(database: Database, studies: list[int]) -> None:
     with database.session() as reading:
         rows = [reading.get_one(StudyRow, number) for number in studies[:2]]
-        (common,) = common_test_sets(reading, rows).values()
-        table = compared_systems(reading, common)
+        ((key, common),) = common_test_sets(reading, rows).items()
+        table = compared_systems(reading, key, common).table
         assert common_test_sets(reading, reading.scalars(select(StudyRow)).all()) == {}
     names = [row.name for row in table.rows]
     assert names[:2] == ["quagga: tapir-greedy", "quagga: tapir-lexicon"]

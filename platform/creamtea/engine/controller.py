@@ -26,6 +26,7 @@ from creamtea.store.outages import is_outage, wait_out
 T = TypeVar("T")
 POLL_SECONDS = 0.2  # that one round waits for a step to finish
 CHECK_SECONDS = 1.0  # between renewals of the leases and checks of what other processes did
+NO_MACHINE = "no machine that runs steps is connected now; it begins as soon as one is"
 LOAD_SECONDS = 30.0  # at least, between two times that the queue is built
 
 
@@ -64,6 +65,7 @@ class Controller:
         self._emit = emit
         self._running: dict[str, _Running] = {}
         self._noticed: set[str] = set()
+        self._told = ""  # what pages show
         self._next_check = 0.0
         self._next_load = 0.0
         self._until: Callable[[], bool] = lambda: False
@@ -145,8 +147,9 @@ class Controller:
         self._next_check = time.monotonic() + CHECK_SECONDS
         if not self._wait_out(lambda: leases.renew(self._database, lease)):
             raise CreamteaError(
-                "another controller has taken over this database, because this one did not renew its lease "
-                f"for {leases.LEASE.seconds} seconds; its steps continue there"
+                "another controller works on this database now, because nothing had been heard of this one "
+                f"for {leases.LEASE.seconds} seconds (its machine slept, or was too busy). Nothing is lost: "
+                "its steps go on there"
             )
         for finished in self._executor.poll(0.0):  # what ended during an outage is not overdue
             self._commit(finished)
@@ -180,11 +183,13 @@ class Controller:
         self._notice(self._executor.opening)
         capacity = self._executor.capacity()
         if not capacity.has_cpus:
+            self._tell(lease, NO_MACHINE)
             where = (
                 f"the cluster at {self._executor.address}" if self._executor.address else "this machine's Ray"
             )
             self._notice(f"{where} has no CPU now; waiting for a node")
             return
+        self._tell(lease, "")
         choices: dict[str, Choice] = {}
         while (choice := self._queue.next(capacity, time.monotonic())) is not None:
             choices[choice.key] = choice
@@ -272,6 +277,12 @@ class Controller:
     def _stop(self, task: StepTask) -> None:
         self._executor.cancel(task)
         self._running.pop(task.key)
+
+    def _tell(self, lease: leases.Lease, message: str) -> None:
+        """Let pages show it, until it is another one."""
+        if message != self._told:
+            self._told = message
+            self._store.write_notice(lease.fence, message)
 
     def _notice(self, message: str) -> None:
         """Report it once."""

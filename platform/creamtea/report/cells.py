@@ -188,6 +188,11 @@ def read_delta(measured: Measured | None) -> Delta:
     row = next((metric for metric in measured.metrics if metric.name == "delta"), None)
     if row is None or row.value is None:
         return Delta("unavailable", row.note if row else f"{measured.node.name} gave no difference")
+    return tested_delta(row)
+
+
+def tested_delta(row: MetricValue) -> Delta:
+    """What a comparison has left."""
     return Delta(
         "ok",
         value=row.value,

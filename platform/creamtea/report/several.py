@@ -1,25 +1,29 @@
-"""Systems of several studies in one table, on a test set that they have in common."""
+"""Systems of several studies in one table, on a test set that they have in common, and tests between them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
-from creamtea.report.cells import Material, absent
-from creamtea.report.model import Cell, Row, Table
-from creamtea.report.tables import systems_table
-from creamtea.store.queries import study_nodes
+from creamtea.methods.measuring import Significance
+from creamtea.methods.metrics import Metric
+from creamtea.report.cells import Material, absent, correct, tested_delta
+from creamtea.report.model import Cell, Delta, Row, Table
+from creamtea.report.tables import NO_MARK, near_zero, systems_table
+from creamtea.steps.systems import CompareParams
+from creamtea.store.queries import MetricValue, study_nodes
 from creamtea.store.tables import StudyRow
 from creamtea.study.spec import Study
 
+ROW = ("name", "subject", "value", "low", "high", "note", "detail")  # what a comparison leaves
 COMPARED = ("quality", "recall", "outputs")  # groups of columns; times of different runs cannot be compared
 ABOUT = (
     "Only what is the same in all of these studies: the sentences and the references of the test set. "
-    "Differences and their tests are in each study's own report, and so is latency, which belongs to one run "
-    "on one machine."
+    "Latency belongs to one run on one machine, and is in each study's own report."
 )
 
 
@@ -47,27 +51,129 @@ def common_test_sets(session: Session, studies: Sequence[StudyRow]) -> dict[str,
     return {key: own for key, own in found.items() if {one.number for one in own} == every}
 
 
-def compared_systems(session: Session, studies: Sequence[OfStudy]) -> Table:
-    """A row for each system of each study. A metric is one column where its signature is the same."""
-    tables = {}
-    for study in studies:
-        spec = Study.model_validate(session.get_one(StudyRow, study.number).spec)
-        tables[study] = systems_table(Material(session, study.number, spec), study.test_set)
+@dataclass(frozen=True)
+class Tested:
+    """What a system's score in one column is tested by: `params` of a step of kind `compare`, and the keys of
+    the steps whose outputs, or segment scores, are compared."""
+
+    params: dict[str, Any]
+    keys: tuple[str, ...]
+
+
+Comparison = dict[str, Any]  # `params` and `inputs` of a step of kind `compare`
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A row for each system of each study, without differences until a baseline is chosen."""
+
+    table: Table
+    test_set: str  # the key of its step
+    tested: dict[tuple[str, str], Tested]  # by row and column
+    low: frozenset[str]  # rows whose BLEU is near zero
+
+    def comparisons(self, baseline: str) -> dict[tuple[str, str], Comparison]:
+        """What is to be tested, by row and column, for each other row's difference from this one."""
+        return {
+            (row, column): {
+                "params": own.params,
+                "inputs": {
+                    "test_set": [self.test_set],
+                    "baseline": list(theirs.keys),
+                    "system": list(own.keys),
+                },
+            }
+            for (row, column), own in self.tested.items()
+            if row != baseline and (theirs := self.tested.get((baseline, column))) is not None
+        }
+
+    def against(self, baseline: str, found: Mapping[tuple[str, str], Mapping[str, Any]]) -> Table:
+        """The table with the differences from this row; `found` are the results of the comparisons. Holm's
+        correction is over the rows of a column."""
+        deltas: dict[tuple[str, str], Delta] = {}
+        for column in dict.fromkeys(column for _, column in found):
+            places = [place for place in found if place[1] == column]
+            corrected = correct([_delta(found[place]) for place in places])
+            deltas |= {
+                place: replace(delta, significant=False, note=NO_MARK)
+                if delta.significant and {place[0], baseline} <= self.low
+                else delta
+                for place, delta in zip(places, corrected, strict=True)
+            }
+        rows = [
+            replace(
+                row,
+                cells={
+                    column: replace(cell, delta=deltas.get((row.name, column)))
+                    for column, cell in row.cells.items()
+                },
+                baseline=row.name == baseline,
+                against="" if row.name == baseline else baseline,
+            )
+            for row in self.table.rows
+        ]
+        return replace(self.table, rows=tuple(rows))
+
+
+def _delta(found: Mapping[str, Any]) -> Delta:
+    if "error" in found:
+        return Delta("unavailable", found["error"])
+    return tested_delta(MetricValue(**{name: found[name] for name in ROW}))
+
+
+def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]) -> Compared:
+    """Of the test set of this key. A metric is one column where its signature is the same."""
+    material = {
+        study: Material(
+            session,
+            study.number,
+            Study.model_validate(session.get_one(StudyRow, study.number).spec),
+        )
+        for study in studies
+    }
+    tables = {study: systems_table(own, study.test_set) for study, own in material.items()}
     columns: dict[tuple[str, str], Column] = {}
     for table in tables.values():
         for column in (column for column in table.columns if column.group in COMPARED):
             columns.setdefault((column.key, column.signature), column)
     shown = {place: replace(column, key="|".join(filter(None, place))) for place, column in columns.items()}
-    rows = []
+    rows: list[Row] = []
+    tested: dict[tuple[str, str], Tested] = {}
+    low: set[str] = set()
     for study, table in tables.items():
         own = {(column.key, column.signature) for column in table.columns}
+        names = {row.name: f"{study.name}: {row.name}" for row in table.rows}
         for row in table.rows:
             cells = {
                 column.key: replace(row.cells[place[0]], delta=None) if place in own else _not_there(study)
                 for place, column in shown.items()
             }
-            rows.append(Row(f"{study.name}: {row.name}", cells, description=row.description))
-    return Table("compared", "", "study: system", tuple(shown.values()), tuple(rows), ABOUT)
+            rows.append(Row(names[row.name], cells, description=row.description))
+        low |= {names[name] for name in near_zero(material[study], study.test_set)}
+        for metric in material[study].spec.metrics:
+            column = next(column for column in table.columns if column.key == metric.name())
+            for system, name in names.items():
+                if (found := _tested(material[study], study.test_set, system, metric)) is not None:
+                    tested[name, shown[column.key, column.signature].key] = found
+    table = Table("compared", "", "study: system", tuple(shown.values()), tuple(rows), ABOUT)
+    return Compared(table, test_set, tested, frozenset(low))
+
+
+def _tested(material: Material, test_set: str, system: str, metric: Metric) -> Tested | None:
+    """None for a reference, and where the outputs, or the scores, of a seed are not there. All studies are
+    tested alike, whatever their own `significance` says."""
+    if material.spec.systems[system].reference is not None:
+        return None
+    if metric.compares == "segment scores":
+        steps = material.of("score", system=system, test_set=test_set, metric=metric.name())
+    else:
+        steps = material.outputs(system, test_set)
+    if not steps or any(step.node.state != "succeeded" for step in steps):
+        return None
+    params = CompareParams(
+        metric=metric.of_step(), significance=Significance(), languages=material.spec.languages
+    )
+    return Tested(params.to_json(), tuple(step.node.key for step in steps))
 
 
 def _not_there(study: OfStudy) -> Cell:

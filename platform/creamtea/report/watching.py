@@ -74,6 +74,7 @@ class Watched:
     curves: tuple[Figure, ...]
     examples: tuple[WatchedExample, ...]
     languages: dict[str, str]  # "source" and "target"
+    controlled: bool  # whether anything runs studies now
 
     @property
     def lives(self) -> bool:
@@ -82,12 +83,13 @@ class Watched:
     @property
     def nothing_runs(self) -> bool:
         """Whether it waits for a controller that nobody has started."""
-        return any(waiting.reason == NO_CONTROLLER for waiting in self.waiting)
+        return self.lives and not self.controlled
 
 
 def watch(database: Database, store: ArtefactStore, study_id: int) -> Watched:
     """As it is now: from the database, and from what steps write about themselves into the store."""
     controller = live_controller(database)
+    notice = store.read_notice(controller.fence) if controller is not None else ""
     with database.session() as session:
         row = find_study(session, study_id)
         spec = Study.model_validate(row.spec)
@@ -105,13 +107,14 @@ def watch(database: Database, store: ArtefactStore, study_id: int) -> Watched:
             done=sum(node.state == "succeeded" for node in nodes.values()),
             total=len(nodes),
             running=tuple(_running(node, store, views.get(node.key), now) for node in running),
-            waiting=_waiting(session, study_id, nodes, controller, now) if row.state in LIVE else (),
+            waiting=_waiting(session, study_id, nodes, controller, notice, now) if row.state in LIVE else (),
             failed=tuple(_failed(nodes.values())),
             curves=_curves(session, spec, nodes.values(), views),
             examples=tuple(
                 example for key, view in views.items() for example in watched_examples(nodes[key], view)
             ),
             languages={"source": spec.languages.source, "target": spec.languages.target},
+            controlled=controller is not None,
         )
 
 
@@ -146,6 +149,7 @@ def _waiting(
     study_id: int,
     nodes: dict[str, Node],
     controller: Controller | None,
+    notice: str,
     now: datetime,
 ) -> tuple[WaitingSteps, ...]:
     """By what they wait for in the end: a step that runs or could run, not the ones in between."""
@@ -161,7 +165,8 @@ def _waiting(
     roots = _roots(nodes, inputs)
     for key, node in nodes.items():
         if key in ready:
-            waiting[_why_ready(study_id, *ready[key], controller, busy, now)].append(step_title(node))
+            why = _why_ready(study_id, *ready[key], controller, notice, busy, now)
+            waiting[why].append(step_title(node))
         elif node.state == "pending" and roots[key] == {key}:  # no controller has looked at it yet
             why = "queued" if controller is not None else NO_CONTROLLER
             waiting[why].append(step_title(node))
@@ -187,6 +192,7 @@ def _why_ready(
     resources: dict[str, Any],
     error: str | None,
     controller: Controller | None,
+    notice: str,
     busy: int,
     now: datetime,
 ) -> str:
@@ -197,6 +203,8 @@ def _why_ready(
     if not_before is not None and not_before > now:
         seconds = (not_before - now).total_seconds()
         return f"tried again in {seconds:.0f} s, after: {one_line(error or 'a failure', 200)}"
+    if notice:
+        return notice
     needs = Resources.model_validate(resources)
     size = f"{needs.cpus} processor{'s' * (needs.cpus != 1)}"
     size += f" and {needs.gpus:g} GPU{'s' * (needs.gpus != 1)}" if needs.gpus else ""

@@ -3,6 +3,7 @@
     objects/ab/<sha256>        an output file of a step, never changed
     checkpoints/<key>/<name>   what a running step resumes from
     progress/<key>.json        how far a running step is
+    controller/notice.json     why the controller starts nothing now
     tmp/                       what is being written
 
 No file is visible before it is complete: it is written under tmp/, synced, and then moved in one step.
@@ -183,6 +184,14 @@ class ArtefactStore:
     def read_live(self, step_key: str, fence: int) -> dict[str, Any] | None:
         """What the attempt with this fence shows of itself; None if there is nothing that can be read."""
         return self._read_report("live", step_key, fence, ("points", "examples", "tokens_per_second"))
+
+    def write_notice(self, fence: int, message: str) -> None:
+        """Why the controller with this fence starts nothing now, for people; "" once it does again."""
+        self._write_report("controller", "notice", fence, {"message": message})
+
+    def read_notice(self, fence: int) -> str:
+        report = self._read_report("controller", "notice", fence, ("message",))
+        return str(report["message"]) if report else ""
 
     def _write_report(self, area: str, step_key: str, fence: int, report: dict[str, Any]) -> None:
         path = self._path(area, f"{_checked(step_key)}.json")

@@ -1,24 +1,36 @@
 """Several studies on one page: their systems on a test set that they have in common, and the outputs.
 
-The address has their numbers: `?compare=3,7`.
+The address has their numbers: `?compare=3,7`. Differences are tested when a reader asks for it, by a process
+beside the web app (`creamtea.engine.pairing`).
 """
 
 from __future__ import annotations
+
+import json
+import sys
+from importlib.util import find_spec
+from typing import Any
 
 import streamlit as st
 from sqlalchemy import select
 
 from creamtea.human import rights
-from creamtea.report.several import OfStudy, common_test_sets, compared_systems
+from creamtea.report.several import Compared, OfStudy, common_test_sets, compared_systems
 from creamtea.store.queries import list_studies
 from creamtea.store.tables import StudyRow
 from creamtea_webapp import session
+from creamtea_webapp.beside import Beside, TookTooLong
 from creamtea_webapp.gate.paths import row_id
 from creamtea_webapp.markup import note, show, show_styles
 from creamtea_webapp.pages import blocks, outputs
 
 TEMPLATE = "compare.html"
 CHOSEN = "compare-studies"
+COMMAND = [sys.executable, "-m", "creamtea.engine.pairing"]
+SECONDS = 300.0  # for all tests together
+MOST_TESTS = 100
+
+_process = Beside()
 
 
 def is_asked_for() -> bool:
@@ -47,12 +59,69 @@ def page() -> None:
     titles = {key: _title(own) for key, own in common.items()}
     key = keys[0] if len(keys) == 1 else st.selectbox("Test set", keys, format_func=titles.__getitem__)
     with session.database().session() as reading:
-        table = compared_systems(reading, common[key])
+        compared = compared_systems(reading, key, common[key])
     show(TEMPLATE, "test_set", title=_title(common[key]), studies=common[key])
-    blocks.show_block(table, "compare/systems", level=3)
+    _systems(compared)
     outputs.several(common[key])
 
 
 def _title(studies: list[OfStudy]) -> str:
     """What the studies call the test set."""
     return " / ".join(dict.fromkeys(study.test_set for study in studies))
+
+
+# ---------------------------------------------------------------- differences and their tests
+
+
+def _systems(compared: Compared) -> None:
+    names = list(dict.fromkeys(row for row, _ in compared.tested))
+    table = compared.table
+    if len(names) > 1 and find_spec("sacrebleu") is not None:
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            against = st.selectbox("Compared with", names, key="compare-against", width=400)
+            asked = st.button("Test the differences", key="compare-test")
+        tests = compared.comparisons(against)
+        request = json.dumps(list(tests.values()))
+        if asked:
+            st.session_state["compare-tested"] = request
+        if st.session_state.get("compare-tested") == request:
+            found = _found(request, len(tests))
+            if found is not None:
+                table = compared.against(against, dict(zip(tests, found, strict=True)))
+                note(
+                    "In brackets are 95 % intervals of the difference, by the paired bootstrap (1,000 "
+                    "samples); p is that of the bootstrap and of approximate randomisation (10,000 trials), "
+                    "with Holm's correction over the systems of a column. A star: both are below 0.05."
+                )
+    blocks.show_block(table, "compare/systems", level=3)
+
+
+def _found(request: str, count: int) -> list[dict[str, Any]] | None:
+    """None, with the reason on the page, where they could not all be tested."""
+    if count > MOST_TESTS:
+        st.error(f"{count} tests are too many for a page ({MOST_TESTS}). Choose fewer studies.")
+        return None
+    try:
+        return _tested(session.database().url.render_as_string(), request, count)
+    except TookTooLong as error:
+        st.error(f"{error} Choose fewer studies.")
+    except EndedEarly:
+        st.error(
+            "The tests could not be made: their process ended early. Are creamtea's workers installed here?"
+        )
+    return None
+
+
+class EndedEarly(Exception):
+    """Fewer answers than questions."""
+
+
+@st.cache_resource(max_entries=64, show_spinner="Testing the differences …")
+def _tested(database: str, request: str, count: int) -> list[dict[str, Any]]:
+    """What is compared never changes: the request names it by the keys of its steps."""
+    with _process.busy:
+        rows = _process.rows(COMMAND, json.loads(request), count, SECONDS)
+        _process.end()
+    if len(rows) < count:
+        raise EndedEarly
+    return rows

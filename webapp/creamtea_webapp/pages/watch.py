@@ -37,6 +37,8 @@ def _section(study: int, done: int) -> None:
         st.rerun()  # it has ended: the whole page
     logs = rights.may(who, rights.READ_LOGS)
     show(TEMPLATE, "head", watched=watched)
+    if watched.nothing_runs:
+        show(TEMPLATE, "nothing_runs", command=logs)
     if watched.done > done:
         finished = counted(watched.done - done, "step")
         if st.button(f"{finished} finished since the results below were drawn: show them", key="new-results"):
@@ -45,7 +47,7 @@ def _section(study: int, done: int) -> None:
         show(TEMPLATE, "failed", watched=watched, study=study, logs=logs)
     show(TEMPLATE, "running", watched=watched, study=study, logs=logs)
     if watched.waiting:
-        show(TEMPLATE, "waiting", watched=watched, command=logs)
+        show(TEMPLATE, "waiting", watched=watched)
     _curves(watched)
     if watched.examples:
         with st.expander("How translations of development sentences change", key="watched-examples"):

@@ -1,0 +1,81 @@
+"""Tests of the difference between two systems' outputs that no study has: `python -m` this module.
+
+The web app has no metrics, so that it starts this beside itself. A line of standard input is a request: a
+list of JSON objects, each with what a step of kind `compare` would have, `params` and `inputs` (keys by
+role). Standard output has a line of JSON for each: the step's row (`value`, `low`, `high`, `detail`), or
+`error`. Nothing is stored. The process ends with its input.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import select
+
+from creamtea.contract.kind import step_key
+from creamtea.contract.resources import Resources
+from creamtea.contract.step import StepResult
+from creamtea.engine.reopened import opened
+from creamtea.engine.runner import load_module
+from creamtea.engine.task import StepTask
+from creamtea.errors import CreamteaError
+from creamtea.settings import Settings
+from creamtea.steps.systems import COMPARE
+from creamtea.store.artefacts import ArtefactStore, StoredFile
+from creamtea.store.database import Database, open_database
+from creamtea.store.tables import StepFile
+
+
+def main() -> None:
+    settings = Settings.load()
+    store, database = ArtefactStore(settings.artefacts), open_database(settings.database_url)
+    try:
+        for line in sys.stdin:
+            for comparison in json.loads(line):
+                try:
+                    row = compared(database, store, **comparison)
+                except CreamteaError as error:
+                    row = {"error": str(error)}
+                print(json.dumps(row), flush=True)
+    finally:
+        database.close()
+
+
+def compared(
+    database: Database,
+    store: ArtefactStore,
+    params: Mapping[str, Any],
+    inputs: Mapping[str, Sequence[str]],
+) -> dict[str, Any]:
+    """What a step with these parameters and inputs would leave."""
+    task = StepTask(
+        key=step_key(COMPARE.name, COMPARE.version, params, inputs),
+        fence=0,
+        node=COMPARE.name,
+        kind=COMPARE.name,
+        version=COMPARE.version,
+        params=dict(params),
+        inputs={role: [_files(database, key) for key in keys] for role, keys in inputs.items()},
+        locations={},
+        resources=Resources(),
+        artefacts=store.root,
+    )
+    with opened(task, store) as context:
+        result: StepResult = load_module(COMPARE.module, context.cpus).run(context)
+        return asdict(result.metrics[0])
+
+
+def _files(database: Database, key: str) -> list[StoredFile]:
+    with database.session() as session:
+        rows = session.execute(
+            select(StepFile.name, StepFile.digest, StepFile.size).where(StepFile.step_key == key)
+        )
+        return [StoredFile(*row) for row in rows]
+
+
+if __name__ == "__main__":
+    main()
