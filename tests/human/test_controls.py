@@ -37,7 +37,12 @@ REFERENCES = {i: f"the reference of segment {i} has these words" for i in range(
 
 def controlled(items: list[dict[str, Any]], references: dict[int, str] | None = None, **given: Any) -> Any:
     chosen = CampaignSettings(**{"bad_references": 0, "repeats": 0, **given})
-    return with_controls(items, REFERENCES if references is None else references, chosen, "en", 5)
+    references = REFERENCES if references is None else references
+    return flat(with_controls([[one] for one in items], references, chosen, "en", 5))
+
+
+def flat(pages: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    return [one for page in pages for one in page]
 
 
 # ---------------------------------------------------------------- the recipe
@@ -157,9 +162,10 @@ def test_controls_stand_behind_their_originals_one_each(
     half = min(batch, count) // 2
     assume(bad + repeats <= count - half)
     items = many(count)
+    pages = [[one] for one in items]
     chosen = CampaignSettings(bad_references=bad, repeats=repeats, batch=batch)
-    placed = with_controls(items, REFERENCES, chosen, "en", seed, first=3)
-    assert placed == with_controls(items, REFERENCES, chosen, "en", seed, first=3)
+    placed = flat(with_controls(pages, REFERENCES, chosen, "en", seed, first=3))
+    assert placed == flat(with_controls(pages, REFERENCES, chosen, "en", seed, first=3))
     assert [one for one in placed if "original" not in one] == items
     originals = [one["original"] - 3 for one in placed if "original" in one]
     assert len(set(originals)) == len(originals) == bad + repeats

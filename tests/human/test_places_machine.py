@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -19,6 +20,13 @@ from creamtea.store.tables import Assignment, AuditEvent, Campaign, Item, Rater,
 
 PEOPLE, K = 4, 2
 ITEMS = [{"kind": "tutorial"}, {}, {}, {}, {"kind": "repeat", "original": 1}]
+PAGES = [
+    {"kind": "tutorial"},
+    *({"page": 1, "document": "d0"}, {"page": 1, "document": "d0"}),
+    *({"page": 3, "document": "d0"}, {"page": 3, "document": "d0"}),
+    {"page": 5, "document": "d1"},
+    *({"page": 6, "kind": "repeat", "original": 1}, {"page": 6, "kind": "repeat", "original": 2}),
+]
 ACTS = ("draw", "draw", "rate", "rate", "revise", "skip", "lapse", "exclude", "include")
 
 
@@ -34,9 +42,10 @@ def emptied(database: Database) -> Iterator[Database]:
 class People:
     """Raters at one campaign, and what each of them was last given."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, unit: str) -> None:
         self.database = database
-        self.campaign = make_campaign(database, ITEMS, k=K)
+        self.campaign = make_campaign(database, ITEMS if unit == "segment" else PAGES, k=K, unit=unit)
+        self.sizes = Counter(item["page"] for item in PAGES if "page" in item and unit == "document")
         self.ids = [add_rater(database, f"r{number}") for number in range(PEOPLE)]
         self.excluded: set[int] = set()
         self.returned = False  # somebody excluded was included again
@@ -98,6 +107,12 @@ class People:
         assert len({(a.item_id, a.rater_id) for a, _ in rows}) == len(rows)
         assert rated == {a.id for a, _ in rows if a.submitted_at is not None}
         assert not any(a.skipped_at is not None and a.submitted_at is not None for a, _ in rows)
+        pages: dict[tuple[int, int], list[tuple[object, ...]]] = {}
+        for a, item in rows:
+            state = (a.submitted_at, a.skipped_at, a.lease_until, a.created_at)
+            pages.setdefault((a.rater_id, item.page or item.position), []).append(state)
+        for (_, page), states in pages.items():  # whole, and of one state
+            assert (len(states), len(set(states))) == (self.sizes.get(page, 1), 1)
         submitted = {(a.rater_id, a.item_id) for a, _ in rows if a.submitted_at is not None}
         tutorials = {a.rater_id for a, item in rows if item.kind == "tutorial" and a.submitted_at is not None}
         assert all(a.rater_id in tutorials for a, item in rows if item.kind != "tutorial")
@@ -139,16 +154,16 @@ STEPS = st.lists(st.tuples(st.integers(0, PEOPLE - 1), st.sampled_from(ACTS)), m
 
 @pytest.mark.slow
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(STEPS)
+@given(STEPS, st.sampled_from(["segment", "document"]))
 def test_places_are_taken_given_back_and_never_given_twice(
-    database: Database, steps: list[tuple[int, str]]
+    database: Database, steps: list[tuple[int, str]], unit: str
 ) -> None:
-    _live_through(database, steps)
+    _live_through(database, steps, unit)
 
 
-def _live_through(database: Database, steps: list[tuple[int, str]]) -> None:
+def _live_through(database: Database, steps: list[tuple[int, str]], unit: str) -> None:
     with emptied(database):
-        people = People(database)
+        people = People(database, unit)
         for person, act in steps:
             people.act(person, act)
             people.check()

@@ -106,7 +106,15 @@ def test_there_is_one_head() -> None:
 
 @pytest.mark.parametrize(
     ("revision", "gone"),
-    [("0007", set()), ("0006", set()), ("0005", set()), ("0003", set()), ("0002", {"audit_event"})],
+    [
+        ("0009", set()),
+        ("0008", set()),
+        ("0007", set()),
+        ("0006", set()),
+        ("0005", set()),
+        ("0003", set()),
+        ("0002", {"audit_event"}),
+    ],
 )
 def test_rows_survive_a_revision_down_and_up(empty_url: str, revision: str, gone: set[str]) -> None:
     database = open_database(empty_url)

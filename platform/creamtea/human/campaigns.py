@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from sqlalchemy import delete, func, select
@@ -15,10 +16,12 @@ from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
 from creamtea.human import audit
+from creamtea.human.assignment.page import leads
 from creamtea.human.attention import attention_fields
 from creamtea.human.choosing import choose, make_items
 from creamtea.human.controls import with_controls
 from creamtea.human.outputs import check_names, read_lines, read_metric
+from creamtea.human.pages import PART_CONTEXT, make_pages
 from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.human.settings import CampaignSettings
 from creamtea.human.tutorial import tutorial_fields
@@ -48,6 +51,7 @@ class CampaignSummary:
     state: str
     systems: list[str]
     items: int
+    pages: int  # on which they are shown: as many, or fewer where documents are rated
     kinds: dict[str, int]
     raters: int
     ratings: int
@@ -97,7 +101,7 @@ def create_campaign(
         study = find_study(session, request.study)
         check_names(session, study, request.test_set, request.systems)
         settings = request.settings.complete(protocol, request.systems, study.spec.get("baseline"))
-        settings, items = _draw(session, study, request, protocol, settings)
+        settings, pages = _draw(session, study, request, protocol, settings)
         fields: dict[str, Any] = {
             "study_id": study.id,
             "test_set": request.test_set,
@@ -119,8 +123,8 @@ def create_campaign(
             for column, value in fields.items():
                 setattr(row, column, value)
         session.flush()
-        _store_items(session, row.id, items)
-        detail = {"items": len(items), "made_anew": again}
+        items = _store_items(session, row.id, pages, together=settings.by_documents)
+        detail = {"items": items, "made_anew": again}
         audit.record(session, row.id, actor, audit.CREATED, detail=detail)
     return summary(database, name)
 
@@ -167,42 +171,66 @@ def _draw(
     request: CampaignRequest,
     protocol: Protocol,
     settings: CampaignSettings,
-) -> tuple[CampaignSettings, list[dict[str, Any]]]:
-    """The complete settings with what was drawn from what, and the fields of all items in their order."""
+) -> tuple[CampaignSettings, list[list[dict[str, Any]]]]:
+    """The complete settings with what was drawn from what, and the fields of all items in their order, by
+    the pages on which they are shown."""
     test_set, systems, seed = request.test_set, request.systems, request.seed
-    if "document" in settings.strata and settings.select == "stratified" and request.documents is None:
-        raise InputError("--strata document needs the documents: --documents FILE, one line per segment")
-    lines = read_lines(session, study, test_set, systems, request.documents, settings.context)
+    for needed, option in (
+        (settings.by_documents, "--unit document"),
+        ("document" in settings.strata and settings.select == "stratified", "--strata document"),
+    ):
+        if needed and request.documents is None:
+            raise InputError(f"{option} needs the documents: --documents FILE, one line per segment")
+    context = max(settings.context, PART_CONTEXT) if settings.by_documents else settings.context
+    lines = read_lines(session, study, test_set, systems, request.documents, context)
     metrics = []
     if settings.select == "disagreement":
         metrics = [read_metric(session, study, test_set, systems, metric) for metric in settings.metrics]
     between = [systems.index(system) for system in settings.differ_between]
     choices, drawn = choose(lines, settings, seed, metrics, between)
     assert settings.baseline is not None  # the settings are complete
-    rated = make_items(choices, protocol, settings.pairs, systems.index(settings.baseline), seed)
+    baseline = systems.index(settings.baseline)
+    if settings.by_documents:
+        rated = make_pages(choices, protocol, settings, baseline, seed)
+    else:
+        rated = [[item] for item in make_items(choices, protocol, settings.pairs, baseline, seed)]
     if not rated:
         raise InputError("no pair with the baseline differs on the chosen segments: use --pairs all")
     references = {line.index: line.reference for line in lines}
     target = study.spec["languages"]["target"]
-    tutorial = tutorial_fields(settings.tutorial, protocol)
-    items = with_controls(rated, references, settings, target, seed, first=len(tutorial))
-    checks = attention_fields(settings.attention, protocol)
-    return settings.model_copy(update={"drawn": drawn}), tutorial + items + checks
+    tutorial = [[item] for item in tutorial_fields(settings.tutorial, protocol)]
+    pages = with_controls(rated, references, settings, target, seed, first=len(tutorial))
+    checks = [[item] for item in attention_fields(settings.attention, protocol)]
+    return settings.model_copy(update={"drawn": drawn}), tutorial + pages + checks
 
 
-def _store_items(session: Session, campaign_id: int, items: list[dict[str, Any]]) -> None:
-    """The items in their order; `original` of a control is the place of its original among them."""
+def _store_items(
+    session: Session, campaign_id: int, pages: list[list[dict[str, Any]]], *, together: bool
+) -> int:
+    """The items in their order, and how many; `original` of a control is the place of its original among
+    them. `together`: the items of a page are shown at once; those that the organiser wrote are alone."""
+    items = [fields for page in pages for fields in page]
+    starts = [start for start, page in zip(_starts(pages), pages, strict=True) for _ in page]
     rows = [
         Item(
-            campaign_id=campaign_id, position=position, **{k: v for k, v in fields.items() if k != "original"}
+            campaign_id=campaign_id,
+            position=position,
+            page=start if together and not ItemKind(fields["kind"]).is_written else None,
+            **{k: v for k, v in fields.items() if k != "original"},
         )
-        for position, fields in enumerate(items)
+        for position, (start, fields) in enumerate(zip(starts, items, strict=True))
     ]
     session.add_all(rows)
     session.flush()  # gives the originals their ids
     for row, fields in zip(rows, items, strict=True):
         if "original" in fields:
             row.original_id = rows[fields["original"]].id
+    return len(rows)
+
+
+def _starts(pages: Sequence[Sequence[Any]]) -> list[int]:
+    """The place of the first item of each page."""
+    return list(accumulate(map(len, pages[:-1]), initial=0))
 
 
 def find_campaign(session: Session, name: str) -> Campaign:
@@ -234,6 +262,16 @@ def item_kinds(session: Session, campaign_id: int) -> dict[str, int]:
     return dict(session.execute(counted.order_by(Item.kind)).all())
 
 
+def count_pages(session: Session, campaign_id: int) -> int:
+    """On how many pages a campaign's items are shown, without those that the organiser wrote."""
+    pages = (
+        select(func.count())
+        .select_from(Item)
+        .where(Item.campaign_id == campaign_id, Item.kind.not_in(WRITTEN_KINDS), leads())
+    )
+    return session.scalar(pages) or 0
+
+
 def _summary(session: Session, campaign: Campaign) -> CampaignSummary:
     kinds = item_kinds(session, campaign.id)
     items = sum(count for kind, count in kinds.items() if not ItemKind(kind).is_written)
@@ -255,6 +293,7 @@ def _summary(session: Session, campaign: Campaign) -> CampaignSummary:
         study=study.name if study is not None else None,
         languages=(campaign.source_language, campaign.target_language),
         items=items,
+        pages=count_pages(session, campaign.id),
         kinds=kinds,
         raters=raters,
         ratings=ratings or 0,

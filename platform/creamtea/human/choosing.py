@@ -2,7 +2,8 @@
 
 Everything is drawn from the campaign's seed alone: the same outputs, settings and seed give the same
 items. An item's weight makes the weighted mean over `rated` and `random` items an unbiased estimate of the
-mean over the population; the weights of the chosen segments have mean 1.
+mean over the population; the weights of the chosen segments have mean 1. Where documents are rated they are
+drawn whole: what is said below of a segment then holds for a document.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import random
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, groupby
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,39 @@ from creamtea.store.item_kinds import ItemKind
 
 LENGTH_STRATA = 4  # quarters of the population, by the length of the source in characters
 MetricValues = Mapping[int, Sequence[float]]  # segment → the value of each system
+
+
+@dataclass(frozen=True)
+class SamplingUnit:
+    """What is drawn as a whole: a segment, or a document with its segments in order."""
+
+    lines: tuple[Line, ...]
+
+    @property
+    def index(self) -> int:
+        """The first segment's."""
+        return self.lines[0].index
+
+    @property
+    def document(self) -> str:
+        return self.lines[0].document
+
+    @property
+    def length(self) -> int:
+        """Characters of the source."""
+        return sum(len(line.source) for line in self.lines)
+
+    def differs(self, between: Sequence[int] = ()) -> bool:
+        return any(line.differs(between) for line in self.lines)
+
+
+@dataclass(frozen=True)
+class ChosenUnit:
+    """A drawn unit; `weight` as of `ChosenSegment`, before it is scaled."""
+
+    unit: SamplingUnit
+    kind: ItemKind
+    weight: float
 
 
 @dataclass(frozen=True)
@@ -49,10 +84,8 @@ def choose(
     the others draw from the differing ones. InputError where nothing differs, or there are more strata than
     items.
     """
-    differing = [line for line in lines if line.differs()]
-    population = (
-        list(lines) if settings.select == "all" else [line for line in lines if line.differs(between)]
-    )
+    everything = sampling_units(lines, by_documents=settings.by_documents)
+    population = [unit for unit in everything if settings.select == "all" or unit.differs(between)]
     if not population:
         names = " and ".join(settings.differ_between) or "the systems"
         raise InputError(
@@ -62,22 +95,50 @@ def choose(
     limit = min(settings.items or len(population), len(population))
     match settings.select:
         case "stratified":
-            chosen = _stratified(population, settings.strata, limit, seed)
+            drawn = _stratified(population, settings.strata, limit, seed)
         case "disagreement":
-            chosen = _by_disagreement(population, settings.random_share, limit, seed, metrics)
+            drawn = _by_disagreement(population, settings.random_share, limit, seed, metrics)
         case _:
-            chosen = [
-                ChosenSegment(line, ItemKind.RATED, 1.0)
-                for line in _drawn(population, limit, f"{seed}/items")
+            drawn = [
+                ChosenUnit(unit, ItemKind.RATED, 1.0) for unit in _drawn(population, limit, f"{seed}/items")
             ]
-    chosen = _with_mean_one(sorted(chosen, key=lambda choice: choice.line.index))
+    chosen = _segments_of(drawn)
     return chosen, DrawnFrom(
         segments=len(lines),
-        differing=len(differing),
-        population=len(population),
+        differing=sum(line.differs() for line in lines),
+        population=sum(len(unit.lines) for unit in population),
         between=settings.differ_between,
         chosen=len(chosen),
+        documents=len(drawn) if settings.by_documents else None,
+        of_documents=len(population) if settings.by_documents else None,
     )
+
+
+def sampling_units(lines: Sequence[Line], *, by_documents: bool) -> list[SamplingUnit]:
+    """Each segment, or each document. InputError where a document's segments do not follow one another."""
+    if not by_documents:
+        return [SamplingUnit((line,)) for line in lines]
+    units = [SamplingUnit(tuple(part)) for _, part in groupby(lines, key=lambda line: line.document)]
+    seen: set[str] = set()
+    for unit in units:
+        if unit.document in seen:
+            raise InputError(
+                f"--documents: document {unit.document!r} begins again at segment {unit.index + 1}; the "
+                "segments of a document must follow one another, so give its parts names of their own"
+            )
+        seen.add(unit.document)
+    return units
+
+
+def _segments_of(drawn: Sequence[ChosenUnit]) -> list[ChosenSegment]:
+    """In the test set's order, with weights of mean 1."""
+    segments = [
+        ChosenSegment(line, choice.kind, choice.weight)
+        for choice in sorted(drawn, key=lambda choice: choice.unit.index)
+        for line in choice.unit.lines
+    ]
+    mean = sum(segment.weight for segment in segments) / len(segments)
+    return [ChosenSegment(segment.line, segment.kind, segment.weight / mean) for segment in segments]
 
 
 def make_items(
@@ -89,16 +150,7 @@ def make_items(
     those that show pairs.
     """
     items = [
-        {
-            "kind": choice.kind,
-            "segment_index": choice.line.index,
-            "document": choice.line.document,
-            "source": choice.line.source,
-            "context": list(choice.line.context),
-            "systems": list(systems),
-            "outputs": [choice.line.outputs[system] for system in systems],
-            "weight": choice.weight,
-        }
+        item_fields(choice, systems)
         for choice in choices
         for systems in protocol.shown_together(choice.line.outputs, pairs, baseline)
     ]
@@ -106,44 +158,57 @@ def make_items(
     return items
 
 
-def _drawn(lines: Sequence[Line], count: int, seed: str) -> list[Line]:
-    return random.Random(seed).sample(list(lines), count)
+def item_fields(choice: ChosenSegment, systems: Sequence[int]) -> dict[str, Any]:
+    """Fields of the Item that shows the outputs of these systems (positions)."""
+    return {
+        "kind": choice.kind,
+        "segment_index": choice.line.index,
+        "document": choice.line.document,
+        "source": choice.line.source,
+        "context": list(choice.line.context),
+        "systems": list(systems),
+        "outputs": [choice.line.outputs[system] for system in systems],
+        "weight": choice.weight,
+    }
 
 
-def _with_mean_one(choices: list[ChosenSegment]) -> list[ChosenSegment]:
-    mean = sum(choice.weight for choice in choices) / len(choices)
-    return [ChosenSegment(choice.line, choice.kind, choice.weight / mean) for choice in choices]
+def _drawn(units: Sequence[SamplingUnit], count: int, seed: str) -> list[SamplingUnit]:
+    return random.Random(seed).sample(list(units), count)
 
 
 # ---------------------------------------------------------------- strata
 
 
-def _stratified(population: list[Line], names: Sequence[str], limit: int, seed: int) -> list[ChosenSegment]:
-    """A sample in proportion to the strata, at least one segment of each; weights make up for rounding."""
+def _stratified(
+    population: list[SamplingUnit], names: Sequence[str], limit: int, seed: int
+) -> list[ChosenUnit]:
+    """A sample in proportion to the strata, at least one unit of each; weights make up for rounding."""
     strata = _strata(population, names)
     if len(strata) > limit:
         raise InputError(
             f"{len(strata)} strata by {' and '.join(names)} for {limit} segments: ask for more with --items, "
             "or stratify by less with --strata"
         )
-    sizes = [len(lines) for lines in strata.values()]
+    sizes = [len(units) for units in strata.values()]
     return [
-        ChosenSegment(line, ItemKind.RATED, len(lines) / count)
-        for (key, lines), count in zip(strata.items(), proportional(sizes, limit), strict=True)
-        for line in _drawn(lines, count, f"{seed}/stratum/{key}")
+        ChosenUnit(unit, ItemKind.RATED, len(units) / count)
+        for (key, units), count in zip(strata.items(), proportional(sizes, limit), strict=True)
+        for unit in _drawn(units, count, f"{seed}/stratum/{key}")
     ]
 
 
-def _strata(population: list[Line], names: Sequence[str]) -> dict[tuple[Any, ...], list[Line]]:
-    lengths = sorted(len(line.source) for line in population)
+def _strata(
+    population: list[SamplingUnit], names: Sequence[str]
+) -> dict[tuple[Any, ...], list[SamplingUnit]]:
+    lengths = sorted(unit.length for unit in population)
     bounds = [lengths[len(lengths) * part // LENGTH_STRATA] for part in range(1, LENGTH_STRATA)]
-    keys: dict[str, Callable[[Line], Any]] = {
-        "length": lambda line: sum(len(line.source) >= bound for bound in bounds),
-        "document": lambda line: line.document,
+    keys: dict[str, Callable[[SamplingUnit], Any]] = {
+        "length": lambda unit: sum(unit.length >= bound for bound in bounds),
+        "document": lambda unit: unit.document,
     }
-    strata: dict[tuple[Any, ...], list[Line]] = defaultdict(list)
-    for line in population:
-        strata[tuple(keys[name](line) for name in names)].append(line)
+    strata: dict[tuple[Any, ...], list[SamplingUnit]] = defaultdict(list)
+    for unit in population:
+        strata[tuple(keys[name](unit) for name in names)].append(unit)
     return dict(sorted(strata.items()))
 
 
@@ -162,35 +227,37 @@ def proportional(sizes: Sequence[int], total: int) -> list[int]:
 
 
 def _by_disagreement(
-    population: list[Line], share: float, limit: int, seed: int, metrics: Sequence[MetricValues]
-) -> list[ChosenSegment]:
-    """A part drawn at random from the whole population, then the segments with the most disagreement.
+    population: list[SamplingUnit], share: float, limit: int, seed: int, metrics: Sequence[MetricValues]
+) -> list[ChosenUnit]:
+    """A part drawn at random from the whole population, then the units with the most disagreement, in the
+    mean over their segments.
 
     The random part alone is a simple random sample. For the weights the population falls in two: the
-    segments down to the lowest rank chosen by disagreement, which are all rated and stand for themselves,
+    units down to the lowest rank chosen by disagreement, which are all rated and stand for themselves,
     and the rest, for which the random part below that rank stands. Given how many of the random part fall
     below, they are a random sample of the rest, so the weighted mean is unbiased.
     """
     if limit < 2:
-        raise InputError("--select disagreement needs at least 2 segments: one of them is drawn at random")
-    scores = disagreement(population, metrics)
-    ranked = sorted(population, key=lambda line: (-scores[line.index], line.index))
+        raise InputError("--select disagreement needs --items 2 or more: one of them is drawn at random")
+    of_segment = disagreement([line for unit in population for line in unit.lines], metrics)
+    scores = {unit.index: fmean(of_segment[line.index] for line in unit.lines) for unit in population}
+    ranked = sorted(population, key=lambda unit: (-scores[unit.index], unit.index))
     number = min(max(1, counted(share, limit)), limit - 1)
     attempt = 0
     while True:
-        picked = {line.index for line in _drawn(population, number, f"{seed}/random/{attempt}")}
-        chosen = [line for line in ranked if line.index not in picked][: limit - number]
+        picked = {unit.index for unit in _drawn(population, number, f"{seed}/random/{attempt}")}
+        chosen = [unit for unit in ranked if unit.index not in picked][: limit - number]
         certain = ranked.index(chosen[-1]) + 1
-        below = [line for line in ranked[certain:] if line.index in picked]
+        below = [unit for unit in ranked[certain:] if unit.index in picked]
         if below or certain == len(ranked):
             break
-        attempt += 1  # nothing would stand for the rest: rare, with a random part of a few segments
+        attempt += 1  # nothing would stand for the rest: rare, with a random part of a few units
     low = (len(ranked) - certain) / len(below) if below else 1.0
-    lows = {line.index for line in below}
-    return [ChosenSegment(line, ItemKind.RATED, 1.0) for line in chosen] + [
-        ChosenSegment(line, ItemKind.RANDOM, low if line.index in lows else 1.0)
-        for line in ranked
-        if line.index in picked
+    lows = {unit.index for unit in below}
+    return [ChosenUnit(unit, ItemKind.RATED, 1.0) for unit in chosen] + [
+        ChosenUnit(unit, ItemKind.RANDOM, low if unit.index in lows else 1.0)
+        for unit in ranked
+        if unit.index in picked
     ]
 
 

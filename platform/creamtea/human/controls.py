@@ -5,6 +5,9 @@ reference of another segment, where n tokens give L = 1 → 1, 2–5 → 2, 6–
 more → ⌊n/4⌋; in Chinese and Japanese characters are tokens, and L is doubled (the WMT's recipe). A
 *repeat* is an item once more, as it was. Both lie half a batch behind their original, so that the same
 rater meets both in the ordinary flow.
+
+Items that are shown together come again together. Of such a page with bad references every third segment is
+spoilt, and the others are repeats: so it tells of both, and a rater does not see that it is a control.
 """
 
 from __future__ import annotations
@@ -18,7 +21,9 @@ from creamtea.human.settings import CampaignSettings, counted
 from creamtea.store.item_kinds import ItemKind
 
 CHARACTER_LANGUAGES = ("zh", "ja")
+SPOILT_PER_PAGE = 3  # one segment of so many
 Fields = dict[str, Any]
+Page = Sequence[Fields]  # items that are shown together, in their order; most often one
 
 
 def spoilt_length(tokens: int, *, characters: bool = False) -> int:
@@ -66,47 +71,53 @@ def _tokens(text: str, characters: bool) -> list[str]:
 
 
 def with_controls(
-    items: Sequence[Fields],
+    pages: Sequence[Page],
     references: dict[int, str],
     settings: CampaignSettings,
     language: str,
     seed: int,
     first: int = 0,
-) -> list[Fields]:
-    """The items in their order with the controls between them.
+) -> list[list[Fields]]:
+    """The pages in their order with the controls between them.
 
     `references` are the test set's by segment. A control's fields have `original`, the place of its
-    original, where the list returned starts at place `first`. An item has one control at most. InputError
-    where there are not enough items, or not enough that can be spoilt.
+    original item, where the items returned start at place `first`. A page has one control at most, and
+    amounts are of pages. InputError where there are not enough pages, or not enough that can be spoilt.
     """
-    half = min(settings.batch, len(items)) // 2
-    hosts = list(range(len(items) - half))  # what has half a batch behind it
-    bad, repeats = (counted(amount, len(items)) for amount in (settings.bad_references, settings.repeats))
+    items = sum(map(len, pages))
+    half = min(settings.batch, items) // 2 * len(pages) // items
+    hosts = list(range(len(pages) - half))  # what has half a batch behind it
+    bad, repeats = (counted(amount, len(pages)) for amount in (settings.bad_references, settings.repeats))
     draw = random.Random(f"{seed}/controls")
-    behind: dict[int, Fields] = {}  # original's place among the items → its control
+    behind: dict[int, list[Fields]] = {}  # original's place among the pages → its control
     for at in _spread(hosts, draw):
         if bad == 0:
             break
-        made = _bad_reference(items[at], references, language, draw)
+        made = _spoilt_page(pages[at], references, language, draw)
         if made is not None:
             behind[at] = made
             bad -= 1
     free = [at for at in hosts if at not in behind]
+    what = "item" if items == len(pages) else "page"
     if bad > 0:
-        raise InputError(_too_few("bad references", bad, len(hosts), any(references.values())))
+        raise InputError(_too_few("bad references", bad, len(hosts), any(references.values()), what))
     if repeats > len(free):
-        raise InputError(_too_few("repeats", repeats - len(free), len(hosts), True))
+        raise InputError(_too_few("repeats", repeats - len(free), len(hosts), True, what))
     for at in _spread(free, draw)[:repeats]:
-        behind[at] = {**items[at], "kind": ItemKind.REPEAT, "weight": 0.0}
-    return _placed(items, behind, half, first)
+        behind[at] = [_repeat(item) for item in pages[at]]
+    return _placed(pages, behind, half, first)
 
 
-def _too_few(what: str, missing: int, hosts: int, has_references: bool) -> str:
+def _repeat(item: Fields) -> Fields:
+    return {**item, "kind": ItemKind.REPEAT, "weight": 0.0}
+
+
+def _too_few(what: str, missing: int, hosts: int, has_references: bool, page: str) -> str:
     option = "--" + what.replace(" ", "-")
     if not has_references:
         return f"bad references need references, and the test set has none: {option} 0"
     return (
-        f"{missing} {what} too many: {hosts} items lie half a batch before another place, an item has one "
+        f"{missing} {what} too many: {hosts} {page}s lie half a batch before another place, each has one "
         f"control at most, and an empty output cannot be spoilt; ask for fewer with {option}"
     )
 
@@ -131,6 +142,22 @@ def _reversed_bits(number: int) -> float:
         number >>= 1
         part /= 2
     return value
+
+
+def _spoilt_page(
+    page: Page, references: dict[int, str], language: str, draw: random.Random
+) -> list[Fields] | None:
+    """The page with a third of its items spoilt, at least one, and the others repeated; None where none can
+    be spoilt."""
+    order = range(len(page)) if len(page) == 1 else draw.sample(range(len(page)), len(page))
+    wanted = max(1, len(page) // SPOILT_PER_PAGE)
+    spoilt: dict[int, Fields] = {}
+    for at in order:
+        if len(spoilt) < wanted and (made := _bad_reference(page[at], references, language, draw)):
+            spoilt[at] = made
+    if not spoilt:
+        return None
+    return [spoilt[at] if at in spoilt else _repeat(item) for at, item in enumerate(page)]
 
 
 def _bad_reference(
@@ -160,16 +187,21 @@ def _bad_reference(
     return None
 
 
-def _placed(items: Sequence[Fields], behind: dict[int, Fields], half: int, first: int) -> list[Fields]:
-    """Items and controls in one list; a control stands right before the item half a batch further."""
+def _placed(
+    pages: Sequence[Page], behind: dict[int, list[Fields]], half: int, first: int
+) -> list[list[Fields]]:
+    """Pages and controls in one list; a control stands right before the page half a batch further."""
     due = {at + half: at for at in behind}
-    placed: list[Fields] = []
-    place_of: dict[int, int] = {}
-    for at in range(len(items) + 1):
+    placed: list[list[Fields]] = []
+    place_of: dict[int, int] = {}  # of a page: its first item's
+    place = first
+    for at in range(len(pages) + 1):
         if at in due:
-            original = due[at]
-            placed.append({**behind[original], "original": place_of[original]})
-        if at < len(items):
-            place_of[at] = first + len(placed)
-            placed.append(dict(items[at]))
+            start = place_of[due[at]]
+            placed.append([{**item, "original": start + k} for k, item in enumerate(behind[due[at]])])
+            place += len(placed[-1])
+        if at < len(pages):
+            place_of[at] = place
+            placed.append([dict(item) for item in pages[at]])
+            place += len(placed[-1])
     return placed

@@ -128,6 +128,8 @@ def items_digest(session: Session, campaign_id: int) -> str:
         [
             {
                 **{column: getattr(item, column) for column in OF_ITEM},
+                # without one as before there were pages, so that what was registered then stays as it was
+                **({} if item.page is None else {"page": item.page}),
                 "segment": item.segment_index,
                 "original": None if item.original_id is None else position_of[item.original_id],
             }

@@ -10,7 +10,7 @@ import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from creamtea.human.campaigns import find_campaign, item_kinds
+from creamtea.human.campaigns import count_pages, find_campaign, item_kinds
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.results import load_ratings
 from creamtea.human.settings import CampaignSettings, DrawnFrom, settings_of
@@ -36,6 +36,8 @@ class Preview:
     protocol: str
     drawn: DrawnFrom | None  # segments
     kinds: dict[str, int]  # items
+    pages: int | None  # on which they are shown, tutorial left out; None where each item has its own
+    minutes_per_page: float | None  # in the mean; None likewise
     ratings_per_item: int
     ratings: int  # items times raters, controls included; tutorial items come on top, once a rater
     minutes_per_item: float
@@ -63,6 +65,7 @@ def preview(database: Database, name: str) -> Preview:
         protocol = find_protocol(campaign.protocol)
         settings = settings_of(campaign.settings)
         kinds = item_kinds(session, campaign.id)
+        pages = count_pages(session, campaign.id) if settings.by_documents else None
         units = _units(session, campaign, protocol, settings)
         deviation, source = _deviation(session, campaign, protocol)
     items = sum(count for kind, count in kinds.items() if not ItemKind(kind).is_written)
@@ -77,6 +80,8 @@ def preview(database: Database, name: str) -> Preview:
         protocol=protocol.name,
         drawn=settings.drawn,
         kinds=kinds,
+        pages=pages,
+        minutes_per_page=minutes * items / pages if pages else None,
         ratings_per_item=campaign.ratings_per_item,
         ratings=ratings,
         minutes_per_item=minutes,

@@ -22,7 +22,7 @@ from creamtea.human import access, audit, sign_in
 from creamtea.human.assignment.locking import campaign_of, check_takes_part, lock_campaign, protocol_of
 from creamtea.human.assignment.model import RatingRefused
 from creamtea.human.attention import Attention, attention_of
-from creamtea.human.campaigns import find_campaign, item_kinds
+from creamtea.human.campaigns import count_pages, find_campaign, item_kinds
 from creamtea.human.protocols import Protocol
 from creamtea.human.questions import Question, checked_answers
 from creamtea.human.settings import CampaignSettings, settings_of
@@ -109,6 +109,7 @@ class Workload:
     """What lies before a rater who begins."""
 
     items: int  # at most: others may rate some of them first
+    pages: int  # on which they are shown
     practice: int  # items before them
     minutes: float  # for all of them, by the campaign's minutes per item
 
@@ -121,9 +122,10 @@ def workload(database: Database, rater_id: int) -> Workload:
         practice = kinds.pop(ItemKind.TUTORIAL, 0)
         checks = kinds.pop(ItemKind.ATTENTION, 0)
         items = sum(kinds.values())
-        items += min(checks, items // settings_of(campaign.settings).attention_every)
+        checks = min(checks, items // settings_of(campaign.settings).attention_every)
         per_item = settings_of(campaign.settings).minutes_per_item or 1.0
-        return Workload(items, practice, (items + practice) * per_item)
+        pages = count_pages(session, campaign.id) + checks
+        return Workload(items + checks, pages, practice, (items + checks + practice) * per_item)
 
 
 def consent(database: Database, rater_id: int, given: Sequence[str] = ()) -> None:

@@ -20,6 +20,7 @@ from creamtea.human.storable import check_address, check_text
 
 Stratum = Literal["length", "document"]
 Pairs = Literal["all", "baseline"]
+Unit = Literal["segment", "document"]
 WmtRuleName = Literal["usual", "crowd", "da-sqm"]  # of stats.wmt.RULES, which takes SciPy to import
 
 Text = Annotated[str, AfterValidator(check_text)]
@@ -28,7 +29,10 @@ Written = Annotated[str, Field(min_length=1), AfterValidator(check_text)]
 Amount = Annotated[int, Field(ge=0, le=10**6)] | BelowOne
 
 
+Documents = Annotated[int | None, Field(exclude_if=lambda number: number is None)]
+
 _LENGTH: list[Stratum] = ["length"]
+MAX_PER_PAGE = 50  # segments
 
 
 class TutorialOutput(Strict):
@@ -72,6 +76,9 @@ class DrawnFrom(Strict):
     population: int  # from which items could be drawn
     between: list[str] = Field(default_factory=list)  # the two systems that differ on all of those, if any
     chosen: int  # that became items
+    # where documents are rated: how many were drawn, of how many; None otherwise
+    documents: Documents = None
+    of_documents: Documents = None
 
 
 class CampaignSettings(Strict):
@@ -81,10 +88,15 @@ class CampaignSettings(Strict):
     on which `metrics` disagree most, beside a part drawn at random. A choice with a limit is drawn from
     the campaign's seed. `differ_between` leaves only segments on which two of the systems differ, as in the
     NVS paper, section 4.1: NVS and the lexicon, with four systems on show.
+
+    Where the unit is a document, documents are drawn whole and shown as pages (`pages`): `items` is then a
+    number of documents, and controls are pages.
     """
 
     select: Selection | None = None  # the protocol's usual one
-    items: Positive | None = None  # segments at most; None: all that `select` lets through
+    unit: Unit = "segment"  # what is drawn, and rated on one page
+    segments_per_page: Annotated[int, Field(ge=1, le=MAX_PER_PAGE)] = 10  # longer documents are cut
+    items: Positive | None = None  # units at most; None: all that `select` lets through
     differ_between: Annotated[list[Written], Field(max_length=2)] = Field(default_factory=list)
     strata: list[Stratum] = Field(default_factory=lambda: _LENGTH.copy())  # of `stratified`
     metrics: Annotated[list[Written], Field(max_length=2)] = Field(default_factory=list)  # of `disagreement`
@@ -114,6 +126,10 @@ class CampaignSettings(Strict):
     references: list[Written] = Field(default_factory=list)  # systems that are human translations, likewise
     drawn: DrawnFrom | None = None  # filled in when the items are drawn
 
+    @property
+    def by_documents(self) -> bool:
+        return self.unit == "document"
+
     def complete(
         self, protocol: Protocol, systems: Sequence[str], study_baseline: str | None
     ) -> CampaignSettings:
@@ -141,6 +157,11 @@ class CampaignSettings(Strict):
             )
         if select == "stratified" and not self.strata:
             raise InputError("--select stratified needs --strata length, document or both")
+        if select == "stratified" and self.by_documents and "document" in self.strata:
+            raise InputError(
+                "--strata document samples segments of each document, and --unit document takes documents "
+                "whole: use --strata length"
+            )
         return self.model_copy(
             update={
                 "select": select,

@@ -307,14 +307,22 @@ class Campaign(Base):
 
 
 class Item(Base):
-    """What a rater sees at once: a source segment and one or more outputs. Identical texts are shown once
-    and share the score. A control (repeat, bad reference) names the item that it was made from."""
+    """What a rater answers as one: a source segment and one or more outputs. Identical texts are shown once
+    and share the score. A control (repeat, bad reference) names the item that it was made from.
+
+    The items of one `page` follow one another and are given out, drafted, saved and skipped together
+    (human/assignment)."""
 
     __tablename__ = "item"
-    __table_args__ = (UniqueConstraint("campaign_id", "position"), one_of("kind", tuple(ItemKind)))
+    __table_args__ = (
+        UniqueConstraint("campaign_id", "position"),
+        Index(None, "campaign_id", "page"),
+        one_of("kind", tuple(ItemKind)),
+    )
     id: Mapped[int] = mapped_column(primary_key=True)
     campaign_id: Mapped[int] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"))
     position: Mapped[int]
+    page: Mapped[int | None]  # the position of the first item that is shown with it; None: it is alone
     kind: Mapped[str]  # of ItemKind
     segment_index: Mapped[int]
     document: Mapped[str]

@@ -28,6 +28,7 @@ EXAMPLES = (
 
 # settings that are taken as they are written
 SETTINGS = (
+    *("unit", "segments_per_page"),
     *("select", "items", "random_share", "pairs", "baseline", "batch", "context", "delta"),
     *("attention_every", "attention_share"),
 )
@@ -48,9 +49,20 @@ class CampaignOptions:
         str,
         typer.Option(metavar="|".join(protocol_names(rated_here=True)), help="What raters see and answer."),
     ] = campaigns.USUAL_PROTOCOL
+    unit: Annotated[
+        str,
+        typer.Option(
+            metavar="segment|document", help="What is drawn and rated on a page; document needs --documents."
+        ),
+    ] = "segment"
+    segments_per_page: Annotated[
+        int, typer.Option(metavar="N", help="Longer documents are cut into pages of at most so many.")
+    ] = 10
     items: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Segments at most. Some protocols make several items of one."),
+        typer.Option(
+            metavar="N", help="Segments (documents) at most. Some protocols make several items of one."
+        ),
     ] = None
     select: Annotated[
         str | None,
@@ -201,7 +213,9 @@ def create(name: str, options: CampaignOptions) -> None:
         )
     kinds = ", ".join(f"{count} {ItemKind(kind).label}" for kind, count in made.kinds.items())
     lines = (
-        f"campaign {name}: {plural(made.items, 'item')} × {len(made.systems)} systems ({kinds}), a draft",
+        f"campaign {name}: {plural(made.items, 'item')} × {len(made.systems)} systems ({kinds})"
+        + (f" on {plural(made.pages, 'page')}" if made.pages != made.items else "")
+        + ", a draft",
         f"next: creamtea campaign preview {name}, then creamtea campaign launch {name}",
     )
     show(options.json_output, made, lines)

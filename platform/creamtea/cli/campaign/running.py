@@ -41,10 +41,14 @@ def _in_words(plan: Preview) -> list[str]:
         f"campaign {plan.campaign} ({plan.protocol}, {plan.state})",
         f"items       {kinds}",
     ]
+    if plan.pages is not None:
+        lines.append(f"pages       {plan.pages:,}, {plan.minutes_per_page:.1f} minutes each in the mean")
     if plan.drawn is not None:
         drawn = plan.drawn
         lines.append(
-            f"drawn       {drawn.chosen:,} of {drawn.population:,} segments"
+            "drawn       "
+            + (f"{drawn.documents:,} of {drawn.of_documents:,} documents, " if drawn.documents else "")
+            + f"{drawn.chosen:,} of {drawn.population:,} segments"
             + (f" on which {' and '.join(drawn.between)} differ" if drawn.between else "")
             + f"; the test set has {drawn.segments:,}, the systems differ on {drawn.differing:,}"
         )
@@ -114,6 +118,8 @@ def status(name: Name, json_output: AsJson = False) -> None:
         "changed": changed,
     }
     lines = [f"campaign {name}: {summary.state}, {_origin(summary)}"]
+    if summary.pages != summary.items:
+        lines.append(f"{plural(summary.items, 'item')} on {plural(summary.pages, 'page')}")
     if registered is not None:
         state = f"CHANGED since: {', '.join(changed)}" if changed else "unchanged since"
         lines.append(f"registered at its launch as {registered['digest'][:16]}, {state}")

@@ -9,8 +9,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.human.assignment.locking import active_rater, campaign_of, lock_campaign, protocol_of
-from creamtea.human.assignment.model import LEASE, Work, shown_outputs
-from creamtea.human.assignment.orders import draw_order, groups_of
+from creamtea.human.assignment.model import LEASE, Work
+from creamtea.human.assignment.orders import Order, draw_order, groups_of, joint_order, order_on, together
+from creamtea.human.assignment.page import OwnPage, items_of_page, leads, page_of
 from creamtea.human.assignment.places import (
     Outlook,
     keeps_place,
@@ -24,9 +25,10 @@ from creamtea.store.tables import Assignment, Campaign, Item, Rater
 
 
 def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Work | None:
-    """The item this rater is on, or a new one; None once nothing is left for them.
+    """The page this rater is on, or a new one; None once nothing is left for them.
 
-    First comes the tutorial, then controls that are due, then items with a place left, by position. An item
+    First comes the tutorial, then controls that are due, then pages with a place left, by position, but
+    those of the rater's present document before others (`places`). A page, most often one item,
     goes to at most k raters at a time (`ratings_per_item`: submitted or under a running lease) and never
     twice to one rater, skipped ones included. A lease that ran out is renewed while the item has a place
     left; otherwise the rater gets another item. Raises RatingRefused where the campaign is not launched or
@@ -41,8 +43,8 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
         active_rater(session, campaign, rater_id)
         outlook = load_outlook(session, campaign, rater_id, now)
         held = _held(session, campaign, rater_id, now)
-        if held is not None and held[0].lease_until > now + lease / 2:
-            return as_work(campaign, *held, outlook, draft=held[0].draft)
+        if held is not None and held.first.lease_until > now + lease / 2:
+            return as_work(campaign, held, outlook)
     with database.transaction() as session:
         campaign = lock_campaign(session, rater_id)
         rater = active_rater(session, campaign, rater_id)
@@ -53,14 +55,13 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
             held = _draw(session, campaign, rater, outlook, now)
         if held is None:
             return None
-        held[0].lease_until = now + lease
-    return as_work(campaign, *held, outlook, draft=held[0].draft)
+        for assignment in held.assignments:
+            assignment.lease_until = now + lease
+    return as_work(campaign, held, outlook)
 
 
-def _held(
-    session: Session, campaign: Campaign, rater_id: int, now: datetime
-) -> tuple[Assignment, Item] | None:
-    """The rater's oldest unfinished item that is still theirs."""
+def _held(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> OwnPage | None:
+    """The rater's oldest unfinished page that is still theirs."""
     unfinished = session.execute(
         select(Assignment, Item)
         .join(Item, Item.id == Assignment.item_id)
@@ -68,43 +69,59 @@ def _held(
             Assignment.rater_id == rater_id,
             Assignment.submitted_at.is_(None),
             Assignment.skipped_at.is_(None),
+            leads(),
         )
         .order_by(Assignment.id)
     ).all()
     for assignment, item in unfinished:
-        if keeps_place(session, campaign, item.kind, item.id, rater_id, now):
-            return assignment, item
+        if keeps_place(session, campaign, item, rater_id, now):
+            return page_of(session, assignment, item)
     return None
 
 
 def _draw(
     session: Session, campaign: Campaign, rater: Rater, outlook: Outlook, now: datetime
-) -> tuple[Assignment, Item] | None:
-    """A new assignment of the first candidate that this rater can have at this moment."""
-    item_id = _choose(session, campaign, rater.id, outlook, now)
-    if item_id is None:
+) -> OwnPage | None:
+    """New assignments of the first candidate that this rater can have at this moment."""
+    lead_id = _choose(session, campaign, rater.id, outlook, now)
+    if lead_id is None:
         return None
-    item = session.get_one(Item, item_id)
-    of_item = session.scalars(
-        select(Assignment.order).where(Assignment.item_id == item_id, takes_place(campaign, now))
+    items = items_of_page(session, session.get_one(Item, lead_id))
+    groups = [groups_of(item.systems, item.outputs) for item in items]
+    order = draw_order(
+        together(groups) if len(items) > 1 else groups[0],
+        of_item=_orders(session, campaign, items, now),
+        of_rater=outlook.orders(),
+        seed=f"{campaign.seed}/{items[0].position}/{rater.pseudonym}",
     )
-    assignment = Assignment(
-        item_id=item_id,
-        rater_id=rater.id,
-        order=draw_order(
-            groups_of(item.systems, item.outputs),
-            of_item=of_item,
-            of_rater=outlook.orders(),
-            seed=f"{campaign.seed}/{item.position}/{rater.pseudonym}",
-        ),
-        lease_until=now,
-        created_at=now,
-        skip_reason="",
-        comment="",
-    )
-    session.add(assignment)
+    assignments = [
+        Assignment(
+            item_id=item.id,
+            rater_id=rater.id,
+            order=order_on(order, of_item),
+            lease_until=now,
+            created_at=now,
+            skip_reason="",
+            comment="",
+        )
+        for item, of_item in zip(items, groups, strict=True)
+    ]
+    session.add_all(assignments)
     session.flush()
-    return assignment, item
+    return OwnPage(assignments, items)
+
+
+def _orders(session: Session, campaign: Campaign, items: list[Item], now: datetime) -> list[Order]:
+    """In which other raters who take a place see the page."""
+    rows = session.execute(
+        select(Assignment.rater_id, Assignment.order)
+        .where(Assignment.item_id.in_([item.id for item in items]), takes_place(campaign, now))
+        .order_by(Assignment.id)
+    )
+    by_rater: dict[int, list[Order]] = {}
+    for rater_id, order in rows:
+        by_rater.setdefault(rater_id, []).append(order)
+    return [joint_order(orders) for orders in by_rater.values()]
 
 
 def _choose(
@@ -130,29 +147,28 @@ def _choose(
 
 def as_work(
     campaign: Campaign,
-    assignment: Assignment,
-    item: Item,
+    page: OwnPage,
     outlook: Outlook,
     *,
-    draft: dict[str, Any] | None,
+    draft: list[Any] | None = None,
+    comment: str | None = None,
     revision: int = 1,
 ) -> Work:
-    """The item as its rater sees it. `draft` holds "answers" and "comment", or is empty."""
-    draft = draft or {}
-    tutorial = item.kind == ItemKind.TUTORIAL
+    """The page as its rater sees it; without `draft` and `comment` with what was drafted."""
+    tutorial = page.lead.kind == ItemKind.TUTORIAL
     done = outlook.done(tutorial=tutorial)
     left = len(outlook.tutorial) if tutorial else outlook.at_most
-    if assignment.submitted_at is None:  # what was drawn before is not among those to come
-        left += any(past.assignment_id == assignment.id for past in outlook.past)
+    if page.first.submitted_at is None:  # what was drawn before is not among those to come
+        drawn = any(past.assignment_id == page.first.id for past in outlook.past)
+        left += len(page.items) if drawn else 0
     return Work(
-        assignment_id=assignment.id,
+        assignment_id=page.first.id,
         protocol=protocol_of(campaign),
         tutorial=tutorial,
-        source=item.source,
-        context=list(item.context),
-        outputs=shown_outputs(item, assignment.order),
-        draft=list(draft.get("answers", [None] * len(assignment.order))),
-        comment=draft.get("comment", ""),
+        document=page.lead.page is not None,
+        segments=page.segments(),
+        draft=page.drafted() if draft is None else draft,
+        comment=page.drafted_comment() if comment is None else comment,
         revision=revision,
         done=done,
         total=done + left,

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from creamtea.errors import InputError
 from creamtea.human.assignment.model import ConsentMissing, RatingRefused
 from creamtea.human.protocols import Protocol, find_protocol
-from creamtea.store.tables import Assignment, Campaign, Item, Rater
+from creamtea.store.tables import Campaign, Rater
 
 _STATES = {
     "draft": "this campaign has not begun yet",
@@ -61,15 +61,3 @@ def active_rater(session: Session, campaign: Campaign, rater_id: int) -> Rater:
     if rater.consented_at is None:
         raise ConsentMissing
     return rater
-
-
-def own(session: Session, rater_id: int, assignment_id: int) -> tuple[Assignment, Item]:
-    """The rater's own assignment and its item; RatingRefused for any other."""
-    row = session.execute(
-        select(Assignment, Item)
-        .join(Item, Item.id == Assignment.item_id)
-        .where(Assignment.id == assignment_id, Assignment.rater_id == rater_id)
-    ).one_or_none()
-    if row is None:
-        raise RatingRefused("this item is not yours to rate")
-    return row[0], row[1]

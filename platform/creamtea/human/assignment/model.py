@@ -8,7 +8,6 @@ from typing import Any
 
 from creamtea.errors import CreamteaError
 from creamtea.human.protocols import Protocol
-from creamtea.store.tables import Item
 
 LEASE = timedelta(hours=2)
 
@@ -29,21 +28,31 @@ class TryAgain(RatingRefused):
 
 
 @dataclass(frozen=True)
-class Work:
-    """An item as its rater sees it.
+class ShownSegment:
+    """A segment of a page as its rater sees it: the distinct outputs in the order drawn for this rater, and
+    what each is called. A letter stands for the same system on the whole page."""
 
-    `outputs` are the distinct texts in the order drawn for this rater; `draft` has an answer for each, as
-    the protocol's widget gives it, or None. `done` and `total` count items of the campaign, controls among
-    them, or while `tutorial` is true those of the tutorial. `total` is what this rater may get at most: what
-    others rate meanwhile leaves it.
+    source: str
+    context: list[str]  # source segments before this one that the page does not show, oldest first
+    outputs: list[str]
+    letters: list[str]  # one for each output; "" where the page shows one output at a time
+
+
+@dataclass(frozen=True)
+class Work:
+    """A page as its rater sees it: one item, or the segments of a document in their order.
+
+    `draft` has an answer for each shown output, those of the first segment first, as the protocol's widget
+    gives it, or None. `done` and `total` count items of the campaign, controls among them, or while
+    `tutorial` is true those of the tutorial. `total` is what this rater may get at most: what others rate
+    meanwhile leaves it.
     """
 
-    assignment_id: int
+    assignment_id: int  # of the first item, which names the page
     protocol: Protocol
     tutorial: bool
-    source: str
-    context: list[str]  # source segments before this one, oldest first
-    outputs: list[str]
+    document: bool  # whether the segments are a document's, however few
+    segments: list[ShownSegment]
     draft: list[Any]
     comment: str
     revision: int  # the one that a submit will store
@@ -52,6 +61,21 @@ class Work:
     seconds_left: int | None  # at this rater's median pace; None before there is one
     source_language: str
     target_language: str
+
+    @property
+    def source(self) -> str:
+        """The first segment's."""
+        return self.segments[0].source
+
+    @property
+    def context(self) -> list[str]:
+        """What comes before the page."""
+        return self.segments[0].context
+
+    @property
+    def outputs(self) -> list[str]:
+        """All of the page, those of the first segment first."""
+        return [text for segment in self.segments for text in segment.outputs]
 
 
 @dataclass(frozen=True)
@@ -65,25 +89,27 @@ class Guidance:
 
 @dataclass(frozen=True)
 class Submitted:
-    """What is stored for an assignment's revision: the score of each system by its position, in steps."""
+    """What is stored for a page's revision: for each item the score of each system by its position, in
+    steps."""
 
     assignment_id: int
     revision: int
-    steps: dict[int, int]
+    of_items: list[dict[int, int]]
     guidance: Guidance | None = None  # of a tutorial item
+
+    @property
+    def steps(self) -> dict[int, int]:
+        """Of a page with one item."""
+        (steps,) = self.of_items
+        return steps
 
 
 @dataclass(frozen=True)
 class Earlier:
-    """An item that its rater has submitted; `number` counts them from 1."""
+    """A page that its rater has submitted; `number` counts items from 1 to the page's first."""
 
     assignment_id: int
     number: int
-    source: str
+    source: str  # of the first segment
     revision: int  # the newest stored one
-
-
-def shown_outputs(item: Item, order: list[list[int]]) -> list[str]:
-    """The item's distinct texts in a drawn order."""
-    texts = dict(zip(item.systems, item.outputs, strict=True))
-    return [texts[group[0]] for group in order]
+    items: int = 1

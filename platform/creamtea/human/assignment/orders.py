@@ -9,6 +9,9 @@ there: first among the item's raters, then among the rater's items; ties are dra
 Over the raters of an item the counts of two cells never differ by more than one: counts after n full orders
 are a sum of n permutation matrices, so their smallest cells hold a perfect matching (König) and the next
 order takes one.
+
+A page of several segments has one order for all of them, so that a rater can follow a system through the
+text. Systems that say the same in a segment stand there in the place of the first of them.
 """
 
 from __future__ import annotations
@@ -30,6 +33,53 @@ def groups_of(systems: Sequence[int], outputs: Sequence[str]) -> Order:
     for system, text in zip(systems, outputs, strict=True):
         groups.setdefault(text, []).append(system)
     return list(groups.values())
+
+
+def together(groups: Iterable[Order]) -> Order:
+    """The groups of a page, from those of its items: systems that are in one group in all of them."""
+    everywhere: dict[tuple[int, ...], list[int]] = {}
+    placed: dict[int, list[int]] = {}
+    for of_item in groups:
+        for number, group in enumerate(of_item):
+            for system in group:
+                placed.setdefault(system, []).append(number)
+    for system in sorted(placed):
+        everywhere.setdefault(tuple(placed[system]), []).append(system)
+    return list(everywhere.values())
+
+
+def order_on(page: Order, groups: Order) -> Order:
+    """The groups of an item in the page's order."""
+    place = {system: at for at, group in enumerate(page) for system in group}
+    return sorted(groups, key=lambda group: min(place[system] for system in group))
+
+
+def joint_order(orders: Sequence[Order]) -> Order:
+    """An order of the page that gives its items these orders (`order_on`); the only one, unless equal outputs
+    leave some of it open.
+
+    The next group is one that stands in each item's order where the next unseen group does, or in a group
+    that has been seen. Taking one that qualifies never disqualifies another, so this finds an order
+    wherever there is one. ValueError where there is none.
+    """
+    if len(orders) == 1:
+        return list(orders[0])
+    column = [{system: at for at, group in enumerate(order) for system in group} for order in orders]
+    left, page = together(orders), []
+    seen = [0] * len(orders)  # groups of each item
+    while left:
+        fits = (
+            group
+            for group in left
+            if all(places[group[0]] <= count for places, count in zip(column, seen, strict=True))
+        )
+        group = next(fits, None)
+        if group is None:
+            raise ValueError("these orders are not of one page")
+        seen = [max(count, places[group[0]] + 1) for places, count in zip(column, seen, strict=True)]
+        left.remove(group)
+        page.append(group)
+    return page
 
 
 def draw_order(

@@ -7,6 +7,9 @@ item that somebody else has rated meanwhile then has more than k counted ratings
 Tutorial items, attention checks and controls (repeats, bad references) have no places: every rater gets each
 tutorial item, an attention check after every so many answers, and each control whose original the rater has
 rated.
+
+Items of one page are given out together, so that what is said of an item here holds for pages: the first
+item of a page stands for it (`page.leads`).
 """
 
 from __future__ import annotations
@@ -16,10 +19,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
-from sqlalchemy import ColumnElement, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, Subquery, and_, case, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from creamtea.human.assignment.orders import Order
+from creamtea.human.assignment.orders import Order, joint_order
+from creamtea.human.assignment.page import leads
 from creamtea.store.item_kinds import CONTROL_KINDS, SYSTEM_KINDS, ItemKind
 from creamtea.store.tables import Assignment, Campaign, Item, Rater
 
@@ -33,6 +37,8 @@ class Past:
 
     assignment_id: int
     item_id: int
+    position: int  # of the item
+    page: int | None
     kind: str  # of ItemKind
     document: str
     order: Order
@@ -44,7 +50,7 @@ class Past:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a rater has done and what is to come; items by id, in the order they are to come."""
+    """What a rater has done and what is to come; pages by their first items' ids, in the order to come."""
 
     past: list[Past]
     tutorial: list[int]
@@ -72,10 +78,12 @@ class Outlook:
         return round(items * median(spent for _, spent in answered[-_PACE:]) / 1000)
 
     def orders(self) -> list[Order]:
-        """The orders that the rater has seen, tutorial left out."""
-        return [
-            past.order for past in self.past if past.skipped_at is None and past.kind != ItemKind.TUTORIAL
-        ]
+        """The orders that the rater has seen, one for each page, tutorial left out."""
+        pages: dict[int, list[Order]] = {}
+        for past in self.past:
+            if past.skipped_at is None and past.kind != ItemKind.TUTORIAL:
+                pages.setdefault(past.position if past.page is None else past.page, []).append(past.order)
+        return [joint_order(orders) for orders in pages.values()]
 
 
 def takes_place(campaign: Campaign, now: datetime) -> ColumnElement[bool]:
@@ -99,13 +107,11 @@ def places_taken(
     return {row[0]: row[1] for row in counts}
 
 
-def keeps_place(
-    session: Session, campaign: Campaign, kind: str, item_id: int, rater_id: int, now: datetime
-) -> bool:
-    """Whether a rater's unfinished item is still theirs: others have left a place, or need none."""
-    if not ItemKind(kind).rates_systems:
+def keeps_place(session: Session, campaign: Campaign, lead: Item, rater_id: int, now: datetime) -> bool:
+    """Whether a rater's unfinished page is still theirs: others have left a place, or need none."""
+    if not ItemKind(lead.kind).rates_systems:
         return True
-    return places_taken(session, campaign, [item_id], now, rater_id).get(item_id, 0) < (
+    return places_taken(session, campaign, [lead.id], now, rater_id).get(lead.id, 0) < (
         campaign.ratings_per_item
     )
 
@@ -113,9 +119,9 @@ def keeps_place(
 def load_outlook(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> Outlook:
     """What lies before a rater. It reads every item of the campaign, so call it without the lock."""
     past = _past(session, rater_id)
-    shortlist, open_items, their_controls = _open_items(session, campaign, rater_id, past, now)
-    due, later, own_controls = _controls(session, campaign, rater_id, past)
-    to_come = open_items + their_controls + own_controls
+    shortlist, open_items = _open_items(session, campaign, rater_id, past, now)
+    due, later, their_items = _controls(session, campaign, rater_id, past)
+    to_come = open_items + their_items
     attention = _attention(session, campaign, rater_id, past)
     every = attention_every(campaign)
     if attention and _answers(past) // every > _checks_had(past):
@@ -141,6 +147,8 @@ def _past(session: Session, rater_id: int) -> list[Past]:
         select(
             Assignment.id,
             Assignment.item_id,
+            Item.position,
+            Item.page,
             Item.kind,
             Item.document,
             Assignment.order,
@@ -158,11 +166,13 @@ def _past(session: Session, rater_id: int) -> list[Past]:
 
 def _open_items(
     session: Session, campaign: Campaign, rater_id: int, past: list[Past], now: datetime
-) -> tuple[list[int], int, int]:
-    """The first items with a place that this rater never had; how many there are, and their controls.
+) -> tuple[list[int], int]:
+    """The first pages with a place that this rater never had; how many items they and their controls are.
 
-    Items come by position, so that they are completed in that order and raters of the same items can be
-    compared early. With context, what is left of the rater's present document comes first.
+    Pages come by position, so that they are completed in that order and raters of the same items can be
+    compared early. With context or documents, what is left of the rater's present document comes first.
+    A document that as many others have begun as there are places comes last: whoever begins one shall
+    rate all of its systems, and only who finds nothing else takes over from them.
     """
     taken = (
         select(Assignment.item_id, func.count().label("count"))
@@ -177,28 +187,73 @@ def _open_items(
         .group_by(control.original_id)
         .subquery()
     )
+    sizes = _sizes(campaign)
     mine = select(Assignment.item_id).where(Assignment.rater_id == rater_id)
-    document = past[-1].document if past and campaign.settings.get("context") else ""
-    rows = session.execute(
-        select(
-            Item.id,
-            func.count().over(),
-            func.sum(func.coalesce(controls.c.count, 0)).over(),
-        )
+    # a page has as many controls as its first item, of its own size
+    items = func.coalesce(sizes.c.count, 1) * (1 + func.coalesce(controls.c.count, 0))
+    query = (
+        select(Item.id, func.sum(items).over())
         .outerjoin(taken, taken.c.item_id == Item.id)
         .outerjoin(controls, controls.c.original_id == Item.id)
+        .outerjoin(sizes, sizes.c.page == Item.page)
         .where(
             Item.campaign_id == campaign.id,
             Item.kind.in_(SYSTEM_KINDS),
+            leads(),
             Item.id.not_in(mine),
             func.coalesce(taken.c.count, 0) < campaign.ratings_per_item,
         )
-        .order_by(*([case((Item.document == document, 0), else_=1)] if document else []), Item.position)
-        .limit(SHORTLIST)
-    ).all()
-    if not rows:
-        return [], 0, 0
-    return [row[0] for row in rows], rows[0][1], int(rows[0][2])
+    )
+    document = _present_document(past, now)
+    if campaign.settings.get("unit") == "document":
+        begun = _begun(campaign, rater_id, now)
+        free = func.coalesce(begun.c.raters, 0) < campaign.ratings_per_item
+        query = query.outerjoin(begun, begun.c.document == Item.document).order_by(
+            case((Item.document == document, 0), (free, 1), else_=2)
+        )
+    elif document and campaign.settings.get("context"):
+        query = query.order_by(case((Item.document == document, 0), else_=1))
+    rows = session.execute(query.order_by(Item.position).limit(SHORTLIST)).all()
+    return ([row[0] for row in rows], int(rows[0][1])) if rows else ([], 0)
+
+
+def _present_document(past: list[Past], now: datetime) -> str:
+    """The one that the rater is on; "" where there is none."""
+    rated = (
+        one.document
+        for one in reversed(past)
+        if ItemKind(one.kind).rates_systems
+        and one.skipped_at is None
+        and (one.submitted_at is not None or one.lease_until > now)
+    )
+    return next(rated, "")
+
+
+def _begun(campaign: Campaign, rater_id: int, now: datetime) -> Subquery:
+    """How many other raters take a place in each document that anybody does."""
+    return (
+        select(Item.document, func.count(Assignment.rater_id.distinct()).label("raters"))
+        .join(Assignment, Assignment.item_id == Item.id)
+        .where(
+            Item.campaign_id == campaign.id,
+            Item.kind.in_(SYSTEM_KINDS),
+            leads(),
+            Assignment.rater_id != rater_id,
+            takes_place(campaign, now),
+        )
+        .group_by(Item.document)
+        .subquery()
+    )
+
+
+def _sizes(campaign: Campaign) -> Subquery:
+    """How many items each page has; items that are shown alone are left out."""
+    return (
+        select(Item.page, func.count().label("count"))
+        .where(Item.campaign_id == campaign.id, Item.page.is_not(None))
+        .group_by(Item.page)
+        .subquery()
+    )
 
 
 def attention_every(campaign: Campaign) -> int:
@@ -233,25 +288,33 @@ def _answers(past: list[Past]) -> int:
 def _controls(
     session: Session, campaign: Campaign, rater_id: int, past: list[Past]
 ) -> tuple[list[int], list[int], int]:
-    """Controls that this rater never had: those that are due, those that are not yet, and how many more
-    may come, those of items in work included.
+    """Controls that this rater never had: those that are due, those that are not yet, and how many items
+    they are, those of items in work included.
 
     A control lies some positions after its original (half a batch, as the campaign was made). It is due
     after as many answers of the rater's own, so that it comes no sooner where others rate items between.
     """
     submitted = sorted(
-        (assignment.submitted_at, assignment.item_id)
+        (assignment.submitted_at, assignment.position, assignment.item_id)
         for assignment in past
         if assignment.submitted_at is not None and not ItemKind(assignment.kind).is_written
     )
-    answers_since = {item_id: len(submitted) - 1 - rank for rank, (_, item_id) in enumerate(submitted)}
-    original, held = aliased(Item), aliased(Assignment)
+    # of a page's first item with the rest of its page, as its distance from the control has them
+    answers_since = {item_id: len(submitted) - 1 - rank for rank, (_, _, item_id) in enumerate(submitted)}
+    original, held, sizes = aliased(Item), aliased(Assignment), _sizes(campaign)
     had = select(Assignment.item_id).where(Assignment.rater_id == rater_id)
     rows = session.execute(
-        select(Item.id, original.id, Item.position - original.position)
+        select(
+            Item.id,
+            original.id,
+            Item.position - original.position,
+            func.coalesce(sizes.c.count, 1),
+        )
         .join(original, original.id == Item.original_id)
         .join(held, held.item_id == original.id)
+        .outerjoin(sizes, sizes.c.page == Item.page)
         .where(
+            leads(),
             held.rater_id == rater_id,
             held.skipped_at.is_(None),
             Item.campaign_id == campaign.id,
@@ -262,7 +325,7 @@ def _controls(
     ).all()
     due: list[int] = []
     later: list[int] = []
-    for control_id, original_id, distance in rows:
+    for control_id, original_id, distance, _ in rows:
         if original_id in answers_since:
             (due if answers_since[original_id] >= distance - 1 else later).append(control_id)
-    return due, later, len(rows)
+    return due, later, sum(row[3] for row in rows)

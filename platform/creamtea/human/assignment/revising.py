@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlalchemy import func, select
 
 from creamtea.human.assignment.drawing import as_work
-from creamtea.human.assignment.locking import active_rater, campaign_of, own
+from creamtea.human.assignment.locking import active_rater, campaign_of
 from creamtea.human.assignment.model import Earlier, RatingRefused, Work
+from creamtea.human.assignment.page import own
 from creamtea.human.assignment.places import load_outlook
 from creamtea.human.assignment.saving import newest_revision, stored_answers
 from creamtea.store.database import Database
@@ -15,7 +18,7 @@ from creamtea.store.tables import Assignment, Item, Rating
 
 
 def earlier(database: Database, rater_id: int) -> list[Earlier]:
-    """The rater's submitted items, newest last; the tutorial's are not among them."""
+    """The rater's submitted pages, newest last; the tutorial's are not among them."""
     newest = (
         select(Rating.assignment_id, func.max(Rating.revision).label("revision"))
         .join(Assignment, Assignment.id == Rating.assignment_id)
@@ -25,7 +28,7 @@ def earlier(database: Database, rater_id: int) -> list[Earlier]:
     )
     with database.session() as session:
         rows = session.execute(
-            select(Assignment.id, Item.source, newest.c.revision)
+            select(Assignment.id, Item.source, newest.c.revision, Item.page, Item.position)
             .join(Item, Item.id == Assignment.item_id)
             .join(newest, newest.c.assignment_id == Assignment.id)
             .where(
@@ -33,31 +36,39 @@ def earlier(database: Database, rater_id: int) -> list[Earlier]:
                 Assignment.submitted_at.is_not(None),
                 Item.kind != ItemKind.TUTORIAL,
             )
-            .order_by(Assignment.submitted_at, Assignment.id)
-        )
-        return [
-            Earlier(assignment_id, number, source, revision)
-            for number, (assignment_id, source, revision) in enumerate(rows, start=1)
-        ]
+            .order_by(Assignment.submitted_at, Item.position)
+        ).all()
+    pages: dict[int, Earlier] = {}  # by the position of their first item
+    for number, (assignment_id, source, revision, page, position) in enumerate(rows, start=1):
+        first = position if page is None else page
+        if first in pages:
+            pages[first] = replace(pages[first], items=pages[first].items + 1)
+        else:
+            pages[first] = Earlier(assignment_id, number, source, revision)
+    return list(pages.values())
 
 
 def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
-    """A submitted item again, to revise it: `draft` has the stored answers, or what was drafted since.
+    """A submitted page again, to revise it: `draft` has the stored answers, or what was drafted since.
 
-    RatingRefused for an item that is not submitted or not this rater's, and where campaign or rater take
+    RatingRefused for a page that is not submitted or not this rater's, and where campaign or rater take
     no part any more.
     """
     with database.session() as session:
         campaign = campaign_of(session, rater_id)
         active_rater(session, campaign, rater_id)
-        assignment, item = own(session, rater_id, assignment_id)
-        stored = stored_answers(session, assignment)
-        if assignment.submitted_at is None or not stored:
+        page = own(session, rater_id, assignment_id)
+        stored = stored_answers(session, page)
+        if page.first.submitted_at is None or not stored[0]:
             raise RatingRefused("this item is not saved yet")
         revision = newest_revision(stored)
-        draft = assignment.draft
-        if draft is None or draft.get("revision") != revision + 1:
-            answers = [stored[revision][group[0]].answer for group in assignment.order]
-            draft = {"answers": answers, "comment": assignment.comment}
+        answers, comment = None, None
+        if page.first.draft is None or page.first.draft.get("revision") != revision + 1:
+            answers = [
+                of_item[revision][group[0]].answer
+                for assignment, of_item in zip(page.assignments, stored, strict=True)
+                for group in assignment.order
+            ]
+            comment = page.first.comment
         outlook = load_outlook(session, campaign, rater_id, database.now(session))
-    return as_work(campaign, assignment, item, outlook, draft=draft, revision=revision + 1)
+    return as_work(campaign, page, outlook, draft=answers, comment=comment, revision=revision + 1)

@@ -1,24 +1,22 @@
-"""Drafts, scores and skips of one item: each is stored once, whatever is sent twice."""
+"""Drafts, scores and skips of one page: each is stored once, whatever is sent twice, and whole or not at all.
+
+A page is named by its first item's assignment, any other of its items works too. Its answers come as one
+list, those about the outputs of the first item first. A comment is kept with the first item."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from itertools import accumulate, pairwise
 from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from creamtea.human.assignment.locking import active_rater, lock_campaign, own, protocol_of
-from creamtea.human.assignment.model import (
-    LEASE,
-    Guidance,
-    RatingRefused,
-    Submitted,
-    TryAgain,
-    shown_outputs,
-)
+from creamtea.human.assignment.locking import active_rater, lock_campaign, protocol_of
+from creamtea.human.assignment.model import LEASE, Guidance, RatingRefused, Submitted, TryAgain
+from creamtea.human.assignment.page import OwnPage, own, shown_outputs
 from creamtea.human.assignment.places import keeps_place
 from creamtea.human.attention import MAX_WARNINGS, is_right
 from creamtea.human.protocols import Protocol, ScoredAnswer
@@ -42,23 +40,25 @@ def save_draft(
     """Keep the answers that the rater has begun (None: not yet) and renew the lease.
 
     `revision` is the one being prepared: a draft that arrives after its revision was submitted is refused,
-    as is one for an item that is skipped or not this rater's.
+    as is one for a page that is skipped or not this rater's.
     """
     with database.transaction() as session:
         campaign = lock_campaign(session, rater_id)
-        assignment, item = own(session, rater_id, assignment_id)
+        page = own(session, rater_id, assignment_id)
         active_rater(session, campaign, rater_id)
-        _check_not_skipped(assignment)
-        if revision != newest_revision(stored_answers(session, assignment)) + 1:
+        _check_not_skipped(page)
+        if revision != newest_revision(stored_answers(session, page)) + 1:
             raise RatingRefused("this item is saved already")
-        check_draft(protocol_of(campaign), answers, shown_outputs(item, assignment.order))
+        protocol = protocol_of(campaign)
         _check_text(comment, "comment")
-        assignment.draft = {"answers": list(answers), "comment": comment, "revision": revision}
+        for assignment, item, drafted in _by_item(page, answers):
+            check_draft(protocol, drafted, shown_outputs(item, assignment.order))
+            kept = comment if assignment is page.first else ""
+            assignment.draft = {"answers": drafted, "comment": kept, "revision": revision}
         now = database.now(session)
-        if assignment.submitted_at is None and keeps_place(
-            session, campaign, item.kind, item.id, rater_id, now
-        ):
-            assignment.lease_until = now + LEASE
+        if page.first.submitted_at is None and keeps_place(session, campaign, page.lead, rater_id, now):
+            for assignment in page.assignments:
+                assignment.lease_until = now + LEASE
 
 
 def submit(
@@ -70,15 +70,15 @@ def submit(
     comment: str = "",
     active_ms: int | None = None,
 ) -> Submitted:
-    """Store one answer for each system, once: `answers` has one for each shown output.
+    """Store one answer for each system, once: `answers` has one for each shown output of the page.
 
     Submitting a stored revision again stores nothing and returns what is stored, whatever the new answers
     are, so a double click or a repeated request does no harm. The next revision adds rows and keeps the
     old ones; the comment is the newest revision's. `active_ms`, the milliseconds that the rater was on the
-    item, is stored with the first revision, at most the time since the item was given out. Raises
-    RatingRefused for an item that is skipped or not this rater's, for missing or impossible answers, where
-    the lease ran out and the item's places went to others, and where campaign or rater take no part;
-    TryAgain for a wrong answer to a loud attention check.
+    page, is stored with the first revision, at most the time since the page was given out; items share it by
+    the length of their texts. Raises RatingRefused for a page that is skipped or not this rater's, for
+    missing or impossible answers, where the lease ran out and the page's places went to others, and where
+    campaign or rater take no part; TryAgain for a wrong answer to a loud attention check.
     """
     stored = _store(database, rater_id, assignment_id, answers, revision, comment, active_ms)
     if isinstance(stored, TryAgain):  # after the transaction, which counts the wrong answer
@@ -97,69 +97,85 @@ def _store(
 ) -> Submitted | TryAgain:
     with database.transaction() as session:
         campaign = lock_campaign(session, rater_id)
-        assignment, item = own(session, rater_id, assignment_id)
-        stored = stored_answers(session, assignment)
-        if revision in stored:
-            return _submitted(assignment, item, revision, stored[revision])
+        page = own(session, rater_id, assignment_id)
+        stored = stored_answers(session, page)
+        if revision in stored[0]:
+            return _submitted(page, revision, stored)
         active_rater(session, campaign, rater_id)
-        _check_not_skipped(assignment)
+        _check_not_skipped(page)
         if revision != newest_revision(stored) + 1:
             raise RatingRefused(f"revision {revision} does not follow {newest_revision(stored)}")
-        scored = read_answers(protocol_of(campaign), answers, shown_outputs(item, assignment.order))
+        protocol = protocol_of(campaign)
+        scored = [
+            read_answers(protocol, given, shown_outputs(item, assignment.order))
+            for assignment, item, given in _by_item(page, answers)
+        ]
         _check_text(comment, "comment")
         now = database.now(session)
-        if assignment.submitted_at is None:
-            if not keeps_place(session, campaign, item.kind, item.id, rater_id, now):
+        if page.first.submitted_at is None:
+            if not keeps_place(session, campaign, page.lead, rater_id, now):
                 raise RatingRefused("this item was given to somebody else while the page lay open")
-            if (warning := _warning(assignment, item, scored)) is not None:
-                assignment.warned += 1
+            if (warning := _warning(page, scored[0])) is not None:
+                page.first.warned += 1
                 return TryAgain(warning)
-            assignment.submitted_at = now
-            assignment.active_ms = _bounded(active_ms, now - assignment.created_at)
-        assignment.comment = comment
-        _insert_ratings(session, assignment, scored, revision, now)
+            spent = _shared(page, _bounded(active_ms, now - page.first.created_at))
+            for assignment, own_ms in zip(page.assignments, spent, strict=True):
+                assignment.submitted_at = now
+                assignment.active_ms = own_ms
+        page.first.comment = comment
+        _insert_ratings(session, page, scored, revision, now)
         session.flush()
-        return _submitted(assignment, item, revision, stored_answers(session, assignment)[revision])
+        return _submitted(page, revision, stored_answers(session, page))
 
 
 def skip(database: Database, rater_id: int, assignment_id: int, reason: str) -> None:
-    """Give the item's place back, with a reason for the organiser; it never returns to this rater.
+    """Give the page's place back, with a reason for the organiser; it never returns to this rater.
 
-    Skipping again changes nothing. Raises RatingRefused without a reason, for a tutorial item, and for an
-    item that is submitted or not this rater's.
+    Skipping again changes nothing. Raises RatingRefused without a reason, for a tutorial item, and for a
+    page that is submitted or not this rater's.
     """
     with database.transaction() as session:
         campaign = lock_campaign(session, rater_id)
-        assignment, item = own(session, rater_id, assignment_id)
+        page = own(session, rater_id, assignment_id)
         active_rater(session, campaign, rater_id)
-        if assignment.skipped_at is not None:
+        if page.first.skipped_at is not None:
             return
-        if assignment.submitted_at is not None:
+        if page.first.submitted_at is not None:
             raise RatingRefused("this item is saved already; change its scores instead")
-        if item.kind == ItemKind.TUTORIAL:
+        if page.lead.kind == ItemKind.TUTORIAL:
             raise RatingRefused("an example cannot be skipped: give any answer to go on")
         if not reason.strip():
             raise RatingRefused("say why you skip this item")
         _check_text(reason, "reason")
-        assignment.skipped_at = database.now(session)
-        assignment.skip_reason = reason.strip()
+        now = database.now(session)
+        for assignment in page.assignments:
+            assignment.skipped_at = now
+            assignment.skip_reason = reason.strip()
 
 
-def stored_answers(session: Session, assignment: Assignment) -> dict[int, dict[int, ScoredAnswer]]:
-    """Stored answers: revision → system's position → answer."""
-    revisions: dict[int, dict[int, ScoredAnswer]] = {}
+Stored = dict[int, dict[int, ScoredAnswer]]  # revision → system's position → answer
+
+
+def stored_answers(session: Session, page: OwnPage) -> list[Stored]:
+    """What is stored for each item of the page."""
+    of_assignment: dict[int, Stored] = {assignment.id: {} for assignment in page.assignments}
     rows = session.execute(
-        select(Rating.revision, Rating.system, Rating.step, Rating.payload).where(
-            Rating.assignment_id == assignment.id
+        select(Rating.assignment_id, Rating.revision, Rating.system, Rating.step, Rating.payload).where(
+            Rating.assignment_id.in_(of_assignment)
         )
     )
-    for revision, system, step, payload in rows:
-        revisions.setdefault(revision, {})[system] = ScoredAnswer(step, payload)
-    return revisions
+    for assignment_id, revision, system, step, payload in rows:
+        of_assignment[assignment_id].setdefault(revision, {})[system] = ScoredAnswer(step, payload)
+    return list(of_assignment.values())
 
 
-def newest_revision(stored: dict[int, dict[int, ScoredAnswer]]) -> int:
-    return max(stored, default=0)
+def newest_revision(stored: list[Stored]) -> int:
+    """0 before there is one. The items of a page have the same ones."""
+    return max(stored[0], default=0)
+
+
+def _by_item(page: OwnPage, answers: Sequence[Any]) -> list[tuple[Assignment, Item, list[Any]]]:
+    return list(zip(page.assignments, page.items, page.split(answers), strict=True))
 
 
 def read_answers(protocol: Protocol, answers: Sequence[Any], outputs: Sequence[str]) -> list[ScoredAnswer]:
@@ -188,8 +204,8 @@ def check_draft(protocol: Protocol, answers: Sequence[Any], outputs: Sequence[st
         raise RatingRefused(str(error)) from None
 
 
-def _check_not_skipped(assignment: Assignment) -> None:
-    if assignment.skipped_at is not None:
+def _check_not_skipped(page: OwnPage) -> None:
+    if page.first.skipped_at is not None:
         raise RatingRefused("you have skipped this item")
 
 
@@ -213,17 +229,35 @@ def _bounded(active_ms: int | None, elapsed: timedelta) -> int | None:
     return min(active_ms, max(elapsed // timedelta(milliseconds=1), 0), _MAX_MS)
 
 
-def _warning(assignment: Assignment, item: Item, scored: Sequence[ScoredAnswer]) -> str | None:
-    """What a loud attention check says to this first answer; None where it is stored."""
-    if item.kind != ItemKind.ATTENTION or item.guidance is None or assignment.warned >= MAX_WARNINGS:
+def _warning(page: OwnPage, scored: Sequence[ScoredAnswer]) -> str | None:
+    """What a loud attention check, alone on its page, says to this first answer; None where it is stored."""
+    guidance = page.lead.guidance
+    if page.lead.kind != ItemKind.ATTENTION or guidance is None or page.first.warned >= MAX_WARNINGS:
         return None
-    steps = {group[0]: answer.step for group, answer in zip(assignment.order, scored, strict=True)}
-    warning: str | None = item.guidance["warning"]
-    return None if is_right(item.guidance, steps) else warning
+    steps = {group[0]: answer.step for group, answer in zip(page.first.order, scored, strict=True)}
+    warning: str | None = guidance["warning"]
+    return None if is_right(guidance, steps) else warning
+
+
+def _shared(page: OwnPage, active_ms: int | None) -> list[int | None]:
+    """The time on the page by item, in proportion to the characters to read; a page's clock cannot tell who
+    read all before scoring from who did not."""
+    if active_ms is None:
+        return [None] * len(page.items)
+    lengths = [
+        len(item.source) + sum(map(len, shown_outputs(item, assignment.order))) + 1
+        for item, assignment in zip(page.items, page.assignments, strict=True)
+    ]
+    ends = [active_ms * end // sum(lengths) for end in accumulate(lengths, initial=0)]
+    return [end - start for start, end in pairwise(ends)]
 
 
 def _insert_ratings(
-    session: Session, assignment: Assignment, scored: Sequence[ScoredAnswer], revision: int, now: datetime
+    session: Session,
+    page: OwnPage,
+    scored: Sequence[Sequence[ScoredAnswer]],
+    revision: int,
+    now: datetime,
 ) -> None:
     """The unique key (assignment, system, revision) decides; a row that is there stays as it is."""
     rows = [
@@ -235,7 +269,8 @@ def _insert_ratings(
             "payload": answer.payload,
             "created_at": now,
         }
-        for group, answer in zip(assignment.order, scored, strict=True)
+        for assignment, answers in zip(page.assignments, scored, strict=True)
+        for group, answer in zip(assignment.order, answers, strict=True)
         for system in group
     ]
     dialect = session.get_bind().dialect.name
@@ -243,20 +278,20 @@ def _insert_ratings(
     session.execute(insert(Rating).values(rows).on_conflict_do_nothing())
 
 
-def _submitted(
-    assignment: Assignment, item: Item, revision: int, stored: dict[int, ScoredAnswer]
-) -> Submitted:
-    steps = {system: answer.step for system, answer in stored.items()}
-    return Submitted(assignment.id, revision, steps, _guidance(assignment, item, steps))
+def _submitted(page: OwnPage, revision: int, stored: list[Stored]) -> Submitted:
+    steps = [{system: answer.step for system, answer in of_item[revision].items()} for of_item in stored]
+    return Submitted(page.first.id, revision, steps, _guidance(page, steps[0]))
 
 
-def _guidance(assignment: Assignment, item: Item, steps: dict[int, int]) -> Guidance | None:
-    if item.guidance is None or item.kind != ItemKind.TUTORIAL:
+def _guidance(page: OwnPage, steps: dict[int, int]) -> Guidance | None:
+    """Of a tutorial item, which is on a page of its own."""
+    guidance = page.lead.guidance
+    if guidance is None or page.lead.kind != ItemKind.TUTORIAL:
         return None
     accepted: list[tuple[int, int] | None] = []
     right = []
-    for group in assignment.order:
-        lowest_highest = item.guidance["steps"].get(str(group[0]))
+    for group in page.first.order:
+        lowest_highest = guidance["steps"].get(str(group[0]))
         accepted.append(None if lowest_highest is None else (lowest_highest[0], lowest_highest[1]))
         right.append(lowest_highest is None or lowest_highest[0] <= steps[group[0]] <= lowest_highest[1])
-    return Guidance(accepted, right, item.guidance["explanation"])
+    return Guidance(accepted, right, guidance["explanation"])

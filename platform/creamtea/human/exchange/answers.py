@@ -40,11 +40,18 @@ def checked_items(
 ) -> tuple[ItemContent, ...]:
     """The items, each with the record that it came from. InputError for one that contradicts the campaign."""
     originals = {None, *(item.position for _, item in given)}
+    positions = sorted((item.position, item.page) for _, item in given if item.page is not None)
+    pages = {page: position for position, page in reversed(positions)}  # its first item's
     known = f"the campaign's systems: {', '.join(systems)}"
     seen: set[int] = set()
     for record, item in given:
         checks = (
             ("position", item.position not in seen, "each position once"),
+            (
+                "page",
+                item.page is None or item.page == pages[item.page],
+                "the position of the first item of its page",
+            ),
             ("systems", set(item.systems) <= set(systems), known),
             ("outputs", len(item.outputs) == len(item.systems), "one text for each of systems"),
             ("original", item.original in originals, "the position of an item"),

@@ -46,6 +46,7 @@ class ItemContent:
     """An item of the campaign; the fields are those of the table `item`."""
 
     position: Integer
+    page: Integer | None = None  # the position of the first item that was shown with it
     kind: KindName = ItemKind.RATED
     segment: Integer
     document: Text = ""

@@ -7,7 +7,7 @@ an import refuses files that were changed or mixed up.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,8 +27,12 @@ from creamtea.human.exchange.files import (
 )
 from creamtea.human.exchange.rows import COLUMNS, rows_of
 
-FORMAT = "creamtea campaign 2"  # raised with every change of a column
-EARLIER_FORMATS = {"creamtea campaign 1": ("payload",)}  # the columns that each does not have
+FORMAT = "creamtea campaign 3"  # raised with every change of a column
+# the columns of either file that each does not have
+EARLIER_FORMATS = {
+    "creamtea campaign 1": ("payload", "warned", "page"),
+    "creamtea campaign 2": ("warned", "page"),
+}
 FORMATS = ("csv", "jsonl")
 
 HEADER = columns_of(Content, leave_out=("raters", "items", "answers"))
@@ -97,8 +101,9 @@ def read_folder(path: Path, kind: str) -> Content:
     if not ratings.is_file():
         raise InputError(f"{path}: no ratings.{kind}; --format says which file of ratings to read")
     _check_digests(path, sidecar["sha256"], ("items.jsonl", ratings.name))
-    content = replace(content, raters=_raters(sidecar["raters"]), items=_items(path / "items.jsonl", content))
     missing = EARLIER_FORMATS.get(sidecar["format"], ())
+    items = _items(path / "items.jsonl", content, missing)
+    content = replace(content, raters=_raters(sidecar["raters"]), items=items)
     required = [column for column in COLUMNS if column not in missing]
     return with_answers(content, read_records(ratings, kind, COLUMNS, required))
 
@@ -132,6 +137,6 @@ def _raters(entries: list[dict[str, Any]]) -> tuple[RaterContent, ...]:
     return tuple(people)
 
 
-def _items(path: Path, content: Content) -> tuple[ItemContent, ...]:
-    records = read_records(path, "jsonl", ITEM)
+def _items(path: Path, content: Content, missing: Sequence[str]) -> tuple[ItemContent, ...]:
+    records = read_records(path, "jsonl", ITEM, [column for column in ITEM if column not in missing])
     return checked_items([(record, ItemContent(**record.values)) for record in records], content.systems)

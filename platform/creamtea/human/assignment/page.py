@@ -1,0 +1,125 @@
+"""A page that a rater was given: one item, or the segments of a document, which stay together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any, TypeVar
+
+from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from creamtea.human.assignment.model import RatingRefused, ShownSegment
+from creamtea.human.assignment.orders import Order, joint_order
+from creamtea.store.tables import Assignment, Item
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class OwnPage:
+    """The items of a page in their order, each with its rater's assignment. The first stands for all: it is
+    what takes a place, and its assignment names the page."""
+
+    assignments: list[Assignment]
+    items: list[Item]
+
+    @property
+    def first(self) -> Assignment:
+        return self.assignments[0]
+
+    @property
+    def lead(self) -> Item:
+        return self.items[0]
+
+    @property
+    def outputs(self) -> list[str]:
+        """The shown outputs, those of the first item first."""
+        return [text for segment in self.segments() for text in segment.outputs]
+
+    def segments(self) -> list[ShownSegment]:
+        letters = {system: chr(ord("A") + at) for at, group in enumerate(self._order()) for system in group}
+        return [
+            ShownSegment(
+                source=item.source,
+                context=list(item.context),
+                outputs=shown_outputs(item, assignment.order),
+                letters=[_names(group, letters) if len(letters) > 1 else "" for group in assignment.order],
+            )
+            for item, assignment in zip(self.items, self.assignments, strict=True)
+        ]
+
+    def _order(self) -> Order:
+        return joint_order([assignment.order for assignment in self.assignments])
+
+    def drafted(self) -> list[Any]:
+        """The answers that were begun; None for each output without one."""
+        return [
+            answer
+            for assignment in self.assignments
+            for answer in (assignment.draft or {}).get("answers", [None] * len(assignment.order))
+        ]
+
+    def drafted_comment(self) -> str:
+        return str((self.first.draft or {}).get("comment", ""))
+
+    def split(self, answers: Sequence[Answer]) -> list[list[Answer]]:
+        """The answers about the shown outputs, by item. RatingRefused where their number is wrong."""
+        sizes = [len(assignment.order) for assignment in self.assignments]
+        ends = list(accumulate(sizes, initial=0))
+        if len(answers) != ends[-1]:
+            raise RatingRefused(f"{len(answers)} scores for {ends[-1]} outputs")
+        return [list(answers[start:end]) for start, end in pairwise(ends)]
+
+
+def _names(group: Sequence[int], letters: dict[int, str]) -> str:
+    """ "B", or "A = C" of two that say the same here and not everywhere on the page."""
+    return " = ".join(sorted({letters[system] for system in group}))
+
+
+def shown_outputs(item: Item, order: Order) -> list[str]:
+    """The item's distinct texts in a drawn order."""
+    texts = dict(zip(item.systems, item.outputs, strict=True))
+    return [texts[group[0]] for group in order]
+
+
+def leads(item: type[Item] = Item) -> ColumnElement[bool]:
+    """Of a query: only the first item of each page."""
+    return or_(item.page.is_(None), item.page == item.position)
+
+
+def items_of_page(session: Session, lead: Item) -> list[Item]:
+    if lead.page is None:
+        return [lead]
+    of_page = select(Item).where(Item.campaign_id == lead.campaign_id, Item.page == lead.page)
+    return list(session.scalars(of_page.order_by(Item.position)))
+
+
+def own(session: Session, rater_id: int, assignment_id: int) -> OwnPage:
+    """The rater's own page with this assignment; RatingRefused for any other's."""
+    rows = _own(session, rater_id, Assignment.id, assignment_id)
+    if not rows:
+        raise RatingRefused("this item is not yours to rate")
+    return page_of(session, *rows[0])
+
+
+def page_of(session: Session, assignment: Assignment, item: Item) -> OwnPage:
+    """The page on which an assignment's item is shown."""
+    if item.page is None:
+        return OwnPage([assignment], [item])
+    same = select(Item.id).where(Item.campaign_id == item.campaign_id, Item.page == item.page)
+    rows = _own(session, assignment.rater_id, Assignment.item_id, *session.scalars(same))
+    return OwnPage([row[0] for row in rows], [row[1] for row in rows])
+
+
+def _own(
+    session: Session, rater_id: int, column: InstrumentedAttribute[Any], *values: int
+) -> list[tuple[Assignment, Item]]:
+    rows = session.execute(
+        select(Assignment, Item)
+        .join(Item, Item.id == Assignment.item_id)
+        .where(column.in_(values), Assignment.rater_id == rater_id)
+        .order_by(Item.position)
+    )
+    return [(row[0], row[1]) for row in rows]

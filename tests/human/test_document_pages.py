@@ -1,0 +1,238 @@
+"""A page of several segments: given out, drafted, saved, skipped and revised whole, on both databases."""
+
+from __future__ import annotations
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from small_campaigns import LAPSED, add_rater, make_campaign, rate, ratings, work_for
+from sqlalchemy import select
+
+from creamtea.human import assignment
+from creamtea.human.assignment import RatingRefused
+from creamtea.human.assignment.orders import groups_of, joint_order, order_on, together
+from creamtea.store.database import Database
+from creamtea.store.tables import Assignment, Item
+
+
+def page(document: str, start: int, size: int, systems: list[int] | None = None, **fields: Any) -> list[Any]:
+    shown = systems if systems is not None else [0, 1, 2, 3]
+    return [
+        {
+            "page": start,
+            "document": document,
+            "systems": shown,
+            "outputs": [f"o{at}-{system}" for system in shown],
+            **fields,
+        }
+        for at in range(start, start + size)
+    ]
+
+
+THREE = [*page("d0", 0, 3), *page("d0", 3, 2), *page("d1", 5, 3)]
+
+
+def rows(database: Database, rater: int) -> list[tuple[int | None, Assignment]]:
+    with database.session() as session:
+        found = session.execute(
+            select(Item.page, Assignment)
+            .join(Item, Item.id == Assignment.item_id)
+            .where(Assignment.rater_id == rater)
+            .order_by(Item.position)
+        )
+        return [(page, assignment) for page, assignment in found]
+
+
+@pytest.fixture
+def documents(database: Database) -> Database:
+    make_campaign(database, THREE, unit="document")
+    return database
+
+
+def test_a_page_holds_its_segments_in_order_under_the_same_letters(documents: Database) -> None:
+    anna = add_rater(documents)
+    work = work_for(documents, anna)
+    assert [segment.source for segment in work.segments] == ["source 0", "source 1", "source 2"]
+    assert {tuple(segment.letters) for segment in work.segments} == {("A", "B", "C", "D")}
+    systems = {tuple(text.partition("-")[2] for text in segment.outputs) for segment in work.segments}
+    assert len(systems) == 1
+    assert (len(work.outputs), work.done, work.total, work.document) == (12, 0, 8, True)
+    assert work_for(documents, anna) == work
+
+
+def test_equal_outputs_of_a_segment_stand_together_under_their_letters(database: Database) -> None:
+    items = page("d", 0, 2, [0, 1, 2])
+    items[0]["outputs"] = ["x", "y", "x"]
+    make_campaign(database, items, unit="document")
+    anna = add_rater(database)
+    work = work_for(database, anna)
+    letter = dict(zip(work.segments[1].outputs, work.segments[1].letters, strict=True))
+    assert sorted(letter.values()) == ["A", "B", "C"]
+    both = " = ".join(sorted([letter["o1-0"], letter["o1-2"]]))
+    assert dict(zip(work.segments[0].outputs, work.segments[0].letters, strict=True)) == {
+        "x": both,
+        "y": letter["o1-1"],
+    }
+    saved = assignment.submit(database, anna, work.assignment_id, list(range(len(work.outputs))))
+    assert saved.of_items[0][0] == saved.of_items[0][2]
+    assert len(set(saved.of_items[1].values())) == 3
+
+
+def test_a_page_is_saved_whole_once_and_revised_whole(documents: Database) -> None:
+    anna = add_rater(documents)
+    work = work_for(documents, anna)
+    answers = list(range(12))
+    for _ in range(2):
+        saved = assignment.submit(documents, anna, work.assignment_id, answers, comment="c", active_ms=0)
+        assert [len(of_item) for of_item in saved.of_items] == [4, 4, 4]
+        assert [step for of_item in saved.of_items for step in sorted(of_item.values())] == answers
+    assert len(ratings(documents)) == 12
+    (one,) = assignment.earlier(documents, anna)
+    assert (one.number, one.items, one.source, one.revision) == (1, 3, "source 0", 1)
+    again = assignment.reopen(documents, anna, one.assignment_id)
+    assert (again.draft, again.comment, again.revision, again.done) == (answers, "c", 2, 3)
+    assignment.save_draft(documents, anna, one.assignment_id, [None] * 11 + [7], "d", 2)
+    assert assignment.reopen(documents, anna, one.assignment_id).draft == [None] * 11 + [7]
+    assignment.submit(documents, anna, one.assignment_id, [5] * 12, revision=2)
+    assert {rating.step for rating in ratings(documents) if rating.revision == 2} == {5}
+    assert work_for(documents, anna).source == "source 3"
+
+
+def test_an_impossible_answer_stores_nothing_of_the_page(documents: Database) -> None:
+    anna = add_rater(documents)
+    work = work_for(documents, anna)
+    for answers in ([5] * 11 + [None], [5] * 11 + [26], [5] * 11, [5] * 13):
+        with pytest.raises(RatingRefused):
+            assignment.submit(documents, anna, work.assignment_id, answers)
+        if None not in answers:
+            with pytest.raises(RatingRefused):
+                assignment.save_draft(documents, anna, work.assignment_id, answers)
+    assert ratings(documents) == []
+    assert all(one.submitted_at is None and one.draft is None for _, one in rows(documents, anna))
+
+
+def test_drafts_and_leases_are_of_the_whole_page(documents: Database) -> None:
+    anna, bert = add_rater(documents), add_rater(documents, "bert")
+    work = work_for(documents, anna, lease=LAPSED)
+    draft = [None, 3, *[None] * 9, 4]
+    assignment.save_draft(documents, anna, work.assignment_id, draft, "so far")
+    assert len({one.lease_until for _, one in rows(documents, anna)}) == 1
+    assert work_for(documents, bert).source == "source 5"  # of another document, the lease was renewed
+    again = work_for(documents, anna)
+    assert (again.draft, again.comment) == (draft, "so far")
+
+
+def test_a_lapsed_page_goes_to_another_as_a_whole(documents: Database) -> None:
+    anna, bert = add_rater(documents), add_rater(documents, "bert")
+    abandoned = work_for(documents, anna, lease=LAPSED)
+    taken = work_for(documents, bert)
+    assert taken.source == abandoned.source
+    with pytest.raises(RatingRefused, match="given to somebody else"):
+        rate(documents, anna, abandoned)
+    assert len(rate(documents, bert, taken).of_items) == 3
+    assert work_for(documents, anna).source == "source 5"
+
+
+def test_a_page_is_skipped_whole(documents: Database) -> None:
+    anna, bert = add_rater(documents), add_rater(documents, "bert")
+    work = work_for(documents, anna)
+    assignment.skip(documents, anna, work.assignment_id, "broken")
+    mine = rows(documents, anna)
+    assert [(page, one.skip_reason) for page, one in mine] == [(0, "broken")] * 3
+    assert len({one.skipped_at for _, one in mine}) == 1
+    assert work_for(documents, anna).source == "source 3"
+    assert work_for(documents, bert).source == "source 5"  # anna has begun d0
+    with pytest.raises(RatingRefused, match="you have skipped"):
+        rate(documents, anna, work)
+
+
+def test_time_is_shared_by_what_there_is_to_read(database: Database) -> None:
+    items = page("d", 0, 3, [0])
+    items[1]["source"] = "s" * 97
+    make_campaign(database, items, protocol="da", unit="document")
+    anna = add_rater(database)
+    work = work_for(database, anna)
+    with database.transaction() as session:
+        for one in session.scalars(select(Assignment)):
+            one.created_at -= 50 * LAPSED * -1
+    assignment.submit(database, anna, work.assignment_id, [1, 2, 3], active_ms=10_001)
+    spent = [one.active_ms for _, one in rows(database, anna)]
+    assert sum(spent) == 10_001
+    assert spent[1] > 4 * spent[0]
+
+
+def test_a_rater_stays_with_a_document_and_begins_one_that_is_free(database: Database) -> None:
+    items = [
+        item
+        for document in range(3)
+        for system in range(2)
+        for item in page(f"d{document}", 4 * document + 2 * system, 2, [system])
+    ]
+    make_campaign(database, items, protocol="da", systems=2, unit="document")
+    anna, bert = add_rater(database), add_rater(database, "bert")
+    turns = Counter[tuple[str, int]]()
+    for rater in (anna, bert, anna, bert, anna, bert):
+        if (work := assignment.next_item(database, rater)) is not None:
+            rate(database, rater, work)
+    with database.session() as session:
+        rows = session.execute(
+            select(Item.document, Assignment.rater_id).join(Assignment, Assignment.item_id == Item.id)
+        )
+        turns.update((document, rater) for document, rater in rows)
+    assert sorted(turns.items())[:2] == [(("d0", anna), 4), (("d1", bert), 4)]
+    assert {document for document, _ in turns} == {"d0", "d1", "d2"}
+
+
+def test_controls_come_as_pages(database: Database) -> None:
+    items = [*page("d0", 0, 2), *page("d1", 2, 2), *page("d0", 4, 2, kind="repeat"), *page("d2", 6, 2)]
+    items[4]["original"], items[5]["original"] = 0, 1
+    make_campaign(database, items, unit="document")
+    anna = add_rater(database)
+    seen = []
+    while (work := assignment.next_item(database, anna)) is not None:
+        seen.append((work.source, work.done, work.total))
+        rate(database, anna, work)
+    assert seen == [("source 0", 0, 8), ("source 2", 2, 8), ("source 4", 4, 8), ("source 6", 6, 8)]
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_many_raters_at_once_never_share_a_place(database: Database, k: int) -> None:
+    items = [item for at in range(6) for item in page(f"d{at // 2}", 3 * at, 3)]
+    make_campaign(database, items, k=k, unit="document")
+    people = [add_rater(database, f"r{number}") for number in range(6)]
+
+    def work_through(person: int) -> None:
+        while (work := assignment.next_item(database, person)) is not None:
+            rate(database, person, work)
+            rate(database, person, work, step=9)  # the second click
+
+    with ThreadPoolExecutor(6) as threads:
+        list(threads.map(work_through, people))
+    counts: Counter[int] = Counter()
+    for person in people:
+        mine = rows(database, person)
+        assert {len([1 for page, _ in mine if page == number]) for number, _ in mine} <= {3}
+        counts.update(page for page, one in mine if one.submitted_at is not None)
+    assert counts == {3 * at: 3 * k for at in range(6)}
+    assert {rating.step for rating in ratings(database)} == {3}
+    assert len(ratings(database)) == 6 * 3 * 4 * k
+
+
+# ---------------------------------------------------------------- orders of a page
+
+TEXTS = st.lists(st.lists(st.integers(0, 2), min_size=4, max_size=4), min_size=1, max_size=5)
+
+
+@given(TEXTS, st.randoms(use_true_random=False))
+def test_a_pages_order_is_found_again_from_those_of_its_items(texts: list[list[int]], draw: Any) -> None:
+    groups = [groups_of(range(4), [str(text) for text in of_item]) for of_item in texts]
+    drawn = together(groups)
+    draw.shuffle(drawn)
+    orders = [order_on(drawn, of_item) for of_item in groups]
+    found = joint_order(orders)
+    assert [order_on(found, of_item) for of_item in groups] == orders
+    assert sorted(map(sorted, found)) == sorted(map(sorted, together(groups)))

@@ -1,0 +1,281 @@
+"""Documents as pages: which are drawn, how they are cut, who shares one, and their controls."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select
+
+from creamtea.errors import InputError
+from creamtea.human import campaigns
+from creamtea.human.choosing import choose
+from creamtea.human.controls import with_controls
+from creamtea.human.outputs import Line
+from creamtea.human.pages import make_pages, parts
+from creamtea.human.preview import preview
+from creamtea.human.protocols import find_protocol
+from creamtea.human.settings import CampaignSettings
+from creamtea.store.database import Database
+from creamtea.store.tables import Item
+
+SYSTEMS = ["a", "b", "c"]
+REFERENCES = {number: f"reference {number} of some more words here" for number in range(60)}
+
+
+def lines(*lengths: int, same: int | None = None) -> list[Line]:
+    """Documents d0, d1, … of these lengths, each line with the three sources before it in its document. All
+    systems say the same in document `same`."""
+    made: list[Line] = []
+    for number, length in enumerate(lengths):
+        own: list[str] = []
+        for _ in range(length):
+            at = len(made)
+            texts = tuple("same" if number == same else f"text {at} of {system}" for system in SYSTEMS)
+            made.append(Line(at, f"source {at}", "", texts, f"d{number}", tuple(own[-3:])))
+            own.append(f"source {at}")
+    return made
+
+
+def complete(protocol: str = "da", **given: Any) -> CampaignSettings:
+    return CampaignSettings(unit="document", **given).complete(find_protocol(protocol), SYSTEMS, "a")
+
+
+def pages_of(made: list[Line], protocol: str = "da", seed: int = 1, **given: Any) -> list[list[Any]]:
+    chosen = complete(protocol, **{"select": "all"} | given)
+    return make_pages(choose(made, chosen, seed)[0], find_protocol(protocol), chosen, 0, seed)
+
+
+def shown(pages: list[list[Any]]) -> list[tuple[str, tuple[int, ...], list[int]]]:
+    return [
+        (page[0]["document"], tuple(page[0]["systems"]), [item["segment_index"] for item in page])
+        for page in pages
+    ]
+
+
+# ---------------------------------------------------------------- cutting
+
+
+@given(st.integers(1, 200), st.integers(1, 50))
+def test_parts_are_few_equal_and_whole(length: int, at_most: int) -> None:
+    cut = parts(range(length), at_most)
+    sizes = [len(part) for part in cut]
+    assert [segment for part in cut for segment in part] == list(range(length))
+    assert max(sizes) <= at_most
+    assert max(sizes) - min(sizes) <= 1
+    assert (len(cut) - 1) * at_most < length
+
+
+def test_one_output_at_a_time_makes_a_page_of_each_part_and_system() -> None:
+    pages = pages_of(lines(3, 5), segments_per_page=3)
+    assert sorted(shown(pages)) == sorted(
+        [("d0", (system,), [0, 1, 2]) for system in range(3)]
+        + [("d1", (system,), part) for system in range(3) for part in ([3, 4], [5, 6, 7])]
+    )
+    # a document's pages follow one another, those of a system too, its parts in order
+    assert [len(list(group)) for group in runs([page[0]["document"] for page in pages])] in ([3, 6], [6, 3])
+    long = [(systems, segments[0]) for document, systems, segments in shown(pages) if document == "d1"]
+    assert [first for _, first in long] == [3, 5] * 3
+    assert [len(group) for group in runs([systems for systems, _ in long])] == [2, 2, 2]
+
+
+def runs(values: list[Any]) -> list[list[Any]]:
+    found: list[list[Any]] = []
+    for value in values:
+        if found and found[-1][0] == value:
+            found[-1].append(value)
+        else:
+            found.append([value])
+    return found
+
+
+def test_only_a_later_part_begins_with_context() -> None:
+    pages = pages_of(lines(5), "contrastive-da", segments_per_page=3)
+    assert shown(pages) == [("d0", (0, 1, 2), [0, 1]), ("d0", (0, 1, 2), [2, 3, 4])]
+    assert [[item["context"] for item in page] for page in pages] == [
+        [[], []],
+        [["source 0", "source 1"], [], []],
+    ]
+
+
+def test_systems_share_a_page_only_if_they_say_the_same_on_all_of_it() -> None:
+    made = lines(2, 2)
+    made[0] = Line(0, "s", "", ("x", "x", "y"), "d0")  # equal once: no page is shared
+    made[2] = Line(2, "s", "", ("x", "x", "y"), "d1")
+    made[3] = Line(3, "s", "", ("z", "z", "w"), "d1")
+    found = shown(pages_of(made))
+    assert sorted(found) == [
+        *[("d0", (system,), [0, 1]) for system in range(3)],
+        ("d1", (0, 1), [2, 3]),
+        ("d1", (2,), [2, 3]),
+    ]
+
+
+def test_pairs_of_documents_that_differ() -> None:
+    made = lines(2)
+    made[0] = Line(0, "s", "", ("x", "x", "y"), "d0")
+    made[1] = Line(1, "s", "", ("x", "x", "x"), "d0")
+    found = [systems for _, systems, _ in shown(pages_of(made, "preference", select="differing"))]
+    assert sorted(found) == [(0, 2), (1, 2)]  # the second segment is on their pages, too
+
+
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=6), st.integers(1, 6), st.integers(0, 9))
+@settings(deadline=None, max_examples=40)
+def test_every_output_is_rated_once(lengths: list[int], at_most: int, seed: int) -> None:
+    made = lines(*lengths)
+    for protocol in ("da", "contrastive-da"):
+        pages = pages_of(made, protocol, seed, segments_per_page=at_most)
+        assert pages == pages_of(made, protocol, seed, segments_per_page=at_most)
+        seen = Counter(
+            (item["segment_index"], system) for page in pages for item in page for system in item["systems"]
+        )
+        assert seen == {(line.index, system): 1 for line in made for system in range(3)}
+        for page in pages:
+            assert 1 <= len(page) <= at_most
+            first = page[0]["segment_index"]
+            assert [item["segment_index"] for item in page] == list(range(first, first + len(page)))
+            assert len({(item["document"], *item["systems"]) for item in page}) == 1
+
+
+# ---------------------------------------------------------------- drawing documents
+
+
+def test_a_number_of_items_is_one_of_documents() -> None:
+    choices, drawn = choose(lines(2, 3, 4, 5), complete(items=2), 1)
+    chosen = {choice.line.document for choice in choices}
+    assert len(chosen) == 2
+    sizes = {"d0": 2, "d1": 3, "d2": 4, "d3": 5}
+    assert drawn.chosen == len(choices) == sum(sizes[name] for name in chosen)
+    assert (drawn.documents, drawn.of_documents, drawn.population) == (2, 4, 14)
+
+
+def test_a_document_differs_with_one_of_its_segments() -> None:
+    made = lines(2, 3, same=1)
+    made[0] = Line(0, "s", "", ("x", "x", "x"), "d0")
+    choices, drawn = choose(made, complete(select="differing"), 1)
+    assert [choice.line.index for choice in choices] == [0, 1]
+    assert (drawn.differing, drawn.documents, drawn.of_documents) == (1, 1, 1)
+
+
+def test_strata_are_of_the_documents_lengths_and_weights_keep_the_mean() -> None:
+    made = lines(*[1, 9] * 10)
+    choices, _ = choose(made, complete(select="stratified", items=6), 3)
+    assert sum(choice.weight for choice in choices) == pytest.approx(len(choices))
+    per_document = {choice.line.document: choice.weight for choice in choices}
+    assert len(per_document) == 6
+    assert len({len([c for c in choices if c.line.document == name]) for name in per_document}) == 2
+
+
+def test_disagreement_is_the_mean_of_a_documents_segments() -> None:
+    made = lines(2, 2, 2, 2)
+    values = {
+        0: (0, 9, 0),
+        1: (0, 0, 0),
+        2: (0, 5, 0),
+        3: (0, 5, 0),
+        4: (0, 1, 0),
+        5: (0, 1, 0),
+        6: (0, 0, 0),
+    }
+    metric = values | {7: (0, 1, 0)}
+    settings = complete(select="disagreement", metrics=["m"], items=2, random_share=0.5)
+    choices, _ = choose(made, settings, 1, [metric])
+    rated = {choice.line.document for choice in choices if choice.kind == "rated"}
+    assert rated == {"d1"} or {c.line.document for c in choices if c.kind == "random"} == {"d1"}
+    assert len({choice.line.document for choice in choices}) == 2
+
+
+def test_a_documents_segments_must_follow_one_another() -> None:
+    made = lines(2, 2)
+    made[3] = Line(3, "s", "", ("x", "y", "z"), "d0")
+    with pytest.raises(InputError, match=r"document 'd0' begins again at segment 4; .* names of their own"):
+        choose(made, complete(), 1)
+
+
+# ---------------------------------------------------------------- controls
+
+
+def test_controls_are_whole_pages_behind_their_originals() -> None:
+    pages = pages_of(lines(*[4] * 10), segments_per_page=4)
+    chosen = complete(bad_references=3, repeats=2, batch=40)
+    placed = with_controls(pages, REFERENCES, chosen, "en", 5, first=2)
+    assert placed == with_controls(pages, REFERENCES, chosen, "en", 5, first=2)
+    items = [item for page in placed for item in page]
+    kinds = Counter(tuple(sorted(Counter(item["kind"] for item in page).items())) for page in placed)
+    assert kinds == {
+        (("rated", 4),): 30,
+        (("repeat", 4),): 2,
+        (("bad-reference", 1), ("repeat", 3)): 3,
+    }
+    place = 2
+    for page in placed:
+        for offset, item in enumerate(page):
+            if "original" not in item:
+                continue
+            original = items[item["original"] - 2]
+            assert original["source"] == item["source"]
+            assert item["original"] == page[0]["original"] + offset
+            assert place - page[0]["original"] >= 20
+            changed = [old != new for old, new in zip(original["outputs"], item["outputs"], strict=True)]
+            assert any(changed) == (item["kind"] == "bad-reference")
+        place += len(page)
+
+
+def test_too_few_pages_for_controls() -> None:
+    pages = pages_of(lines(2, 2), "contrastive-da")
+    with pytest.raises(InputError, match="3 repeats too many: 1 pages lie half a batch"):
+        with_controls(pages, REFERENCES, complete(bad_references=0, repeats=4), "en", 1)
+
+
+# ---------------------------------------------------------------- campaigns
+
+GOOD: dict[str, Any] = {"study": "jam", "test_set": "test", "systems": ["plain", "beam"]}
+DOCUMENTS = ["x", "x", "x", "y", "y"]
+
+
+def make(database: Database, documents: list[str] | None = DOCUMENTS, **given: Any) -> Any:
+    protocol = given.pop("protocol", "contrastive-da")
+    chosen = CampaignSettings(**{"unit": "document", "bad_references": 0, "repeats": 0} | given)
+    request = campaigns.CampaignRequest(**GOOD, settings=chosen, documents=documents, protocol=protocol)
+    return campaigns.create_campaign(database, "c", request)
+
+
+def test_a_campaign_of_documents(study_database: Database) -> None:
+    made = make(study_database, segments_per_page=2, repeats=1, batch=4)
+    assert (made.items, made.pages) == (7, 4) or (made.items, made.pages) == (6, 4)
+    with study_database.session() as session:
+        items = session.scalars(select(Item).order_by(Item.position)).all()
+    pages: dict[int, list[Item]] = {}
+    for item in items:
+        pages.setdefault(item.page, []).append(item)
+    assert all(page == members[0].position for page, members in pages.items())
+    assert all(
+        [item.position for item in members] == list(range(page, page + len(members)))
+        for page, members in pages.items()
+    )
+    originals = {item.id: item for item in items}
+    repeats = [item for item in items if item.kind == "repeat"]
+    assert repeats
+    assert {originals[item.original_id].page for item in repeats} != {repeats[0].page}
+    plan = preview(study_database, "c")
+    assert plan.pages == 4
+    assert plan.minutes_per_page == pytest.approx(plan.minutes_per_item * made.items / 4)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"documents": None}, "--unit document needs the documents: --documents FILE"),
+        (
+            {"select": "stratified", "strata": ["document"], "items": 2},
+            "--unit document takes documents whole: use --strata length",
+        ),
+        ({"documents": ["x", "y", "x", "y", "y"]}, "document 'x' begins again at segment 3"),
+    ],
+)
+def test_what_does_not_go_together(study_database: Database, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make(study_database, **given)
