@@ -14,9 +14,16 @@ class CreamteaError(Exception):
 
 
 class InputError(CreamteaError):
-    """What the user gave is wrong: a study, a file, an option, an address. Exit code 2."""
+    """What the user gave is wrong: a study, a file, an option, an address. Exit code 2.
+
+    `about`: the field of a page's form that it is about, where the message names no option.
+    """
 
     exit_code = 2
+
+    def __init__(self, message: str, about: str = "") -> None:
+        super().__init__(message)
+        self.about = about
 
 
 class StepError(CreamteaError):

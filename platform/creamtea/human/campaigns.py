@@ -131,9 +131,9 @@ def create_campaign(
 
 def _check_request(name: str, protocol: Protocol, request: CampaignRequest) -> None:
     if not name.strip():
-        raise InputError("Enter a campaign name")
+        raise InputError("Enter a campaign name", about="name")
     if not name.isprintable():
-        raise InputError(f"Enter a campaign name of printable characters, not {name!r}")
+        raise InputError(f"Enter a campaign name of printable characters, not {name!r}", about="name")
     systems = request.systems
     if not protocol.min_systems <= len(systems) <= protocol.max_systems:
         raise InputError(
@@ -156,11 +156,13 @@ def _free_name(session: Session, name: str, replace: bool) -> Campaign | None:
     if row.state != "draft":
         raise InputError(
             f"campaign {name!r} is {row.state}, and what was registered at its launch stays as it is: "
-            "choose another name"
+            "choose another name",
+            about="name",
         )
     if not replace:
         raise InputError(
-            f"campaign {name!r} exists already: choose another name, or make the draft anew with --replace"
+            f"campaign {name!r} exists already: choose another name, or make the draft anew with --replace",
+            about="name",
         )
     return row
 

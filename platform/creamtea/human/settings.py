@@ -193,9 +193,10 @@ def settings_of(stored: dict[str, Any]) -> CampaignSettings:
     try:
         return CampaignSettings.model_validate(stored)
     except ValidationError as error:
-        mistakes = mistakes_of_pydantic(error.errors(), CampaignSettings, stored)
+        mistakes = list(mistakes_of_pydantic(error.errors(), CampaignSettings, stored))
         lines = dict.fromkeys(mistake.line() for mistake in mistakes)
-        raise InputError("settings of the campaign: " + "; ".join(lines)) from None
+        about = str(mistakes[0].path[0]) if mistakes[0].path else ""
+        raise InputError("settings of the campaign: " + "; ".join(lines), about=about) from None
 
 
 def counted(amount: int | float, items: int) -> int:

@@ -32,8 +32,6 @@ def page() -> None:
         return
     if (queued := st.session_state.pop(QUEUED, None)) is not None:
         show(TEMPLATE, "queued", study=queued, runs=live_controller(session.database()) is not None)
-    if (refused := st.session_state.pop(REFUSED, None)) is not None:
-        show(TEMPLATE, "mistakes", lines=[refused])
     st.file_uploader("A study file", ["yaml", "yml"], key=FILE, on_change=_take_file, max_upload_size=1)
     st.text_area("Study (YAML)", key=TEXT, height=420, max_chars=MAX_CHARACTERS)
     if not (text := st.session_state.get(TEXT, "")).strip():
@@ -50,6 +48,8 @@ def page() -> None:
         warnings=checked.warnings,
         cancels=cancels,
     )
+    if (refused := st.session_state.pop(REFUSED, None)) is not None:
+        show(TEMPLATE, "mistakes", lines=[refused])
     st.button(f"Submit {checked.name}", type="primary", on_click=_submit, args=(text,), key="submit-study")
 
 

@@ -133,7 +133,9 @@ def store(
     """
     with database.transaction() as session:
         if session.scalar(select(Campaign.id).where(Campaign.name == content.name)) is not None:
-            raise InputError(f"campaign {content.name!r} exists already: import under another name")
+            raise InputError(
+                f"campaign {content.name!r} exists already: import under another name", about="name"
+            )
         campaign = Campaign(**_without(content, "study", "raters", "items", "answers"))
         campaign.state, campaign.closed_at = "closed", content.closed_at or database.now(session)
         session.add(campaign)

@@ -145,6 +145,7 @@ def _closing(campaign: CampaignSummary) -> None:
     with st.popover("Close the campaign"):
         note("Nobody will be able to rate any more. This cannot be undone. Saved ratings are kept.")
         st.text_input("Reason", key="close-reason", placeholder="enough items")
+        show_notice("close")
         st.button(
             "Close it",
             key="close",
@@ -152,7 +153,6 @@ def _closing(campaign: CampaignSummary) -> None:
                 act, rights.RUN_CAMPAIGN, campaign.id, partial(_close, campaign.name), errors_at="close"
             ),
         )
-    show_notice("close")
 
 
 def _close(name: str, database: Database, actor: str) -> str:

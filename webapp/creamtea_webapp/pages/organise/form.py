@@ -146,8 +146,7 @@ def _items(
             placeholder="any two systems",
             key=key("differ_between", study),
         )
-    for option in ("select", "items", "ratings", "differ-between", "strata", "metrics", "pairs"):
-        field_error(option)
+    field_error("select", "items", "ratings", "differ-between", "strata", "metrics", "pairs")
     if select == "stratified":
         strata = ["length", "document"]
         st.multiselect(LABELS["strata"], strata, stored.strata, key=key("strata"))
@@ -190,6 +189,7 @@ def _numbers(start: CampaignRequest) -> None:
         key=key("batch"),
     )
     columns[3].number_input("Sentences of context", 0, 20, stored.context, key=key("context"))
+    field_error("bad-references", "repeats", "batch", "context")
     left, middle, right = st.columns(3)
     left.number_input(
         "Smallest difference that matters",
@@ -211,6 +211,7 @@ def _numbers(start: CampaignRequest) -> None:
     right.number_input(
         LABELS["seed"], 0, 2**53 - 1, seed, help="Draws items, controls and orders.", key=key("seed")
     )
+    field_error("delta", "minutes_per_item", "seed")
 
 
 def _texts(start: CampaignRequest) -> None:
@@ -237,6 +238,7 @@ def _texts(start: CampaignRequest) -> None:
     )
     for column, (name, label, example) in zip(columns, fields, strict=True):
         column.text_input(label, getattr(start.settings, name), placeholder=example, key=key(name))
+    field_error("contact", "completion_code", "completion_url")
     left, middle, right = st.columns(3)
     about = (
         (left, "tutorial", "Tutorial", "Items with accepted answers, which every rater does first."),
@@ -256,6 +258,7 @@ def _texts(start: CampaignRequest) -> None:
         help="One line per segment, with the name of its document.",
         key=key("documents"),
     )
+    field_error("tutorial", "attention", "documents")
     columns = st.columns(3)
     columns[0].number_input(
         "Items from one attention check to the next",
@@ -278,6 +281,7 @@ def _texts(start: CampaignRequest) -> None:
         placeholder="the completion code",
         key=key("failing_code"),
     )
+    field_error("attention_every", "attention_share", "failing_code")
 
 
 def index_of(known: Sequence[str], wanted: str | None) -> int:

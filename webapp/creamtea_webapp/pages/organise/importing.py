@@ -18,7 +18,7 @@ from creamtea.human.protocols import protocol_title, usable_protocols
 from creamtea.store.database import Database
 from creamtea_webapp import session
 from creamtea_webapp.markup import counted, note, show
-from creamtea_webapp.pages.organise.shared import LABELS, act, show_notice
+from creamtea_webapp.pages.organise.shared import LABELS, act, field_error, is_wrong, show_notice
 from creamtea_webapp.pages.organise.shared import TEMPLATE as SHARED
 
 KINDS = {
@@ -29,6 +29,7 @@ KINDS = {
 }
 IN_THE_FILE = "as the file says"
 OF_CAMPAIGN = ("test_set", "source_language", "target_language")
+TEXTS = ("sources", "output-of", "documents", "first-segment")
 BESIDE = "import"  # the place of errors: above the button
 MAX_UNPACKED = 256 * 2**20  # bytes of an unpacked zip
 
@@ -42,7 +43,9 @@ def page() -> None:
         left, right = st.columns(2)
         left.text_input("Campaign name", key="import-name")
         right.selectbox(LABELS["format"], list(KINDS), format_func=KINDS.__getitem__, key="import-kind")
+        field_error("name", "format")
         st.file_uploader("File", ["csv", "jsonl", "zip", "tsv", "txt"], key="import-file")
+        field_error("file")
         columns = st.columns(4)
         columns[0].selectbox(
             LABELS["protocol"],
@@ -53,13 +56,14 @@ def page() -> None:
         columns[1].text_input("Test set", key="import-test_set", placeholder="the campaign's name")
         columns[2].text_input(LABELS["source-language"], key="import-source_language", placeholder="de")
         columns[3].text_input(LABELS["target-language"], key="import-target_language", placeholder="en")
-        with st.expander("Texts for Appraise scores"):
+        field_error("protocol", "test-set", "source-language", "target-language")
+        with st.expander("Texts for Appraise scores", expanded=is_wrong(*TEXTS)):
             _texts_of_appraise()
         show_notice(BESIDE)
         st.form_submit_button(
             "Import",
             type="primary",
-            on_click=partial(act, rights.IMPORT_RATINGS, None, _import, errors_at=BESIDE),
+            on_click=partial(act, rights.IMPORT_RATINGS, None, _import, errors_at=BESIDE, usual_field="file"),
         )
     note("Protocol, test set and languages are needed only where the file does not contain them; a zip does.")
 
@@ -70,20 +74,24 @@ def _texts_of_appraise() -> None:
     left.file_uploader(LABELS["sources"], ["txt"], key="import-sources")
     middle.file_uploader(LABELS["output-of"], ["txt"], accept_multiple_files=True, key="import-outputs")
     right.file_uploader(LABELS["documents"], ["txt", "docs", "tsv"], key="import-documents")
+    field_error("sources", "output-of", "documents")
     st.selectbox(
         LABELS["first-segment"],
         [1, 0],
         format_func={1: "is number 1", 0: "is number 0"}.__getitem__,
         key="import-first",
     )
+    field_error("first-segment")
 
 
 def _import(database: Database, actor: str) -> str:
     state = st.session_state
     file = state.get("import-file")
     name, kind = str(state["import-name"]).strip(), str(state["import-kind"])
-    if file is None or not name:
-        raise InputError("enter a campaign name and choose a file")
+    if not name:
+        raise InputError("Enter a campaign name.", about="name")
+    if file is None:
+        raise InputError("Choose a file.", about="file")
     given: dict[str, Any] = {field: str(state[f"import-{field}"]).strip() or None for field in OF_CAMPAIGN}
     protocol = None if state["import-protocol"] == IN_THE_FILE else str(state["import-protocol"])
     with tempfile.TemporaryDirectory() as temporary:

@@ -84,7 +84,9 @@ def _make(draft: str, start: CampaignRequest, database: Database, actor: str) ->
     request = {field: values.pop(field) for field in OF_REQUEST}
     documents = values.pop("documents")
     for field, read in READERS.items():
-        items = getattr(start.settings, field) if values[field] is None else _items(values[field], read)
+        items = (
+            getattr(start.settings, field) if values[field] is None else _items(field, values[field], read)
+        )
         values[field] = [item.model_dump() for item in items]
     values["questions"] = [one.model_dump() for one in read_questions(values["questions"])]
     for field in ("contact", "completion_code", "completion_url", "failing_code"):
@@ -107,16 +109,21 @@ def _make(draft: str, start: CampaignRequest, database: Database, actor: str) ->
     return f"The draft has {counted(made.items, 'item')}."
 
 
-def _items(file: Any, read: Callable[[Path], Sequence[BaseModel]]) -> Sequence[BaseModel]:
+def _items(field: str, file: Any, read: Callable[[Path], Sequence[BaseModel]]) -> Sequence[BaseModel]:
     """The items of an uploaded file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / Path(file.name).name
         path.write_bytes(file.getvalue())
-        return read(path)
+        try:
+            return read(path)
+        except InputError as error:
+            raise InputError(str(error), about=field) from None
 
 
 def _documents(file: Any) -> list[str]:
     try:
         return documents_of(file.getvalue().decode("utf-8-sig"), file.name)
     except UnicodeDecodeError:
-        raise InputError("the file of documents is not UTF-8 text: save it as UTF-8") from None
+        raise InputError(
+            "the file of documents is not UTF-8 text: save it as UTF-8", about="documents"
+        ) from None

@@ -143,14 +143,18 @@ def _histogram(
 
 
 def _actions(campaign_id: int, person: RaterProgress) -> None:
-    manage = partial(act, rights.MANAGE_RATERS, campaign_id, errors_at=DECISIONS, done_at=DECISIONS)
+    manage = partial(act, rights.MANAGE_RATERS, campaign_id, done_at=DECISIONS)
     st.header("Decisions", anchor=False)
     show_notice(DECISIONS)
     with st.container(horizontal=True):
         if person.forgotten_at is None:
-            st.button("New link", key="new-link", on_click=partial(manage, partial(_new_link, person.id)))
             st.button(
-                "Withdraw links", key="withdraw", on_click=partial(manage, partial(_withdraw, person.id))
+                "New link", key="new-link", on_click=partial(manage, partial(_new_link, person.id), DECISIONS)
+            )
+            st.button(
+                "Withdraw links",
+                key="withdraw",
+                on_click=partial(manage, partial(_withdraw, person.id), DECISIONS),
             )
         with st.popover("Include again" if person.excluded_at else "Exclude"):
             effect = (
@@ -160,18 +164,22 @@ def _actions(campaign_id: int, person: RaterProgress) -> None:
             )
             note(f"{effect} The log keeps your reason.")
             st.text_area("Reason", key="reason")
+            show_notice("reason")
             decide = raters.include if person.excluded_at else raters.exclude
             st.button(
                 "Include" if person.excluded_at else "Exclude this rater",
                 key="decide",
-                on_click=partial(manage, partial(_decide, decide, person.id)),
+                on_click=partial(manage, partial(_decide, decide, person.id), "reason"),
             )
         if person.forgotten_at is None:
             with st.popover("Forget who this is"):
                 show(TEMPLATE, "forgetting", pseudonym=person.pseudonym)
                 st.text_input("Pseudonym", key="forget-confirmation")
+                show_notice("forget")
                 st.button(
-                    "Delete the identity", key="forget", on_click=partial(manage, partial(_forget, person))
+                    "Delete the identity",
+                    key="forget",
+                    on_click=partial(manage, partial(_forget, person), "forget"),
                 )
 
 

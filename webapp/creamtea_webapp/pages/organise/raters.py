@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
@@ -29,6 +30,7 @@ from creamtea_webapp.pages.organise.shared import (
     origin,
     rater_link,
     safe_name,
+    show_notice,
     show_table,
 )
 
@@ -73,27 +75,42 @@ def _add(campaign: CampaignSummary) -> None:
             st.text_input("E-mail address for signing in (instead of a link)", key="add-subject", width=320)
         st.form_submit_button(
             "Add and make a link",
-            on_click=partial(act, rights.MANAGE_RATERS, campaign.id, partial(_add_rater, campaign)),
+            on_click=partial(
+                act,
+                rights.MANAGE_RATERS,
+                campaign.id,
+                partial(_add_rater, campaign),
+                errors_at="add",
+                done_at="add",
+            ),
         )
+    show_notice("add")
 
 
 def _many(campaign: CampaignSummary) -> None:
     """Links for many at once, and the one for a recruiting platform."""
-    invite = partial(act, rights.MANAGE_RATERS, campaign.id)
-    with st.expander("Many raters at once"), st.form("many-raters", border=False):
-        st.text_area(
-            "Pseudonyms, one per line",
-            key="many-pseudonyms",
-            help="Known raters get a new link; the others are added.",
+
+    def invite(place: str, do: Any) -> Any:
+        return partial(
+            act, rights.MANAGE_RATERS, campaign.id, partial(do, campaign), errors_at=place, done_at=place
         )
-        st.number_input(
-            "Or a number of new raters",
-            0,
-            invitations.MAX_AT_ONCE,
-            key="many-count",
-            help="They are named by numbers.",
-        )
-        st.form_submit_button("Make links (CSV)", on_click=partial(invite, partial(_invite_many, campaign)))
+
+    with st.expander("Many raters at once"):
+        with st.form("many-raters", border=False):
+            st.text_area(
+                "Pseudonyms, one per line",
+                key="many-pseudonyms",
+                help="Known raters get a new link; the others are added.",
+            )
+            st.number_input(
+                "Or a number of new raters",
+                0,
+                invitations.MAX_AT_ONCE,
+                key="many-count",
+                help="They are named by numbers.",
+            )
+            st.form_submit_button("Make links (CSV)", on_click=invite("many", _invite_many))
+        show_notice("many")  # outside: a form can hold no button to download with
     with st.expander("Participants of Prolific or another platform"):
         note(
             "One link for all participants, for 90 days. Whoever comes with a participant's number becomes a "
@@ -104,8 +121,9 @@ def _many(campaign: CampaignSummary) -> None:
         st.button(
             "Make the link for participants",
             key="recruit",
-            on_click=partial(invite, partial(_recruit, campaign)),
+            on_click=invite("recruit", _recruit),
         )
+        show_notice("recruit")
 
 
 def _invite_many(campaign: CampaignSummary, database: Database, actor: str) -> str:
@@ -115,14 +133,15 @@ def _invite_many(campaign: CampaignSummary, database: Database, actor: str) -> s
     if bool(names) == bool(count):
         raise InputError("Write pseudonyms, or give a number of new raters: one of the two.")
     made = invitations.invite(database, campaign.name, actor, names or count)
-    keep_file(f"{safe_name(campaign.name)}-links.csv", invitations.links_csv(made, origin()))
+    keep_file(f"{safe_name(campaign.name)}-links.csv", invitations.links_csv(made, origin()), "many")
     state["many-pseudonyms"], state["many-count"] = "", 0
     return f"{counted(len(made), 'link')} made. Each works once, within 14 days."
 
 
 def _recruit(campaign: CampaignSummary, database: Database, actor: str) -> str:
     keep_address(
-        invitations.recruiting_address(origin(), invitations.recruit(database, campaign.name, actor))
+        invitations.recruiting_address(origin(), invitations.recruit(database, campaign.name, actor)),
+        "recruit",
     )
     return "The link for participants has been made."
 
@@ -140,7 +159,7 @@ def _add_rater(campaign: CampaignSummary, database: Database, actor: str) -> str
         subject=subject or None,
     )
     if not subject:
-        keep_link(access.create_link(database, "rater", rater_id=rater_id, actor=actor))
+        keep_link(access.create_link(database, "rater", rater_id=rater_id, actor=actor), "add")
     for field in ("add-pseudonym", "add-name", "add-subject"):
         if field in st.session_state:
             st.session_state[field] = ""

@@ -64,11 +64,19 @@ class Told:
     field: str = ""
 
 
-def act(right: str, campaign_id: int | None, do: Act, errors_at: str = "", done_at: str = "") -> None:
+def act(
+    right: str,
+    campaign_id: int | None,
+    do: Act,
+    errors_at: str = "",
+    done_at: str = "",
+    usual_field: str = "",
+) -> None:
     """Run `do` if whoever sent this may; for callbacks of widgets, which write here and nowhere else.
 
     The right is looked up again at the moment of the click: a page that was drawn is no authorisation.
     `errors_at` and `done_at` are places of `show_notice`: beside what was pressed, and so in view.
+    `usual_field`: what a message is about that does not say it.
     """
     for key in (FRESH_LINK, FRESH_FILE):
         st.session_state.pop(key, None)
@@ -80,7 +88,8 @@ def act(right: str, campaign_id: int | None, do: Act, errors_at: str = "", done_
         _tell(Told("done", do(session.database(), actor(who)), done_at))
     except InputError as error:
         message = str(error)
-        _tell(Told("error", in_words_of_pages(message), errors_at, _field_of(message)))
+        field = error.about or _field_of(message) or usual_field
+        _tell(Told("error", in_words_of_pages(message), errors_at, field))
 
 
 def actor(who: Identity) -> str:
@@ -95,8 +104,6 @@ def in_words_of_pages(message: str) -> str:
 
 def _field_of(message: str) -> str:
     """The field that a message is about: the first option that it names."""
-    if message.startswith("Enter a campaign name"):
-        return "name"
     option = OPTION.search(message)
     return option[1] if option else ""
 
@@ -115,11 +122,16 @@ def show_notice(place: str = "") -> None:
         _show_links()
 
 
-def field_error(option: str) -> None:
-    """Below a field: what is wrong with it, if the last action said so."""
+def is_wrong(*options: str) -> bool:
+    """Whether the last action said that one of these fields is wrong."""
     told = st.session_state.get(NOTICE)
-    if told is not None and told.kind == "error" and told.field == option:
-        show(TEMPLATE, "field_error", message=told.message)
+    return told is not None and told.kind == "error" and told.field in options
+
+
+def field_error(*options: str) -> None:
+    """Below a field, or some beside each other: what is wrong with it, if the last action said so."""
+    if is_wrong(*options):
+        show(TEMPLATE, "field_error", message=st.session_state[NOTICE].message)
 
 
 def _show_links() -> None:
@@ -147,10 +159,10 @@ def keep_address(address: str, place: str = "") -> None:
     st.session_state[LINKS_AT] = place
 
 
-def keep_file(name: str, text: str) -> None:
+def keep_file(name: str, text: str, place: str = "") -> None:
     """A file of fresh links, likewise."""
     st.session_state[FRESH_FILE] = (name, text)
-    st.session_state[LINKS_AT] = ""
+    st.session_state[LINKS_AT] = place
 
 
 def safe_name(name: str) -> str:

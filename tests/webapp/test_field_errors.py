@@ -1,0 +1,142 @@
+"""Errors beside their field, and where the button was pressed, in every form of the organiser's pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filled_study import HOSTILE, fill_study, lines
+from limits import ANSWER
+from streamlit.testing.v1 import AppTest
+
+import creamtea_webapp
+from creamtea.human import campaigns, raters
+from creamtea.human.access import Identity
+from creamtea.human.campaigns import CampaignRequest
+from creamtea.store.database import Database, open_database
+from creamtea_webapp import session
+
+SCRIPT = Path(creamtea_webapp.__file__).parent / "script" / "entry.py"
+ORGANISER = Identity(7, "organiser")
+Visit = Callable[..., AppTest]
+
+
+@pytest.fixture
+def database(sqlite_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    path = tmp_path / "creamtea.db"
+    path.write_bytes(sqlite_template.read_bytes())
+    opened = open_database(f"sqlite:///{path}")
+    fill_study(opened, HOSTILE + lines(36))
+    systems = ["tapir-greedy", "tapir-nvs"]
+    campaigns.create_campaign(
+        opened, "tasting", CampaignRequest(study="quagga", test_set="narwhal", systems=systems)
+    )
+    monkeypatch.setattr(session, "database", lambda: opened)
+    monkeypatch.setattr(session, "identity", lambda: ORGANISER)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def visit(database: Database) -> Visit:
+    def open_address(**query: Any) -> AppTest:
+        app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER)
+        for name, value in query.items():
+            app.query_params[name] = str(value)
+        return ran(app.run())
+
+    return open_address
+
+
+def ran(app: AppTest) -> AppTest:
+    assert not app.exception, [one.message for one in app.exception]
+    return app
+
+
+def order(app: AppTest) -> list[str]:
+    """Keys of widgets, and the texts of errors, as they stand on the page."""
+    found: list[str] = []
+
+    def walk(block: Any) -> None:
+        for element in block.children.values():
+            if hasattr(element, "children"):
+                walk(element)
+            elif element.type == "html":
+                body = element.proto.body
+                if 'role="alert"' in body or 'class="notice error"' in body:
+                    found.append(body)
+            elif getattr(element, "key", None):
+                found.append(str(element.key))
+
+    walk(app.main)
+    return found
+
+
+def place_of_error(app: AppTest, words: str) -> str:
+    """The key of the widget before the first error of these words."""
+    shown = order(app)
+    at = next(number for number, one in enumerate(shown) if "<" in one and words in one)
+    return next(one for one in reversed(shown[:at]) if "<" not in one)
+
+
+def pressed(app: AppTest, key: str) -> AppTest:
+    button = next(one for one in app.button if one.key == key or key in one.label)
+    return ran(button.click().run())
+
+
+def test_of_an_import(visit: Visit) -> None:
+    app = pressed(visit(campaigns="import"), "Import")
+    assert place_of_error(app, "Enter a campaign name") == "import-kind"
+    app.text_input(key="import-name").set_value("again")
+    app = pressed(app, "Import")
+    assert place_of_error(app, "Choose a file") == "import-file"
+    app.file_uploader(key="import-file").set_value([("x.csv", b"item,system\n", "text/csv")])
+    app = pressed(app, "Import")
+    assert place_of_error(app, "x.csv") == "import-file"
+    app.text_input(key="import-source_language").set_value("de")
+    app = pressed(app, "Import")
+    assert place_of_error(app, "go together") == "import-target_language"
+    app.file_uploader(key="import-sources").set_value([("s.txt", b"a\n", "text/plain")])
+    app.text_input(key="import-source_language").set_value("")
+    app = pressed(app, "Import")
+    assert place_of_error(app, "are only for Appraise") == "import-documents"
+    (texts,) = [one for one in app.expander if "Appraise" in one.label]
+    assert texts.proto.expanded
+
+
+def test_of_raters(visit: Visit, database: Database) -> None:
+    raters.add(database, "tasting", "test", pseudonym="anna")
+    app = visit(campaign=1, view="raters")
+    app.text_input(key="add-pseudonym").set_value("anna")
+    app = pressed(app, "Add and make a link")
+    assert "add-rater" in place_of_error(app, "already")  # fields and button are one row
+    app = pressed(app, "Make links (CSV)")
+    assert "many-raters" in place_of_error(app, "one of the two")
+
+
+@pytest.mark.parametrize(
+    "key, value, words, after",
+    [
+        ("campaign-questions", "ask | one", "line 1", "campaign-questions"),
+        ("campaign-completion_url", "nowhere", "completion_url", "campaign-completion_url"),
+        ("campaign-name", "tasting", "exists already", "campaign-name"),
+    ],
+)
+def test_of_a_draft(visit: Visit, key: str, value: str, words: str, after: str) -> None:
+    app = visit(campaigns="new")
+    app.text_input(key="campaign-name").set_value("other")
+    kind = app.text_area if key == "campaign-questions" else app.text_input
+    kind(key=key).set_value(value)
+    app = pressed(app, "make")
+    assert place_of_error(app, words) == after
+    assert sum("<" in one and words in one for one in order(app)) == 2  # and above the button
+
+
+def test_of_a_rater(visit: Visit, database: Database) -> None:
+    rater = raters.add(database, "tasting", "test", pseudonym="anna")
+    app = pressed(visit(campaign=1, view="raters", rater=rater), "decide")
+    assert place_of_error(app, "say why") == "reason"
+    app = pressed(app, "forget")
+    assert place_of_error(app, "not the rater") == "forget-confirmation"
