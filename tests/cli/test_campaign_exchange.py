@@ -31,7 +31,7 @@ def test_in_and_out_and_in_again(creamtea: Any, ratings: Path) -> None:
         "ratings.jsonl",
     }
     found = creamtea.json("campaign", "import", "again", "--from", "out", "--format", "jsonl")
-    assert found == {"campaign": "again", "systems": 2, "items": 1, "raters": 2, "ratings": 4, "left_out": []}
+    assert found == {"campaign": "again", "systems": 2, "items": 1, "raters": 2, "ratings": 4, "not_kept": []}
     found = creamtea.json("campaign", "export", "again", "-o", "mtme", "--format", "mt-metrics-eval")
     assert found["ratings"] == 4
     assert "mtme/human-scores/und-und.preference.seg.score" in found["files"]
@@ -46,7 +46,8 @@ def test_scores_of_appraise(creamtea: Any) -> None:
     arguments = ["--from", "wmt.csv", "--format", "appraise", "--output-of", "A=a", "--protocol", "da-sqm"]
     done = creamtea("campaign", "import", "wmt", *arguments)
     assert done.stdout == (
-        "campaign wmt: 1 ratings of 1 systems, 1 items, 1 raters\nleft out: 1 scores of whole documents\n"
+        "campaign wmt: 1 ratings of 1 systems, 1 items, 1 raters\nnot kept:\n"
+        "        1  scores of whole documents\n"
     )
     creamtea("campaign", "export", "wmt", "-o", "out")
     item = json.loads((creamtea.folder / "out" / "items.jsonl").read_text())
@@ -59,7 +60,7 @@ def test_scores_of_appraise(creamtea: Any) -> None:
         (["export", "none", "-o", "out"], "no campaign 'none'"),
         (
             ["export", "none", "-o", "out", "--format", "xml"],
-            "--format xml: it is one of csv, jsonl, mt-metrics-eval",
+            "--format xml: it is one of csv, jsonl, appraise, mqm",
         ),
         (["import", "x", "--from", "nowhere"], "--from nowhere: nothing is there"),
         (["import", "x", "--from", "ratings.csv"], "it does not say the protocol: give --protocol"),
@@ -87,3 +88,15 @@ def test_what_cannot_be_done_is_said(
     assert done.returncode == 2
     assert message in done.stderr
     assert done.stdout == ""
+
+
+def test_a_dry_run_stores_nothing_and_exports_say_what_they_leave(creamtea: Any, tmp_path: Path) -> None:
+    (creamtea.folder / "wmt.csv").write_text(APPRAISE)
+    arguments = ["campaign", "import", "wmt", "--from", "wmt.csv", "--format", "appraise"]
+    done = creamtea(*arguments, "--dry-run")
+    assert done.stdout.endswith("1  scores of whole documents\n--dry-run: nothing is stored\n")
+    assert creamtea(*arguments).returncode == 0, "the name is free"
+    done = creamtea("campaign", "export", "wmt", "--format", "appraise", "-o", "out")
+    assert "1 ratings, 1 file in out\nnot kept by appraise:\n" in done.stdout
+    lines = (creamtea.folder / "out" / "scores.csv").read_bytes()
+    assert lines == b"ann,A,1,TGT,eng,deu,60,d,False,[],1.000000,2.500000\r\n"

@@ -261,7 +261,7 @@ def _assemble(
     used_raters, rater_row = np.unique(rater[counts], return_inverse=True)
     control = newest & (items.repeat | items.bad)[item] & np.isin(rater, used_raters)
     units = _units(facts.protocol, items, item[counts])
-    scale = np.array([float(facts.scale.value(at)) for at in range(facts.scale.steps)])
+    points = _in_points(facts.scale, step)
     done = np.unique(assignment[counts], return_index=True)[1]
     rated_items, raters_an_item = np.unique(item[counts][done], return_counts=True)
     for_systems = int(items.rates_systems.sum())
@@ -275,13 +275,13 @@ def _assemble(
         unit=units.of_rating,
         rater=rater_row.astype(np.int64),
         system=system[counts],
-        value=scale[step[counts]],
+        value=points[counts],
         controls=Controls(
             rater=np.searchsorted(used_raters, rater[control]),
             system=system[control],
             segment=items.segment[item[control]],
             repeat=items.repeat[item[control]],
-            value=scale[step[control]],
+            value=points[control],
         ),
         submitted=len(done),
         wanted=for_systems * facts.ratings_per_item,
@@ -296,6 +296,12 @@ def _assemble(
             incomplete_items=int((raters_an_item < facts.ratings_per_item).sum()),
         ),
     )
+
+
+def _in_points(scale: Scale, step: Integers) -> Array:
+    """(ratings,) of steps in points: exact fractions, rounded once."""
+    used, at = np.unique(step, return_inverse=True)
+    return np.array([float(scale.value(int(each))) for each in used])[at]
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from creamtea.human.exchange.appraise_campaign import read_appraise_campaign
 from creamtea.human.exchange.content import Content
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.exporting import export_campaign, import_campaign
+from creamtea.human.exchange.losses import NotKept
 from creamtea.human.exchange.rows import rows_of
 from creamtea.human.exchange.storing import collect
 from creamtea.human.protocols.da import Da
@@ -96,7 +97,8 @@ def test_scores_by_segment(tmp_path: Path) -> None:
 
 def test_scores_of_documents_are_left_out_and_counted(database: Database, tmp_path: Path) -> None:
     done = import_campaign(database, written(tmp_path, BY_DOCUMENT), "appraise", options(), "test")
-    assert (done.items, done.ratings, done.left_out) == (3, 3, ("1 scores of whole documents",))
+    assert (done.items, done.ratings) == (3, 3)
+    assert done.not_kept == (NotKept(1, "scores of whole documents"),)
     rows = list(rows_of(collect(database, "wmt")))
     # numbers within documents would be those of other segments, too: they are counted anew
     assert [(row.document, row.segment, row.step, row.active_ms) for row in rows] == [
@@ -129,7 +131,7 @@ def test_marked_errors_and_parts_of_documents(database: Database, tmp_path: Path
     (tmp_path / "docs").write_text("d\tnews\n-\nd\tnews\nd\tnews\nd\tblog\n")
     facts = options(protocol="esa", documents=tmp_path / "docs")
     done = import_campaign(database, written(tmp_path, ESA), "appraise", facts, "test")
-    assert done.left_out == ("1 scores of practice (tutorials)",)
+    assert done.not_kept == (NotKept(1, "scores of practice (tutorials)"),)
     rows = list(rows_of(collect(database, "wmt")))
     places = {(row.system, row.segment, row.kind): (row.rater, row.step) for row in rows}
     assert places == {
@@ -172,7 +174,7 @@ def test_errors_make_the_score_of_mqm(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="4 errors are marked, which are the ratings: --protocol mqm"):
         campaign(tmp_path, zeros)
     kept = read_appraise_campaign(written(tmp_path, ESA), options(), NOW)
-    assert kept[1][1] == "4 marked errors (--protocol esa keeps them)"
+    assert kept[1][1] == NotKept(4, "marked errors (--protocol esa keeps them)")
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from creamtea.cli.campaign.shared import ACTOR, Name, show, with_options
+from creamtea.cli.campaign.shared import ACTOR, Name, names, plural, show, with_options
 from creamtea.cli.workplace import AsJson, opened_database
 from creamtea.errors import InputError
 from creamtea.human.exchange import exporting
 from creamtea.human.exchange.elsewhere import ImportFacts
+from creamtea.human.exchange.losses import NotKept
 
 
 def register(commands: typer.Typer) -> None:
@@ -42,13 +44,21 @@ def export(
 ) -> None:
     """Write a campaign's ratings into a folder. Raters go by their pseudonyms.
 
-    csv and jsonl hold every revision, with all that a re-analysis needs; mt-metrics-eval is the layout of
-    Google's toolkit for metrics. docs/exchange.md describes the files.
+    csv and jsonl hold every revision, with all that a re-analysis needs; the others are formats of other
+    tools, and the command says what of the campaign they cannot hold. docs/exchange.md describes the files.
     """
     with opened_database() as database:
         done = exporting.export_campaign(database, name, kind, output, ACTOR)
-    written = f"campaign {name}: {done.ratings} ratings, {len(done.files)} files in {output}"
-    show(as_json, done, (written, *(f"left out: {part}" for part in done.left_out)))
+    written = f"campaign {name}: {done.ratings} ratings, {plural(len(done.files), 'file')} in {output}"
+    left_out = [f"left out: {part}" for part in done.left_out]
+    show(as_json, done, (written, *_table(f"not kept by {kind}", done.not_kept), *left_out))
+
+
+def _table(title: str, not_kept: Sequence[NotKept]) -> list[str]:
+    """A line each, the counts below each other; nothing without any."""
+    if not not_kept:
+        return []
+    return [f"{title}:", *(f"{part.count:>9,}  {part.what}" for part in not_kept)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +86,12 @@ class ImportOptions:
         float | None,
         typer.Option(metavar="POINTS", min=0.0, help="The smallest difference that matters; the protocol's."),
     ] = None
+    scores: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="mt-metrics-eval: which scores of people, where there are several."
+        ),
+    ] = None
     rater_statistics: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="appraise: raters' means and deviations, where scores are z."),
@@ -95,6 +111,12 @@ class ImportOptions:
     first_segment: Annotated[
         int, typer.Option(min=0, max=1, help="appraise: the number of a first segment.")
     ] = 1
+    leave_out: Annotated[
+        str | None, typer.Option(metavar="SYSTEM[,…]", help="Systems to leave out, with their ratings.")
+    ] = None
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be stored and what not, and store nothing.")
+    ] = False
     as_json: AsJson = False
 
 
@@ -102,8 +124,8 @@ class ImportOptions:
 def import_(name: str, options: ImportOptions) -> None:
     """Read a campaign: an export, a file of ratings made elsewhere, scores of Appraise, errors marked by MQM.
 
-    All of it is stored or nothing. The campaign is closed and belongs to no study. docs/exchange.md says
-    which columns a file of ratings needs.
+    All of it is stored or nothing, and what cannot be kept is counted and named. The campaign is closed and
+    belongs to no study. docs/exchange.md says which columns a file of ratings needs.
     """
     if not options.origin.exists():
         raise InputError(f"--from {options.origin}: nothing is there")
@@ -115,6 +137,8 @@ def import_(name: str, options: ImportOptions) -> None:
         options.target_language,
         baseline=options.baseline,
         delta=options.delta,
+        leave_out=tuple(names("--leave-out", options.leave_out)) if options.leave_out is not None else (),
+        scores=options.scores,
         statistics=options.rater_statistics,
         sources=options.sources,
         outputs=_files(options.output_of or []),
@@ -122,12 +146,15 @@ def import_(name: str, options: ImportOptions) -> None:
         first_segment=options.first_segment,
     )
     with opened_database() as database:
-        done = exporting.import_campaign(database, options.origin, options.kind, facts, ACTOR)
+        done = exporting.import_campaign(
+            database, options.origin, options.kind, facts, ACTOR, dry_run=options.dry_run
+        )
     stored = (
         f"campaign {done.campaign}: {done.ratings} ratings of {done.systems} systems, {done.items} items, "
         f"{done.raters} raters"
     )
-    show(options.as_json, done, (stored, *(f"left out: {part}" for part in done.left_out)))
+    nothing = ["--dry-run: nothing is stored"] if options.dry_run else []
+    show(options.as_json, done, (stored, *_table("not kept", done.not_kept), *nothing))
 
 
 def _files(options: list[str]) -> dict[str, Path]:

@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from creamtea.errors import InputError
-from creamtea.human.exchange.columns import checked_name, checked_text
+from creamtea.human.exchange.columns import MAX_INTEGER, checked_name, checked_text
 from creamtea.human.exchange.files import csv_records, read_text
 from creamtea.human.exchange.statistics import RaterStatistics
 from creamtea.human.protocols.base import Protocol
@@ -76,6 +76,8 @@ PRACTICE = "tutorial"  # in the name of a document
 MISSING = "missing"  # where an omission is marked
 WHOLE = 1e-3  # how far from a whole number a score turned back may be: statistics have five digits
 
+HEADERS = ("username", "UserID")  # first words of the releases' headers
+
 T = TypeVar("T")
 
 
@@ -98,11 +100,7 @@ class Rated:
 
     @property
     def active_ms(self) -> int | None:
-        """None for what no rater spends on one output: less than nothing, or more than a day."""
-        if self.start is None or self.end is None:
-            return None
-        seconds = (self.end - self.start).total_seconds()
-        return round(seconds * 1000) if 0 <= seconds <= DAY else None
+        return None if self.start is None or self.end is None else milliseconds(self.start, self.end)
 
 
 @dataclass(frozen=True)
@@ -116,6 +114,12 @@ class AppraiseFile:
     @property
     def pairs(self) -> list[tuple[str, str]]:
         return sorted({(rating.source_language, rating.target_language) for rating in self.ratings})
+
+
+def milliseconds(start: datetime, end: datetime) -> int | None:
+    """From one to the other; None for what no rater spends on one output: 0, less, or more than a day."""
+    passed = round((end - start).total_seconds() * 1000)
+    return passed if 0 < passed <= DAY * 1000 else None
 
 
 def read_appraise(
@@ -158,7 +162,7 @@ def _lines(path: Path) -> Iterator[tuple[int, tuple[str, ...], list[str]]]:
             if cells := [cell.strip('"') for cell in text.replace(",", " ").split()]:
                 yield line, MTURK, _counted(path.name, line, cells, (len(MTURK),))
         return
-    if first[1][0] in ("username", "UserID"):
+    if first[1][0] in HEADERS:
         first = next(records, None)  # the releases keep the header in a file of its own; it may be put on top
     while first is not None:
         line, cells = first
@@ -297,7 +301,7 @@ def _known(cell: str, known: dict[str, str]) -> str:
 
 
 def _whole(cell: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,9}", cell):
+    if not re.fullmatch(r"[0-9]{1,10}", cell) or int(cell) > MAX_INTEGER:
         raise ValueError
     return int(cell)
 

@@ -13,6 +13,7 @@ from creamtea.human.exchange.appraise import REFERENCE, AppraiseFile, Rated, occ
 from creamtea.human.exchange.content import Content, ItemContent
 from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
 from creamtea.human.exchange.files import Record, read_text
+from creamtea.human.exchange.losses import NotKept, counts
 from creamtea.human.exchange.statistics import read_statistics
 from creamtea.human.protocols import find_protocol, usable_protocols
 from creamtea.store.item_kinds import ItemKind
@@ -23,9 +24,11 @@ NOT_RATED = "-"  # in a file of documents
 Key = tuple[ItemKind, str, int, str, int]
 
 
-def read_appraise_campaign(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content, tuple[str, ...]]:
-    """The campaign that the scores of one language pair make, and what is left out of it in words. Moments
-    that the file lacks are `now`.
+def read_appraise_campaign(
+    path: Path, facts: ImportFacts, now: datetime
+) -> tuple[Content, tuple[NotKept, ...]]:
+    """The campaign that the scores of one language pair make, and what is not kept. Moments that the file
+    lacks are `now`.
 
     `facts.protocol` is one that `reads_appraise`: the files do not tell them apart. Segments keep their
     numbers; where these are counted within documents (one number in two documents), the segments are numbered
@@ -58,12 +61,14 @@ def read_appraise_campaign(path: Path, facts: ImportFacts, now: datetime) -> tup
     if rule := "crowd" if file.crowd else "da-sqm" if protocol == "da-sqm" else "":
         settings["wmt"] = rule  # of stats.wmt.RULES
     content = replace(content, settings=settings)
-    left_out = {
-        "scores of whole documents": file.document_scores,
-        "scores of practice (tutorials)": file.practice,
-        "marked errors (--protocol esa keeps them)": marked,
-    }
-    return content, tuple(f"{count} {what}" for what, count in left_out.items() if count)
+    return content, counts(
+        {
+            "scores of whole documents": file.document_scores,
+            "scores of practice (tutorials)": file.practice,
+            "marked errors (--protocol esa keeps them)": marked,
+            "scores of other language pairs": len(file.ratings) - len(ratings),
+        }
+    )
 
 
 def _of_pair(file: AppraiseFile, pair: tuple[str, str] | None) -> tuple[Rated, ...]:

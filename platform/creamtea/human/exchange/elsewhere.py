@@ -26,6 +26,8 @@ class ImportFacts:
     target_language: str | None = None
     baseline: str | None = None  # None: the first system
     delta: float | None = None  # points of the scale; None: the protocol's usual one
+    leave_out: tuple[str, ...] = ()  # systems
+    scores: str | None = None  # mt-metrics-eval: which scores of people
     # of a file of Appraise
     statistics: Path | None = None  # the raters' means and deviations, where its scores are z
     sources: Path | None = None

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import select
@@ -13,30 +16,60 @@ from creamtea.errors import InputError
 from creamtea.human import audit
 from creamtea.human.campaigns import find_campaign
 from creamtea.human.exchange.appraise_campaign import read_appraise_campaign
+from creamtea.human.exchange.appraise_export import write_appraise
 from creamtea.human.exchange.columns import text_to_cell
+from creamtea.human.exchange.content import Content
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.folder import FORMATS, read_folder, write_folder
-from creamtea.human.exchange.mqm_tsv import read_mqm
+from creamtea.human.exchange.leaving_out import without_systems
+from creamtea.human.exchange.losses import APPRAISE, MQM, MT_METRICS_EVAL, NotKept, not_held
+from creamtea.human.exchange.mqm_tsv import read_mqm, write_mqm
 from creamtea.human.exchange.mt_metrics_eval import write_mt_metrics_eval
+from creamtea.human.exchange.mt_metrics_eval_import import read_mt_metrics_eval
 from creamtea.human.exchange.plain import read_ratings
-from creamtea.human.exchange.storing import Imported, collect, store
+from creamtea.human.exchange.storing import Imported, amounts, check_free, collect, store
 from creamtea.human.exchange.whole_test_set import whole_test_set
 from creamtea.human.settings import settings_of
 from creamtea.store.database import Database
 from creamtea.store.tables import Rater
 
-MT_METRICS_EVAL = "mt-metrics-eval"
-EXPORTS = (*FORMATS, MT_METRICS_EVAL)
-APPRAISE = "appraise"
-MQM = "mqm"
-IMPORTS = (*FORMATS, APPRAISE, MQM)
+Reader = Callable[[Path, ImportFacts, datetime], tuple[Content, tuple[NotKept, ...]]]
+
+
+def _read_own(
+    kind: str, path: Path, facts: ImportFacts, now: datetime
+) -> tuple[Content, tuple[NotKept, ...]]:
+    """An export's folder, or one file of ratings with its columns."""
+    if not path.is_dir():
+        return read_ratings(path, kind, facts, now), ()
+    if facts.protocol or facts.test_set or facts.pair:
+        raise InputError(
+            "--protocol, --test-set and the languages stand in the folder's campaign.json: leave them out"
+        )
+    return replace(read_folder(path, kind), name=facts.name), ()
+
+
+READERS: dict[str, Reader] = {
+    **{kind: partial(_read_own, kind) for kind in FORMATS},
+    APPRAISE: read_appraise_campaign,
+    MQM: read_mqm,
+    MT_METRICS_EVAL: read_mt_metrics_eval,
+}
+WRITERS: dict[str, Callable[[Content, Path], list[Path]]] = {
+    **{kind: partial(write_folder, kind=kind) for kind in FORMATS},
+    APPRAISE: write_appraise,
+    MQM: write_mqm,
+}
+EXPORTS = (*WRITERS, MT_METRICS_EVAL)
+IMPORTS = tuple(READERS)
 
 
 @dataclass(frozen=True)
 class Exported:
     files: tuple[Path, ...]
     ratings: int  # scores in every revision
-    left_out: tuple[str, ...] = ()
+    not_kept: tuple[NotKept, ...] = ()  # what the format cannot hold of the campaign
+    left_out: tuple[str, ...] = ()  # metrics that not every system has
 
 
 def export_campaign(database: Database, name: str, kind: str, path: Path, actor: str) -> Exported:
@@ -53,12 +86,14 @@ def export_campaign(database: Database, name: str, kind: str, path: Path, actor:
         whole = whole_test_set(database, content)
         files, left_out = write_mt_metrics_eval(content, whole, path), whole.left_out
     else:
-        files = write_folder(content, path, kind)
+        files = WRITERS[kind](content, path)
+    if kind in FORMATS:
         files += _write_answers(database, name, path)
     with database.transaction() as session:
         campaign = find_campaign(session, name)
         audit.record(session, campaign.id, actor, audit.EXPORTED, detail={"format": kind})
-    return Exported(tuple(files), sum(len(answer.scores) for answer in content.answers), left_out)
+    ratings = sum(len(answer.scores) for answer in content.answers)
+    return Exported(tuple(files), ratings, not_held(content, kind), left_out)
 
 
 def _write_answers(database: Database, name: str, folder: Path) -> list[Path]:
@@ -82,8 +117,11 @@ def _write_answers(database: Database, name: str, folder: Path) -> list[Path]:
     return [path]
 
 
-def import_campaign(database: Database, path: Path, kind: str, facts: ImportFacts, actor: str) -> Imported:
-    """Store an export's folder, a file of ratings, of Appraise or of Google's MQM, all of it or nothing.
+def import_campaign(
+    database: Database, path: Path, kind: str, facts: ImportFacts, actor: str, dry_run: bool = False
+) -> Imported:
+    """Store what is at `path`, one of IMPORTS, all of it or nothing; with `dry_run` only say what that would
+    be.
 
     InputError where `facts` say what the folder or the file says itself, or do not fit.
     """
@@ -93,20 +131,16 @@ def import_campaign(database: Database, path: Path, kind: str, facts: ImportFact
         raise InputError(
             "--sources, --output-of and --documents are only for Appraise scores: --format appraise"
         )
-    left_out: tuple[str, ...] = ()
-    pair = facts.pair
+    if kind != MT_METRICS_EVAL and facts.scores is not None:
+        raise InputError("--scores is only for --format mt-metrics-eval")
+    facts.pair  # noqa: B018  # one language without the other
     with database.session() as session:
         now = database.now(session)
-    if kind == APPRAISE:
-        content, left_out = read_appraise_campaign(path, facts, now)
-    elif kind == MQM:
-        content = read_mqm(path, facts, now)
-    elif path.is_dir():
-        if facts.protocol or facts.test_set or pair:
-            raise InputError(
-                "--protocol, --test-set and the languages stand in the folder's campaign.json: leave them out"
-            )
-        content = replace(read_folder(path, kind), name=facts.name)
-    else:
-        content = read_ratings(path, kind, facts, now)
-    return store(database, content, actor, path.name, left_out)
+        check_free(session, facts.name)
+    content, not_kept = READERS[kind](path, facts, now)
+    if facts.leave_out:
+        content, left = without_systems(content, facts.leave_out)
+        not_kept += left
+    if dry_run:
+        return amounts(content, not_kept)
+    return store(database, content, actor, path.name, not_kept)

@@ -8,6 +8,7 @@ No-error says that a rater found none. Source: https://github.com/google/wmt-mqm
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,13 +19,18 @@ from typing import Any
 from creamtea.errors import InputError
 from creamtea.human.exchange.columns import checked_name, checked_text
 from creamtea.human.exchange.content import Content, ItemContent
+from creamtea.human.exchange.counted import CountedScore, first_opinions
 from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
 from creamtea.human.exchange.files import Record, read_text
-from creamtea.human.protocols.spans import Mqm
+from creamtea.human.exchange.folder import make_empty_folder
+from creamtea.human.exchange.losses import NotKept, counts
+from creamtea.human.protocols.spans import Mqm, Span, spans_of
 
 FIELDS = ("system", "doc", "doc_id", "seg_id", "rater", "source", "target", "category", "severity")
 NO_ERROR = "no-error"
 BEGIN, END = "<v>", "</v>"
+FILE = "mqm.tsv"
+_UNWRITABLE = re.compile("[\t\n\r]|</?v>")
 
 
 @dataclass(frozen=True)
@@ -37,10 +43,14 @@ class _Line:
     source: str
     target: str
     error: dict[str, Any] | None
+    comments: int  # fields behind the severity with something in them
 
 
-def read_mqm(path: Path, facts: ImportFacts, now: datetime) -> Content:
-    """The campaign in the file; segments keep their numbers.
+# ---------------------------------------------------------------- reading
+
+
+def read_mqm(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content, tuple[NotKept, ...]]:
+    """The campaign in the file, whose segments keep their numbers, and what is not kept.
 
     InputError with file, line and what was found.
     """
@@ -49,7 +59,9 @@ def read_mqm(path: Path, facts: ImportFacts, now: datetime) -> Content:
     items: dict[tuple[int, str], _Line] = {}
     first: dict[tuple[int, str, str], _Line] = {}
     errors: dict[tuple[int, str, str], list[dict[str, Any]]] = defaultdict(list)
+    comments = 0
     for line in _lines(path):
+        comments += line.comments
         known = items.setdefault((line.segment, line.system), line)
         if (known.source, known.target) != (line.source, line.target):
             raise InputError(
@@ -87,12 +99,13 @@ def read_mqm(path: Path, facts: ImportFacts, now: datetime) -> Content:
         )
         for key, line in items.items()
     ]
-    return made_elsewhere(facts, Mqm.name, facts.pair, systems, content, records)
+    made = made_elsewhere(facts, Mqm.name, facts.pair, systems, content, records)
+    return made, counts({"comments on errors": comments})
 
 
 def _lines(path: Path) -> Iterator[_Line]:
-    lines = read_text(path).removesuffix("\n").split("\n")
-    if tuple(lines[0].split("\t")[: len(FIELDS)]) != FIELDS:
+    lines = read_text(path).removeprefix("\ufeff").removesuffix("\n").split("\n")
+    if tuple(lines[0].rstrip("\r").split("\t")[: len(FIELDS)]) != FIELDS:
         raise InputError(
             f"{path.name}, line 1: found {lines[0][:80]!r}; allowed: {' '.join(FIELDS)}, with tabs"
         )
@@ -113,6 +126,7 @@ def _lines(path: Path) -> Iterator[_Line]:
                 source,
                 target,
                 _error(values, in_source, in_target),
+                sum(bool(cell.strip()) for cell in cells[len(FIELDS) :]),
             )
         except ValueError as error:
             raise InputError(f"{path.name}, line {number}: {error}") from None
@@ -125,7 +139,7 @@ def _error(
         return None
     error: dict[str, Any] = {
         "severity": values["severity"].lower(),
-        "category": values["category"].split("/"),
+        "category": values["category"].split("/") if values["category"] else [],
     }
     if in_target is not None:
         error |= dict(zip(("start", "end"), in_target, strict=True))
@@ -143,3 +157,74 @@ def _marked(text: str) -> tuple[str, tuple[int, int] | None]:
         raise ValueError(f"several marks in {text[:60]!r}; allowed: one {BEGIN}…{END}")
     place = (len(before), len(before) + len(marked) - 1) if begins and marked else None
     return before + marked + after, place
+
+
+# ---------------------------------------------------------------- writing
+
+
+def write_mqm(content: Content, path: Path) -> list[Path]:
+    """Write the file into the folder, new or empty: a line an error, and No-error where a rater found none.
+
+    InputError for another protocol, for texts and names with a tab, a line end or a mark, and for outputs
+    that differ between items of a segment.
+    """
+    if content.protocol != Mqm.name:
+        raise InputError(
+            f"--format mqm: only campaigns of {Mqm.name} have such errors, not {content.protocol}; "
+            "export as csv or jsonl"
+        )
+    numbers = _numbers_within_documents(content)
+    texts: dict[tuple[int, str], tuple[str, str]] = {}
+    lines = ["\t".join(FIELDS)]
+    for counted in first_opinions(content):
+        segment, system = counted.item.segment, counted.score.system
+        text = (counted.item.source, counted.output)
+        if texts.setdefault((segment, system), text) != text:
+            raise InputError(
+                f"segment {segment} of {system} has two texts in the campaign's items; allowed: one source "
+                "and one output, as this format asks; export as csv or jsonl"
+            )
+        lines += _written(counted, numbers[segment])
+    if len(lines) == 1:
+        raise InputError(f"campaign {content.name!r} has no ratings that count: nothing to export")
+    make_empty_folder(path)
+    (path / FILE).write_bytes("".join(f"{line}\n" for line in lines).encode())
+    return [path / FILE]
+
+
+def _numbers_within_documents(content: Content) -> dict[int, int]:
+    """Segment → its number in its document, from 1."""
+    documents: dict[str, set[int]] = defaultdict(set)
+    for item in content.items:
+        documents[item.document].add(item.segment)
+    return {
+        segment: number
+        for segments in documents.values()
+        for number, segment in enumerate(sorted(segments), start=1)
+    }
+
+
+def _written(counted: CountedScore, number: int) -> Iterator[str]:
+    item = counted.item
+    place = f"segment {item.segment} of {counted.score.system}"
+    before = [counted.score.system, item.document, str(number), str(item.segment), counted.answer.rater]
+    spans = spans_of(counted.score.payload)
+    for cell in (*before, item.source, counted.output, *(name for span in spans for name in span.category)):
+        if found := _UNWRITABLE.search(cell):
+            raise InputError(
+                f"{place}: found {found[0]!r} in {cell[:60]!r}; allowed: no tab, line end or mark, as this "
+                "format has a line for each error; export as csv or jsonl"
+            )
+    for span in spans:
+        source = _with_mark(item.source, span if span.in_source else None)
+        target = _with_mark(counted.output, None if span.in_source else span)
+        yield "\t".join([*before, source, target, "/".join(span.category), span.severity.capitalize()])
+    if not spans:
+        yield "\t".join([*before, item.source, counted.output, *[NO_ERROR.capitalize()] * 2])
+
+
+def _with_mark(text: str, span: Span | None) -> str:
+    if span is None or span.start is None or span.end is None or span.end >= len(text):
+        return text
+    end = span.end + 1
+    return f"{text[: span.start]}{BEGIN}{text[span.start : end]}{END}{text[end:]}"

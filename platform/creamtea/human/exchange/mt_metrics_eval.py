@@ -15,11 +15,13 @@ document's, a domain's and a system's is the mean over segments by the items' we
 outputs are compared). The folder itself is the test set:
 `EvalSet(path.name, "SRC-TGT", path=path.parent, info=MetaInfo(std_ref="ref", ...))`.
 
-The toolkit's own `.rating` files hold spans of errors within a segment; scores of raters have no file there.
+Marked errors are in `human-scores/SRC-TGT.PROTOCOL.RATER.seg.rating`, `SYS RATING RATER` with tabs: the
+places of a rater's errors as JSON, one past the last character, or None. Scores of raters have no file.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,12 +29,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from creamtea.errors import InputError
 from creamtea.human.exchange.content import Content
+from creamtea.human.exchange.counted import CountedScore, first_opinions
 from creamtea.human.exchange.folder import make_empty_folder
 from creamtea.human.exchange.whole_test_set import WholeTestSet, rating_items
 from creamtea.human.protocols import find_protocol
+from creamtea.human.protocols.spans import Span, spans_of
 
 NO_TEXT = "[No translation supplied]"  # what the toolkit reads as a missing text
 REFERENCES = ("ref", "refA", "refB", "refC")  # the first that is no system's name
@@ -88,6 +93,8 @@ def _texts(content: Content, whole: WholeTestSet) -> dict[str, str]:
         )
     for level, lines in _human_scores(content, whole, systems, documents, domain).items():
         texts[f"human-scores/{pair}.{content.protocol}.{level}.score"] = _joined(lines)
+    for rater, lines in _marked_errors(content, whole, systems).items():
+        texts[f"human-scores/{pair}.{content.protocol}.{rater}.seg.rating"] = _joined(lines)
     metrics = _different([metric.name for metric in whole.metrics], "metric")
     for metric in whole.metrics:
         stem = f"metric-scores/{pair}/{metrics[metric.name]}-{reference}"
@@ -197,6 +204,41 @@ def _human_scores(
     return levels
 
 
+def _marked_errors(content: Content, whole: WholeTestSet, names: Mapping[str, str]) -> dict[str, list[str]]:
+    """Rater → lines, where raters mark errors; of each output the first that a rater gave."""
+    if not find_protocol(content.protocol).marks_errors:
+        return {}
+    ratings: dict[str, dict[tuple[int, str], str]] = defaultdict(dict)
+    for counted in first_opinions(content):
+        errors = [_error(span, counted) for span in spans_of(counted.score.payload)]
+        rating = json.dumps({"errors": errors})
+        ratings[counted.answer.rater][counted.item.segment, counted.score.system] = rating
+    raters = _different(sorted(ratings), "rater")
+    return {
+        raters[rater]: [
+            f"{names[system]}\t{own[line.index, system]}\t{raters[rater]}"
+            if (line.index, system) in own
+            else f"{names[system]}\tNone"
+            for system in content.systems
+            for line in whole.lines
+        ]
+        for rater, own in ratings.items()
+    }
+
+
+def _error(span: Span, counted: CountedScore) -> dict[str, Any]:
+    """An omission is at the end, of no length."""
+    length = len(counted.item.source if span.in_source else counted.output)
+    return {
+        "start": length if span.start is None else span.start,
+        "end": length if span.end is None else span.end + 1,
+        "category": "/".join(span.category) or None,
+        "severity": span.severity,
+        "score": None,
+        "is_source_error": span.in_source,
+    }
+
+
 def _units(content: Content, lines: Mapping[int, int]) -> list[RatedUnit]:
     """The means over the ratings that count. Several items of one segment are one unit (outputs shown one at
     a time); where scores are relative, items are units of their own."""
@@ -212,7 +254,7 @@ def _units(content: Content, lines: Mapping[int, int]) -> list[RatedUnit]:
         unit = (lines[item.segment], item.position if protocol.relative else 0)
         for score in answer.scores:
             if score.revision == answer.last_revision:
-                values[unit][score.system].append(protocol.scale.value(score.step))
+                values[unit][score.system].append(protocol.value(score.step, score.payload))
                 weights[unit][item.position] = Fraction(item.weight)
     return [
         RatedUnit(

@@ -14,6 +14,7 @@ from creamtea.errors import InputError
 from creamtea.human import audit
 from creamtea.human.campaigns import find_campaign
 from creamtea.human.exchange.content import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
+from creamtea.human.exchange.losses import NotKept
 from creamtea.store.database import Database
 from creamtea.store.rows import from_row
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating, StudyRow
@@ -113,18 +114,32 @@ def _answers(
 
 @dataclass(frozen=True)
 class Imported:
-    """How much was stored; `left_out` says in words what was not, and why."""
+    """How much was stored, or would be, and how much of what was not."""
 
     campaign: str
     systems: int
     items: int
     raters: int
     ratings: int  # scores in every revision
-    left_out: tuple[str, ...] = ()
+    not_kept: tuple[NotKept, ...] = ()
+
+
+def amounts(content: Content, not_kept: tuple[NotKept, ...] = ()) -> Imported:
+    """What storing the campaign would store."""
+    ratings = sum(len(answer.scores) for answer in content.answers)
+    return Imported(
+        content.name, len(content.systems), len(content.items), len(content.raters), ratings, not_kept
+    )
+
+
+def check_free(session: Session, name: str) -> None:
+    """InputError where a campaign of this name exists."""
+    if session.scalar(select(Campaign.id).where(Campaign.name == name)) is not None:
+        raise InputError(f"campaign {name!r} exists already: import under another name", about="name")
 
 
 def store(
-    database: Database, content: Content, actor: str, origin: str, left_out: tuple[str, ...] = ()
+    database: Database, content: Content, actor: str, origin: str, not_kept: tuple[NotKept, ...] = ()
 ) -> Imported:
     """Write a campaign that belongs to no study and is closed: it can be analysed, not rated.
 
@@ -132,10 +147,7 @@ def store(
     InputError where a campaign of this name exists.
     """
     with database.transaction() as session:
-        if session.scalar(select(Campaign.id).where(Campaign.name == content.name)) is not None:
-            raise InputError(
-                f"campaign {content.name!r} exists already: import under another name", about="name"
-            )
+        check_free(session, content.name)
         campaign = Campaign(**_without(content, "study", "raters", "items", "answers"))
         campaign.state, campaign.closed_at = "closed", content.closed_at or database.now(session)
         session.add(campaign)
@@ -146,10 +158,10 @@ def store(
         session.add_all(raters.values())
         items = _store_items(session, content, campaign)
         ratings = _store_answers(session, content, raters, items)
-        imported = Imported(content.name, len(content.systems), len(items), len(raters), ratings, left_out)
-        detail = {"file": origin, "items": len(items), "ratings": ratings, "left_out": list(left_out)}
+        left_out = [str(part) for part in not_kept]
+        detail = {"file": origin, "items": len(items), "ratings": ratings, "left_out": left_out}
         audit.record(session, campaign.id, actor, audit.IMPORTED, detail=detail)
-    return imported
+    return amounts(content, not_kept)
 
 
 def _store_items(session: Session, content: Content, campaign: Campaign) -> dict[int, Item]:

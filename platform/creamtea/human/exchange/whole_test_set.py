@@ -59,7 +59,7 @@ def whole_test_set(database: Database, content: Content) -> WholeTestSet:
     with database.session() as session:
         study_id = find_campaign(session, content.name).study_id
         if study_id is None:
-            return WholeTestSet(tuple(_known_lines(content)))
+            return known_test_set(content)
         study = session.get_one(StudyRow, study_id)
         lines = read_lines(session, study, content.test_set, content.systems)
         documents = _documents(content, [line.index for line in lines])
@@ -70,6 +70,11 @@ def whole_test_set(database: Database, content: Content) -> WholeTestSet:
         _check_same(content, test_lines)
         metrics, left_out = _metrics(session, study_id, content, [line.index for line in lines])
     return WholeTestSet(test_lines, tuple(metrics), tuple(left_out))
+
+
+def known_test_set(content: Content) -> WholeTestSet:
+    """The segments that the items have. InputError where a system has two outputs of one."""
+    return WholeTestSet(tuple(_known_lines(content)))
 
 
 def rating_items(content: Content) -> list[ItemContent]:

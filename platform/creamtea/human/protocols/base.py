@@ -6,8 +6,9 @@ A protocol of a plug-in is a subclass (or an instance of one) under an entry poi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -133,6 +134,10 @@ class Protocol:
         ValueError for what it must not be.
         """
         return ScoredAnswer(self.scale.check(answer))
+
+    def value(self, step: int, payload: Mapping[str, Any] | None) -> Fraction:
+        """A stored score, exactly. The statistics use the step's value, which is next to it."""
+        return self.scale.value(step)
 
     def check_draft(self, answer: Any, output: str) -> None:
         """ValueError for an answer that no rater can have begun. By default only complete ones are drafts."""

@@ -12,12 +12,14 @@ from creamtea.human.protocols.contrastive_da import ContrastiveDa
 from creamtea.human.protocols.da import Da
 from creamtea.human.protocols.da_sqm import DaSqm
 from creamtea.human.protocols.preference import Preference
+from creamtea.human.protocols.segment_scores import SegmentScores
 from creamtea.human.protocols.spans import Esa, Mqm
 from creamtea.plugins import Additions, Plugin, additions
 
 GROUP = "creamtea.protocols"
 OWN: dict[str, Protocol] = {
-    protocol.name: protocol for protocol in (ContrastiveDa(), Da(), DaSqm(), Preference(), Esa(), Mqm())
+    protocol.name: protocol
+    for protocol in (ContrastiveDa(), Da(), DaSqm(), Preference(), Esa(), Mqm(), SegmentScores())
 }
 
 

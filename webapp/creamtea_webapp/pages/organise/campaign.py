@@ -184,8 +184,8 @@ def _export(campaign: CampaignSummary) -> None:
             st.download_button("Download", data, file_name=name, mime="application/zip", key="download")
     show_notice("export")
     note(
-        "csv and jsonl contain every revision and all that a re-analysis needs. mt-metrics-eval is the "
-        "layout of Google's toolkit. All of them name raters by their pseudonyms."
+        "csv and jsonl contain every revision and all that a re-analysis needs. The others are formats of "
+        "other tools, which hold less. All of them name raters by their pseudonyms."
     )
 
 
@@ -196,4 +196,6 @@ def _prepare(name: str, database: Database, actor: str) -> str:
         packed = Path(shutil.make_archive(f"{folder}/packed", "zip", f"{folder}/export")).read_bytes()
     st.session_state[EXPORT] = (f"{safe_name(name)}-{kind}.zip", packed)
     left_out = f" Left out: {'; '.join(done.left_out)}." if done.left_out else ""
+    if done.not_kept:
+        left_out += f" This format cannot hold: {'; '.join(map(str, done.not_kept))}."
     return f"{done.ratings:,} ratings in {len(done.files)} files are ready to download.{left_out}"

@@ -108,10 +108,10 @@ def _import(database: Database, actor: str) -> str:
             first_segment=int(state["import-first"]),
         )
         done = exporting.import_campaign(database, path, kind, facts, actor)
-    left_out = f" Left out: {'; '.join(done.left_out)}." if done.left_out else ""
+    not_kept = f" Not kept: {'; '.join(map(str, done.not_kept))}." if done.not_kept else ""
     return (
         f"Campaign {done.campaign}: {counted(done.ratings, 'rating')} by {counted(done.raters, 'rater')}, "
-        f"{counted(done.items, 'item')}, {counted(done.systems, 'system')}.{left_out}"
+        f"{counted(done.items, 'item')}, {counted(done.systems, 'system')}.{not_kept}"
     )
 
 

@@ -1,0 +1,86 @@
+"""A campaign without some of its systems, as an import with --leave-out stores it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import replace
+
+from creamtea.errors import InputError
+from creamtea.human.exchange.content import AnswerContent, Content, ItemContent
+from creamtea.human.exchange.losses import NotKept, counts
+
+
+def without_systems(content: Content, names: Collection[str]) -> tuple[Content, tuple[NotKept, ...]]:
+    """The campaign without these systems, their ratings, the items that showed nothing else, and raters who
+    rated nothing else. Positions and page orders of the rest stay.
+
+    InputError for a system that the campaign does not have, and where none would be left.
+    """
+    known = ", ".join(content.systems)
+    for name in names:
+        if name not in content.systems:
+            raise InputError(f"--leave-out {name}: no such system; there are {known}")
+        if name == content.settings.get("baseline"):
+            raise InputError(f"--leave-out {name}: it is the baseline; choose another with --baseline")
+    systems = tuple(system for system in content.systems if system not in names)
+    if not systems:
+        raise InputError(f"--leave-out: no system would be left of {known}")
+    kept = {item.position: item for item in content.items if set(item.systems) - set(names)}
+    items = tuple(_item(item, names) for item in kept.values() if _has_original(item, names, kept))
+    positions = {item.position for item in items}
+    answers = tuple(
+        _answer(answer, names)
+        for answer in content.answers
+        if answer.item in positions and any(set(group) - set(names) for group in answer.order)
+    )
+    busy = {answer.rater for answer in answers}
+    idle = {answer.rater for answer in content.answers} - busy
+    raters = tuple(person for person in content.raters if person.pseudonym not in idle)
+    rated_by: dict[int, set[str]] = defaultdict(set)
+    for answer in answers:
+        rated_by[answer.item].add(answer.rater)
+    references = [name for name in content.settings.get("references", []) if name not in names]
+    settings = {**content.settings, "references": references} if "references" in content.settings else None
+    before, after = (sum(len(answer.scores) for answer in each) for each in (content.answers, answers))
+    left = counts(
+        {
+            f"ratings of systems left out ({', '.join(names)})": before - after,
+            "raters of these alone": len(idle),
+        }
+    )
+    return (
+        replace(
+            content,
+            systems=systems,
+            items=items,
+            answers=answers,
+            raters=raters,
+            settings=content.settings if settings is None else settings,
+            ratings_per_item=min(content.ratings_per_item, max(map(len, rated_by.values()), default=1)),
+        ),
+        left,
+    )
+
+
+def _has_original(item: ItemContent, names: Collection[str], kept: Collection[int]) -> bool:
+    """A control without its original, or without the system whose text was spoilt, controls nothing."""
+    return (item.original is None or item.original in kept) and item.degraded not in names
+
+
+def _item(item: ItemContent, names: Collection[str]) -> ItemContent:
+    stays = [at for at, system in enumerate(item.systems) if system not in names]
+    return replace(
+        item,
+        systems=tuple(item.systems[at] for at in stays),
+        outputs=tuple(item.outputs[at] for at in stays),
+    )
+
+
+def _answer(answer: AnswerContent, names: Collection[str]) -> AnswerContent:
+    order = (tuple(system for system in group if system not in names) for group in answer.order)
+    return replace(
+        answer,
+        order=tuple(group for group in order if group),
+        scores=tuple(score for score in answer.scores if score.system not in names),
+    )

@@ -1,0 +1,185 @@
+"""What the formats of other tools cannot hold, in one table: exports print what a campaign has of it, and
+docs/exchange.md shows the whole (`table`).
+
+`csv` and `jsonl` hold everything.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from creamtea.human.exchange.content import Content
+from creamtea.human.exchange.counted import WITH_CONTROLS, counted_scores
+from creamtea.human.exchange.mt_metrics_eval import sanitised
+from creamtea.human.protocols import find_protocol
+from creamtea.human.protocols.spans import Span, spans_of
+from creamtea.store.item_kinds import ItemKind
+
+
+@dataclass(frozen=True)
+class NotKept:
+    """How many of what an import or an export leaves behind."""
+
+    count: int
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.count:,} {self.what}"
+
+
+def counts(found: Mapping[str, int]) -> tuple[NotKept, ...]:
+    """Those of which there are any."""
+    return tuple(NotKept(count, what) for what, count in found.items() if count)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Something of a campaign that a format may not hold. `count`: how much a campaign has of it."""
+
+    what: str
+    count: Callable[[Content], int]
+    without: tuple[str, ...]  # the formats that do not hold it
+
+
+APPRAISE, MQM, MT_METRICS_EVAL = "appraise", "mqm", "mt-metrics-eval"
+FORMATS = (APPRAISE, MQM, MT_METRICS_EVAL)
+
+
+def not_held(content: Content, kind: str) -> tuple[NotKept, ...]:
+    """What of this campaign is not in an export of the format."""
+    return counts({part.what: part.count(content) for part in PARTS if kind in part.without})
+
+
+def table() -> str:
+    """The whole table as Markdown."""
+    lines = [f"| | csv, jsonl | {' | '.join(FORMATS)} |", f"|---|{'---|' * (len(FORMATS) + 1)}"]
+    for part in PARTS:
+        cells = ["no" if kind in part.without else "yes" for kind in FORMATS]
+        lines.append(f"| {part.what} | yes | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+# ---------------------------------------------------------------- how much there is
+
+
+def _settings(content: Content) -> int:
+    return sum(map(bool, (content.instructions, content.settings, content.registered)))
+
+
+def _practice(content: Content) -> int:
+    return _items_of(content, ItemKind.TUTORIAL)
+
+
+def _controls(content: Content) -> int:
+    return sum(_items_of(content, kind) for kind in ItemKind if kind.is_control)
+
+
+def _items_of(content: Content, kind: ItemKind) -> int:
+    return sum(item.kind == kind for item in content.items)
+
+
+def _unrated(content: Content) -> int:
+    rated = {counted.item.position for counted in counted_scores(content, WITH_CONTROLS)}
+    originals = {item.original for item in content.items if item.position in rated}
+    kept = rated | originals
+    return sum(item.position not in kept for item in content.items if item.kind != ItemKind.TUTORIAL)
+
+
+def _equal_outputs(content: Content) -> int:
+    return sum(len(group) - 1 for answer in content.answers for group in answer.order)
+
+
+def _excluded(content: Content) -> int:
+    excluded = {person.pseudonym for person in content.raters if person.excluded_at is not None}
+    return sum(len(answer.scores) for answer in content.answers if answer.rater in excluded)
+
+
+def _revised(content: Content) -> int:
+    return sum(
+        score.revision != answer.last_revision for answer in content.answers for score in answer.scores
+    )
+
+
+def _second_opinions(content: Content) -> int:
+    judged = Counter(counted.judged for counted in counted_scores(content))
+    return sum(times - 1 for times in judged.values())
+
+
+def _ratings(content: Content) -> int:
+    return sum(1 for _ in counted_scores(content))
+
+
+def _times(content: Content) -> int:
+    return sum(answer.active_ms is not None for answer in content.answers)
+
+
+def _spans(content: Content) -> Iterator[tuple[Span, str]]:
+    """Each marked error with the text that its place is in."""
+    if not find_protocol(content.protocol).marks_errors:
+        return
+    for counted in counted_scores(content):
+        for span in spans_of(counted.score.payload):
+            yield span, counted.item.source if span.in_source else counted.output
+
+
+def _in_source(content: Content) -> int:
+    return sum(span.in_source for span, _ in _spans(content))
+
+
+def _off_the_text(content: Content) -> int:
+    """Places that the known text does not have: it was never imported, say."""
+    return sum(span.end is not None and span.end >= len(text) for span, text in _spans(content))
+
+
+def _slashes(content: Content) -> int:
+    return sum(any("/" in name for name in span.category) for span, _ in _spans(content))
+
+
+def _renumbered(content: Content) -> int:
+    """Of ratings made elsewhere: their segments are the whole test set then."""
+    segments = sorted({item.segment for item in content.items if ItemKind(item.kind).rates_systems})
+    return 0 if content.study else sum(at != segment for at, segment in enumerate(segments))
+
+
+def _renamed(content: Content) -> int:
+    documents = {item.document for item in content.items}
+    people = [person.pseudonym for person in content.raters]
+    return sum(sanitised(name) != name for name in (*content.systems, *documents, *people))
+
+
+EVERY = FORMATS
+PARTS = (
+    Part("instructions, settings, registered plan", _settings, EVERY),
+    Part("practice items", _practice, (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("repeats and bad references", _controls, (MQM, MT_METRICS_EVAL)),
+    Part("items drawn at random, as such", lambda content: _items_of(content, ItemKind.RANDOM),
+         (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("items that nobody rated", _unrated, (APPRAISE, MQM)),
+    Part("weights of items", lambda content: sum(item.weight != 1 for item in content.items),
+         (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("contexts", lambda content: sum(bool(item.context) for item in content.items),
+         (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("numbers of segments, where 0, 1, … are not all there", _renumbered, (MT_METRICS_EVAL,)),
+    Part("white space and slashes in names", _renamed, (MT_METRICS_EVAL,)),
+    Part("sources", lambda content: sum(bool(item.source) for item in content.items), (APPRAISE,)),
+    Part("outputs", lambda content: sum(any(item.outputs) for item in content.items), (APPRAISE,)),
+    Part("ratings of excluded raters", _excluded, EVERY),
+    Part("earlier revisions", _revised, (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("second opinions of a rater on an output", _second_opinions, (MQM, MT_METRICS_EVAL)),
+    Part("single ratings (a segment has their mean)", _ratings, (MT_METRICS_EVAL,)),
+    Part("skipped items", lambda content: sum(bool(answer.skipped_at) for answer in content.answers), EVERY),
+    Part("comments", lambda content: sum(bool(answer.comment) for answer in content.answers),
+         (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("orders of outputs on the page", lambda content: sum(len(answer.order) > 1
+         for answer in content.answers), (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("equal outputs rated as one", _equal_outputs, EVERY),
+    Part("times on an item", _times, (MQM, MT_METRICS_EVAL)),
+    Part("moments at which items were given", lambda content: len(content.answers),
+         (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("moments of ratings", _ratings, (MQM, MT_METRICS_EVAL)),
+    Part("places of errors in the source", _in_source, (APPRAISE,)),
+    Part("places of errors in texts that are not known", _off_the_text, (MQM,)),
+    Part("categories of errors with a slash in their names", _slashes, (MQM, MT_METRICS_EVAL)),
+)  # fmt: skip

@@ -1,0 +1,384 @@
+"""A folder of mt-metrics-eval as a campaign (`mt_metrics_eval` has the layout).
+
+An item for every segment and system whose text is known, rated or not: they are the test set. Segment scores
+say nothing of who gave them: they become the ratings of one rater, who is called as the scores. Marked errors
+(`.seg.rating`) have their raters.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from creamtea.errors import InputError
+from creamtea.human.exchange.columns import checked_name, checked_text
+from creamtea.human.exchange.content import Content, ItemContent
+from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
+from creamtea.human.exchange.files import Record, read_text
+from creamtea.human.exchange.losses import NotKept, counts
+from creamtea.human.exchange.mt_metrics_eval import NO_TEXT
+from creamtea.human.protocols import find_protocol
+from creamtea.human.protocols.segment_scores import SegmentScores, exact
+from creamtea.human.protocols.spans import Mqm
+
+NONE = "None"
+SCORES, RATINGS = ".seg.score", ".seg.rating"
+LEVELS = (".doc.score", ".domain.score", ".sys.score")
+Cell = tuple[int, str]  # segment, system
+
+
+@dataclass(frozen=True)
+class _Marked:
+    """The errors that a rater marked in an output."""
+
+    file: str
+    line: int
+    rater: str
+    errors: list[dict[str, Any]]
+    scored: int  # errors with a score of their own
+
+
+@dataclass(frozen=True)
+class _Folder:
+    path: Path
+    pair: str  # SRC-TGT
+
+    def lines(self, name: str) -> list[str]:
+        lines = read_text(self.path / name).split("\n")
+        return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
+
+    def texts(self, name: str, segments: int | None = None) -> list[str | None]:
+        lines = self.lines(name)
+        if segments is not None and len(lines) != segments:
+            raise InputError(f"{name}: found {len(lines)} lines; allowed: {segments}, as the sources have")
+        try:
+            return [None if line.rstrip() == NO_TEXT else checked_text(line) for line in lines]
+        except ValueError as error:
+            raise InputError(f"{name}: {error or 'a character that cannot be stored'}") from None
+
+    def names(self, folder: str, before: str, after: str) -> list[str]:
+        """What stands between in the names of a folder's files, sorted."""
+        found = (self.path / folder).glob("*") if (self.path / folder).is_dir() else ()
+        names = (file.name for file in found if file.name.startswith(before) and file.name.endswith(after))
+        return sorted(name[len(before) : len(name) - len(after)] for name in names)
+
+    def of_people(self, ending: str) -> list[str]:
+        return self.names("human-scores", f"{self.pair}.", ending)
+
+
+def read_mt_metrics_eval(
+    path: Path, facts: ImportFacts, now: datetime
+) -> tuple[Content, tuple[NotKept, ...]]:
+    """The campaign in the folder, and what is not kept. `facts.scores` says which scores of people, where
+    there are several, and the languages which pair.
+
+    Without a protocol, scores stay as they are written (`scores`) and errors marked by MQM are `mqm`.
+    InputError with file, line, what was found and what is allowed.
+    """
+    folder = _Folder(path, _pair(path, facts))
+    name = _chosen(folder, facts.scores)
+    sources = folder.texts(f"sources/{folder.pair}.txt")
+    documents, domains = _documents(folder, len(sources))
+    outputs = {
+        checked_name(system): folder.texts(f"system-outputs/{folder.pair}/{system}.txt", len(sources))
+        for system in folder.names(f"system-outputs/{folder.pair}", "", ".txt")
+    }
+    scores = _scores(folder, name, len(sources), outputs)
+    marked = _marked(folder, name, len(sources), outputs)
+    protocol = facts.protocol or (Mqm.name if marked and _is_mqm(name) else SegmentScores.name)
+    systems = tuple(dict.fromkeys([*(system for _, system in scores), *outputs]))
+    cells = [
+        (segment, system)
+        for segment in range(len(sources))
+        for system in systems
+        if outputs[system][segment] is not None or (segment, system) in scores or (segment, system) in marked
+    ]
+    positions = {cell: position for position, cell in enumerate(cells)}
+    items = [
+        ItemContent(
+            position=positions[segment, system],
+            segment=segment,
+            document=documents[segment],
+            source=sources[segment] or "",
+            systems=(system,),
+            outputs=(outputs[system][segment] or "",),
+        )
+        for segment, system in cells
+    ]
+    given, left = _answers(protocol, name, scores, marked)
+    if not given:
+        raise InputError(f"human-scores/{folder.pair}.{name}{SCORES}: only None in it: no ratings")
+    moments = dict.fromkeys(("assigned_at", "submitted_at", "rated_at"), now)
+    rows = [
+        Record(
+            record.file,
+            record.line,
+            {**record.values, "item": positions[cell], "system": cell[1], "revision": 1, **moments},
+        )
+        for cell, record in given
+    ]
+    test_set = facts.test_set or (domains[0] if len(domains) == 1 else None)
+    source, _, target = folder.pair.partition("-")
+    made = made_elsewhere(replace(facts, test_set=test_set), protocol, (source, target), systems, items, rows)
+    return made, (*counts(left), *_beside(folder, name, domains))
+
+
+# ---------------------------------------------------------------- what to read
+
+
+def _pair(path: Path, facts: ImportFacts) -> str:
+    if not path.is_dir():
+        raise InputError(
+            f"--from {path}: --format mt-metrics-eval reads a folder with sources, human-scores, …"
+        )
+    pairs = sorted(file.stem for file in (path / "sources").glob("*-*.txt"))
+    wanted = "-".join(facts.pair) if facts.pair else None
+    if wanted is None and len(pairs) == 1:
+        return pairs[0]
+    if wanted not in pairs:
+        found = ", ".join(pairs) or "none"
+        raise InputError(
+            f"{path.name}: found sources of these language pairs: {found}; choose one with --source-language "
+            "and --target-language"
+        )
+    return wanted
+
+
+def _chosen(folder: _Folder, wanted: str | None) -> str:
+    """The scores to read."""
+    names = folder.of_people(SCORES)
+    if wanted is None and len(names) == 1:
+        return names[0]
+    marked = folder.of_people(RATINGS)
+    if wanted in names or wanted in marked:
+        return str(wanted)
+    if wanted is None and not names:
+        raise InputError(f"human-scores: no {folder.pair}.NAME{SCORES} in it")
+    found = ", ".join(dict.fromkeys([*names, *marked]))
+    raise InputError(f"human-scores: found scores of {found}; choose one with --scores NAME")
+
+
+def _is_mqm(name: str) -> bool:
+    return name.lower().startswith(Mqm.name)
+
+
+def _documents(folder: _Folder, segments: int) -> tuple[list[str], list[str]]:
+    """Each segment's document, and the different domains."""
+    file = f"documents/{folder.pair}.docs"
+    words = [line.split() for line in folder.lines(file)]
+    for number, line in enumerate(words, start=1):
+        if len(line) != 2:
+            raise InputError(f"{file}, line {number}: found {' '.join(line)[:60]!r}; allowed: DOMAIN DOC")
+    if len(words) != segments:
+        raise InputError(f"{file}: found {len(words)} lines; allowed: {segments}, as the sources have")
+    return [document for _, document in words], list(dict.fromkeys(domain for domain, _ in words))
+
+
+# ---------------------------------------------------------------- scores and marked errors
+
+
+def _blocks(
+    folder: _Folder, file: str, segments: int, systems: Mapping[str, Any], fields: tuple[int, ...]
+) -> Iterator[tuple[int, Cell, list[str]]]:
+    """(line, (segment, system), the other fields): a block of lines for each system, one per segment."""
+    seen: dict[str, int] = defaultdict(int)
+    for number, line in enumerate(folder.lines(file), start=1):
+        words = line.rstrip().split("\t") if "\t" in line else line.split()
+        place = f"{file}, line {number}"
+        if len(words) not in fields or words[0] not in systems:
+            raise InputError(
+                f"{place}: found {line[:60]!r}; allowed: a system of system-outputs and its value for the "
+                "next segment"
+            )
+        system = words[0]
+        if seen[system] >= segments:
+            raise InputError(f"{place}: found a value of {system} too many; allowed: {segments}")
+        yield number, (seen[system], system), words[1:]
+        seen[system] += 1
+    for system, found in seen.items():
+        if found != segments:
+            raise InputError(
+                f"{file}: found {found} values of {system}; allowed: {segments}, one per segment"
+            )
+
+
+def _scores(
+    folder: _Folder, name: str, segments: int, systems: Mapping[str, Any]
+) -> dict[Cell, tuple[Record, str]]:
+    """The segment scores that are not None, as they are written. Empty without a file."""
+    file = f"human-scores/{folder.pair}.{name}{SCORES}"
+    if not (folder.path / file).is_file():
+        return {}
+    return {
+        cell: (Record(Path(file).name, line, {}), score)
+        for line, cell, (score,) in _blocks(folder, file, segments, systems, (2,))
+        if score != NONE
+    }
+
+
+def _marked(
+    folder: _Folder, name: str, segments: int, systems: Mapping[str, Any]
+) -> dict[Cell, list[_Marked]]:
+    """The errors of NAME.seg.rating, else of all NAME.….seg.rating, by cell; each rater once."""
+    names = folder.of_people(RATINGS)
+    chosen = [name] if name in names else [other for other in names if other.startswith(f"{name}.")]
+    found: dict[Cell, list[_Marked]] = defaultdict(list)
+    for each in chosen:
+        file = f"human-scores/{folder.pair}.{each}{RATINGS}"
+        for line, cell, (rating, *rater) in _blocks(folder, file, segments, systems, (2, 3)):
+            if rating == NONE:
+                continue
+            who = rater[0] if rater else each.removeprefix(f"{name}.")
+            one = _rating(Path(file).name, line, who, rating)
+            others = [other for other in found[cell] if other.rater == one.rater]
+            if not others:
+                found[cell].append(one)
+            elif others[0].errors != one.errors:
+                raise InputError(
+                    f"{one.file}, line {line}: found another rating by {one.rater!r} than in "
+                    f"{others[0].file}, line {others[0].line}; allowed: one; choose a file with --scores"
+                )
+    return dict(found)
+
+
+def _rating(file: str, line: int, rater: str, written: str) -> _Marked:
+    try:
+        errors = json.loads(written)["errors"]
+        spans = [_span(**error) for error in errors]
+        scored = sum(error.get("score") is not None for error in errors)
+        return _Marked(file, line, checked_name(rater), spans, scored)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise InputError(
+            f'{file}, line {line}: found {written[:60]!r}; allowed: {NONE}, or {{"errors": […]}} with start, '
+            "end, category, severity, score and is_source_error"
+        ) from None
+
+
+def _span(
+    start: int,
+    end: int,
+    category: str | None = None,
+    severity: str | None = None,
+    score: float | None = None,
+    is_source_error: bool = False,
+) -> dict[str, Any]:
+    """As a payload has it: the last character belongs to it, and nothing marked is an omission."""
+    place = {} if start == end else {"start": start, "end": end - 1}
+    source = {"in_source": True} if is_source_error else {}
+    names = category.split("/") if category else []
+    return {**place, **source, "severity": (severity or "undecided").lower(), "category": names}
+
+
+def _answers(
+    protocol: str,
+    name: str,
+    scores: Mapping[Cell, tuple[Record, str]],
+    marked: Mapping[Cell, Sequence[_Marked]],
+) -> tuple[list[tuple[Cell, Record]], dict[str, int]]:
+    """Rows with rater and answer, and how many of what is not kept."""
+    found = find_protocol(protocol)
+    if not found.marks_errors:
+        column = "payload" if isinstance(found, SegmentScores) else "value"
+        rows = [(cell, _scored(record, name, column, score)) for cell, (record, score) in scores.items()]
+        errors = sum(len(one.errors) for each in marked.values() for one in each)
+        return rows, {
+            f"segment scores with their raters: one rater, {name!r}, has them all": len(rows),
+            "marked errors": errors,
+        }
+    if not marked:
+        raise InputError(
+            f"--protocol {protocol}: human-scores has no errors marked for {name} ({RATINGS}); without "
+            "--protocol the segment scores are read"
+        )
+    rows = []
+    for cell, each in marked.items():
+        own: dict[str, Any] = {}
+        if not isinstance(found, Mqm):
+            if len(each) > 1 or cell not in scores:
+                raise InputError(
+                    f"{each[0].file}, line {each[0].line}: found {len(each)} raters' errors; allowed: those "
+                    f"of one, beside a segment score, as {protocol} needs a rater's own; without --protocol "
+                    "the segment scores are read"
+                )
+            own = {"score": _whole(*scores[cell])}
+        for one in each:
+            payload = {**own, "spans": one.errors}
+            rows.append((cell, Record(one.file, one.line, {"rater": one.rater, "payload": payload})))
+    left = {
+        "scores of single errors": sum(one.scored for each in marked.values() for one in each),
+        "segment scores without marked errors": len(set(scores) - set(marked)),
+    }
+    if isinstance(found, Mqm):
+        left["segment scores that are not what their errors cost"] = _differing(found, scores, marked)
+    return rows, left
+
+
+def _scored(record: Record, rater: str, column: str, score: str) -> Record:
+    try:
+        exact(score)
+    except ValueError as error:
+        raise InputError(f"{record.file}, line {record.line}: {error}; allowed: a number or {NONE}") from None
+    return replace(
+        record, values={"rater": rater, column: {"score": score} if column == "payload" else score}
+    )
+
+
+def _whole(record: Record, score: str) -> int:
+    try:
+        number = exact(score)
+    except ValueError as error:
+        raise InputError(f"{record.file}, line {record.line}: {error}; allowed: a number or {NONE}") from None
+    if number.denominator != 1:
+        raise InputError(f"{record.file}, line {record.line}: found {score}; allowed: a whole number")
+    return int(number)
+
+
+def _differing(
+    mqm: Mqm, scores: Mapping[Cell, tuple[Record, str]], marked: Mapping[Cell, Sequence[_Marked]]
+) -> int:
+    differ = 0
+    for cell in set(scores) & set(marked):
+        record, written = scores[cell]
+        values = []
+        for one in marked[cell]:
+            try:
+                values.append(mqm.scale.value(mqm.read_answer({"spans": one.errors}, "").step))
+            except ValueError as error:
+                raise InputError(f"{one.file}, line {one.line}: {error}") from None
+        mean = sum(values, Fraction(0)) / len(values)
+        score = _scored(record, "", "value", written).values["value"]
+        differ += abs(exact(score) - mean) > Fraction(1, 10**6)
+    return differ
+
+
+def _beside(folder: _Folder, name: str, domains: Sequence[str]) -> tuple[NotKept, ...]:
+    """What else is in the folder."""
+    others = [other for other in folder.of_people(SCORES) if other != name]
+    metrics = folder.path / "metric-scores" / folder.pair
+    references = [
+        text
+        for reference in folder.names("references", f"{folder.pair}.", ".txt")
+        for text in folder.texts(f"references/{folder.pair}.{reference}.txt")
+    ]
+    totals = [
+        line
+        for level in LEVELS
+        if (folder.path / f"human-scores/{folder.pair}.{name}{level}").is_file()
+        for line in folder.lines(f"human-scores/{folder.pair}.{name}{level}")
+        if line.split()[-1:] != [NONE]
+    ]
+    return counts(
+        {
+            "scores of documents, domains and systems": len(totals),
+            f"other scores of people ({', '.join(others)}; --scores)": len(others),
+            "files of metric scores": len(list(metrics.glob("*.score"))) if metrics.is_dir() else 0,
+            "reference translations": sum(text is not None for text in references),
+            "names of domains": len(domains) if len(domains) > 1 else 0,
+        }
+    )

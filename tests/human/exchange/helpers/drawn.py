@@ -1,0 +1,200 @@
+"""Campaigns with unusual texts, and what of them a format must bring back, for property tests."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from hypothesis import strategies as st
+
+from creamtea.human.exchange.content import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
+from creamtea.human.exchange.counted import CountedScore, counted_scores
+from creamtea.human.protocols import find_protocol
+from creamtea.store.item_kinds import ItemKind
+
+START = datetime(2026, 3, 1, 9, 30, 0, 123456, tzinfo=UTC)
+HOSTILE = (
+    "",
+    "=x",
+    "'=x",
+    "مرحبا",
+    "你好，世界",
+    "\U0001f469\u200d\U0001f467 ok",
+    '"quoted", and; so',
+    "<b>&amp;</b>",
+    " blank ",
+    "\ufeff",
+)
+LINES = ("two\nlines", "a\r\nb\rc", "\ttab\t", "<v>", "a</v>b", "\u2028")
+DAY_MS = 24 * 3600 * 1000
+
+
+def texts(more: tuple[str, ...] = ()) -> st.SearchStrategy[str]:
+    plain = st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"])
+    return st.sampled_from((*HOSTILE, *more)) | st.text(plain, max_size=12)
+
+
+def names(more: tuple[str, ...], allowed: Callable[[str], bool]) -> st.SearchStrategy[str]:
+    return texts(more).filter(lambda name: bool(name.strip()) and allowed(name))
+
+
+@st.composite
+def spans(draw: st.DrawFn, source: str, output: str) -> dict[str, Any]:
+    """Somewhere in the output, in the source, or nowhere."""
+    where = draw(st.sampled_from(["output", "source", "nowhere"]))
+    category = draw(st.lists(st.sampled_from(["Accuracy", "Omission", "Link/cross-reference"]), max_size=2))
+    span: dict[str, Any] = {"severity": draw(st.sampled_from(["neutral", "minor", "major", "critical"]))}
+    if category:
+        span["category"] = category
+    text = source if where == "source" else output
+    if where != "nowhere" and text:
+        start = draw(st.integers(0, len(text) - 1))
+        span |= {"start": start, "end": draw(st.integers(start, len(text) - 1))}
+        span |= {"in_source": True} if where == "source" else {}
+    return span
+
+
+@st.composite
+def contents(
+    draw: st.DrawFn,
+    protocol: str,
+    more: tuple[str, ...] = (),
+    allowed: Callable[[str], bool] = lambda name: True,
+) -> Content:
+    """A campaign of one to three systems and raters with every part that a campaign has."""
+    systems = draw(st.lists(names(more, allowed), min_size=1, max_size=3, unique=True))
+    people = draw(st.lists(names(more, allowed), min_size=1, max_size=3, unique=True))
+    documents = draw(st.lists(names(more, allowed), min_size=1, max_size=2, unique=True))
+    numbers = sorted(draw(st.sets(st.integers(0, 2**31 - 1), min_size=1, max_size=4)))
+    excluded = draw(st.sampled_from([None, *people[1:]]))
+    raters = tuple(
+        RaterContent(pseudonym=name, created_at=START, excluded_at=START if name == excluded else None)
+        for name in people
+    )
+    items: list[ItemContent] = []
+    for at, segment in enumerate(numbers):
+        source = draw(texts(more))
+        document = documents[at * len(documents) // len(numbers)]
+        for system in systems:
+            output = draw(texts(more))
+            rated: dict[str, Any] = {
+                "segment": segment,
+                "document": document,
+                "source": source,
+                "systems": (system,),
+                "outputs": (output,),
+            }
+            kind = draw(st.sampled_from(["rated", "rated", "random"]))
+            weight = draw(st.sampled_from([1.0, 2.5]))
+            context = draw(st.sampled_from([(), ("before",)]))
+            items.append(ItemContent(position=len(items), kind=kind, weight=weight, context=context, **rated))
+            again = draw(st.sampled_from([None, None, None, "rated", "repeat", "bad-reference", "tutorial"]))
+            if again is not None:
+                control = ItemKind(again).is_control
+                items.append(
+                    ItemContent(
+                        position=len(items),
+                        kind=again,
+                        original=len(items) - 1 if control else None,
+                        degraded=system if again == "bad-reference" else None,
+                        **rated,
+                    )
+                )
+    answers = [
+        draw(_answers(protocol, item, name))
+        for item in items
+        for name in people
+        if draw(st.integers(0, 3)) > 0
+    ]
+    return Content(
+        name="drawn",
+        test_set="test",
+        protocol=protocol,
+        systems=tuple(systems),
+        source_language="en",
+        target_language="de",
+        ratings_per_item=1,
+        instructions="# Rate",
+        created_at=START,
+        launched_at=START,
+        closed_at=START,
+        raters=raters,
+        items=tuple(items),
+        answers=tuple(answers),
+    )
+
+
+@st.composite
+def _answers(draw: st.DrawFn, protocol: str, item: ItemContent, rater: str) -> AnswerContent:
+    end = START + timedelta(microseconds=draw(st.integers(0, 10**12)))
+    skipped = draw(st.integers(0, 9)) == 0
+    revisions = 0 if skipped else draw(st.sampled_from([1, 1, 2]))
+    return AnswerContent(
+        item=item.position,
+        rater=rater,
+        order=(item.systems,),
+        assigned_at=end - timedelta(microseconds=draw(st.integers(0, 10**9))),
+        submitted_at=None if skipped else end,
+        skipped_at=end if skipped else None,
+        comment=draw(st.sampled_from(["", "why\nnot"])),
+        active_ms=None if skipped else draw(st.none() | st.integers(1, DAY_MS)),
+        scores=tuple(
+            ScoreContent(system=system, revision=number, at=end, **draw(_scored(protocol, item)))
+            for number in range(1, revisions + 1)
+            for system in item.systems
+        ),
+    )
+
+
+@st.composite
+def _scored(draw: st.DrawFn, protocol: str, item: ItemContent) -> dict[str, Any]:
+    found = find_protocol(protocol)
+    answer: Any = draw(st.integers(0, 100))
+    if found.marks_errors:
+        marked = draw(st.lists(spans(item.source, item.outputs[0]), max_size=3))
+        answer = {"spans": marked} if protocol == "mqm" else {"score": answer, "spans": marked}
+    scored = found.read_answer(answer, item.outputs[0])
+    return {"step": scored.step, "payload": scored.payload}
+
+
+def facts_of(counted: CountedScore) -> dict[str, Any]:
+    """All that a row of any format can hold of a rating."""
+    item, answer, score = counted.item, counted.answer, counted.score
+    return {
+        "rater": answer.rater,
+        "system": score.system,
+        "segment": item.segment,
+        "document": item.document,
+        "kind": "rated" if ItemKind(item.kind).rates_systems else str(item.kind),
+        "source": item.source,
+        "output": counted.output,
+        "step": score.step,
+        "payload": score.payload,
+        "active_ms": answer.active_ms,
+        "submitted_at": answer.submitted_at,
+    }
+
+
+def rows(content: Content, columns: tuple[str, ...], **counting: Any) -> list[dict[str, Any]]:
+    """These facts of each rating that counts, in an order that positions do not decide."""
+    found = [facts_of(counted) for counted in counted_scores(content, **counting)]
+    return sorted(({column: row[column] for column in columns} for row in found), key=repr)
+
+
+def with_payloads(content: Content, change: Any) -> Content:
+    """Every marked error replaced by `change(span, item, output)`."""
+    items = {item.position: item for item in content.items}
+
+    def of(answer: AnswerContent, score: ScoreContent) -> ScoreContent:
+        item = items[answer.item]
+        output = item.outputs[item.systems.index(score.system)]
+        marked = [change(dict(span), item, output) for span in (score.payload or {})["spans"]]
+        return dataclasses.replace(score, payload={**(score.payload or {}), "spans": marked})
+
+    answers = (
+        dataclasses.replace(answer, scores=tuple(of(answer, score) for score in answer.scores))
+        for answer in content.answers
+    )
+    return dataclasses.replace(content, answers=tuple(answers))

@@ -1,0 +1,203 @@
+"""What exports and imports leave behind is counted, named, and in the documents as it is in the code."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from drawn import START
+
+from creamtea.errors import InputError
+from creamtea.human.exchange.content import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
+from creamtea.human.exchange.elsewhere import ImportFacts
+from creamtea.human.exchange.exporting import export_campaign, import_campaign
+from creamtea.human.exchange.losses import FORMATS, PARTS, NotKept, not_held, table
+from creamtea.human.exchange.rows import rows_of
+from creamtea.human.exchange.storing import collect, store
+from creamtea.human.protocols import find_protocol
+from creamtea.store.database import Database
+
+DOCUMENT = Path(__file__).parents[3] / "docs/exchange.md"
+SPANS = [
+    {"start": 0, "end": 1, "severity": "minor", "category": ["Design", "Link/cross-reference"]},
+    {"start": 0, "end": 0, "in_source": True, "severity": "major"},
+    {"severity": "major"},
+]
+
+
+def answer(item: int, rater: str, revisions: int, systems: tuple[str, ...], **fields: Any) -> AnswerContent:
+    scored = find_protocol("mqm").read_answer({"spans": SPANS}, "")
+    return AnswerContent(
+        item=item,
+        rater=rater,
+        order=(systems,),
+        assigned_at=START,
+        submitted_at=START + timedelta(seconds=9) if revisions else None,
+        scores=tuple(
+            ScoreContent(system=system, revision=number, at=START, step=scored.step, payload=scored.payload)
+            for number in range(1, revisions + 1)
+            for system in systems
+        ),
+        **fields,
+    )
+
+
+def everything() -> Content:
+    """A campaign with each part that the table names."""
+
+    def item(position: int, kind: str = "rated", **fields: Any) -> ItemContent:
+        values = {"segment": 7, "document": "doc 1", "source": "Quelle", "systems": ("A", "B")}
+        return ItemContent(position=position, kind=kind, **{**values, "outputs": ("text", "text"), **fields})
+
+    items = (
+        item(0, weight=2.5, context=("davor",)),
+        item(1, kind="random"),
+        item(2, kind="repeat", original=0),
+        item(3, kind="tutorial"),
+        item(4, segment=8, outputs=("", "")),
+        item(5, segment=9),
+    )
+    both = ("A", "B")
+    answers = (
+        answer(0, "ann", 2, both, comment="so?", active_ms=5),
+        answer(1, "ann", 1, both),
+        answer(2, "ann", 1, both),
+        answer(4, "ann", 1, both),
+        answer(0, "out", 1, both),
+        dataclasses.replace(answer(5, "ann", 0, both), skipped_at=START, skip_reason="no"),
+    )
+    answers = (dataclasses.replace(answers[0], order=(("A",), ("B",))), *answers[1:])
+    return Content(
+        name="all",
+        test_set="test",
+        protocol="mqm",
+        systems=both,
+        source_language="en",
+        target_language="de",
+        ratings_per_item=1,
+        instructions="# Rate",
+        created_at=START,
+        launched_at=START,
+        closed_at=START,
+        raters=(
+            RaterContent(pseudonym="ann", created_at=START),
+            RaterContent(pseudonym="out", created_at=START, excluded_at=START),
+        ),
+        items=items,
+        answers=answers,
+    )
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_each_part_that_a_format_cannot_hold_is_counted(kind: str) -> None:
+    said = {part.what for part in not_held(everything(), kind)}
+    assert said == {part.what for part in PARTS if kind in part.without}
+
+
+def test_how_many_there_are() -> None:
+    counted = {part.what: part.count(everything()) for part in PARTS}
+    assert counted["earlier revisions"] == 2
+    assert counted["ratings of excluded raters"] == 2
+    assert counted["second opinions of a rater on an output"] == 2
+    assert counted["single ratings (a segment has their mean)"] == 6
+    assert counted["places of errors in the source"] == 6
+    assert counted["places of errors in texts that are not known"] == 2
+    assert counted["skipped items"] == counted["times on an item"] == counted["comments"] == 1
+
+
+def test_the_documents_show_the_table() -> None:
+    assert table() in DOCUMENT.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("kind", ["appraise", "mqm"])
+def test_an_export_says_what_it_leaves_behind(other: Database, tmp_path: Path, kind: str) -> None:
+    store(other, everything(), "test", "here")
+    done = export_campaign(other, "all", kind, tmp_path / "out", "test")
+    assert done.not_kept == not_held(collect(other, "all"), kind)
+    assert NotKept(1, "skipped items") in done.not_kept
+
+
+def test_formats_without_a_protocol_refuse_it(other: Database, tmp_path: Path) -> None:
+    store(other, dataclasses.replace(everything(), protocol="preference", answers=()), "test", "here")
+    for kind, said in (("appraise", "no scores of preference"), ("mqm", "not preference")):
+        with pytest.raises(InputError, match=said):
+            export_campaign(other, "all", kind, tmp_path / kind, "test")
+        assert not (tmp_path / kind).exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "said"),
+    [
+        ({"document": "a#b"}, "appraise", "ends the name of a document"),
+        ({"document": "tutorial 1"}, "appraise", "marks practice"),
+        ({"source": "a\tb"}, "mqm", r"segment 7 of A: found '\\t'"),
+        ({"outputs": ("a <v>b", "text")}, "mqm", "segment 7 of A: found '<v>'"),
+    ],
+)
+def test_what_a_format_would_take_for_something_else(
+    other: Database, tmp_path: Path, change: dict[str, Any], kind: str, said: str
+) -> None:
+    content = everything()
+    first = dataclasses.replace(content.items[0], **change)
+    store(other, dataclasses.replace(content, items=(first, *content.items[1:])), "test", "here")
+    with pytest.raises(InputError, match=said):
+        export_campaign(other, "all", kind, tmp_path / "out", "test")
+    assert not (tmp_path / "out").exists()
+
+
+RATINGS = "rater,segment,system,step,item,kind,original\n" + "".join(
+    f"{rater},{segment},{system},50,{item},{kind},{original}\n"
+    for rater, segment, system, item, kind, original in [
+        ("ann", 1, "A", 0, "rated", ""),
+        ("ann", 1, "B", 1, "rated", ""),
+        ("ann", 1, "B", 2, "repeat", 1),
+        ("bob", 2, "B", 3, "rated", ""),
+    ]
+)
+
+
+def test_systems_are_left_out_with_all_that_is_theirs(other: Database, tmp_path: Path) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_text(RATINGS)
+    facts = ImportFacts("old", "da", "test", "en", "de", leave_out=("B",))
+    tried = import_campaign(other, path, "csv", facts, "test", dry_run=True)
+    assert tried.not_kept == (
+        NotKept(3, "ratings of systems left out (B)"),
+        NotKept(1, "raters of these alone"),
+    )
+    done = import_campaign(other, path, "csv", facts, "test")  # the dry run stored nothing
+    assert done == tried
+    content = collect(other, "old")
+    assert [(row.system, row.rater, row.item) for row in rows_of(content)] == [("A", "ann", 0)]
+    assert [person.pseudonym for person in content.raters] == ["ann"]
+    assert len(content.items) == 1
+
+
+def test_of_outputs_shown_together_the_others_stay(other: Database, tmp_path: Path) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_text("rater,segment,system,value\nann,1,A,2.0\nann,1,B,3.0\nann,1,C,4.0\n")
+    facts = ImportFacts("old", "contrastive-da", "test", "en", "de", leave_out=("B",))
+    import_campaign(other, path, "csv", facts, "test")
+    rows = list(rows_of(collect(other, "old")))
+    assert [(row.system, row.value, row.shown) for row in rows] == [("A", "2.0", 1), ("C", "4.0", 2)]
+
+
+@pytest.mark.parametrize(
+    ("leave_out", "baseline", "said"),
+    [
+        (("C",), None, "--leave-out C: no such system; there are A, B"),
+        (("A",), "A", "--leave-out A: it is the baseline"),
+        (("A", "B"), None, "no system would be left"),
+    ],
+)
+def test_systems_that_cannot_be_left_out(
+    other: Database, tmp_path: Path, leave_out: tuple[str, ...], baseline: str | None, said: str
+) -> None:
+    path = tmp_path / "ratings.csv"
+    path.write_text(RATINGS)
+    facts = ImportFacts("old", "da", "test", "en", "de", baseline=baseline, leave_out=leave_out)
+    with pytest.raises(InputError, match=said):
+        import_campaign(other, path, "csv", facts, "test")

@@ -1,0 +1,198 @@
+"""Folders of mt-metrics-eval: which scores, whose they are, and every number as it was written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import evalset
+import pytest
+
+from creamtea.errors import InputError
+from creamtea.human.exchange.elsewhere import ImportFacts
+from creamtea.human.exchange.exporting import export_campaign, import_campaign
+from creamtea.human.exchange.losses import NotKept
+from creamtea.human.exchange.mt_metrics_eval_import import read_mt_metrics_eval
+from creamtea.human.exchange.rows import rows_of
+from creamtea.human.exchange.storing import collect
+from creamtea.human.results import load_ratings
+from creamtea.store.database import Database
+from creamtea.store.tables import Campaign
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+MISSING = "[No translation supplied]"
+
+
+def written(folder: Path, **changes: str) -> Path:
+    """A test set of three segments and two systems with three kinds of scores; `changes` by the file."""
+    files = {
+        "documents/en-de.docs": "news a\nnews a\nnews b\n",
+        "sources/en-de.txt": "one\n two \nthree\n",
+        "references/en-de.refA.txt": f"eins\n{MISSING}\ndrei\n",
+        "system-outputs/en-de/A.txt": f"Eins\nZwei\n{MISSING}\n",
+        "system-outputs/en-de/B.txt": "1\n2\n3\n",
+        "human-scores/en-de.mqm.seg.score": "B -0.1\nB None\nB -1.6666666666666667\nA -25.0\nA 0\nA None\n",
+        "human-scores/en-de.mqm.sys.score": "B -0.8\nA -12.5\n",
+        "human-scores/en-de.da.seg.score": "A 70\nA None\nA None\nB None\nB 50.0\nB None\n",
+        "human-scores/en-de.wmt-z.seg.score": "A 1e-05\nA None\nA None\nB None\nB 0.25\nB None\n",
+        "metric-scores/en-de/bleu-refA.sys.score": "A 1\nB 2\n",
+    }
+    for name, text in (files | changes).items():
+        path = folder / "wmt" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if text:
+            path.write_text(text, encoding="utf-8")
+    return folder / "wmt"
+
+
+def facts(scores: str | None = None, protocol: str | None = None, **fields: str) -> ImportFacts:
+    return ImportFacts("wmt", protocol, scores=scores, **fields)
+
+
+def test_segment_scores_are_those_of_one_rater_and_stay_as_they_are(
+    database: Database, tmp_path: Path
+) -> None:
+    done = import_campaign(database, written(tmp_path), "mt-metrics-eval", facts("mqm"), "test")
+    assert done.not_kept == (
+        NotKept(4, "segment scores with their raters: one rater, 'mqm', has them all"),
+        NotKept(2, "scores of documents, domains and systems"),
+        NotKept(2, "other scores of people (da, wmt-z; --scores)"),
+        NotKept(1, "files of metric scores"),
+        NotKept(2, "reference translations"),
+    )
+    content = collect(database, "wmt")
+    assert (content.protocol, content.test_set, content.systems) == ("scores", "news", ("B", "A"))
+    assert (content.source_language, content.target_language) == ("en", "de")
+    rows = {(row.system, row.segment): row for row in rows_of(content)}
+    assert {key: row.payload for key, row in rows.items()} == {
+        ("B", 0): {"score": "-0.1"},
+        ("B", 2): {"score": "-1.6666666666666667"},
+        ("A", 0): {"score": "-25.0"},
+        ("A", 1): {"score": "0"},
+    }
+    assert {row.rater for row in rows.values()} == {"mqm"}
+    items = {(item.segment, item.systems[0]): item for item in content.items}
+    assert set(items) == {(0, "A"), (0, "B"), (1, "A"), (1, "B"), (2, "B")}, "without what nobody translated"
+    assert (items[1, "A"].source, items[1, "A"].document, items[2, "B"].document) == (" two ", "a", "b")
+    with database.session() as session:
+        ratings = load_ratings(session, session.query(Campaign).one())
+    assert sorted(ratings.value.tolist()) == [-25.0, -1.666667, -0.1, 0.0]
+
+    export_campaign(database, "wmt", "mt-metrics-eval", tmp_path / "out", "test")
+    before, after = (evalset.read(path, "en-de") for path in (_readable(tmp_path / "wmt"), tmp_path / "out"))
+    assert after.human["scores", "seg"] == before.human["mqm", "seg"]
+    assert (after.outputs, after.documents, after.source) == (before.outputs, before.documents, before.source)
+
+
+def _readable(folder: Path) -> Path:
+    """Without what the strict reader has to refuse."""
+    shutil.rmtree(folder / "metric-scores")
+    return folder
+
+
+def test_scores_of_a_scale(tmp_path: Path) -> None:
+    content, _ = read_mt_metrics_eval(written(tmp_path), facts("da", "da"), NOW)
+    assert sorted(score.step for answer in content.answers for score in answer.scores) == [50, 70]
+    with pytest.raises(
+        InputError, match=r"en-de\.wmt-z\.seg\.score, line 1.*1e-05.* not a value of the scale"
+    ):
+        read_mt_metrics_eval(written(tmp_path), facts("wmt-z", "da"), NOW)
+    content, _ = read_mt_metrics_eval(written(tmp_path), facts("wmt-z"), NOW)
+    assert content.answers[0].scores[0].payload == {"score": "1e-05"}
+
+
+ERROR = {"start": 0, "end": 2, "category": "Fluency/Grammar", "severity": "major", "score": 5.0}
+OMISSION = {"start": 4, "end": 4, "category": None, "severity": "minor", "is_source_error": False}
+
+
+def rated(*errors: dict[str, object]) -> str:
+    return json.dumps({"errors": errors})
+
+
+def marked(folder: Path, rater: str = "ann", ending: str = "mqm.ann") -> Path:
+    lines = ["A\tNone"] * 2 + [f"A\t{rated()}\t{rater}"] + [f"B\t{rated(ERROR, OMISSION)}\t{rater}"]
+    text = "\n".join([*lines, "B\tNone", "B\tNone"]) + "\n"
+    return written(folder, **{f"human-scores/en-de.{ending}.seg.rating": text})
+
+
+def test_marked_errors_have_their_raters(tmp_path: Path) -> None:
+    content, not_kept = read_mt_metrics_eval(marked(tmp_path), facts("mqm"), NOW)
+    assert content.protocol == "mqm"
+    rows = {(row.system, row.segment): row for row in rows_of(content)}
+    assert rows["B", 0].payload == {
+        "spans": [
+            {"start": 0, "end": 1, "severity": "major", "category": ["Fluency", "Grammar"]},
+            {"severity": "minor"},
+        ]
+    }
+    assert (rows["B", 0].rater, rows["B", 0].value, rows["A", 2].value) == ("ann", "-6.0", "0.0")
+    said = {part.what: part.count for part in not_kept}
+    assert said["scores of single errors"] == 1
+    assert said["segment scores without marked errors"] == 3
+    assert said["segment scores that are not what their errors cost"] == 1
+
+
+def test_esa_joins_a_score_with_the_errors_of_one_rater(tmp_path: Path) -> None:
+    scores = "A None\nA None\nA 90\nB 40\nB None\nB None\n"
+    folder = marked(tmp_path, ending="esa")
+    (folder / "human-scores/en-de.esa.seg.score").write_text(scores)
+    content, _ = read_mt_metrics_eval(folder, facts("esa", "esa"), NOW)
+    assert {(row.system, row.value, len(row.payload["spans"])) for row in rows_of(content)} == {
+        ("A", "90", 0),
+        ("B", "40", 2),
+    }
+
+
+def test_two_raters_of_one_segment(tmp_path: Path) -> None:
+    marked(tmp_path)
+    folder = marked(tmp_path, "bob", "mqm.bob")
+    content, _ = read_mt_metrics_eval(folder, facts("mqm"), NOW)
+    assert (len(content.items), len(content.answers), content.ratings_per_item) == (6, 4, 2)
+    (folder / "human-scores/en-de.mqm.seg.score").write_text("A None\nA None\nA 90\nB 4\nB None\nB None\n")
+    with pytest.raises(InputError, match="found 2 raters' errors; allowed: those of one"):
+        read_mt_metrics_eval(folder, facts("mqm", "esa"), NOW)
+    marked(tmp_path, "ann", "mqm.merged")  # the same ratings again
+    content, _ = read_mt_metrics_eval(folder, facts("mqm"), NOW)
+    assert len(content.answers) == 4
+    content, _ = read_mt_metrics_eval(folder, facts("mqm.merged"), NOW)
+    assert len(content.answers) == 2
+
+
+SEG = "human-scores/en-de.da.seg.score"
+
+
+@pytest.mark.parametrize(
+    ("change", "chosen", "said"),
+    [
+        ({}, facts(), "found scores of da, mqm, wmt-z; choose one with --scores"),
+        ({}, facts("esa"), "found scores of da, mqm, wmt-z; choose one with --scores"),
+        ({}, facts("da", source_language="en", target_language="fr"), "pairs: en-de; choose one"),
+        ({"sources/en-fr.txt": "x\n"}, facts("da"), "pairs: en-de, en-fr; choose one"),
+        ({"documents/en-de.docs": "news a\n"}, facts("da"), "found 1 lines; allowed: 3"),
+        ({"documents/en-de.docs": "news\n" * 3}, facts("da"), "line 1: found 'news'; allowed: DOMAIN DOC"),
+        ({"system-outputs/en-de/A.txt": "x\n"}, facts("da"), "A.txt: found 1 lines; allowed: 3"),
+        ({SEG: "C 1\n"}, facts("da"), "line 1: found 'C 1'; allowed: a system of system-outputs"),
+        ({SEG: "A 1\n"}, facts("da"), "found 1 values of A; allowed: 3"),
+        ({SEG: "A 1\n" * 4}, facts("da"), "line 4: found a value of A too many"),
+        ({SEG: "A 1\nA x\nA 2\n"}, facts("da"), "line 2: 'x' is not a number"),
+        ({SEG: "A 1\nA inf\nA 2\n"}, facts("da"), "line 2: 'inf' is not a number"),
+        ({SEG: "A 1\nA 1e999999999\nA 2\n"}, facts("da"), "line 2: '1e999999999' is not a number"),
+        ({SEG: "A 1\nA 1001\nA 2\n"}, facts("da"), "line 2, column payload: 1001 is beyond"),
+        ({SEG: "A None\n" * 3}, facts("da"), "only None in it: no ratings"),
+        ({}, facts("da", "mqm"), "has no errors marked for da"),
+        ({"human-scores/en-de.da.seg.rating": "A\tNone\n" * 2 + "A\t[]\n"}, facts("da"), "line 3: found"),
+    ],
+)
+def test_folders_that_cannot_be_read(
+    tmp_path: Path, change: dict[str, str], chosen: ImportFacts, said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        read_mt_metrics_eval(written(tmp_path, **change), chosen, NOW)
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="reads a folder"):
+        read_mt_metrics_eval(tmp_path / "file", facts(), NOW)

@@ -1,0 +1,128 @@
+"""Out into the formats of other tools and in again: whatever the table of losses does not name comes back."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from drawn import LINES, START, contents, rows, with_payloads
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from creamtea.human.exchange.appraise_campaign import read_appraise_campaign
+from creamtea.human.exchange.appraise_export import write_appraise
+from creamtea.human.exchange.content import Content, ItemContent
+from creamtea.human.exchange.counted import WITH_CONTROLS, counted_scores, first_opinions
+from creamtea.human.exchange.elsewhere import ImportFacts
+from creamtea.human.exchange.losses import APPRAISE, MQM, MT_METRICS_EVAL, PARTS
+from creamtea.human.exchange.mqm_tsv import read_mqm, write_mqm
+from creamtea.human.exchange.mt_metrics_eval import sanitised, write_mt_metrics_eval
+from creamtea.human.exchange.mt_metrics_eval_import import read_mt_metrics_eval
+from creamtea.human.exchange.whole_test_set import known_test_set
+
+FACTS = ImportFacts("drawn", None, "test", "en", "de")
+# an import makes its own
+ALWAYS = ("instructions", "single ratings", "moments of ratings", "moments at which")
+_folders = itertools.count(1)
+some = settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / f"out-{next(_folders)}"
+
+
+def assert_lost(after: Content, kind: str) -> None:
+    """What the table says that the format does not hold is not there."""
+    for part in PARTS:
+        if kind in part.without and not part.what.startswith(ALWAYS):
+            assert part.count(after) == 0, part.what
+
+
+def category_joined(span: dict[str, Any], item: ItemContent, output: str) -> dict[str, Any]:
+    return span | ({"category": "/".join(span["category"]).split("/")} if "category" in span else {})
+
+
+@pytest.mark.parametrize("protocol", ["da", "da-sqm", "esa", "mqm"])
+@some
+@given(data=st.data())
+def test_appraise(tmp_path: Path, protocol: str, data: st.DataObject) -> None:
+    before = data.draw(contents(protocol, LINES, lambda name: "#" not in name))
+    assume(any(True for _ in counted_scores(before, WITH_CONTROLS)))
+    out = folder(tmp_path)
+    [file] = write_appraise(before, out)
+    facts = ImportFacts("drawn", protocol, "test", "en", "de")
+    after, not_kept = read_appraise_campaign(file, facts, START)
+    assert not_kept == ()
+    columns = (
+        "rater",
+        "system",
+        "segment",
+        "document",
+        "kind",
+        "step",
+        "payload",
+        "active_ms",
+        "submitted_at",
+    )
+
+    def omission(span: dict[str, Any], item: ItemContent, output: str) -> dict[str, Any]:
+        if span.pop("in_source", False):
+            span = {name: value for name, value in span.items() if name not in ("start", "end")}
+        return span
+
+    kept = with_payloads(before, omission) if protocol in ("esa", "mqm") else before
+    assert rows(after, columns, kinds=WITH_CONTROLS) == rows(kept, columns, kinds=WITH_CONTROLS)
+    assert_lost(after, APPRAISE)
+
+
+@some
+@given(before=contents("mqm"))
+def test_google_mqm(tmp_path: Path, before: Content) -> None:
+    assume(any(True for _ in counted_scores(before)))
+    [file] = write_mqm(before, folder(tmp_path))
+    after, not_kept = read_mqm(file, FACTS, START)
+    assert not_kept == ()
+    columns = ("rater", "system", "segment", "document", "source", "output", "payload")
+    first = only_first_opinions(with_payloads(before, category_joined))
+    assert rows(after, columns) == rows(first, columns)
+    assert_lost(after, MQM)
+
+
+@some
+@given(before=contents("mqm", allowed=lambda name: sanitised(name) == name))
+def test_mt_metrics_eval_with_marked_errors(tmp_path: Path, before: Content) -> None:
+    assume(any(True for _ in counted_scores(before)))
+    whole = known_test_set(before)
+    out = folder(tmp_path)
+    write_mt_metrics_eval(before, whole, out)
+    after, not_kept = read_mt_metrics_eval(out, FACTS, START)
+    said = {part.what for part in not_kept} - {"scores of documents, domains and systems"}
+    if all(item.kind != "rated" or at == 0 for at, item in enumerate(before.items)):
+        assert said <= {"segment scores that are not what their errors cost"}
+    columns = ("rater", "system", "segment", "document", "source", "output", "payload")
+    numbers = {line.index: at for at, line in enumerate(whole.lines)}
+    first = only_first_opinions(with_payloads(before, category_joined))
+    expected = [row | {"segment": numbers[row["segment"]]} for row in rows(first, columns)]
+    assert rows(after, columns) == sorted(expected, key=repr)
+    assert known_test_set(after).lines == tuple(
+        dataclasses.replace(line, index=numbers[line.index], outputs=in_order(before, after, line.outputs))
+        for line in whole.lines
+    )
+    assert_lost(after, MT_METRICS_EVAL)
+
+
+def in_order(before: Content, after: Content, outputs: tuple[str | None, ...]) -> tuple[str | None, ...]:
+    return tuple(outputs[before.systems.index(system)] for system in after.systems)
+
+
+def only_first_opinions(content: Content) -> Content:
+    kept = {(counted.answer.item, counted.answer.rater) for counted in first_opinions(content)}
+    answers = tuple(answer for answer in content.answers if (answer.item, answer.rater) in kept)
+    return dataclasses.replace(content, answers=answers)
