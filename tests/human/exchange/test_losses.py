@@ -14,6 +14,7 @@ from creamtea.errors import InputError
 from creamtea.human.exchange.content import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.exporting import export_campaign, import_campaign
+from creamtea.human.exchange.leaving_out import without_systems
 from creamtea.human.exchange.losses import FORMATS, PARTS, NotKept, not_held, table
 from creamtea.human.exchange.rows import rows_of
 from creamtea.human.exchange.storing import collect, store
@@ -54,7 +55,7 @@ def everything() -> Content:
 
     items = (
         item(0, weight=2.5, context=("davor",)),
-        item(1, kind="random"),
+        item(1, kind="random", page=1),
         item(2, kind="repeat", original=0),
         item(3, kind="tutorial"),
         item(4, segment=8, outputs=("", "")),
@@ -174,6 +175,14 @@ def test_systems_are_left_out_with_all_that_is_theirs(other: Database, tmp_path:
     assert [(row.system, row.rater, row.item) for row in rows_of(content)] == [("A", "ann", 0)]
     assert [person.pseudonym for person in content.raters] == ["ann"]
     assert len(content.items) == 1
+
+
+def test_a_page_that_loses_its_first_item_goes_by_the_next() -> None:
+    items = tuple(dataclasses.replace(item, page=0) for item in everything().items[:2])
+    items = (dataclasses.replace(items[0], systems=("A",), outputs=("text",)), items[1])
+    content = dataclasses.replace(everything(), items=items, answers=())
+    left, _ = without_systems(content, ["A"])
+    assert [(item.position, item.page, item.systems) for item in left.items] == [(1, 1, ("B",))]
 
 
 def test_of_outputs_shown_together_the_others_stay(other: Database, tmp_path: Path) -> None:

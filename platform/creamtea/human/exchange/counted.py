@@ -6,10 +6,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from creamtea.human.exchange.content import AnswerContent, Content, ItemContent, ScoreContent
-from creamtea.store.item_kinds import ItemKind
+from creamtea.store.item_kinds import CONTROL_KINDS, SYSTEM_KINDS
 
-OF_SYSTEMS = tuple(kind for kind in ItemKind if kind.rates_systems)
-WITH_CONTROLS = tuple(kind for kind in ItemKind if kind is not ItemKind.TUTORIAL)
+WITH_CONTROLS = (*SYSTEM_KINDS, *CONTROL_KINDS)
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,7 @@ class CountedScore:
         return self.answer.rater, self.item.segment, self.score.system
 
 
-def counted_scores(content: Content, kinds: Collection[str] = OF_SYSTEMS) -> Iterator[CountedScore]:
+def counted_scores(content: Content, kinds: Collection[str] = SYSTEM_KINDS) -> Iterator[CountedScore]:
     """By item, rater and system: last revisions by raters who are not excluded, on items of these kinds."""
     items = {item.position: item for item in content.items if item.kind in kinds}
     excluded = {person.pseudonym for person in content.raters if person.excluded_at is not None}

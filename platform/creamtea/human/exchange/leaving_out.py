@@ -28,6 +28,8 @@ def without_systems(content: Content, names: Collection[str]) -> tuple[Content, 
         raise InputError(f"--leave-out: no system would be left of {known}")
     kept = {item.position: item for item in content.items if set(item.systems) - set(names)}
     items = tuple(_item(item, names) for item in kept.values() if _has_original(item, names, kept))
+    pages = {item.page: item.position for item in reversed(items)}  # its first item names a page
+    items = tuple(item if item.page is None else replace(item, page=pages[item.page]) for item in items)
     positions = {item.position for item in items}
     answers = tuple(
         _answer(answer, names)

@@ -15,7 +15,7 @@ from creamtea.human.exchange.counted import WITH_CONTROLS, counted_scores
 from creamtea.human.exchange.mt_metrics_eval import sanitised
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.spans import Span, spans_of
-from creamtea.store.item_kinds import ItemKind
+from creamtea.store.item_kinds import CONTROL_KINDS, WRITTEN_KINDS, ItemKind
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ def _settings(content: Content) -> int:
 
 
 def _practice(content: Content) -> int:
-    return _items_of(content, ItemKind.TUTORIAL)
+    return sum(_items_of(content, kind) for kind in WRITTEN_KINDS)
 
 
 def _controls(content: Content) -> int:
-    return sum(_items_of(content, kind) for kind in ItemKind if kind.is_control)
+    return sum(_items_of(content, kind) for kind in CONTROL_KINDS)
 
 
 def _items_of(content: Content, kind: ItemKind) -> int:
@@ -84,7 +84,7 @@ def _unrated(content: Content) -> int:
     rated = {counted.item.position for counted in counted_scores(content, WITH_CONTROLS)}
     originals = {item.original for item in content.items if item.position in rated}
     kept = rated | originals
-    return sum(item.position not in kept for item in content.items if item.kind != ItemKind.TUTORIAL)
+    return sum(item.position not in kept for item in content.items if item.kind not in WRITTEN_KINDS)
 
 
 def _equal_outputs(content: Content) -> int:
@@ -152,12 +152,14 @@ def _renamed(content: Content) -> int:
 EVERY = FORMATS
 PARTS = (
     Part("instructions, settings, registered plan", _settings, EVERY),
-    Part("practice items", _practice, (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("practice items and attention checks", _practice, (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("repeats and bad references", _controls, (MQM, MT_METRICS_EVAL)),
     Part("items drawn at random, as such", lambda content: _items_of(content, ItemKind.RANDOM),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("items that nobody rated", _unrated, (APPRAISE, MQM)),
     Part("weights of items", lambda content: sum(item.weight != 1 for item in content.items),
+         (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("pages of items", lambda content: sum(item.page is not None for item in content.items),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("contexts", lambda content: sum(bool(item.context) for item in content.items),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
