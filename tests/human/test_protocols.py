@@ -15,7 +15,7 @@ from creamtea_webapp.board import HERE, SCRIPTS
 
 PROTOCOLS = list(OWN.values())
 LISTED = [protocol for protocol in PROTOCOLS if protocol.scale.steps < 10**6]  # not "scores", of any number
-SCORED = [protocol for protocol in LISTED if not protocol.marks_errors]
+SCORED = [protocol for protocol in LISTED if type(protocol).read_answer is Protocol.read_answer]
 FOUR = ["same", "other", "same", "third"]
 
 
@@ -84,4 +84,4 @@ def test_a_preference_accepts_what_goes_together() -> None:
 def test_kinds_of_items_rate_systems_or_control_raters_or_teach() -> None:
     assert SYSTEM_KINDS == ("rated", "random")
     assert CONTROL_KINDS == ("repeat", "bad-reference")
-    assert set(ItemKind) - set(SYSTEM_KINDS) - set(CONTROL_KINDS) == {"tutorial"}
+    assert set(ItemKind) - {*SYSTEM_KINDS, *CONTROL_KINDS} == {"tutorial", "attention-check"}

@@ -11,14 +11,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rated import NAMES, SYSTEMS, Rated, everything
+from small_campaigns import add_rater, make_campaign, work_for
 from sqlalchemy import select
 
 from creamtea.errors import InputError
+from creamtea.human import assignment
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.exporting import export_campaign, import_campaign
 from creamtea.human.exchange.rows import RatingRow, rows_of
 from creamtea.human.exchange.storing import collect
-from creamtea.human.protocols import find_protocol, protocol_names
+from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.store.database import Database
 from creamtea.store.tables import AuditEvent, Campaign, Rater, Rating
 
@@ -35,6 +37,12 @@ HOSTILE = [
     "\ttab\t",
     "x" * 1000,
     "\ufeff",
+]
+# the protocols whose answers are their scores; `test_post_edits_survive` has payloads
+SCORED = [
+    name
+    for name in protocol_names(rated_here=True)
+    if type(find_protocol(name)).read_answer is Protocol.read_answer
 ]
 TEXTS = st.sampled_from(HOSTILE) | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 _folders = itertools.count(1)
@@ -53,7 +61,7 @@ def moved(source: Database, target: Database, name: str, kind: str, folder: Path
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
-@pytest.mark.parametrize("protocol", protocol_names(rated_here=True))
+@pytest.mark.parametrize("protocol", SCORED)
 def test_everything_of_a_campaign_survives(
     database: Database, other: Database, tmp_path: Path, protocol: str, kind: str
 ) -> None:
@@ -69,6 +77,21 @@ def test_everything_of_a_campaign_survives(
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
+@pytest.mark.parametrize("text", HOSTILE)
+def test_post_edits_survive(
+    database: Database, other: Database, tmp_path: Path, kind: str, text: str
+) -> None:
+    make_campaign(database, [{"outputs": ["ein Haus"]}], protocol="post-edit", baseline="plain", delta=2.0)
+    anna = add_rater(database)
+    written = text if text.strip() else "="
+    work = work_for(database, anna)
+    assignment.submit(database, anna, work.assignment_id, [{"text": written}])
+    moved(database, other, "c", kind, tmp_path)
+    assert rows(other, "c") == rows(database, "c")
+    assert rows(other, "c")[0].payload == {"text": written}
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_from_sqlite_to_either_database_and_back(
     other: Database, database: Database, tmp_path: Path, kind: str
 ) -> None:
@@ -78,7 +101,7 @@ def test_from_sqlite_to_either_database_and_back(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("protocol", protocol_names(rated_here=True))
+@pytest.mark.parametrize("protocol", SCORED)
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 @settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
@@ -102,7 +125,7 @@ def test_any_text_and_any_score_survive(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("protocol", protocol_names(rated_here=True))
+@pytest.mark.parametrize("protocol", SCORED)
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 def test_every_value_of_the_scale_survives(
     database: Database, other: Database, tmp_path: Path, protocol: str, kind: str

@@ -22,7 +22,8 @@ from creamtea_webapp.gate.assets import UNTIL_THEN, publish
 
 HERE = Path(__file__).parent
 # one module for the browser, in this order; the widgets of the protocol stand before the last
-SCRIPTS = ("texts.js", "widget.js", "slider.js", "choice.js", "asides.js", "board.js")
+SCRIPTS = ("texts.js", "widget.js", "slider.js", "choice.js", "edit.js", "asides.js", "board.js")
+STYLES = ("board.css", "edit.css")
 
 # What a rater may ask for: save the answers, skip the item, go on after a practice item's answer, list the
 # earlier items, and leave an earlier item as it was.
@@ -76,7 +77,7 @@ def _registered(name: str, scripts: tuple[Path, ...], styles: tuple[Path, ...]) 
 def _published(name: str, scripts: tuple[Path, ...], styles: tuple[Path, ...]) -> str:
     own = [HERE / script for script in SCRIPTS]
     script = _joined([*own[:-1], *scripts, own[-1]])
-    return publish(name, script, _joined([HERE / "board.css", *styles]))
+    return publish(name, script, _joined([*(HERE / style for style in STYLES), *styles]))
 
 
 def publish_all() -> None:

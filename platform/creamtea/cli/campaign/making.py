@@ -191,8 +191,8 @@ def create(name: str, options: CampaignOptions) -> None:
     """Create a campaign as a draft: choose what people rate, blind and shuffled.
 
     Contrastive direct assessment (contrastive-da) shows 2 to 8 outputs at once, rated from 1 to 6 in steps
-    of 0.2; da and da-sqm one output, 0 to 100; preference two, the better or the same. Plug-ins may add
-    protocols. See `preview` for hours and power, then `launch`.
+    of 0.2; da and da-sqm one output, 0 to 100; preference two, the better or the same; post-edit one, to
+    be corrected. Plug-ins may add protocols. See `preview` for hours and power, then `launch`.
     """
     with opened_database() as database:
         made = campaigns.create_campaign(

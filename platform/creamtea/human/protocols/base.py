@@ -83,6 +83,7 @@ class Protocol:
     chooses_pairs: ClassVar[bool] = False  # whether the setting `pairs` says what is shown together
     reads_appraise: ClassVar[bool] = False  # whether scores exported by Appraise can be of this protocol
     marks_errors: ClassVar[bool] = False  # whether an answer's payload holds marked errors (`spans`)
+    edits_text: ClassVar[bool] = False  # whether an answer's payload holds the corrected output (`post_edit`)
     rated_here: ClassVar[bool] = True  # False: there is no board for it; campaigns of it are imported
 
     # ------------------------------------------------------------ the board

@@ -11,6 +11,7 @@ from creamtea.human.protocols.base import Protocol
 from creamtea.human.protocols.contrastive_da import ContrastiveDa
 from creamtea.human.protocols.da import Da
 from creamtea.human.protocols.da_sqm import DaSqm
+from creamtea.human.protocols.post_edit import PostEdit
 from creamtea.human.protocols.preference import Preference
 from creamtea.human.protocols.segment_scores import SegmentScores
 from creamtea.human.protocols.spans import Esa, Mqm
@@ -19,7 +20,10 @@ from creamtea.plugins import Additions, Plugin, additions
 GROUP = "creamtea.protocols"
 OWN: dict[str, Protocol] = {
     protocol.name: protocol
-    for protocol in (ContrastiveDa(), Da(), DaSqm(), Preference(), Esa(), Mqm(), SegmentScores())
+    for protocol in (
+        *(ContrastiveDa(), Da(), DaSqm(), Preference(), PostEdit()),
+        *(Esa(), Mqm(), SegmentScores()),
+    )
 }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,13 +9,13 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from creamtea.human.words import UNSPACED, words
 from creamtea.store.item_kinds import WRITTEN_KINDS, ItemKind
 from creamtea.store.tables import Assignment, Item, Rating
 
-# Characters of scripts without spaces. A Chinese or Japanese character is about 0.6 of a word to read:
+# A Chinese or Japanese character is about 0.6 of a word to read:
 # 255 characters are 158 words a minute in Chinese, 357 are 193 in Japanese (IReST norms,
 # Trauzettel-Klosinski and Dietz 2012).
-_UNSPACED = re.compile(r"[぀-ヿ㐀-䶿一-鿿豈-﫿]")
 WORDS_PER_CHARACTER = 0.6
 
 
@@ -52,14 +51,9 @@ def reading_words(source: str, context: Sequence[str], outputs: Sequence[str]) -
     """
     most: Counter[str] = Counter()
     for text in outputs:
-        most |= Counter(_pieces(text))
-    read = [*(piece for text in (*context, source) for piece in _pieces(text)), *most.elements()]
-    return sum(WORDS_PER_CHARACTER if _UNSPACED.fullmatch(piece) else 1.0 for piece in read)
-
-
-def _pieces(text: str) -> list[str]:
-    """Words, and characters of scripts that do not part words by spaces."""
-    return _UNSPACED.sub(lambda character: f" {character[0]} ", text).split()
+        most |= Counter(words(text))
+    read = [*(piece for text in (*context, source) for piece in words(text)), *most.elements()]
+    return sum(WORDS_PER_CHARACTER if UNSPACED.fullmatch(piece) else 1.0 for piece in read)
 
 
 def read_answers(session: Session, campaign_id: int) -> list[RaterAnswer]:

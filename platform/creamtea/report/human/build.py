@@ -15,6 +15,7 @@ from creamtea.human.results import load_ratings, repeated_scores
 from creamtea.report.cells import Material
 from creamtea.report.human import agreeing, comparing, metrics
 from creamtea.report.human.comparing import Pair
+from creamtea.report.human.edited import post_edits
 from creamtea.report.human.marked import marked_errors
 from creamtea.report.human.material import Judged, judged, only_random
 from creamtea.report.human.section import CampaignReport
@@ -91,6 +92,8 @@ def campaign_report(
         tables += comparing.clusters(whole, pairs)
         if whole.protocol.marks_errors:
             tables.append(marked_errors(session, whole))
+        if whole.protocol.edits_text:
+            tables.append(post_edits(session, whole))
         outputs = agreeing.by_rater(ratings, repeated_scores(session, ratings))
         tables += agreeing.agreement(whole, outputs)
         if not whole.protocol.relative:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from typing import Any
 
-from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
 from creamtea.human.protocols.spans import Span, spans_of
+from creamtea.report.human.last import last_answers
 from creamtea.report.human.material import Judged, count, number, table
 from creamtea.report.model import Row, Table
-from creamtea.store.item_kinds import SYSTEM_KINDS
-from creamtea.store.tables import Assignment, Item, Rater, Rating
 
 GOOD = 85  # points: with no marked error an output is called free of errors (WMT 2026)
 COLUMNS = (
@@ -32,12 +29,12 @@ def marked_errors(session: Session, judged: Judged) -> Table:
     """Means over the ratings that count; every rating weighs the same."""
     ratings: Counter[int] = Counter()
     totals: dict[int, Counter[str]] = defaultdict(Counter)
-    for system, payload in _payloads(session, judged.ratings.campaign.id):
-        spans = spans_of(payload)
-        ratings[system] += 1
-        totals[system].update(_kinds(spans))
-        score = payload.get("score") if payload else None
-        totals[system]["free"] += not spans and (score is None or score >= GOOD)
+    for answer in last_answers(session, judged.ratings.campaign.id):
+        spans = spans_of(answer.payload)
+        ratings[answer.system] += 1
+        totals[answer.system].update(_kinds(spans))
+        score = answer.payload.get("score") if answer.payload else None
+        totals[answer.system]["free"] += not spans and (score is None or score >= GOOD)
     rows = []
     for system, name in enumerate(judged.systems):
         given, found = ratings[system], totals[system]
@@ -59,24 +56,3 @@ def _kinds(spans: Sequence[Span]) -> Counter[str]:
 
 def _counts(span: Span) -> bool:
     return span.severity in ("minor", "major", "critical")
-
-
-def _payloads(session: Session, campaign: int) -> Sequence[tuple[int, dict[str, Any] | None]]:
-    """(system, payload) of the last revisions, by raters who count, of items that rate systems."""
-    last = (
-        select(Rating.assignment_id, func.max(Rating.revision).label("revision"))
-        .join(Assignment)
-        .join(Item)
-        .where(Item.campaign_id == campaign)
-        .group_by(Rating.assignment_id)
-        .subquery()
-    )
-    query = (
-        select(Rating.system, Rating.payload)
-        .join(last, (last.c.assignment_id == Rating.assignment_id) & (last.c.revision == Rating.revision))
-        .join(Assignment, Assignment.id == Rating.assignment_id)
-        .join(Item, Item.id == Assignment.item_id)
-        .join(Rater, Rater.id == Assignment.rater_id)
-        .where(Item.kind.in_(SYSTEM_KINDS), Rater.excluded_at.is_(None))
-    )
-    return [(system, payload) for system, payload in session.execute(query)]

@@ -1,0 +1,58 @@
+"""Post-editing: the rater corrects the output, and the score says how much of it could stay.
+
+The score is 100 less the edit rate in percent: word edits (insertions, deletions, replacements) per word of
+the corrected text, at most 100. That is the human-targeted edit rate (HTER, Snover et al. 2006) without its
+shifts of whole phrases: a moved word costs two edits. In Chinese and Japanese characters count as words.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from creamtea.human.protocols.base import Protocol, ScoredAnswer
+from creamtea.human.scale import Scale
+from creamtea.human.words import edits, words
+
+MAX_TEXT = 10_000  # characters
+
+
+class PostEdit(Protocol):
+    name = "post-edit"
+    title = "post-editing"
+    summary = "post-edit: one output, which the rater corrects"
+    welcome = "You will see one sentence and one translation of it at a time, and correct the translation."
+    task = "Change as little as needed, so that the translation says what the source says in good language."
+    scale = Scale(1001, Fraction(0), Fraction(1, 10), decimals=1)  # 100 − edit rate, %
+    usual_delta = 2.0  # by convention
+    ratio_note = "A ratio of shares of words that could stay: read the points too."
+    mean_title = "kept, %"
+    usual_selection = "all"
+    edits_text = True
+    widget = "edit"
+    page_steps = 100
+
+    def read_answer(self, answer: Any, output: str) -> ScoredAnswer:
+        """`{"text": the corrected output}`."""
+        text = _text_of(answer)
+        if not text.strip() and output.strip():
+            raise ValueError("the corrected translation is empty: write it as it should be")
+        return ScoredAnswer(self._step(output, text), {"text": text})
+
+    def check_draft(self, answer: Any, output: str) -> None:
+        _text_of(answer)
+
+    def _step(self, output: str, text: str) -> int:
+        corrected = words(text)
+        changes = edits(words(output), corrected)
+        last = self.scale.steps - 1
+        return last - min(last, round(last * changes / max(len(corrected), 1)))
+
+
+def _text_of(answer: Any) -> str:
+    text = answer.get("text") if isinstance(answer, dict) and set(answer) == {"text"} else None
+    if not isinstance(text, str):
+        raise ValueError(f"a post-edit is an object with a text, not {str(answer)[:80]!r}")
+    if len(text) > MAX_TEXT:
+        raise ValueError(f"the corrected translation has {len(text):,} characters; allowed: {MAX_TEXT:,}")
+    return text

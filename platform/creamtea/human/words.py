@@ -1,0 +1,23 @@
+"""Words of a text, where its script parts them by spaces; its characters where it does not."""
+
+from __future__ import annotations
+
+import re
+
+# characters of scripts without spaces
+UNSPACED = re.compile(r"[぀-ヿ㐀-䶿一-鿿豈-﫿]")
+
+
+def words(text: str) -> list[str]:
+    """Words, punctuation at them included, and each character of Chinese and Japanese on its own."""
+    return UNSPACED.sub(lambda character: f" {character[0]} ", text).split()
+
+
+def edits(before: list[str], after: list[str]) -> int:
+    """The least number of words to insert, delete and replace (Levenshtein 1966)."""
+    row = list(range(len(after) + 1))
+    for number, old in enumerate(before, start=1):
+        diagonal, row[0] = row[0], number
+        for at, new in enumerate(after, start=1):
+            diagonal, row[at] = row[at], min(row[at] + 1, row[at - 1] + 1, diagonal + (old != new))
+    return row[-1]

@@ -1,0 +1,44 @@
+"""The answers that count, one by one: for tables of what is more than a score."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from creamtea.store.item_kinds import SYSTEM_KINDS
+from creamtea.store.tables import Assignment, Item, Rater, Rating
+
+
+@dataclass(frozen=True)
+class LastAnswer:
+    """A rater's last revision about one system's output of an item."""
+
+    system: int  # position in Campaign.systems
+    step: int
+    payload: dict[str, Any] | None
+    active_ms: int | None  # on the whole item, before the first revision
+
+
+def last_answers(session: Session, campaign: int) -> list[LastAnswer]:
+    """Of items that rate systems, by raters who count."""
+    last = (
+        select(Rating.assignment_id, func.max(Rating.revision).label("revision"))
+        .join(Assignment)
+        .join(Item)
+        .where(Item.campaign_id == campaign)
+        .group_by(Rating.assignment_id)
+        .subquery()
+    )
+    query = (
+        select(Rating.system, Rating.step, Rating.payload, Assignment.active_ms)
+        .join(last, (last.c.assignment_id == Rating.assignment_id) & (last.c.revision == Rating.revision))
+        .join(Assignment, Assignment.id == Rating.assignment_id)
+        .join(Item, Item.id == Assignment.item_id)
+        .join(Rater, Rater.id == Assignment.rater_id)
+        .where(Item.kind.in_(SYSTEM_KINDS), Rater.excluded_at.is_(None))
+        .order_by(Rating.id)
+    )
+    return [LastAnswer(*row) for row in session.execute(query)]
