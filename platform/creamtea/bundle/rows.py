@@ -44,7 +44,7 @@ LEFT_OUT: dict[type[Base], dict[str, Any]] = {
     Assignment: {"draft": None, "skip_reason": "", "comment": ""},
 }
 # of a campaign's settings: what a rater is paid by, and who the organiser is
-SECRET_SETTINGS = ("completion_code", "completion_url", "contact")
+SECRET_SETTINGS = ("completion_code", "failing_code", "completion_url", "contact")
 
 
 def file_of(table: type[Base]) -> str:
