@@ -66,6 +66,7 @@ def _answers(
             steps=tuple(step),
             words=WORDS,
             active_ms=int(1000 * seconds[at]),
+            segment=int(asked[at]),
         )
         for at, (item, step) in enumerate(zip(items.tolist(), steps.tolist(), strict=True))
     ]

@@ -11,9 +11,10 @@ from ready_campaigns import PLAIN, add_rater, launched_campaign
 from sqlalchemy import select
 
 from creamtea.human import campaigns
-from creamtea.human.preview import detectable, effective, preview
+from creamtea.human.preview import detectable, preview
 from creamtea.human.protocols import find_protocol
 from creamtea.human.settings import TutorialItem
+from creamtea.stats.documents import USUAL_INTRACLASS, intraclass_correlation, worth
 from creamtea.stats.power import default_deviation, power_of
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Campaign, Hypothesis, Item, Rating, Segment
@@ -60,9 +61,23 @@ def test_the_notes_example_of_power() -> None:
 
 
 def test_unequal_weights_are_worth_fewer_units() -> None:
-    assert effective([2.0] * 7) == pytest.approx(7)
-    assert effective([1.0] * 16 + [16.0] * 4) == pytest.approx(80**2 / (16 + 4 * 256))
-    assert effective([]) == 0.0
+    assert worth([2.0] * 7, range(7)).effective == pytest.approx(7)
+    sample = worth([1.0] * 16 + [16.0] * 4, range(20))
+    assert sample.effective == sample.units == sample.documents == pytest.approx(80**2 / (16 + 4 * 256))
+
+
+def test_segments_of_a_document_are_worth_less_by_the_design_effect() -> None:
+    sample = worth([1.0] * 30, np.repeat(range(6), 5), intraclass=0.2)
+    assert (sample.units, sample.documents) == pytest.approx((30, 6))
+    assert sample.design_effect == pytest.approx(1 + 4 * 0.2)  # Kish 1965
+
+
+def test_the_intraclass_correlation_is_that_of_the_simulated_documents() -> None:
+    rng = np.random.default_rng(5)
+    document = np.repeat(np.arange(400), rng.integers(1, 8, 400))
+    columns = [rng.normal(0, 3, 400)[document] + rng.normal(0, 4, len(document)) for _ in range(3)]
+    assert intraclass_correlation(columns, document) == pytest.approx(9 / 25, abs=0.03)
+    assert intraclass_correlation(columns, np.arange(len(document))) is None
 
 
 @pytest.mark.parametrize(
@@ -156,3 +171,22 @@ def test_a_campaign_of_one_system_compares_nothing(study_database: Database) -> 
             item.systems, item.outputs = [0], item.outputs[:1]
     found = preview(study_database, "c")
     assert (found.comparisons, found.units, found.power, found.detectable) == (0, 0.0, 0.0, None)
+
+
+def test_items_of_documents_have_less_power_and_need_more_segments(study_database: Database) -> None:
+    lengthen(study_database, 23)
+    made = campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(settings=PLAIN, **GOOD))
+    alone = preview(study_database, "c")
+    assert (alone.documents, alone.design_effect, alone.intraclass) == (None, 1.0, None)
+    with study_database.transaction() as session:
+        items = session.scalars(select(Item).where(Item.campaign_id == made.id).order_by(Item.segment_index))
+        for number, item in enumerate(items):
+            item.document = f"document {number // 3}"
+    together = preview(study_database, "c")
+    lengths = np.bincount(np.arange(int(alone.units)) // 3)
+    assert together.units == alone.units
+    assert together.documents == pytest.approx(lengths.sum() ** 2 / (lengths**2).sum())
+    effect = 1 + USUAL_INTRACLASS * ((lengths**2).sum() / lengths.sum() - 1)
+    assert together.design_effect == pytest.approx(effect)
+    assert together.power < alone.power
+    assert (together.units_needed or 0) > 1.2 * (alone.units_needed or 0)

@@ -31,6 +31,7 @@ def answer(rater: int, item: int, *steps: int, seconds: float | None = 30.0, **m
         steps=steps,
         words=60.0,
         active_ms=None if seconds is None else int(1000 * seconds),
+        segment=item,
     )
     return replace(own, **more)
 
@@ -66,7 +67,8 @@ def test_bad_references_that_are_all_recognised() -> None:
 def test_a_bad_reference_scored_above_its_original_counts_against_the_rater() -> None:
     # sums of ±1 ±1 ±1 ±1 ±1 ±1 points: at least 4 in 7 of 64 patterns
     found = check(report_of(with_bad_references([5, 5, 5, 5, 5, -5])), "bad-references")
-    assert (found.value, found.state) == (7 / 64, "flagged")
+    assert (found.value, found.state) == (None, "unknown")  # by six pairs
+    assert found.shown == "p = 0.109; 5 of 6 recognised, +0.67 points: too few pairs to tell"
     reversed_scale = check(report_of(with_bad_references([-5] * 6)), "bad-references")
     assert reversed_scale.state == "flagged"
     assert reversed_scale.value is not None
@@ -98,8 +100,8 @@ def test_repeats_in_points_beside_chance_and_the_others() -> None:
     found = check(report_of(one(1, 1) + one(2, 4), 1, "contrastive-da"), "repeats")
     # pairs of 1 … 5: four of 1, three of 2, two of 3, one of 4: 20/10
     assert found.shown == "0.20 points; others 0.80, by chance 2.00"
-    assert found.threshold == pytest.approx(1.7)
-    assert check(report_of(one(1, 9)), "repeats").state == "flagged"
+    assert found.threshold == pytest.approx(2.0)
+    assert check(report_of(one(1, 10)), "repeats").state == "flagged"
 
 
 def test_speed_in_words_a_minute() -> None:
@@ -120,8 +122,8 @@ def test_equal_scores_runs_and_spread() -> None:
     straight = [answer(1, i, 12, 12) for i in range(14)] + [answer(1, 14 + i, 12, 13) for i in range(6)]
     report = report_of(straight + lively)
     assert check(report, "equal-scores").shown == "70 % of 20 items; others 0 %"
-    assert check(report, "run").shown == "14 of 20 items"
-    assert {one.name for one in report.flagged} >= {"equal-scores", "run", "spread"}
+    assert check(report, "run").shown.startswith("14 of 20 items; by chance in ")
+    assert {one.name for one in report.flagged} >= {"equal-scores", "spread"}
     assert report.signs == ("straight-lining",)
     assert "straight-lining" in report.suggestion
 
@@ -187,13 +189,14 @@ def test_missing_controls_and_lonely_raters_say_so_and_never_pass() -> None:
     report = report_of([answer(1, i, i % 5, 9, seconds=None) for i in range(30)])
     unknown = {one.name: one.shown for one in report.checks if one.state == "unknown"}
     assert unknown == {
+        "reading": "no controls, and nobody else's scores",
         "bad-references": "no controls",
         "repeats": "no controls",
         "speed": "no times",
         "agreement": "nobody else rated the same items",
         "severity": "nobody else rated the same items",
     }
-    assert report.suggestion == "nothing to look at; 5 of 8 checks have too little to judge by"
+    assert report.suggestion == "nothing to look at; 6 of 10 checks have too little to judge by"
 
 
 def test_a_control_without_its_original_is_no_control() -> None:
@@ -214,7 +217,7 @@ def test_no_answers_are_no_reports() -> None:
 
 # ---------------------------------------------------------------- told apart
 
-CAMPAIGNS = 50  # of 16 honest raters and one of each other kind
+CAMPAIGNS = 25  # of 16 honest raters and one of each other kind
 
 
 @pytest.mark.slow
@@ -228,12 +231,12 @@ def test_simulated_raters_are_told_apart() -> None:
             raters[kind] += 1
             flagged[kind] += bool(report.flagged)
             signs.update((kind, sign) for sign in report.signs)
-    assert raters == {"honest": 800, **dict.fromkeys(simulated_answers.KINDS[1:], 50)}
+    assert raters == {"honest": 16 * CAMPAIGNS, **dict.fromkeys(simulated_answers.KINDS[1:], CAMPAIGNS)}
     for kind in simulated_answers.KINDS[1:]:
-        assert flagged[kind] == raters[kind]
-        assert signs[kind, kind] >= 0.95 * raters[kind]
+        assert flagged[kind] >= 0.95 * raters[kind]
+        # at random: p ≥ 0.1 of a test that one in ten passes by chance
+        assert signs[kind, kind] >= (0.75 if kind == "at random" else 0.95) * raters[kind]
         for other in set(simulated_answers.KINDS[1:]) - {kind}:
             assert signs[kind, other] <= 0.05 * raters[kind], (kind, other)
     assert sum(signs["honest", sign] for sign in simulated_answers.KINDS[1:]) <= 0.02 * raters["honest"]
-    # eight checks, each with a few false flags: a reason to look, none to exclude
-    assert flagged["honest"] <= 0.15 * raters["honest"]
+    assert flagged["honest"] <= 0.03 * raters["honest"]

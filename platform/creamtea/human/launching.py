@@ -31,7 +31,8 @@ ANALYSIS: dict[str, Any] = {
     "ratings": "the last revision of each rater who is not excluded; a system's score on an item is the "
     "mean over raters",
     "comparisons": "each system with the baseline",
-    "primary": "paired t-test over items, two-sided",
+    "primary": "paired t-test over items, two-sided; where items share documents over documents, each "
+    "weighing as much as its items",
     "beside": ["signed-rank test (Pratt)", "sign-flip permutation test"],
     "alpha": ALPHA,
     "correction": "Holm over the comparisons",

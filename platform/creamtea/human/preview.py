@@ -12,8 +12,9 @@ from sqlalchemy.orm import Session
 
 from creamtea.human.campaigns import count_pages, find_campaign, item_kinds
 from creamtea.human.protocols import Protocol, find_protocol
-from creamtea.human.results import load_ratings
+from creamtea.human.results import document_numbers, load_ratings
 from creamtea.human.settings import CampaignSettings, DrawnFrom, settings_of
+from creamtea.stats.documents import USUAL_INTRACLASS, Sample, intraclass_correlation, worth
 from creamtea.stats.power import (
     POWER,
     equivalence_power,
@@ -24,6 +25,8 @@ from creamtea.store.database import Database
 from creamtea.store.item_kinds import SYSTEM_KINDS, ItemKind
 from creamtea.store.tables import Campaign, Item, StudyRow
 
+_SAME = 1e-9
+_NOTHING = Sample(0.0, 0.0, 0.0)
 MIN_UNITS = 10  # of an earlier campaign, for a standard deviation
 
 
@@ -47,6 +50,11 @@ class Preview:
     delta: float
     comparisons: int  # systems against the baseline
     units: float  # what decides one comparison: segments (pairs), as many as their weights leave
+    documents: (
+        float | None
+    )  # that they come from, as many as lengths and weights leave; None: each stands alone
+    design_effect: float  # how many times as many segments documents make necessary; 1 without
+    intraclass: float | None  # of the differences, within documents
     deviation: float  # of the differences of two systems
     deviation_from: str  # an earlier campaign's name; "" for the usual one
     power: float  # to find a difference of `delta` with the two-sided paired t-test at 5 %
@@ -66,14 +74,20 @@ def preview(database: Database, name: str) -> Preview:
         settings = settings_of(campaign.settings)
         kinds = item_kinds(session, campaign.id)
         pages = count_pages(session, campaign.id) if settings.by_documents else None
-        units = _units(session, campaign, protocol, settings)
-        deviation, source = _deviation(session, campaign, protocol)
+        spread = _spread(session, campaign, protocol)
+        sample = _sample(session, campaign, protocol, settings, spread.intraclass)
     items = sum(count for kind, count in kinds.items() if not ItemKind(kind).is_written)
     ratings = items * campaign.ratings_per_item
     minutes = settings.minutes_per_item or protocol.minutes(len(campaign.systems))
     hours = (ratings + kinds.get(ItemKind.TUTORIAL, 0) * campaign.ratings_per_item) * minutes / 60
     delta = settings.delta or protocol.usual_delta
-    whole = max(1, int(units))
+    in_documents = sample.documents < sample.units - _SAME
+    # the test is over documents: as many differences, each of a whole document
+    tested = sample.documents if in_documents else sample.units
+    whole = max(1, int(tested + _SAME))
+    deviation = spread.deviation * math.sqrt(tested / sample.effective) if in_documents else spread.deviation
+    segments_each = sample.units / sample.documents if in_documents else 1.0
+    needed = items_needed(delta, deviation)
     return Preview(
         campaign=campaign.name,
         state=campaign.state,
@@ -90,13 +104,16 @@ def preview(database: Database, name: str) -> Preview:
         hours_per_rater=hours / campaign.ratings_per_item,
         delta=delta,
         comparisons=len(campaign.systems) - 1,
-        units=units,
-        deviation=deviation,
-        deviation_from=source,
+        units=sample.units,
+        documents=sample.documents if in_documents else None,
+        design_effect=sample.design_effect,
+        intraclass=spread.intraclass if in_documents else None,
+        deviation=spread.deviation,
+        deviation_from=spread.source,
         power=power_of(whole, delta, deviation),
         no_difference=equivalence_power(whole, 0.0, delta, deviation),
         detectable=detectable(whole, deviation),
-        units_needed=items_needed(delta, deviation),
+        units_needed=None if needed is None else math.ceil(needed * segments_each - _SAME),
     )
 
 
@@ -112,32 +129,49 @@ def detectable(units: int, deviation: float, power: float = POWER) -> float | No
     return float(brentq(lambda difference: power_of(units, difference, deviation) - power, 0.0, highest))
 
 
-def effective(weights: list[float]) -> float:
-    """How many equally weighted units a weighted mean is worth: (Σw)²/Σw² (Kish 1965)."""
-    total = sum(weights)
-    return total**2 / sum(weight**2 for weight in weights) if total else 0.0
-
-
-def _units(session: Session, campaign: Campaign, protocol: Protocol, settings: CampaignSettings) -> float:
-    """The effective number of units of the comparison with the baseline that has the fewest."""
+def _sample(
+    session: Session,
+    campaign: Campaign,
+    protocol: Protocol,
+    settings: CampaignSettings,
+    intraclass: float,
+) -> Sample:
+    """What the units of the comparison with the baseline that has the fewest are worth."""
     names = list(campaign.systems)
     baseline = names.index(settings.baseline) if settings.baseline in names else 0
-    weights: list[dict[int, float]] = [{} for _ in names]  # of a system: unit → weight
+    units: list[dict[int, tuple[float, int]]] = [{} for _ in names]  # of a system: unit → weight, document
     rows = session.execute(
-        select(Item.position, Item.segment_index, Item.systems, Item.weight).where(
+        select(Item.position, Item.segment_index, Item.systems, Item.weight, Item.document).where(
             Item.campaign_id == campaign.id, Item.kind.in_(SYSTEM_KINDS)
         )
-    )
-    for position, segment, systems, weight in rows:
+    ).all()
+    documents = document_numbers([row.document for row in rows], [row.segment_index for row in rows])
+    if len(set(documents.tolist())) == 1:  # nothing to be said of others: each segment for itself
+        documents = -1 - np.array([row.segment_index for row in rows], dtype=np.int64)
+    for (position, segment, systems, weight, _), document in zip(rows, documents.tolist(), strict=True):
         if not protocol.relative or baseline in systems:
             for system in systems:
-                weights[system][position if protocol.relative else segment] = weight
-    others = (units for system, units in enumerate(weights) if system != baseline)
-    return min((effective(list(units.values())) for units in others), default=0.0)
+                units[system][position if protocol.relative else segment] = (weight, document)
+    samples = [
+        worth(*zip(*own.values(), strict=True), intraclass) if own else _NOTHING
+        for system, own in enumerate(units)
+        if system != baseline
+    ]
+    return min(samples, key=lambda sample: sample.effective, default=_NOTHING)
 
 
-def _deviation(session: Session, campaign: Campaign, protocol: Protocol) -> tuple[float, str]:
-    """The standard deviation of the differences with the baseline, and the campaign it comes from.
+@dataclass(frozen=True)
+class _Spread:
+    """Of the differences of two systems: their standard deviation in points, their intraclass correlation
+    within documents, and the earlier campaign that both are from ("": the usual)."""
+
+    deviation: float
+    intraclass: float
+    source: str
+
+
+def _spread(session: Session, campaign: Campaign, protocol: Protocol) -> _Spread:
+    """How differences with the baseline vary.
 
     From the newest other campaign on a study of this name with the same protocol and enough ratings;
     otherwise the usual one.
@@ -156,22 +190,27 @@ def _deviation(session: Session, campaign: Campaign, protocol: Protocol) -> tupl
             .order_by(Campaign.id.desc())
         )
         for other in earlier:
-            deviation = measured_deviation(session, other)
-            if deviation:
-                return deviation, other.name
-    return protocol.usual_deviation(), ""
+            measured = measured_spread(session, other)
+            if measured is not None:
+                return _Spread(measured[0], measured[1], other.name)
+    return _Spread(protocol.usual_deviation(), USUAL_INTRACLASS, "")
 
 
-def measured_deviation(session: Session, campaign: Campaign) -> float | None:
-    """The pooled sample standard deviation of a campaign's differences with its baseline; None where no
-    comparison has enough rated units, or nothing ever differed."""
-    matrix = load_ratings(session, campaign).matrix()
+def measured_spread(session: Session, campaign: Campaign) -> tuple[float, float] | None:
+    """The pooled sample standard deviation of a campaign's differences with its baseline, and their
+    intraclass correlation within documents (the usual one where it has none); None where no comparison has
+    enough rated units, or nothing ever differed."""
+    ratings = load_ratings(session, campaign)
+    matrix = ratings.matrix()
     names = list(campaign.systems)
     settings = settings_of(campaign.settings)
     baseline = names.index(settings.baseline) if settings.baseline in names else 0
-    columns = (matrix[:, system] - matrix[:, baseline] for system in range(len(names)) if system != baseline)
+    columns = [matrix[:, system] - matrix[:, baseline] for system in range(len(names)) if system != baseline]
     differences = (column[~np.isnan(column)] for column in columns)
     rated = [values for values in differences if len(values) >= MIN_UNITS]
     squares = list(chain.from_iterable((values - values.mean()) ** 2 for values in rated))
     freedom = len(squares) - len(rated)
-    return math.sqrt(sum(squares) / freedom) if rated and any(squares) else None
+    if not rated or not any(squares):
+        return None
+    within = intraclass_correlation(columns, ratings.document)
+    return math.sqrt(sum(squares) / freedom), USUAL_INTRACLASS if within is None else within

@@ -86,6 +86,7 @@ class Ratings:
     # (units,)
     segment_index: Integers
     weight: Array
+    document: Integers  # numbers of documents; a segment that has none is alone in its own
     random: NDArray[np.bool_]  # from the part that was drawn at random beside a choice by disagreement
     # (ratings,)
     item: Integers  # numbers of items
@@ -98,6 +99,14 @@ class Ratings:
     wanted: int  # items that count times the raters asked for each
     items: int  # that count
     left_out: LeftOut
+
+    @property
+    def documents(self) -> Integers | None:
+        """(units,): the documents that intervals and tests are over, since segments of one go together. None
+        where each unit stands for itself: none shares its document, or all come from one, of which nothing
+        can be said but by its segments."""
+        found = len(np.unique(self.document))
+        return self.document if 1 < found < len(self.document) else None
 
     def matrix(self) -> Array:
         """(units, systems): means over raters; NaN where a system has no rating on a unit."""
@@ -130,7 +139,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
     protocol, systems = find_protocol(campaign.protocol), tuple(campaign.systems)
     facts = from_row(CampaignFacts, campaign, protocol=protocol, systems=systems)
     rows = session.execute(
-        select(Item.id, Item.segment_index, Item.kind, Item.weight)
+        select(Item.id, Item.segment_index, Item.kind, Item.weight, Item.document)
         .where(Item.campaign_id == campaign.id)
         .order_by(Item.id)
     ).all()
@@ -139,6 +148,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
         id=np.array([row.id for row in rows], dtype=np.int64),
         segment=np.array([row.segment_index for row in rows], dtype=np.int64),
         weight=np.array([row.weight for row in rows], dtype=np.float64),
+        document=document_numbers([row.document for row in rows], [row.segment_index for row in rows]),
         rates_systems=np.array([kind.rates_systems for kind in kinds], dtype=bool),
         random=np.array([kind is ItemKind.RANDOM for kind in kinds], dtype=bool),
         repeat=np.array([kind is ItemKind.REPEAT for kind in kinds], dtype=bool),
@@ -157,6 +167,19 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
         .where(Item.campaign_id == campaign.id, Assignment.skipped_at.is_not(None))
     )
     return _assemble(facts, items, raters, assignments, scores, int(skipped or 0))
+
+
+def document_numbers(names: Sequence[str], segments: Sequence[int]) -> Integers:
+    """Items' documents by number, 0 and above in the order of their names' appearance. A segment without a
+    document (name "") has a number of its own, below 0."""
+    numbers: dict[str, int] = {}
+    return np.array(
+        [
+            numbers.setdefault(name, len(numbers)) if name else -1 - segment
+            for name, segment in zip(names, segments, strict=True)
+        ],
+        dtype=np.int64,
+    )
 
 
 def repeated_scores(session: Session, ratings: Ratings) -> NDArray[np.bool_]:
@@ -229,6 +252,7 @@ class _Items:
     id: Integers
     segment: Integers
     weight: Array
+    document: Integers
     rates_systems: NDArray[np.bool_]
     random: NDArray[np.bool_]
     repeat: NDArray[np.bool_]
@@ -270,6 +294,7 @@ def _assemble(
         raters=tuple(raters[at].pseudonym for at in used_raters),
         segment_index=units.segment_index,
         weight=units.weight,
+        document=units.document,
         random=units.random,
         item=items.id[item[counts]],
         unit=units.of_rating,
@@ -308,6 +333,7 @@ def _in_points(scale: Scale, step: Integers) -> Array:
 class _Units:
     segment_index: Integers  # (units,)
     weight: Array
+    document: Integers
     random: NDArray[np.bool_]
     of_rating: Integers  # (ratings,)
 
@@ -326,6 +352,7 @@ def _units(protocol: Protocol, items: _Items, rated: Integers) -> _Units:
     return _Units(
         segment_index=items.segment[used][first],
         weight=np.bincount(of_item, weights=items.weight[used]) / np.bincount(of_item),
+        document=items.document[used][first],
         random=random,
         of_rating=of_item[item].astype(np.int64),
     )

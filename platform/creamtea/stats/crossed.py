@@ -75,6 +75,7 @@ def crossed_comparisons(
     scores: ArrayLike,
     pairs: Sequence[tuple[int, int]],
     weights: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
 ) -> list[CrossedComparison]:
     """Compare each (baseline, system) of `pairs`, columns of `scores` (m, systems).
 
@@ -84,7 +85,9 @@ def crossed_comparisons(
     c_irs = w_i/(k_is Σw). A cell's part of the difference is e_ir = c_ir1(x_ir1 − m_1) − c_ir0(x_ir0 − m_0);
     that of the ratio (the delta method's) has m_1/m_0 before its second term and 100/m_0 before the whole.
 
-    `weights` (m,) repeat an item's weight on each of its rows. ValueError for arrays of different lengths, an
+    `weights` (m,) repeat an item's weight on each of its rows. `clusters` (m,) likewise its document, where
+    items of a document go together: then documents, not items, are the sample beside the raters, and a cell
+    is a rater's work on a document, e_dr = Σ_{i in d} e_ir. ValueError for arrays of different lengths, an
     item of two weights, or two rows of a rater on an item.
     """
     columns = np.asarray(scores, dtype=np.float64)
@@ -100,7 +103,8 @@ def crossed_comparisons(
     item_weight[of_item] = weighing
     if not np.array_equal(item_weight[of_item], weighing):
         raise ValueError("the rows of an item must repeat one weight")
-    return [_compare(of_item, of_rater, columns[:, list(pair)].T, weighing) for pair in pairs]
+    group = of_item if clusters is None else _numbered(np.asarray(clusters))
+    return [_compare(of_item, of_rater, columns[:, list(pair)].T, weighing, group) for pair in pairs]
 
 
 def _numbered(labels: NDArray[np.generic]) -> Integers:
@@ -108,7 +112,9 @@ def _numbered(labels: NDArray[np.generic]) -> Integers:
     return numbers
 
 
-def _compare(item: Integers, rater: Integers, scores: Array, weights: Array) -> CrossedComparison:
+def _compare(
+    item: Integers, rater: Integers, scores: Array, weights: Array, group: Integers
+) -> CrossedComparison:
     """Of the rows' scores of baseline and system (2, m)."""
     known = ~np.isnan(scores)
     counts = np.stack([np.bincount(item, mask, item.max(initial=-1) + 1) for mask in known])
@@ -121,9 +127,14 @@ def _compare(item: Integers, rater: Integers, scores: Array, weights: Array) -> 
     share /= share.sum(axis=1, keepdims=True)
     base, ours = (float(mean) for mean in (share * x).sum(axis=1))
     deviation = share * (x - np.array([[base], [ours]]))
-    item, rater = _numbered(item[kept]), _numbered(rater[kept])
-    of_cell = share.mean(axis=0)
-    cells = _Cells(item, rater, of_cell, _summed(item, of_cell), _summed(rater, of_cell))
+    items = len(np.unique(item[kept]))
+    group, rater = _numbered(group[kept]), _numbered(rater[kept])
+    raters = int(rater.max()) + 1
+    key, cell = np.unique(group * raters + rater, return_inverse=True)  # rows of one document and rater
+    group, rater = key // raters, key % raters
+    of_cell = _summed(cell, share.mean(axis=0))
+    deviation = np.stack([_summed(cell, parts) for parts in deviation])
+    cells = _Cells(group, rater, of_cell, _summed(group, of_cell), _summed(rater, of_cell))
 
     largest = float(np.abs(x).max())
     difference = _estimate(cells, ours - base, 0.0, deviation[1] - deviation[0], largest)
@@ -132,12 +143,13 @@ def _compare(item: Integers, rater: Integers, scores: Array, weights: Array) -> 
         ratio = _estimate(cells, 100 * ours / base, 100.0, parts, 100 * largest / base)
     else:
         ratio = CrossedEstimate(reason="the baseline's mean is not above 0: no ratio to it")
-    return CrossedComparison(difference, ratio, items=int(item.max()) + 1, raters=int(rater.max()) + 1)
+    return CrossedComparison(difference, ratio, items=items, raters=raters)
 
 
 @dataclass(frozen=True)
 class _Cells:
-    """Item, rater and share (rows,) of each rater's work on an item; shares sum to 1 (and their sums)."""
+    """Item (or document), rater and share (cells,) of each rater's work on it; shares sum to 1, and
+    so do their sums."""
 
     item: Integers
     rater: Integers

@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 # Scores closer than this, relative to the largest, count as equal: 3.4 - 3.2 and 2.4 - 2.2 differ in the
 # last digit.
 ROUNDING = 1e-10
-OUTWEIGHED = "one item weighs more than all others together: no spread to judge by"
+OUTWEIGHED = "one item or document weighs more than all others together: no spread to judge by"
 _MIN_EFFECTIVE_ITEMS = 1.5  # items of equal weight with the same information: two of weights 1 and 0.5
 
 
@@ -55,10 +55,17 @@ class MeanEstimate(Estimate):
         return float(2 * stats.t.sf(abs(self.value) / self.standard_error, self.df))
 
 
-def mean_estimate(values: ArrayLike, weights: ArrayLike | None = None, scale: float = 0.0) -> MeanEstimate:
+def mean_estimate(
+    values: ArrayLike,
+    weights: ArrayLike | None = None,
+    scale: float = 0.0,
+    clusters: ArrayLike | None = None,
+) -> MeanEstimate:
     """The mean of values (n,) with its t interval; without weights the textbook's (scipy's `ttest_1samp`).
 
-    With weights w (n,), all positive, `variance_of_mean` has the formulas. `scale` is the size of the scores
+    With weights w (n,), all positive, `variance_of_mean` has the formulas. With `clusters` (n,), labels of
+    what goes together (the documents of segments), the mean stays and its spread is that of the clusters'
+    means (`cluster_means`). `scale` is the size of the scores
     that the values are differences of: a spread below its rounding error counts as none. ValueError for
     values that are not finite or weights that are not positive: callers leave those out.
     """
@@ -68,12 +75,16 @@ def mean_estimate(values: ArrayLike, weights: ArrayLike | None = None, scale: fl
         raise ValueError("a mean needs finite values and as many finite, positive weights")
     if len(x) == 0:
         return MeanEstimate(reason="no items")
+    what = "item"
+    if clusters is not None and len(np.unique(clusters)) < len(x):
+        x, w = cluster_means(x, w, clusters)
+        what = "document"
     w = w / w.max()  # keeps squares and fourth powers in range
     mean = float((w * x).sum() / w.sum())
     if len(x) == 1:
-        return MeanEstimate(mean, reason="only one item: no spread to judge by")
+        return MeanEstimate(mean, reason=f"only one {what}: no spread to judge by")
     if float(np.ptp(x)) <= ROUNDING * max(scale, float(np.abs(x).max())):
-        reason = f"the same value on all {len(x)} items: no spread to judge by"
+        reason = f"the same value on all {len(x)} {what}s: no spread to judge by"
         return MeanEstimate(0.0 if abs(mean) <= ROUNDING * scale else mean, reason=reason)
     if outweighed(w):
         return MeanEstimate(mean, reason=OUTWEIGHED)
@@ -81,6 +92,20 @@ def mean_estimate(values: ArrayLike, weights: ArrayLike | None = None, scale: fl
     error = math.sqrt(variance)
     half = float(stats.t.ppf(0.975, df)) * error
     return MeanEstimate(mean, mean - half, mean + half, standard_error=error, df=df)
+
+
+def cluster_means(values: Array, weights: Array, clusters: ArrayLike) -> tuple[Array, Array]:
+    """The weighted mean of each cluster (clusters,), and its weight.
+
+    The weighted mean of these is that of the values, Σ_g W_g x̄_g / Σ_g W_g = Σwx/Σw, and e_g = W_g(x̄_g − m)
+    is the sum of a cluster's w(x − m): the variance of clusters' means is the cluster-robust variance of a
+    mean (Liang and Zeger 1986, "Longitudinal data analysis using generalized linear models"), whatever goes
+    on within a cluster.
+    """
+    _, number = np.unique(clusters, return_inverse=True)
+    total = np.bincount(number, weights)
+    means: Array = np.bincount(number, weights * values) / total
+    return means, total.astype(np.float64)
 
 
 def outweighed(weights: Array) -> bool:

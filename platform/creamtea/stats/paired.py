@@ -20,6 +20,7 @@ from creamtea.stats.estimate import (
     Array,
     MeanEstimate,
     aligned,
+    cluster_means,
     complete,
     mean_estimate,
     without_rounding,
@@ -51,10 +52,11 @@ class PairedComparison:
 
     items: int
     estimate: MeanEstimate
-    all_equal: bool  # the difference is the same on every item
+    all_equal: bool  # the difference is the same on every item (document)
     t_test: TestResult
     signed_rank: TestResult
     sign_flip: TestResult
+    documents: int | None = None  # that the tests are over, where items of a document go together
 
 
 def compare_paired(
@@ -63,26 +65,36 @@ def compare_paired(
     weights: ArrayLike | None = None,
     flips: int = FLIPS,
     seed: int = SEED,
+    clusters: ArrayLike | None = None,
 ) -> PairedComparison:
     """Compare the item means (n,) of a system with those of a baseline; NaN where an item has no rating.
 
     Items missing on either side, or of weight 0, are left out. With unequal weights the t interval is that of
     a weighted mean (`mean_estimate`) and the sign flips are weighted; the signed-rank test takes no weights
-    and gives a reason instead of a p-value. Never raises for few or equal items; ValueError for vectors of
-    different lengths, infinite scores and negative weights.
+    and gives a reason instead of a p-value. With `clusters` (n,), the items' documents by number, all three
+    tests are over documents: each is one difference (`cluster_means`) that weighs as much as its items.
+    Never raises for few or equal items; ValueError for vectors of different lengths, infinite scores and
+    negative weights.
     """
-    (baseline, system), kept_weights = complete(aligned(baseline, system), weights)
-    weighted = len(kept_weights) > 0 and bool(np.ptp(kept_weights) > 0)
+    labels = np.arange(np.size(baseline)) if clusters is None else clusters
+    (baseline, system, groups), kept_weights = complete(aligned(baseline, system, labels), weights)
     scale = float(np.abs([*baseline, *system]).max()) if len(baseline) else 0.0
-    differences = without_rounding(system - baseline, scale)
-    estimate = mean_estimate(system - baseline, kept_weights if weighted else None, scale=scale)
+    items, points = len(baseline), system - baseline
+    grouped = len(np.unique(groups)) < items
+    if grouped:
+        points, kept_weights = cluster_means(points, kept_weights, groups)
+    what = "documents" if grouped else "items"
+    weighted = len(kept_weights) > 0 and bool(np.ptp(kept_weights) > 0)
+    differences = without_rounding(points, scale)
+    estimate = mean_estimate(points, kept_weights if weighted else None, scale)
     return PairedComparison(
-        items=len(differences),
+        items=items,
+        documents=len(differences) if grouped else None,
         estimate=estimate,
         all_equal=len(differences) > 0 and float(np.ptp(differences)) == 0.0,
         t_test=_t_test(estimate),
         signed_rank=(
-            TestResult(reason="the items weigh differently; the signed-rank test takes no weights")
+            TestResult(reason=f"the {what} weigh differently; the signed-rank test takes no weights")
             if weighted
             else signed_rank(differences)
         ),

@@ -29,13 +29,19 @@ class Ratio:
     paired_t: Estimate
 
 
-def baseline_ratio(baseline: ArrayLike, system: ArrayLike, weights: ArrayLike | None = None) -> Ratio:
+def baseline_ratio(
+    baseline: ArrayLike,
+    system: ArrayLike,
+    weights: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
+) -> Ratio:
     """The ratio of item means (n,), NaN where an item has no rating; items missing on either side are
-    left out.
+    left out. `clusters` (n,): the items' documents by number, where items of a document go together.
 
     A baseline whose mean is not above 0 has no ratio, only a reason. ValueError as in `compare_paired`.
     """
-    (base, ours), kept_weights = complete(aligned(baseline, system), weights)
+    own = np.arange(np.size(baseline)) if clusters is None else clusters
+    (base, ours, groups), kept_weights = complete(aligned(baseline, system, own), weights)
     if len(base) == 0:
         return _none("no items")
     base_mean = float(np.average(base, weights=kept_weights))
@@ -45,8 +51,8 @@ def baseline_ratio(baseline: ArrayLike, system: ArrayLike, weights: ArrayLike | 
     equal_weights = None if np.ptp(kept_weights) == 0 else kept_weights
     scale = float(np.abs([base, ours]).max())
     share = our_mean / base_mean
-    points = mean_estimate(ours - base, equal_weights, scale=scale)
-    residuals = mean_estimate(ours - share * base, equal_weights, scale=scale)  # their mean is 0
+    points = mean_estimate(ours - base, equal_weights, scale, groups)
+    residuals = mean_estimate(ours - share * base, equal_weights, scale, groups)  # their mean is 0
     percent = 100 * share
     delta, paired_t = (
         Estimate(percent, reason=estimate.reason)

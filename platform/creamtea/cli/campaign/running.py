@@ -58,7 +58,7 @@ def _in_words(plan: Preview) -> list[str]:
         f"hours       {plan.rater_hours:.1f} in all; {plan.hours_per_rater:.1f} each "
         f"for {plural(plan.raters, 'rater')}",
         f"power       {plan.power:.0%} to find a difference of {plan.delta:g} points between a system and "
-        f"the baseline (two-sided paired t-test at 5 %, {plan.units:,.0f} segments' worth)",
+        f"the baseline (two-sided paired t-test at 5 %, {plan.units:,.0f} segments' worth{_documents(plan)})",
         f"            {plan.no_difference:.0%} to show that no difference is larger, where there is none",
         "            " + _reach(plan),
         f"            assuming that differences vary by {plan.deviation:.3g} points (standard deviation), "
@@ -69,6 +69,15 @@ def _in_words(plan: Preview) -> list[str]:
             f"            for one comparison; Holm's correction for {plan.comparisons} takes some of it"
         )
     return lines
+
+
+def _documents(plan: Preview) -> str:
+    if plan.documents is None or plan.intraclass is None:
+        return ""
+    return (
+        f" in {plan.documents:,.0f} documents' worth: as segments of one go together (ρ = "
+        f"{plan.intraclass:.2f}), {plan.design_effect:.2f} times as many are needed as of single ones"
+    )
 
 
 def _reach(plan: Preview) -> str:

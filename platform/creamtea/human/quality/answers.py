@@ -36,6 +36,11 @@ class RaterAnswer:
     steps: tuple[int, ...]
     words: float  # to read, see `reading_words`
     active_ms: int | None
+    segment: int  # of the test set
+
+    def place_of(self, system: int | None) -> int | None:
+        """Where the output of a system by its position is shown; None where the item does not show it."""
+        return next((place for place, group in enumerate(self.groups) if system in group), None)
 
     def step_of(self, system: int) -> int | None:
         """The score of a system by its position; None where the item does not show it."""
@@ -76,6 +81,7 @@ def read_answers(session: Session, campaign_id: int) -> list[RaterAnswer]:
                 Item.kind,
                 Item.original_id,
                 Item.degraded,
+                Item.segment_index,
                 Item.source,
                 Item.context,
                 Item.outputs,
@@ -104,6 +110,7 @@ def read_answers(session: Session, campaign_id: int) -> list[RaterAnswer]:
                 steps=tuple(steps[row.id][group[0]][1] for group in groups),
                 words=words,
                 active_ms=row.active_ms,
+                segment=item.segment_index,
             )
         )
     return answers

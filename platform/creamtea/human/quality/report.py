@@ -10,7 +10,7 @@ from sqlalchemy import select
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.quality.answers import RaterAnswer, read_answers
 from creamtea.human.quality.checks import Check, Comparison, judge
-from creamtea.human.quality.measures import measure
+from creamtea.human.quality.measures import Measures, measure
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, Rater
 
@@ -20,6 +20,8 @@ TOO_FAST, STRAIGHT, REVERSED, RANDOM = SIGNS = (
     "scale reversed",
     "at random",
 )
+REVERSED_BY_CHANCE = 0.01  # p against the rater's own answers in another order
+RANDOM_BY_CHANCE = 0.1  # likewise: twice the bound of the check
 
 
 @dataclass(frozen=True)
@@ -66,40 +68,43 @@ def rater_reports(
     reports = []
     for rater, own in measures.items():
         others = [theirs for other, theirs in measures.items() if other != rater and other in counting]
-        checks = judge(own, Comparison(protocol, others))
-        reports.append(
-            RaterReport(
-                rater,
-                own.answers,
-                tuple(checks),
-                signs_of(checks),
-                tuple(own.seconds.tolist()),
-                tuple((float(protocol.scale.lowest) + own.values).tolist()),
-            )
-        )
+        reports.append(report_of(rater, own, Comparison(protocol, others)))
     return reports
 
 
-def signs_of(checks: Sequence[Check]) -> tuple[str, ...]:
+def report_of(rater: int, own: Measures, comparison: Comparison) -> RaterReport:
+    """The report of one rater beside others whose measures are known."""
+    checks = judge(own, comparison)
+    return RaterReport(
+        rater,
+        own.answers,
+        tuple(checks),
+        signs_of(own, checks),
+        tuple(own.seconds.tolist()),
+        tuple((float(comparison.protocol.scale.lowest) + own.values).tolist()),
+    )
+
+
+def signs_of(own: Measures, checks: Sequence[Check]) -> tuple[str, ...]:
     """What flagged checks mean together.
 
-    Too fast: by the time. Straight-lining: by equal scores, a run, or a narrow use of the scale. Reversed: as
-    far below 0 as agreement should be above it. At random: neither of the last two, and no agreement with the
-    others; where nobody else rated the same, neither controls nor repeats.
+    Too fast: by the time. The others need that nothing shows reading (stats/reading.py). Scale reversed:
+    scores that significantly go the other way. Straight-lining: one answer nearly throughout, equal scores, a
+    run, or a narrow use of the scale. At random: neither, and answers that would do as well in another
+    order, bad references not recognised.
     """
-    by_name = {check.name: check for check in checks}
     flagged = {check.name for check in checks if check.state == "flagged"}
-    agreement = by_name["agreement"]
-    signs = []
-    if "speed" in flagged:
-        signs.append(TOO_FAST)
-    if flagged & {"equal-scores", "run", "spread"}:
-        signs.append(STRAIGHT)
-    if agreement.value is not None and agreement.threshold and agreement.value <= -agreement.threshold:
-        signs.append(REVERSED)
-    by_controls = agreement.state == "unknown" and {"bad-references", "repeats"} <= flagged
-    if not {STRAIGHT, REVERSED} & set(signs) and ("agreement" in flagged or by_controls):
-        signs.append(RANDOM)
+    by_name = {check.name: check for check in checks}
+    signs = [TOO_FAST] if "speed" in flagged else []
+    if own.reading.reversed is not None and own.reading.reversed < REVERSED_BY_CHANCE:
+        return (*signs, REVERSED)
+    if "one-answer" in flagged:
+        return (*signs, STRAIGHT)
+    if by_name["reading"].state != "ok":
+        if flagged & {"equal-scores", "run", "spread"}:
+            signs.append(STRAIGHT)
+        elif "reading" in flagged and (own.reading.reads or 1.0) >= RANDOM_BY_CHANCE:
+            signs += [RANDOM] if by_name["bad-references"].state != "ok" else []
     return tuple(signs)
 
 

@@ -75,7 +75,8 @@ def agreement(judged: Judged, outputs: ScoresByRater) -> list[Table]:
     matrix, units = outputs.scores, outputs.unit
     if not ((~np.isnan(matrix)).sum(axis=1) > 1).any():
         return []
-    alpha = krippendorff_alpha(matrix, groups=units, samples=SAMPLES)
+    together_with = units if judged.documents is None else judged.documents[units]
+    alpha = krippendorff_alpha(matrix, groups=together_with, samples=SAMPLES)
     icc = intraclass(matrix)
     cells = {
         "outputs": count(alpha.units),

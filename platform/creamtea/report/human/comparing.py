@@ -21,6 +21,7 @@ from creamtea.stats.ratio import baseline_ratio
 from creamtea.stats.verdict import Outcome, Verdict, judge
 
 ITEMS = Column("items", "items", 0)
+DOCUMENTS = Column("documents", "documents", 0, note="of the items: what intervals and tests are over")
 
 
 def means(judged: Judged, key: str, title: str, about: str) -> Table:
@@ -50,7 +51,11 @@ def means(judged: Judged, key: str, title: str, about: str) -> Table:
     for index, system in enumerate(judged.systems):
         rated = used & ~np.isnan(judged.matrix[:, index])
         own, weights = judged.matrix[rated, index], judged.weights[rated]
-        mean = mean_estimate(own, weights if len(own) and np.ptp(weights) else None)
+        mean = mean_estimate(
+            own,
+            weights if len(own) and np.ptp(weights) else None,
+            clusters=None if judged.documents is None else judged.documents[rated],
+        )
         cells = {
             "items": count(len(own)),
             "ratings": count(int((rated[ratings.unit] & (ratings.system == index)).sum())),
@@ -65,7 +70,8 @@ def means(judged: Judged, key: str, title: str, about: str) -> Table:
 def _percent(judged: Judged, system: int) -> dict[str, Cell]:
     if system == judged.baseline:
         return {name: Cell("ok", value=100.0) for name in ("percent", "percent_paired_t")}
-    ratio = baseline_ratio(judged.matrix[:, judged.baseline], judged.matrix[:, system], judged.weights)
+    columns = judged.matrix[:, judged.baseline], judged.matrix[:, system]
+    ratio = baseline_ratio(*columns, judged.weights, judged.documents)
     return {"percent": estimate(ratio.delta), "percent_paired_t": estimate(ratio.paired_t)}
 
 
@@ -98,7 +104,10 @@ def compared(
     ranks = holm([comparison.signed_rank.p_value for comparison in comparisons])
     signs = holm([comparison.sign_flip.p_value if flips else None for comparison in comparisons])
     unit, rater, scores = judged.ratings.side_by_side()
-    crossed = crossed_comparisons(unit, rater, scores, positions, weights=judged.weights[unit])
+    documents = None if judged.documents is None else judged.documents[unit]
+    crossed = crossed_comparisons(
+        unit, rater, scores, positions, weights=judged.weights[unit], clusters=documents
+    )
     crossed_p = holm([comparison.difference.p_value for comparison in crossed])
     verdicts = [
         judge(comparison, judged.delta, t[i], max(1, len(positions)), crossed[i], crossed_p[i])
@@ -113,9 +122,9 @@ def compared(
 def _compare(judged: Judged, baseline: int, system: int, flips: bool) -> PairedComparison:
     """Where all differences are equal the verdict needs the sign flips: then they are always done."""
     columns = judged.matrix[:, baseline], judged.matrix[:, system], judged.weights
-    comparison = compare_paired(*columns, flips=FLIPS if flips else 1)
+    comparison = compare_paired(*columns, flips=FLIPS if flips else 1, clusters=judged.documents)
     if not flips and comparison.t_test.p_value is None:
-        return compare_paired(*columns)
+        return compare_paired(*columns, clusters=judged.documents)
     return comparison
 
 
@@ -132,6 +141,7 @@ def other_pairs(judged: Judged, flips: bool, known: Sequence[Pair]) -> list[Pair
 def pair_table(judged: Judged, pairs: Sequence[Pair], key: str, title: str, about: str) -> Table:
     columns = [
         ITEMS,
+        DOCUMENTS,
         judged.points("difference", "difference", "mean over the shared items, 95 % paired-t interval"),
         Column("wins", "wins", 0, note="ratings that prefer the system"),
         Column("ties", "ties", 0),
@@ -152,6 +162,8 @@ def pair_table(judged: Judged, pairs: Sequence[Pair], key: str, title: str, abou
             "p_t": p_value(pair.t, comparison.t_test.reason),
             "p_signed_rank": p_value(pair.signed_rank, comparison.signed_rank.reason),
         }
+        if comparison.documents is not None:
+            cells["documents"] = count(comparison.documents)
         if pair.sign_flip is not None:
             cells["p_sign_flip"] = p_value(pair.sign_flip, comparison.sign_flip.reason)
         if judged.protocol.relative:

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
 from creamtea.human.protocols import Protocol
-from creamtea.human.results import Array, Ratings
+from creamtea.human.results import Array, Integers, Ratings
 from creamtea.report import text
 from creamtea.report.model import Cell, Passage, Row, Table
 from creamtea.stats.estimate import Estimate
@@ -37,6 +37,11 @@ class Judged:
     @property
     def protocol(self) -> Protocol:
         return self.ratings.campaign.protocol
+
+    @property
+    def documents(self) -> Integers | None:
+        """Of the units, where intervals and tests are over documents."""
+        return self.ratings.documents
 
     @property
     def others(self) -> list[int]:

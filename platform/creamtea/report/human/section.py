@@ -87,6 +87,11 @@ def _notes(whole: Judged) -> list[str]:
             "Items have weights: means, differences and their tests are weighted; the signed-rank test takes "
             "no weights and is omitted."
         )
+    if whole.documents is not None:
+        notes.append(
+            "Segments of a document go together: intervals and tests are over "
+            f"{len(set(whole.documents.tolist())):,} documents, each of which weighs as much as its segments."
+        )
     if whole.protocol.relative:
         notes.append(whole.protocol.ratio_note)
     if len(ratings.raters) == 1:

@@ -11,7 +11,7 @@ import streamlit as st
 from creamtea.errors import InputError
 from creamtea.human import access, raters, rights
 from creamtea.human.protocols import Protocol, find_protocol
-from creamtea.human.quality import RaterReport
+from creamtea.human.quality import RaterReport, described_in_words
 from creamtea.human.raters import RaterProgress
 from creamtea.store.database import Database
 from creamtea_webapp import session
@@ -63,11 +63,12 @@ def _report(report: RaterReport) -> None:
             render(TEMPLATE, "check_state", check=check),
             check.shown,
             check.bound,
-            render(TEMPLATE, "reason", text=check.reason),
+            render(TEMPLATE, "reason", text=check.reason, measured=check.measured),
         ]
         for check in report.checks
     ]
     show_table(["check", "", "result", "flagged if", "why this limit"], rows, words=range(5))
+    note(f"Such a report gives a description to {described_in_words()}.")
 
 
 # ---------------------------------------------------------------- plots

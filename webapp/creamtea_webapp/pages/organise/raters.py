@@ -10,7 +10,7 @@ import streamlit as st
 from creamtea.errors import InputError
 from creamtea.human import access, invitations, raters, rights
 from creamtea.human.campaigns import CampaignSummary
-from creamtea.human.quality import RaterReport
+from creamtea.human.quality import RaterReport, described_in_words
 from creamtea.human.raters import RaterProgress
 from creamtea.settings import SignIn
 from creamtea.store.database import Database
@@ -50,8 +50,9 @@ def page(campaign_id: int) -> None:
         ["rater", "name or participant", "state", "items", "flags", "suggestion"], rows, words=[0, 1, 2, 5]
     )
     note(
-        "A flag is a reason to look, not a verdict: honest raters get one now and then. Nobody is excluded "
-        "automatically. Excluding a rater is your decision, needs a reason, and can be undone."
+        "A flag is a reason to look, not a verdict: honest raters get one now and then. What answers look "
+        f"like is said of {described_in_words()}. Nobody is excluded automatically. Excluding a rater is "
+        "your decision, needs a reason, and can be undone."
     )
 
 

@@ -1,0 +1,185 @@
+"""Rater reports on published campaigns: how many accepted annotators they describe as bad, and how many bad
+raters they find among them.
+
+    python bench/rater_reports.py --data DIR [--each 60] [--json]
+
+DIR holds wmt22-da-de-en (WMT 2022 crowd DA of accepted workers, released in wmt22-news-systems) and
+wmt23-esa-en-de (an ESA and an MQM campaign, released in ErrorSpanAnnotation). They are imported as they are.
+The bad raters take an accepted annotator's place, items, controls and order, and answer anew:
+
+- at random: each score drawn from the scale (MQM: from all scores of the campaign);
+- shuffled: the annotator's own scores in another order, the hardest to tell;
+- one score: for everything, one output in twenty a step off; always the best: without exception;
+- reversed: the annotator's own scores, highest for lowest;
+- as before: the preceding answer again nine times in ten, else a random one.
+
+*Flagged*: a check says "look". *Described*: the report says what the answers look like. Intervals: Wilson's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import select
+
+from creamtea.human import audit
+from creamtea.human.exchange import exporting
+from creamtea.human.exchange.elsewhere import ImportFacts
+from creamtea.human.protocols import Protocol, find_protocol
+from creamtea.human.quality import RaterAnswer, RaterReport, read_answers
+from creamtea.human.quality.checks import Comparison
+from creamtea.human.quality.measures import measure
+from creamtea.human.quality.report import report_of
+from creamtea.stats.proportion import wilson_interval
+from creamtea.store.database import open_database
+from creamtea.store.tables import Campaign
+
+Steps = NDArray[np.int64]
+CAMPAIGNS = {
+    "crowd DA": ("wmt22-da-de-en/ad-deen-good-stnd-redup.csv", "da"),
+    "ESA": ("wmt23-esa-en-de/campaign/240520rc6ESA.scores.csv", "esa"),
+    "MQM": ("wmt23-esa-en-de/campaign/240521rc6MQM.scores.csv", "mqm"),
+}
+STATISTICS = "wmt22-da-de-en/ad-deen-trk-mean-sd.txt"
+EACH = 60  # bad raters of a kind in a campaign
+
+
+def at_random(own: Steps, rng: np.random.Generator, pool: Steps) -> Steps:
+    low, high = pool.min(), pool.max()
+    if high - low > 200:  # MQM's scale has 10,001 steps, of which few are used
+        return rng.choice(pool, len(own))
+    return rng.integers(low, high + 1, len(own))
+
+
+def shuffled(own: Steps, rng: np.random.Generator, pool: Steps) -> Steps:
+    return rng.permutation(own)
+
+
+def one_score(own: Steps, rng: np.random.Generator, pool: Steps) -> Steps:
+    return rng.choice(pool) - (rng.random(len(own)) < 0.05)
+
+
+def always_the_best(own: Steps, rng: np.random.Generator, pool: Steps) -> Steps:
+    return np.full(len(own), pool.max())
+
+
+def reversed_scale(own: Steps, rng: np.random.Generator, pool: Steps) -> Steps:
+    return own.max() + own.min() - own
+
+
+def as_before(own: Steps, rng: np.random.Generator, pool: Steps) -> Steps:
+    drawn = rng.choice(pool, len(own))
+    fresh = rng.random(len(own)) < 0.1
+    fresh[0] = True
+    return drawn[np.maximum.accumulate(np.where(fresh, np.arange(len(own)), 0))]
+
+
+BAD: dict[str, Callable[[Steps, np.random.Generator, Steps], Steps]] = {
+    "at random": at_random,
+    "shuffled": shuffled,
+    "one score": one_score,
+    "always the best": always_the_best,
+    "reversed": reversed_scale,
+    "as before": as_before,
+}
+
+
+@dataclass(frozen=True)
+class Rate:
+    count: int
+    of: int
+
+    def __str__(self) -> str:
+        low, high = wilson_interval(self.count, self.of)
+        share = 100 * self.count / self.of
+        return f"{self.count} of {self.of} ({share:.1f} % [{100 * low:.1f}, {100 * high:.1f}])"
+
+
+def answers_of(path: Path, protocol: str, statistics: Path | None) -> list[RaterAnswer]:
+    """The campaign's answers by way of an import into a scratch database."""
+    with tempfile.TemporaryDirectory(prefix="creamtea-reports-") as folder:
+        database = open_database(f"sqlite:///{Path(folder) / 'scratch.db'}")
+        try:
+            facts = ImportFacts(name="published", protocol=protocol, statistics=statistics)
+            exporting.import_campaign(database, path, "appraise", facts, audit.COMMAND_LINE)
+            with database.session() as session:
+                return read_answers(session, session.scalars(select(Campaign.id)).one())
+        finally:
+            database.close()
+
+
+def accepted(answers: Sequence[RaterAnswer], protocol: Protocol) -> list[RaterReport]:
+    everybody = {answer.rater for answer in answers}
+    measures = measure(answers, float(protocol.scale.size), everybody)
+    return [
+        report_of(rater, own, Comparison(protocol, [m for other, m in measures.items() if other != rater]))
+        for rater, own in measures.items()
+    ]
+
+
+def impostors(
+    answers: Sequence[RaterAnswer], protocol: Protocol, kind: str, each: int, rng: np.random.Generator
+) -> list[RaterReport]:
+    """Reports of bad raters, one at a time in the place of an accepted one with at least 60 answers."""
+    everybody = {answer.rater for answer in answers}
+    size = float(protocol.scale.size)
+    honest = measure(answers, size, everybody)
+    pool = np.array([step for answer in answers for step in answer.steps])
+    places = [rater for rater, own in honest.items() if own.answers >= 60]
+    found = []
+    for rater in rng.choice(places, each, replace=each > len(places)).tolist():
+        own = [answer for answer in answers if answer.rater == rater]
+        steps = BAD[kind](np.array([answer.steps[0] for answer in own]), rng, pool)
+        anew = [replace(answer, steps=(int(step),)) for answer, step in zip(own, steps, strict=True)]
+        rest = [answer for answer in answers if answer.rater != rater]
+        measured = measure([*rest, *anew], size, everybody, only={rater})[rater]
+        others = [theirs for other, theirs in honest.items() if other != rater]
+        found.append(report_of(rater, measured, Comparison(protocol, others)))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--each", type=int, default=EACH, help="bad raters of a kind in a campaign")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    rng = np.random.default_rng(12345)
+    rows = []
+    for name, (path, protocol_name) in CAMPAIGNS.items():
+        statistics = arguments.data / STATISTICS if protocol_name == "da" else None
+        answers, protocol = (
+            answers_of(arguments.data / path, protocol_name, statistics),
+            find_protocol(protocol_name),
+        )
+        groups = {"accepted": accepted(answers, protocol)}
+        groups |= {kind: impostors(answers, protocol, kind, arguments.each, rng) for kind in BAD}
+        for kind, reports in groups.items():
+            row = {
+                "campaign": name,
+                "raters": kind,
+                "number": len(reports),
+                "flagged": sum(bool(report.flagged) for report in reports),
+                "described": sum(bool(report.signs) for report in reports),
+                "signs": Counter(sign for report in reports for sign in report.signs),
+                "checks": Counter(check.name for report in reports for check in report.flagged),
+            }
+            rows.append(row)
+            if arguments.json:
+                print(json.dumps(row), flush=True)
+                continue
+            flagged, described = (Rate(row[what], len(reports)) for what in ("flagged", "described"))
+            print(f"{name:9} {kind:16} flagged {flagged!s:30} described {described!s:30}", flush=True)
+            print(" " * 12, dict(row["signs"]), dict(row["checks"]) if kind == "accepted" else "", flush=True)
+
+
+if __name__ == "__main__":
+    main()
