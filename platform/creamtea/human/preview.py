@@ -50,9 +50,7 @@ class Preview:
     delta: float
     comparisons: int  # systems against the baseline
     units: float  # what decides one comparison: segments (pairs), as many as their weights leave
-    documents: (
-        float | None
-    )  # that they come from, as many as lengths and weights leave; None: each stands alone
+    documents: float | None  # effective ones, that the units come from; None: each unit stands alone
     design_effect: float  # how many times as many segments documents make necessary; 1 without
     intraclass: float | None  # of the differences, within documents
     deviation: float  # of the differences of two systems
