@@ -151,7 +151,9 @@ def _sample(
             for system in systems:
                 units[system][position if protocol.relative else segment] = (weight, document)
     samples = [
-        worth(*zip(*own.values(), strict=True), intraclass) if own else _NOTHING
+        worth([w for w, _ in own.values()], [document for _, document in own.values()], intraclass)
+        if own
+        else _NOTHING
         for system, own in enumerate(units)
         if system != baseline
     ]
