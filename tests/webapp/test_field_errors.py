@@ -88,7 +88,7 @@ def pressed(app: AppTest, key: str) -> AppTest:
 
 def test_of_an_import(visit: Visit) -> None:
     app = pressed(visit(campaigns="import"), "Import")
-    assert place_of_error(app, "Enter a campaign name") == "import-kind"
+    assert place_of_error(app, "Enter a campaign name") == "import-name"
     app.text_input(key="import-name").set_value("again")
     app = pressed(app, "Import")
     assert place_of_error(app, "Choose a file") == "import-file"

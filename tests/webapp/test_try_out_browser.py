@@ -12,8 +12,10 @@ import pytest
 pytest.importorskip("playwright.sync_api")
 
 from axe_playwright_python.sync_playwright import Axe
+from keyboard import walk
 from limits import COMMAND
 from playwright.sync_api import expect
+from rating_board import at_rest
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -32,6 +34,14 @@ def trained(site: Any) -> str:
     )
     assert done.returncode == 0, done.stderr
     return "tiny"
+
+
+def test_the_box_by_keyboard_alone(site, trained, open_page) -> None:
+    page = open_page(site.new_link("reader"))
+    page.get_by_role("link", name=trained).click()
+    expect(page.get_by_role("button", name="Translate")).to_be_visible()
+    at_rest(page)
+    assert walk(page, ["Sentence", "Translated by", "Missing word", "Translate"]).troubles() == {}
 
 
 def test_a_sentence_by_two_systems_and_a_missing_word(site, trained, open_page) -> None:

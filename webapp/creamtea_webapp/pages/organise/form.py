@@ -237,8 +237,9 @@ def _texts(start: CampaignRequest) -> None:
         ("completion_url", "Return address", "https://app.prolific.com/submissions/complete?cc={code}"),
     )
     for column, (name, label, example) in zip(columns, fields, strict=True):
-        column.text_input(label, getattr(start.settings, name), placeholder=example, key=key(name))
-    field_error("contact", "completion_code", "completion_url")
+        with column:
+            st.text_input(label, getattr(start.settings, name), placeholder=example, key=key(name))
+            field_error(name)
     left, middle, right = st.columns(3)
     about = (
         (left, "tutorial", "Tutorial", "Items with accepted answers, which every rater does first."),

@@ -41,9 +41,12 @@ def page() -> None:
     show_notice()
     with st.form("import", border=False):
         left, right = st.columns(2)
-        left.text_input("Campaign name", key="import-name")
-        right.selectbox(LABELS["format"], list(KINDS), format_func=KINDS.__getitem__, key="import-kind")
-        field_error("name", "format")
+        with left:
+            st.text_input("Campaign name", key="import-name")
+            field_error("name")
+        with right:
+            st.selectbox(LABELS["format"], list(KINDS), format_func=KINDS.__getitem__, key="import-kind")
+            field_error("format")
         st.file_uploader("File", ["csv", "jsonl", "zip", "tsv", "txt"], key="import-file")
         field_error("file")
         columns = st.columns(4)

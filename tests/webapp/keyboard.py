@@ -1,0 +1,140 @@
+"""A walk through a page by Tab alone: what is reached, and whether one sees where one is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+MOST = 800  # presses
+
+# Inside open shadow roots, too. `walk.marked` numbers elements, so that one is known again.
+SCRIPT = """() => {
+    const parent = (one) => one.assignedSlot ?? one.parentElement ?? one.getRootNode().host ?? null;
+    const deep = (root, found = []) => {
+        for (const one of root.querySelectorAll("*")) {
+            found.push(one);
+            if (one.shadowRoot) deep(one.shadowRoot, found);
+        }
+        return found;
+    };
+    const active = () => {
+        let one = document.activeElement;
+        while (one?.shadowRoot?.activeElement) one = one.shadowRoot.activeElement;
+        return one && one !== document.body ? one : null;
+    };
+    const numbers = new WeakMap();
+    let last = 0;
+    const number = (one) => {
+        if (!numbers.has(one)) numbers.set(one, ++last);
+        return numbers.get(one);
+    };
+    const name = (one) => {
+        const text = one.getAttribute("aria-label") || one.innerText || one.getAttribute("placeholder")
+            || one.labels?.[0]?.innerText || one.title || one.id || "";
+        return `${one.localName}${one.type ? `[${one.type}]` : ""} ${text.trim().slice(0, 60)}`;
+    };
+    const hidden = (one) => {
+        for (let up = one; up; up = parent(up)) {
+            if (up.inert || up.getAttribute("aria-hidden") === "true") return true;
+        }
+        return !one.checkVisibility({ visibilityProperty: true })
+            || one.closest("details:not([open]) > :not(summary:first-of-type)") !== null;
+    };
+    const CONTROLS = "a[href], button, input, select, textarea, summary, [tabindex], [contenteditable=true]";
+    const wanted = () => {
+        const groups = new Set();
+        return deep(document).filter((one) => {
+            if (!one.matches(CONTROLS) || one.tabIndex < 0 || one.disabled || hidden(one)) return false;
+            if (one.type === "hidden" || (one.type === "file" && one.tabIndex < 0)) return false;
+            if (one.type !== "radio" || !one.name) return true;
+            const group = deep(one.getRootNode()).filter(
+                (other) => other.type === "radio" && other.name === one.name);
+            return one === (group.find((other) => other.checked) ?? group[0]);
+        });
+    };
+    const LOOKS = ["outlineStyle", "outlineWidth", "outlineColor", "boxShadow", "borderTopColor",
+        "borderBottomColor", "backgroundColor", "textDecorationLine", "textDecorationThickness", "color"];
+    const looks = (one) => {
+        const near = [one, ...one.querySelectorAll("*")].slice(0, 12);
+        if (one.nextElementSibling) near.push(one.nextElementSibling);
+        if (one.previousElementSibling) near.push(one.previousElementSibling);
+        for (let up = parent(one), steps = 0; up && steps < 5; up = parent(up), steps += 1) near.push(up);
+        return near.map((each) => {
+            const style = getComputedStyle(each);
+            const own = LOOKS.map((what) => style[what]);
+            // an outline that is there counts only with a style
+            if (style.outlineStyle === "none") own.splice(0, 3, "none", "", "");
+            return own.join("|");
+        });
+    };
+    const all = new Map();
+    const still = document.createElement("style");  // what fades in would be looked at too early
+    still.textContent = "*, ::before, ::after { transition: none !important; }";
+    document.head.append(still);
+    window.walk = {
+        start: () => {
+            // Tab goes on from where the focus was, even from an element that is gone
+            const first = document.createElement("button");
+            document.body.prepend(first);
+            first.focus();
+            first.remove();
+        },
+        wanted: () => wanted().map((one) => [number(one), name(one)]),
+        here: () => {
+            const one = active();
+            if (!one) return null;
+            const of = number(one);
+            const box = one.getBoundingClientRect();
+            if (!all.has(of)) all.set(of, [one, looks(one)]);
+            return [of, name(one), box.bottom > 0 && box.top < innerHeight && box.right > 0];
+        },
+        // those that looked the same with the focus as they do without it
+        unseen: () => [...all.values()]
+            .filter(([one, then]) => one.isConnected && looks(one).join() === then.join())
+            .map(([one]) => name(one)),
+    };
+}"""
+
+
+@dataclass
+class Walk:
+    reached: list[str] = field(default_factory=list)
+    missed: list[str] = field(default_factory=list)
+    unseen: list[str] = field(default_factory=list)  # without a visible focus
+    outside: list[str] = field(default_factory=list)  # not in view when focused
+    trapped: str = ""
+
+    def troubles(self) -> dict[str, Any]:
+        found = {"missed": self.missed, "unseen": self.unseen, "outside": self.outside}
+        return {name: what for name, what in (found | {"trapped in": self.trapped}).items() if what}
+
+
+def walk(page: Any, controls: Sequence[str] = (), most: int = MOST) -> Walk:
+    """From the top of the page to its end, once these controls are there: Streamlit loads some late."""
+    page.evaluate(SCRIPT)
+    there = "names => names.every((name) => walk.wanted().some(([, one]) => one.includes(name)))"
+    page.wait_for_function(there, arg=list(controls))
+    page.evaluate("walk.start()")
+    wanted = dict(page.evaluate("walk.wanted()"))
+    done, seen = Walk(), {}
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        here = page.evaluate("walk.here()")
+        if here is None:
+            break
+        number, name, in_view = here
+        if number in seen:  # around, or back and forth
+            if number != next(iter(seen)):
+                done.trapped = name
+            break
+        seen[number] = name
+        if not in_view:
+            done.outside.append(name)
+    else:
+        done.trapped = f"{most} elements without an end"
+    page.evaluate("document.activeElement?.blur?.()")
+    done.reached = list(seen.values())
+    done.missed = [name for number, name in wanted.items() if number not in seen]
+    done.unseen = page.evaluate("walk.unseen()")
+    return done
