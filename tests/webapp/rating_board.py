@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 from axe_playwright_python.sync_playwright import Axe
@@ -28,9 +29,16 @@ def own_campaign(
     *,
     protocol: str = "contrastive-da",
     languages: tuple[str, str] = ("en", "de"),
+    pages: Sequence[int] = (),
     **fields: Any,
 ) -> None:
-    """A launched campaign of these sources and outputs. A field that begins with `item_` is of every item."""
+    """A launched campaign of these sources and outputs. A field that begins with `item_` is of every item.
+
+    `pages` says how many items each page has; without it they are alone.
+    """
+    starts = [
+        start for start, size in zip(accumulate(pages, initial=0), pages, strict=False) for _ in range(size)
+    ]
     of_items = {key.removeprefix("item_"): fields.pop(key) for key in list(fields) if key.startswith("item_")}
     plain = {"kind": "rated", "document": "", "context": [], "weight": 1.0} | of_items
     with database.transaction() as session:
@@ -61,6 +69,7 @@ def own_campaign(
                 campaign_id=campaign.id,
                 position=position,
                 segment_index=position,
+                page=starts[position] if pages else None,
                 source=source,
                 systems=list(range(len(outputs))),
                 outputs=outputs,
@@ -92,6 +101,13 @@ def stored(database: Database, rater_id: int, source: str, revision: int = 1) ->
 def item_on(page: Any, number: int, total: int | None = None) -> None:
     of = r"\d+" if total is None else total
     expect(page.get_by_text(re.compile(rf"^Item {number} of {of}$"))).to_have_count(1)
+    at_rest(page)
+    expect(page.locator(".board")).to_have_count(1)
+
+
+def items_on(page: Any, first: int, last: int, total: int) -> None:
+    """Wait for a page of several segments."""
+    expect(page.get_by_text(f"Items {first} to {last} of {total}", exact=True)).to_have_count(1)
     at_rest(page)
     expect(page.locator(".board")).to_have_count(1)
 

@@ -1,4 +1,5 @@
-"""The rating board: a source, its outputs in blind order, and the protocol's widget to answer with.
+"""The rating board: a page of one segment or a document's, each a source with its outputs in blind order and
+the protocol's widget to answer with.
 
 A Streamlit component without an iframe; its files lie beside this one. Texts reach the page as data and
 are set by `textContent` only. What the browser gets: the assignment's id, texts, languages, progress and
@@ -22,7 +23,10 @@ from creamtea_webapp.gate.assets import UNTIL_THEN, publish
 
 HERE = Path(__file__).parent
 # one module for the browser, in this order; the widgets of the protocol stand before the last
-SCRIPTS = ("texts.js", "widget.js", "slider.js", "choice.js", "edit.js", "asides.js", "board.js")
+SCRIPTS = (
+    *("texts.js", "widget.js", "slider.js", "choice.js", "edit.js"),
+    *("asides.js", "segment.js", "board.js"),
+)
 STYLES = ("board.css", "edit.css")
 
 # What a rater may ask for: save the answers, skip the item, go on after a practice item's answer, list the
@@ -40,9 +44,9 @@ class Notice:
 
 @dataclass(frozen=True)
 class BoardState:
-    """What the board shows beside the item itself."""
+    """What the board shows beside the page itself."""
 
-    number: int  # of the item, from 1
+    number: int  # of its first item, from 1
     notice: Notice
     revising: bool = False  # an item that was saved before
     earlier: bool = False  # whether there are items to go back to
@@ -118,14 +122,12 @@ def board(
 
 
 def board_data(work: Work, shown: BoardState) -> dict[str, Any]:
-    """Everything that the browser gets about an item."""
+    """Everything that the browser gets about a page."""
     return {
         "assignment": work.assignment_id,
         "revision": work.revision,
         "tutorial": work.tutorial,
-        "source": work.source,
-        "context": work.context,
-        "outputs": work.outputs,
+        "segments": [asdict(segment) for segment in work.segments],
         "draft": work.draft,
         "comment": work.comment,
         **work.protocol.page_data(),

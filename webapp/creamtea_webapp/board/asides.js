@@ -40,8 +40,11 @@ class Comment {
 }
 
 class Skipping {
-  constructor(dialog, skip) {
+  constructor(dialog, thing, skip) {
     this.dialog = dialog;
+    dialog.setAttribute("aria-label", `Skip this ${thing}`);
+    dialog.querySelector("h2").textContent = `Why do you skip this ${thing}?`;
+    dialog.querySelector(".note").textContent = `A skipped ${thing} does not come back to you.`;
     const reasons = dialog.querySelector(".reasons");
     const words = dialog.querySelector("textarea");
     const confirm = dialog.querySelector(".skips");
@@ -108,7 +111,7 @@ class Clock {
 }
 Clock.SIGNS = ["pointerdown", "pointermove", "keydown", "wheel", "touchmove", "visibilitychange"];
 
-function showKeys(list, widget, shown) {
+function showKeys(list, widget, shown, thing) {
   const several = shown > 1 && widget.separate;
   const choosing = [
     ["Tab, Shift+Tab", "the next, the previous translation"],
@@ -117,11 +120,12 @@ function showKeys(list, widget, shown) {
   const rows = [
     ...widget.keys(),
     ...(several ? choosing : []),
-    ["Enter", several ? "the next without a value; at the end: save" : "save"],
+    ...(thing === "page" ? [["J, K", "the next, the previous segment"]] : []),
+    ["Enter", several || thing === "page" ? "the next without a value; at the end: save" : "save"],
     ["Ctrl+Enter", "save, from anywhere"],
     ...(shown > 1 ? [["D", "show or hide differences"]] : []),
     ["N", "write a comment; Esc leaves it"],
-    ["S", "skip this item"],
+    ["S", `skip this ${thing}`],
     ["B", "earlier items, and back"],
   ];
   list.replaceChildren(

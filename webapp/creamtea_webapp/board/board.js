@@ -1,8 +1,8 @@
-// The rating board: one item, its outputs and the answers about them. texts.js, widget.js, asides.js and the
-// widgets come before this file in the one module that the browser gets.
+// The rating board: a page of one segment, or of a document's, and the answers about their outputs. texts.js,
+// widget.js, segment.js, asides.js and the widgets come before this file in the one module that the browser gets.
 const WAIT = 250; // ms without a change before the draft is sent
-const LONG = 500; // characters
 const PATIENCE = 8000; // ms until Save may be pressed again if nothing was heard
+const LETTERS = "A letter stands for the same translator on the whole page.";
 const AGAIN = 3000; // ms until a draft is sent again that the server does not show to have
 
 // What is on the screen, by the element that holds it. Streamlit calls the renderer again whenever the
@@ -30,20 +30,21 @@ class Board {
     this.data = data;
     this.assignment = data.assignment;
     this.revision = data.revision;
-    this.answers = data.outputs.map((_, i) => data.draft[i] ?? null);
     this.asked = null; // what the server was asked to do and has not answered
     this.frozen = Boolean(data.feedback); // what is shown is saved: a tutorial's answer
-    this.active = 0;
     this.section = this.find(".board");
-    this.showSource();
-    this.showOutputs();
+    this.several = data.segments.length > 1;
+    this.showSegments();
     this.comment = new Comment(this.find(".comment"), data.comment, this.frozen, () => this.changed());
-    this.skipping = new Skipping(this.find(".skipping"), (reason) => this.act("skip", { reason }));
+    this.skipping = new Skipping(this.find(".skipping"), this.thing, (reason) =>
+      this.act("skip", { reason }),
+    );
     this.clock = new Clock();
     this.showButtons();
-    if (data.feedback) showFeedback(this, data.feedback);
+    if (data.feedback) showFeedback(this.current, data.feedback);
     this.differences(false);
-    showKeys(this.find(".keys dl"), this.widget, data.outputs.length);
+    const most = Math.max(...this.segments.map(({ data: { outputs } }) => outputs.length));
+    showKeys(this.find(".keys dl"), this.current.widget, most, this.thing);
     this.onKey = (event) => this.key(event);
     document.addEventListener("keydown", this.onKey);
     this.show();
@@ -54,53 +55,44 @@ class Board {
     return this.root.querySelector(selector);
   }
 
-  // ------------------------------------------------------------ what is shown
-
-  showSource() {
-    const { source, context, sourceLanguage } = this.data;
-    showText(this.find(".source .text"), source, sourceLanguage);
-    this.find(".source .before").hidden = context.length === 0;
-    this.find(".context").replaceChildren(
-      ...context.map((text) => {
-        const line = document.createElement("p");
-        line.dir = "auto";
-        showText(line, text, sourceLanguage);
-        return line;
-      }),
-    );
+  // All answers of the page, those of the first segment first.
+  get answers() {
+    return this.segments.flatMap((segment) => segment.answers);
   }
 
-  showOutputs() {
-    const { widget, stacked, outputs, targetLanguage, task } = this.data;
-    const shown = outputs.length;
-    this.find(".task").textContent = task;
-    const list = this.find(".outputs");
-    list.className = "outputs";
-    list.classList.toggle("stacked", stacked);
-    list.classList.toggle(
-      "long",
-      outputs.some((text) => text.length > LONG),
-    );
-    list.style.setProperty("--columns", shown <= 4 ? shown : Math.ceil(shown / 2));
-    const template = this.find("template.output").content.firstElementChild;
-    this.texts = [];
-    const items = outputs.map((text, i) => {
-      const item = template.cloneNode(true);
-      item.querySelector(".letter").textContent = shown > 1 ? letterOf(i) : "";
-      const empty = text.trim() === "";
-      item.querySelector(".nothing").hidden = !empty;
-      const element = item.querySelector(".text");
-      element.classList.toggle("blank", empty);
-      element.id = `text-${i}`;
-      showText(element, text, targetLanguage);
-      this.texts.push(element);
-      return item;
+  // Where an answer is given, as [segment, number of the output].
+  get places() {
+    return this.segments.flatMap((segment) => segment.places.map((i) => [segment, i]));
+  }
+
+  get isFixed() {
+    return this.asked !== null || this.frozen;
+  }
+
+  // What raters call what they see at once.
+  get thing() {
+    return this.several ? "page" : "item";
+  }
+
+  // ------------------------------------------------------------ what is shown
+
+  showSegments() {
+    const { segments, draft, task, ...page } = this.data;
+    const [list, asked, legend] = [".segments", ".asked", ".legend"].map((selector) => this.find(selector));
+    const lettered = this.several && segments.some(({ letters }) => letters.length > 1);
+    this.find(".task").textContent = task + (lettered ? ` ${LETTERS}` : "");
+    list.before(asked, legend);
+    list.replaceChildren();
+    list.classList.toggle("several", this.several);
+    list.classList.toggle("stacked", page.stacked);
+    let at = 0;
+    this.segments = segments.map((segment, number) => {
+      const own = segment.outputs.map((_, i) => draft[at + i] ?? null);
+      at += own.length;
+      return new Segment(this, { ...page, ...segment, draft: own, several: this.several }, number + 1);
     });
-    list.replaceChildren(...items);
-    this.items = items;
-    this.find(".together").hidden = true;
-    this.widget = new WIDGETS[widget](this);
-    list.classList.toggle("separate", this.widget.separate);
+    [this.current] = this.segments;
+    if (!this.several) this.current.source.after(asked, legend); // above a document, in the middle of one segment
   }
 
   showButtons() {
@@ -112,9 +104,10 @@ class Board {
     back.hidden = this.frozen || (!revising && !earlier);
     back.onclick = () => this.back();
     skip.hidden = this.frozen || revising || this.data.tutorial;
+    skip.textContent = `Skip this ${this.thing}`;
     skip.onclick = () => this.skip();
     const toggle = this.find(".differences");
-    toggle.hidden = this.data.outputs.length < 2;
+    toggle.hidden = !this.canCompare;
     toggle.onclick = () => this.differences(!this.marked);
     const kind = this.find(".kind");
     kind.textContent = this.data.tutorial ? "Practice" : revising ? "Saved before" : "";
@@ -123,59 +116,89 @@ class Board {
   }
 
   progress({ item, total, left }) {
-    this.find(".count").textContent = `Item ${item} of ${total}`;
-    this.find(".meter .done").style.width = `${(100 * (item - 1)) / total}%`;
+    const last = item + this.segments.length - 1;
+    this.item = item;
+    this.total = total;
+    this.find(".count").textContent = this.several
+      ? `Items ${item} to ${last} of ${total}`
+      : `Item ${item} of ${total}`;
     this.find(".time").textContent = left;
+    this.showMeter();
   }
 
-  // Texts are compared only when somebody asks.
+  // Segments of the page that are complete count, but for a saved one, which is shown again.
+  showMeter() {
+    const complete = this.data.revising ? 0 : this.segments.filter((one) => this.isDone(one)).length;
+    const done = this.item - 1 + (this.several ? complete : 0);
+    this.find(".meter .done").style.width = `${(100 * done) / this.total}%`;
+  }
+
+  get canCompare() {
+    return this.segments.some(({ data: { outputs } }) => outputs.length > 1);
+  }
+
   differences(marked) {
     this.marked = marked;
     this.find(".differences").setAttribute("aria-pressed", String(marked));
     this.find(".differences").textContent = marked ? "Hide differences" : "Show differences";
     this.find(".legend").hidden = !marked;
-    const { outputs, targetLanguage } = this.data;
-    if (marked) compared(outputs, targetLanguage).forEach((text, i) => showMarked(this.texts[i], text));
-    else this.texts.forEach((element, i) => (element.textContent = outputs[i]));
+    for (const segment of this.segments) segment.differences(marked);
   }
 
   show() {
-    const frozen = this.frozen || this.asked !== null;
-    this.widget.show(this.answers, frozen);
-    const missing = this.answers.filter((_, i) => !this.isComplete(i)).length;
+    for (const segment of this.segments) segment.show(this.isFixed);
+    this.showMissing();
+  }
+
+  showMissing() {
+    const missing = this.places.filter(([segment, i]) => !segment.isComplete(i)).length;
+    const { separate } = this.current.widget;
     this.save.disabled = this.asked !== null || missing > 0;
     this.save.textContent = this.asked === "save" ? "Saving…" : this.frozen ? "Continue" : "Save";
-    const left = `${missing} translation${missing === 1 ? "" : "s"} left to rate`;
-    this.find("footer .left").textContent = missing === 0 || !this.widget.separate ? "" : left;
+    const what = separate ? "translation" : "segment";
+    const left = `${missing} ${what}${missing === 1 ? "" : "s"} left to rate`;
+    this.find("footer .left").textContent = missing === 0 || !(separate || this.several) ? "" : left;
+    if (this.total) this.showMeter();
   }
 
-  isComplete(i) {
-    return this.answers[i] !== null && this.widget.isComplete(this.answers[i]);
+  isDone(segment) {
+    return segment.places.every((i) => segment.isComplete(i));
   }
 
-  choose(i) {
-    this.active = i;
-    this.items.forEach((item, j) => item.classList.toggle("chosen", i === j));
+  // Called by a segment in which somebody is.
+  chose(segment) {
+    if (segment !== this.current) this.current.leave();
+    this.current = segment;
+    segment.element.classList.add("current");
   }
 
-  // A new item begins at its source: read out, and in view where the last one had been scrolled.
+  // A new item begins at its source: read out, and in view where the last one had been scrolled. A page that
+  // was begun goes on at its first open segment.
   begin() {
-    if (focusIsFree()) (this.frozen ? this.save : this.find(".source")).focus({ preventScroll: true });
+    const open = this.segments.find((segment) => !this.isDone(segment));
+    const begun = this.several && open !== undefined && open !== this.current;
+    if (begun) this.chose(open);
+    if (focusIsFree()) (this.frozen ? this.save : this.current.source).focus({ preventScroll: true });
     requestAnimationFrame(() => {
-      if (this.section.getBoundingClientRect().top < 0) this.section.scrollIntoView({ block: "start" });
+      if (begun) this.reveal();
+      else if (this.section.getBoundingClientRect().top < 0) this.section.scrollIntoView({ block: "start" });
     });
+  }
+
+  // The current segment in view, from its beginning if it is long.
+  reveal() {
+    if (!this.several) return;
+    const { element } = this.current;
+    const fits = element.getBoundingClientRect().height < window.innerHeight * 0.8;
+    element.scrollIntoView({ block: fits ? "center" : "start" });
   }
 
   // ------------------------------------------------------------ what the rater does
 
-  answer(i, answer) {
-    this.answerAll(this.answers.map((old, j) => (i === j ? answer : old)));
-  }
-
-  answerAll(answers) {
-    if (this.asked || this.frozen || same(answers, this.answers)) return;
-    this.answers = answers;
-    this.show();
+  // Called by a segment whose answers changed.
+  answered(segment) {
+    segment.show(this.isFixed);
+    this.showMissing();
     this.changed();
   }
 
@@ -191,7 +214,7 @@ class Board {
     this.timer = undefined;
     this.section.dataset.draft = "sent";
     const { assignment, revision, answers } = this;
-    this.send("draft", { assignment, revision, answers: [...answers], comment: this.comment.text });
+    this.send("draft", { assignment, revision, answers, comment: this.comment.text });
     // What is sent while the server is away gets lost, and Streamlit asks for nothing when it is back.
     clearTimeout(this.unheard);
     if (!this.isKnown()) this.unheard = setTimeout(() => this.sendDraft(), AGAIN);
@@ -230,11 +253,11 @@ class Board {
 
   submit() {
     if (this.frozen) this.act("continue");
-    else if (this.answers.every((_, i) => this.isComplete(i))) {
+    else if (this.segments.every((segment) => this.isDone(segment))) {
       const { revision, answers } = this;
       this.act("save", {
         revision,
-        answers: [...answers],
+        answers,
         comment: this.comment.text,
         active_ms: this.clock.read(),
       });
@@ -287,7 +310,7 @@ class Board {
     else if (event.ctrlKey || event.metaKey) return;
     else if (target instanceof HTMLTextAreaElement) {
       if (event.key !== "Escape") return;
-      this.focusOutput(this.active);
+      this.focusOutput(this.current.active);
     } else if (!this.plainKey(event, target)) return;
     event.preventDefault();
     event.stopPropagation();
@@ -295,33 +318,49 @@ class Board {
 
   plainKey(event, target) {
     const pressing = target.closest("button, summary") !== null;
+    const { widget, active } = this.current;
     const letters = {
-      d: () => this.data.outputs.length > 1 && this.differences(!this.marked),
+      d: () => this.canCompare && this.differences(!this.marked),
       s: () => this.skip(),
       b: () => this.back(),
       n: () => this.comment.write(),
+      ...(this.several ? { j: () => this.goBy(1), k: () => this.goBy(-1) } : {}),
     };
     const letter = event.key.toLowerCase();
     const digit = event.shiftKey && /^Digit[1-8]$/.test(event.code);
-    if (digit && this.widget.separate) this.focusOutput(Number(event.code.at(-1)) - 1);
+    if (digit && widget.separate) this.focusOutput(Number(event.code.at(-1)) - 1);
     else if (letter in letters) letters[letter]();
     else if (event.key === "Enter" && !(pressing && target.getAttribute("role") !== "radio")) this.enter();
     else if (this.frozen) return false;
-    else if (!this.widget.key(event.key, this.active)) return false;
-    else if (this.widget.separate && !this.widget.holds(target)) this.focusOutput(this.active);
+    else if (!widget.key(event.key, active, event)) return false;
+    else if (widget.separate && !widget.holds(target)) this.focusOutput(active);
     return true;
+  }
+
+  // To the next segment or the one before.
+  goBy(step) {
+    const segment = this.segments[this.segments.indexOf(this.current) + step];
+    if (segment !== undefined) this.goTo(segment, 0);
+  }
+
+  goTo(segment, i) {
+    const elsewhere = segment !== this.current;
+    this.chose(segment);
+    segment.focus(i);
+    if (elsewhere) this.reveal();
   }
 
   // Enter goes to the next output without an answer; when there is none, it saves.
   enter() {
-    const order = this.answers.map((_, i) => (this.active + 1 + i) % this.answers.length);
-    const next = order.find((i) => !this.isComplete(i));
+    const { places, current } = this;
+    const here = places.findIndex(([segment, i]) => segment === current && i === current.active);
+    const order = places.map((_, k) => places[(here + 1 + k) % places.length]);
+    const next = order.find(([segment, i]) => !segment.isComplete(i));
     if (next === undefined) this.submit();
-    else this.focusOutput(next);
+    else this.goTo(...next);
   }
 
   focusOutput(i) {
-    if (i >= this.items.length) return;
-    this.widget.focus(i);
+    this.current.focus(i);
   }
 }

@@ -2,7 +2,7 @@
 export default function render({ parentElement, data, setTriggerValue }) {
   const find = (selector) => parentElement.querySelector(selector);
   const act = (kind, assignment) => setTriggerValue("act", { kind, assignment });
-  const items = data.items.map(({ assignment, number, source, revision }) => {
+  const items = data.items.map(({ assignment, number, items, source, revision }) => {
     const item = document.createElement("li");
     const button = document.createElement("button");
     button.type = "button";
@@ -11,7 +11,7 @@ export default function render({ parentElement, data, setTriggerValue }) {
       span.className = name;
       return span;
     });
-    place.textContent = String(number);
+    place.textContent = items > 1 ? `${number}–${number + items - 1}` : String(number);
     text.dir = "auto";
     showText(text, source, data.language);
     changed.textContent = revision > 1 ? "changed" : "";

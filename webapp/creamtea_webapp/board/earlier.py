@@ -32,6 +32,7 @@ def earlier_items(items: Sequence[Earlier], language: str, on_act: Callable[[Any
                 {
                     "assignment": item.assignment_id,
                     "number": item.number,
+                    "items": item.items,
                     "source": item.source[:MAX_SHOWN],
                     "revision": item.revision,
                 }

@@ -148,8 +148,8 @@ WIDGETS.slider = class Sliders extends Widget {
     const template = board.find("template.slider").content.firstElementChild;
     this.labels = scale.labels;
     this.sliders = board.items.map((_, i) => {
-      const made = new Slider(template, scale, letterOf(i), (step) => board.answer(i, step));
-      made.track.setAttribute("aria-describedby", `text-${i}`);
+      const made = new Slider(template, scale, board.letter(i), (step) => board.answer(i, step));
+      made.track.setAttribute("aria-describedby", board.texts[i].id);
       this.add(i, made.element);
       return made;
     });

@@ -17,10 +17,11 @@ function same(answer, other) {
   );
 }
 
-// What the board asks of a widget. An answer is any JSON value but null, which is "none yet"; the widget tells
+// What the board asks of a widget, of which each segment of a page has its own. An answer is any JSON value but null, which is "none yet"; the widget tells
 // the board with board.answer(i, answer), or with board.answerAll(answers) where one act gives all of them.
 class Widget {
-  // `board.data` is what the server sent; `board.items` are the elements of the outputs.
+  // `board` is the segment: `board.data` is what the server sent of it, `board.items` are the elements of the
+  // outputs, `board.letter(i)` is what output i is called.
   constructor(board) {
     this.board = board;
     this.separate = true; // each output has an answer of its own
@@ -34,6 +35,13 @@ class Widget {
     item.querySelector(".said").after(element);
   }
 
+  // Show the text of output i; `marked` has its pieces with how they differ from the others', or is null.
+  showText(i, marked) {
+    const element = this.board.texts[i];
+    if (marked === null) element.textContent = this.board.data.outputs[i];
+    else showMarked(element, marked);
+  }
+
   // Show these answers; frozen ones cannot be changed.
   show() {
     throw new Error("a widget shows its answers");
@@ -44,7 +52,7 @@ class Widget {
     return true;
   }
 
-  // Whether a plain key was for the control of output i.
+  // Whether a plain key (of this event) was for the control of output i.
   key() {
     return false;
   }

@@ -153,11 +153,13 @@ def as_work(
     draft: list[Any] | None = None,
     comment: str | None = None,
     revision: int = 1,
+    in_work: int = 0,
 ) -> Work:
-    """The page as its rater sees it; without `draft` and `comment` with what was drafted."""
+    """The page as its rater sees it; without `draft` and `comment` with what was drafted. `in_work`: items
+    of another page that the rater is on."""
     tutorial = page.lead.kind == ItemKind.TUTORIAL
     done = outlook.done(tutorial=tutorial)
-    left = len(outlook.tutorial) if tutorial else outlook.at_most
+    left = len(outlook.tutorial) if tutorial else outlook.at_most + in_work
     if page.first.submitted_at is None:  # what was drawn before is not among those to come
         drawn = any(past.assignment_id == page.first.id for past in outlook.past)
         left += len(page.items) if drawn else 0

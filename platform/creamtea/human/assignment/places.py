@@ -66,6 +66,16 @@ class Outlook:
             for past in self.past
         )
 
+    def in_work(self, now: datetime) -> int:
+        """How many items beside the tutorial the rater has been given and has not answered."""
+        return sum(
+            past.submitted_at is None
+            and past.skipped_at is None
+            and past.lease_until > now
+            and past.kind != ItemKind.TUTORIAL
+            for past in self.past
+        )
+
     def seconds_left(self, items: int) -> int | None:
         """The time that `items` more take at the median of the newest answers; None without one."""
         answered = sorted(

@@ -70,5 +70,14 @@ def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
                 for group in assignment.order
             ]
             comment = page.first.comment
-        outlook = load_outlook(session, campaign, rater_id, database.now(session))
-    return as_work(campaign, page, outlook, draft=answers, comment=comment, revision=revision + 1)
+        now = database.now(session)
+        outlook = load_outlook(session, campaign, rater_id, now)
+    return as_work(
+        campaign,
+        page,
+        outlook,
+        draft=answers,
+        comment=comment,
+        revision=revision + 1,
+        in_work=outlook.in_work(now),
+    )

@@ -14,6 +14,7 @@ import streamlit as st
 from creamtea.human.campaigns import CampaignRequest
 from creamtea.human.protocols import Protocol, usable_protocols
 from creamtea.human.questions import write_questions
+from creamtea.human.settings import MAX_PER_PAGE
 from creamtea_webapp.markup import counted
 from creamtea_webapp.pages.organise.shared import LABELS, field_error
 
@@ -24,6 +25,7 @@ SELECTION_NAMES = {
     "disagreement": "those on which metrics disagree most, and a part at random",
 }
 NOTHING = CampaignRequest(study="", test_set="", systems=[])  # what a new campaign's form begins with
+UNIT_NAMES = {"segment": "a segment", "document": "a document"}
 PAIR_NAMES = {"all": "every pair of systems", "baseline": "each system with the baseline"}
 # fields whose key is their name; of those that are drawn only with some protocols and selections too
 NAMES = (
@@ -33,6 +35,8 @@ NAMES = (
     "seed",
     "instructions",
     "documents",
+    "unit",
+    "segments_per_page",
     "items",
     "strata",
     "metrics",
@@ -127,6 +131,19 @@ def _items(
     kinds = list(protocol.selections)
     st.header("Items", anchor=False)
     left, middle, right = st.columns([2, 1, 1])
+    units = list(UNIT_NAMES)
+    unit = left.selectbox(
+        LABELS["unit"],
+        units,
+        index_of(units, stored.unit),
+        format_func=UNIT_NAMES.__getitem__,
+        help="Documents are drawn whole and need the file of documents below.",
+        key=key("unit"),
+    )
+    if unit == "document":
+        per_page = stored.segments_per_page
+        middle.number_input("Segments per page", 1, MAX_PER_PAGE, per_page, key=key("segments_per_page"))
+    left, middle, right = st.columns([2, 1, 1])
     select = left.selectbox(
         LABELS["select"],
         kinds,
@@ -134,7 +151,8 @@ def _items(
         format_func=SELECTION_NAMES.__getitem__,
         key=key("select", protocol.name),
     )
-    middle.number_input(LABELS["items"], 1, 10**6, stored.items, placeholder="no limit", key=key("items"))
+    most = "Documents at most" if unit == "document" else LABELS["items"]
+    middle.number_input(most, 1, 10**6, stored.items, placeholder="no limit", key=key("items"))
     right.number_input(LABELS["ratings"], 1, 1000, start.ratings_per_item, key=key("ratings_per_item"))
     if select != "all":
         pair = stored.differ_between if set(stored.differ_between) <= set(systems) else []
@@ -146,7 +164,7 @@ def _items(
             placeholder="any two systems",
             key=key("differ_between", study),
         )
-    field_error("select", "items", "ratings", "differ-between", "strata", "metrics", "pairs")
+    field_error("unit", "select", "items", "ratings", "differ-between", "strata", "metrics", "pairs")
     if select == "stratified":
         strata = ["length", "document"]
         st.multiselect(LABELS["strata"], strata, stored.strata, key=key("strata"))

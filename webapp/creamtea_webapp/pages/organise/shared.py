@@ -28,6 +28,7 @@ Act = Callable[[Database, str], str]  # does it in one transaction; what to tell
 # what messages of the platform call by its option on the command line, and pages by its label
 LABELS = {
     "rater": "Pseudonym",
+    "unit": "Rated at once",
     "select": "Segments",
     "differ-between": "Only where these two differ",
     "items": "Segments at most",

@@ -1,0 +1,191 @@
+"""A document's segments on one page in a real browser: by keyboard, kept whatever happens, saved whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("playwright.sync_api")
+
+from playwright.sync_api import expect
+from rating_board import (
+    at_rest,
+    draft_is,
+    items_on,
+    own_campaign,
+    press_at,
+    save,
+    serious,
+    slow_clock,
+    stored,
+    wait_for_scores,
+    wait_for_width,
+)
+from sqlalchemy import select
+
+from creamtea.store.tables import Assignment, Item
+
+pytestmark = pytest.mark.browser
+
+TEXT = ["It rained.", "We stayed at home.", "Then the sun came out."]
+DE = ["Es regnete.", "Wir blieben daheim.", "Dann kam die Sonne heraus."]
+OTHER = ["Regen fiel.", "Wir blieben daheim.", "Da schien die Sonne."]
+DA = [(source, [text]) for source, text in zip(TEXT, DE, strict=True)]
+PAIRS = [(source, [one, two]) for source, one, two in zip(TEXT, DE, OTHER, strict=True)]
+DOCUMENTS = {"item_document": "d", "settings": {"unit": "document"}}
+
+
+def all_done(page: Any) -> None:
+    expect(page.get_by_role("heading", name="All done")).to_have_count(1)
+
+
+def current(page: Any) -> Any:
+    return page.locator(".board .segment.current .here")
+
+
+def test_a_document_by_keyboard_only(site, open_page) -> None:
+    own_campaign(site.database, "pangolin-doc", DA * 2, protocol="da", pages=[3, 3], **DOCUMENTS)
+    link, rater_id = site.rater_link("pangolin-doc", "keys")
+    page = open_page(link, before=slow_clock)
+    items_on(page, 1, 3, 6)
+    expect(page.locator(".board .source > .text")).to_have_text(TEXT)
+    expect(page.locator(".board .outputs .text")).to_have_text(DE)
+    expect(page.locator(".board .here")).to_have_text(["Segment 1", "Segment 2", "Segment 3"])
+    expect(page.locator("footer .left")).to_have_text("3 translations left to rate")
+    expect(page.get_by_role("button", name="Skip this page")).to_be_visible()
+    assert serious(page) == []
+    for key in ("7", "5"):
+        page.keyboard.press(key)
+    expect(current(page)).to_have_text(["Segment 1"])
+    page.keyboard.press("j")
+    expect(current(page)).to_have_text(["Segment 2"])
+    page.keyboard.press("j")
+    page.keyboard.press("End")
+    page.keyboard.press("k")
+    page.keyboard.press("Home")
+    wait_for_scores(page, ["75", "0", "100"])
+    expect(page.locator("footer .left")).to_have_text("")
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")  # nothing is left: it saves
+    items_on(page, 4, 6, 6)
+    assert [stored_of(site, rater_id, place) for place in range(6)] == [75, 0, 100, None, None, None]
+    for key in ("5", "Enter", "6", "Enter", "7", "Enter"):
+        page.keyboard.press(key)
+    all_done(page)
+    assert [stored_of(site, rater_id, place) for place in range(3, 6)] == [5, 6, 7]
+
+
+def stored_of(site: Any, rater_id: int, position: int) -> int | None:
+    from creamtea.store.tables import Rating
+
+    with site.database.session() as session:
+        return session.scalar(
+            select(Rating.step)
+            .join(Assignment, Assignment.id == Rating.assignment_id)
+            .join(Item, Item.id == Assignment.item_id)
+            .where(Assignment.rater_id == rater_id, Item.position == position)
+        )
+
+
+def test_letters_stay_and_equal_outputs_share_a_place(site, open_page) -> None:
+    own_campaign(site.database, "pangolin-letters", PAIRS, pages=[3], **DOCUMENTS)
+    link, rater_id = site.rater_link("pangolin-letters", "letters")
+    page = open_page(link)
+    items_on(page, 1, 3, 3)
+    letters = page.locator(".board .letter")
+    expect(letters).to_have_text(["A", "B", "A = B", "A", "B"])
+    texts = page.locator(".board .outputs .text").all_text_contents()
+    assert (texts[0] in DE) == (texts[3] in DE)
+    page.get_by_role("button", name="Show differences").click()
+    assert page.locator(".board .segment").nth(0).locator("mark").count() > 0
+    assert page.locator(".board .segment").nth(1).locator("mark").count() == 0
+    for row, step in enumerate([1, 2, 3, 4, 5]):
+        press_at(page, row, step)
+    save(page)
+    all_done(page)
+    assert stored(site.database, rater_id, TEXT[0]) == {texts[0]: 1, texts[1]: 2}
+    assert stored(site.database, rater_id, TEXT[2]) == {texts[3]: 4, texts[4]: 5}
+
+
+def test_choices_of_a_document(site, open_page) -> None:
+    own_campaign(site.database, "pangolin-choices", PAIRS, protocol="preference", pages=[3], **DOCUMENTS)
+    link, rater_id = site.rater_link("pangolin-choices", "choices")
+    page = open_page(link)
+    items_on(page, 1, 3, 3)
+    expect(page.locator("footer .left")).to_have_text("3 segments left to rate")
+    left = page.locator(".board .outputs .text").first.text_content()
+    for key in ("ArrowLeft", "Enter", "ArrowDown", "Enter", "ArrowRight", "Enter"):
+        page.keyboard.press(key)
+    all_done(page)
+    assert stored(site.database, rater_id, TEXT[0])[left] == 2
+    assert stored_of(site, rater_id, 1) == 1
+
+
+def test_drafts_of_all_segments_survive(site, open_page) -> None:
+    """A reload, a second tab, a lost connection, a restarted server."""
+    own_campaign(site.database, "pangolin-kept", DA, protocol="da", pages=[3], **DOCUMENTS)
+    link, rater_id = site.rater_link("pangolin-kept", "kept")
+    page = open_page(link, before=slow_clock)
+    items_on(page, 1, 3, 3)
+    press_at(page, 0, 40, steps=101)
+    press_at(page, 2, 60, steps=101)
+    draft_is(site.database, rater_id, page, {"answers": [60]})
+    page.reload()
+    items_on(page, 1, 3, 3)
+    wait_for_scores(page, ["40", "–", "60"])
+    expect(current(page)).to_have_text(["Segment 2"])  # goes on where something is missing
+    second = page.context.new_page()
+    second.goto(site.url)
+    items_on(second, 1, 3, 3)
+    wait_for_scores(second, ["40", "–", "60"])
+    page.context.set_offline(True)
+    page.keyboard.press("End")
+    wait_for_scores(page, ["40", "100", "60"])
+    site.stop()
+    page.context.set_offline(False)
+    site.start_again()
+    draft_is(site.database, rater_id, page, {"answers": [100]})
+    save(page)
+    all_done(page)
+    second.reload()
+    all_done(second)
+    assert [stored_of(site, rater_id, place) for place in range(3)] == [40, 100, 60]
+
+
+def test_a_saved_page_is_changed_as_a_whole(site, open_page) -> None:
+    own_campaign(site.database, "pangolin-again", DA * 2, protocol="da", pages=[3, 3], **DOCUMENTS)
+    link, rater_id = site.rater_link("pangolin-again", "again")
+    page = open_page(link)
+    items_on(page, 1, 3, 6)
+    for row in range(3):
+        press_at(page, row, 50, steps=101)
+    save(page)
+    items_on(page, 4, 6, 6)
+    page.keyboard.press("b")
+    expect(page.locator(".earlier .number")).to_have_text(["1–3"])
+    page.locator(".earlier li button").click()
+    items_on(page, 1, 3, 6)
+    wait_for_scores(page, ["50", "50", "50"])
+    press_at(page, 1, 80, steps=101)
+    save(page)
+    items_on(page, 4, 6, 6)
+    page.get_by_role("button", name="Skip this page").click()
+    page.get_by_role("radio", name="I do not want to read this text").check()
+    page.get_by_role("button", name="Skip", exact=True).click()
+    all_done(page)
+    with site.database.session() as session:
+        rows = session.scalars(select(Assignment).where(Assignment.rater_id == rater_id)).all()
+    assert [row.skipped_at is not None for row in sorted(rows, key=lambda row: row.item_id)] == [
+        False
+    ] * 3 + [True] * 3
+
+
+def test_a_document_on_a_phone(site, open_page) -> None:
+    own_campaign(site.database, "pangolin-doc-phone", DA, protocol="da-sqm", pages=[3], **DOCUMENTS)
+    link, _ = site.rater_link("pangolin-doc-phone", "phone")
+    page = open_page(link, phone=True)
+    items_on(page, 1, 3, 3)
+    wait_for_width(page, 390)
+    at_rest(page)
+    assert serious(page) == []
