@@ -55,7 +55,7 @@ def everything() -> Content:
 
     items = (
         item(0, weight=2.5, context=("davor",)),
-        item(1, kind="random", page=1),
+        item(1, kind="random", page=1, outputs=("\ntext", "\ntext")),
         item(2, kind="repeat", original=0),
         item(3, kind="tutorial"),
         item(4, segment=8, outputs=("", "")),

@@ -17,15 +17,25 @@ from creamtea.human.exchange.appraise_export import write_appraise
 from creamtea.human.exchange.content import Content, ItemContent
 from creamtea.human.exchange.counted import WITH_CONTROLS, counted_scores, first_opinions
 from creamtea.human.exchange.elsewhere import ImportFacts
-from creamtea.human.exchange.losses import APPRAISE, MQM, MT_METRICS_EVAL, PARTS
+from creamtea.human.exchange.losses import APPRAISE, MQM, MT_METRICS_EVAL, PARTS, PEARMUT
 from creamtea.human.exchange.mqm_tsv import read_mqm, write_mqm
 from creamtea.human.exchange.mt_metrics_eval import sanitised, write_mt_metrics_eval
 from creamtea.human.exchange.mt_metrics_eval_import import read_mt_metrics_eval
+from creamtea.human.exchange.pearmut_export import write_pearmut
+from creamtea.human.exchange.pearmut_import import read_pearmut
 from creamtea.human.exchange.whole_test_set import known_test_set
+from creamtea.store.item_kinds import ItemKind
 
 FACTS = ImportFacts("drawn", None, "test", "en", "de")
 # an import makes its own
-ALWAYS = ("instructions", "single ratings", "moments of ratings", "moments at which")
+ALWAYS = (
+    "instructions",
+    "the name of",
+    "languages",
+    "single ratings",
+    "moments of ratings",
+    "moments at which",
+)
 _folders = itertools.count(1)
 some = settings(
     max_examples=25,
@@ -116,6 +126,41 @@ def test_mt_metrics_eval_with_marked_errors(tmp_path: Path, before: Content) -> 
         for line in whole.lines
     )
     assert_lost(after, MT_METRICS_EVAL)
+
+
+@pytest.mark.parametrize("protocol", ["da", "esa", "mqm"])
+@some
+@given(data=st.data())
+def test_pearmut(tmp_path: Path, protocol: str, data: st.DataObject) -> None:
+    before = data.draw(contents(protocol, LINES, lambda name: not name.isdigit()))
+    assume(any(True for _ in counted_scores(before, WITH_CONTROLS)))
+    out = folder(tmp_path)
+    write_pearmut(before, out)
+    after, not_kept = read_pearmut(out, ImportFacts("drawn"), START)
+    assert not_kept == ()
+
+    def in_units(span: dict[str, Any], item: ItemContent, output: str) -> dict[str, Any]:
+        span = category_joined(span, item, output)
+        in_source = span.pop("in_source", False)
+        if "start" in span and (in_source or not output):
+            del span["start"], span["end"]
+        while "start" in span and span["start"] <= span["end"] and output[span["start"]] == "\n":
+            span["start"] += 1
+        while "start" in span and span["start"] <= span["end"] and output[span["end"]] == "\n":
+            span["end"] -= 1
+        if "start" in span and span["start"] > span["end"]:
+            del span["start"], span["end"]
+        return span
+
+    kept = with_payloads(before, in_units) if protocol != "da" else before
+    columns = ("rater", "system", "segment", "document", "kind", "source", "output", "step", "payload")
+    columns = (*columns, "active_ms", "submitted_at", "assigned_at", "comment", "revisions")
+    assert rows(after, columns, kinds=WITH_CONTROLS) == rows(kept, columns, kinds=WITH_CONTROLS)
+    written = (ItemKind.TUTORIAL, ItemKind.ATTENTION)
+    assert {item.position: item for item in after.items} == {
+        item.position: item for item in before.items if item.kind not in written
+    }
+    assert_lost(after, PEARMUT)
 
 
 def in_order(before: Content, after: Content, outputs: tuple[str | None, ...]) -> tuple[str | None, ...]:

@@ -92,6 +92,10 @@ class ImportOptions:
             metavar="NAME", help="mt-metrics-eval: which scores of people, where there are several."
         ),
     ] = None
+    campaign_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="pearmut: the campaign's JSON, which says the protocol."),
+    ] = None
     rater_statistics: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="appraise: raters' means and deviations, where scores are z."),
@@ -139,6 +143,7 @@ def import_(name: str, options: ImportOptions) -> None:
         delta=options.delta,
         leave_out=tuple(names("--leave-out", options.leave_out)) if options.leave_out is not None else (),
         scores=options.scores,
+        campaign_file=options.campaign_file,
         statistics=options.rater_statistics,
         sources=options.sources,
         outputs=_files(options.output_of or []),

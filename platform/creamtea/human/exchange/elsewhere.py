@@ -28,6 +28,7 @@ class ImportFacts:
     delta: float | None = None  # points of the scale; None: the protocol's usual one
     leave_out: tuple[str, ...] = ()  # systems
     scores: str | None = None  # mt-metrics-eval: which scores of people
+    campaign_file: Path | None = None  # pearmut: the campaign's JSON
     # of a file of Appraise
     statistics: Path | None = None  # the raters' means and deviations, where its scores are z
     sources: Path | None = None

@@ -22,10 +22,12 @@ from creamtea.human.exchange.content import Content
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.folder import FORMATS, read_folder, write_folder
 from creamtea.human.exchange.leaving_out import without_systems
-from creamtea.human.exchange.losses import APPRAISE, MQM, MT_METRICS_EVAL, NotKept, not_held
+from creamtea.human.exchange.losses import APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT, NotKept, not_held
 from creamtea.human.exchange.mqm_tsv import read_mqm, write_mqm
 from creamtea.human.exchange.mt_metrics_eval import write_mt_metrics_eval
 from creamtea.human.exchange.mt_metrics_eval_import import read_mt_metrics_eval
+from creamtea.human.exchange.pearmut_export import write_pearmut
+from creamtea.human.exchange.pearmut_import import read_pearmut
 from creamtea.human.exchange.plain import read_ratings
 from creamtea.human.exchange.storing import Imported, amounts, check_free, collect, store
 from creamtea.human.exchange.whole_test_set import whole_test_set
@@ -54,11 +56,13 @@ READERS: dict[str, Reader] = {
     APPRAISE: read_appraise_campaign,
     MQM: read_mqm,
     MT_METRICS_EVAL: read_mt_metrics_eval,
+    PEARMUT: read_pearmut,
 }
 WRITERS: dict[str, Callable[[Content, Path], list[Path]]] = {
     **{kind: partial(write_folder, kind=kind) for kind in FORMATS},
     APPRAISE: write_appraise,
     MQM: write_mqm,
+    PEARMUT: write_pearmut,
 }
 EXPORTS = (*WRITERS, MT_METRICS_EVAL)
 IMPORTS = tuple(READERS)
@@ -133,6 +137,8 @@ def import_campaign(
         )
     if kind != MT_METRICS_EVAL and facts.scores is not None:
         raise InputError("--scores is only for --format mt-metrics-eval")
+    if kind != PEARMUT and facts.campaign_file is not None:
+        raise InputError("--campaign-file is only for --format pearmut")
     facts.pair  # noqa: B018  # one language without the other
     with database.session() as session:
         now = database.now(session)

@@ -43,8 +43,8 @@ class Part:
     without: tuple[str, ...]  # the formats that do not hold it
 
 
-APPRAISE, MQM, MT_METRICS_EVAL = "appraise", "mqm", "mt-metrics-eval"
-FORMATS = (APPRAISE, MQM, MT_METRICS_EVAL)
+APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT = "appraise", "mqm", "mt-metrics-eval", "pearmut"
+FORMATS = (APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT)
 
 
 def not_held(content: Content, kind: str) -> tuple[NotKept, ...]:
@@ -133,6 +133,15 @@ def _off_the_text(content: Content) -> int:
     return sum(span.end is not None and span.end >= len(text) for span, text in _spans(content))
 
 
+def _at_line_feeds(content: Content) -> int:
+    places = ((text, span.start, span.end) for span, text in _spans(content) if not span.in_source)
+    return sum(
+        "\n" in (text[start : start + 1], text[end : end + 1])
+        for text, start, end in places
+        if start is not None and end is not None
+    )
+
+
 def _slashes(content: Content) -> int:
     return sum(any("/" in name for name in span.category) for span, _ in _spans(content))
 
@@ -152,7 +161,9 @@ def _renamed(content: Content) -> int:
 EVERY = FORMATS
 PARTS = (
     Part("instructions, settings, registered plan", _settings, EVERY),
-    Part("practice items and attention checks", _practice, (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("the name of the test set", lambda content: 1, (APPRAISE, MQM, PEARMUT)),
+    Part("languages", lambda content: 1, (MQM, PEARMUT)),
+    Part("practice items and attention checks", _practice, EVERY),
     Part("repeats and bad references", _controls, (MQM, MT_METRICS_EVAL)),
     Part("items drawn at random, as such", lambda content: _items_of(content, ItemKind.RANDOM),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
@@ -181,7 +192,8 @@ PARTS = (
     Part("moments at which items were given", lambda content: len(content.answers),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("moments of ratings", _ratings, (MQM, MT_METRICS_EVAL)),
-    Part("places of errors in the source", _in_source, (APPRAISE,)),
-    Part("places of errors in texts that are not known", _off_the_text, (MQM,)),
-    Part("categories of errors with a slash in their names", _slashes, (MQM, MT_METRICS_EVAL)),
+    Part("places of errors in the source", _in_source, (APPRAISE, PEARMUT)),
+    Part("places of errors in texts that are not known", _off_the_text, (MQM, PEARMUT)),
+    Part("places of errors that begin or end with a line feed", _at_line_feeds, (PEARMUT,)),
+    Part("categories of errors with a slash in their names", _slashes, (MQM, MT_METRICS_EVAL, PEARMUT)),
 )  # fmt: skip

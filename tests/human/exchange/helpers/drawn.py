@@ -174,6 +174,9 @@ def facts_of(counted: CountedScore) -> dict[str, Any]:
         "payload": score.payload,
         "active_ms": answer.active_ms,
         "submitted_at": answer.submitted_at,
+        "assigned_at": answer.assigned_at,
+        "comment": answer.comment,
+        "revisions": [(each.revision, each.step, each.at) for each in answer.scores],
     }
 
 

@@ -26,6 +26,7 @@ KINDS = {
     "jsonl": "ratings as JSON Lines, or an export's zip with JSON Lines",
     "appraise": "scores of Appraise (CSV, as in the WMT releases)",
     "mqm": "errors marked by MQM (TSV, as in Google's releases)",
+    "pearmut": "answers given in Pearmut (JSON Lines), or an export's zip",
 }
 IN_THE_FILE = "as the file says"
 OF_CAMPAIGN = ("test_set", "source_language", "target_language")

@@ -1,0 +1,278 @@
+"""Pearmut's items and answers, document by document, as those of a campaign (`pearmut` has the layout)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from creamtea.errors import InputError
+from creamtea.human.exchange.content import ItemContent
+from creamtea.human.exchange.files import Record
+from creamtea.human.exchange.pearmut import LONGEST_PAUSE, Action, Line, PearmutItem, Response, Units
+from creamtea.human.protocols import Protocol
+from creamtea.human.protocols.spans import Mqm
+
+Model = TypeVar("Model", bound=BaseModel)
+ItemKey = tuple[Any, ...]
+Cell = tuple[int, str]  # segment of a line, system
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where something stands, for messages."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line}"
+
+    def read(self, model: type[Model], value: Any, what: str) -> Model:
+        try:
+            return model.model_validate(value)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, (what, *first["loc"])))
+            raise InputError(f"{self}: {where}: {first['msg']}") from None
+
+
+@dataclass
+class Answers:
+    """What has been read so far. `left` counts what is not kept."""
+
+    protocol: Protocol
+    now: datetime
+    items: dict[ItemKey, ItemContent] = field(default_factory=dict)
+    places: dict[ItemKey, Place] = field(default_factory=dict)
+    records: list[Record] = field(default_factory=list)
+    left: Counter[str] = field(default_factory=Counter)
+    _segments: dict[str, int] = field(default_factory=dict)
+    _documents: dict[str, str] = field(default_factory=dict)  # of segments
+    _document: int = 0  # how many there are
+    _revisions: Counter[tuple[str, int]] = field(default_factory=Counter)
+    _firsts: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
+
+    # ------------------------------------------------------------ items
+
+    def add_document(self, place: Place, written: Sequence[Any]) -> list[PearmutItem] | None:
+        """The items of a document. Those without checks become the campaign's. None for a form."""
+        if written and isinstance(written[0], dict) and "form" in written[0]:
+            return None
+        read = [place.read(PearmutItem, item, f"item {at}") for at, item in enumerate(written)]
+        keys = [_segment_key(item, written[at]) for at, item in enumerate(read)]
+        self._document += not all(key in self._documents for key in keys)
+        for key, item in zip(keys, read, strict=True):
+            if item.validation:
+                continue
+            if key not in self._segments:
+                self.left["reference translations"] += item.ref is not None
+                self.left["pre-filled errors, as such"] += sum(map(len, (item.error_spans or {}).values()))
+            self._segments.setdefault(key, len(self._segments))
+            self._documents.setdefault(key, str(self._document))
+            for systems in self._shown(item):
+                self._add_item(place, key, item, systems)
+        return read
+
+    def _shown(self, item: PearmutItem) -> list[tuple[str, ...]]:
+        """The systems of each item that the segment is here; an export says itself."""
+        together = self.protocol.max_outputs > 1 or item.creamtea is not None
+        return [tuple(item.tgt)] if together else [(system,) for system in item.tgt]
+
+    def _key(self, segment: str, item: PearmutItem, systems: Sequence[str]) -> ItemKey:
+        return (item.creamtea.position,) if item.creamtea else (segment, *sorted(systems))
+
+    def _add_item(self, place: Place, segment: str, item: PearmutItem, systems: tuple[str, ...]) -> None:
+        key = self._key(segment, item, systems)
+        outputs = {system: item.tgt[system] for system in systems}
+        made = ItemContent(
+            position=len(self.items),
+            segment=self._segments[segment],
+            document=self._documents[segment],
+            source=item.src,
+            systems=systems,
+            outputs=tuple(outputs.values()),
+        )
+        if own := item.creamtea:
+            made = replace(made, **{**own.model_dump(), "context": tuple(own.context)})
+        known = self.items.setdefault(key, made)
+        self.places.setdefault(key, place)
+        if (known.source, dict(zip(known.systems, known.outputs, strict=True))) != (item.src, outputs):
+            raise InputError(
+                f"{place}: the segment {segment[:60]!r} has another text than in {self.places[key]}; "
+                "allowed: one source and one output of a system"
+            )
+
+    # ------------------------------------------------------------ answers
+
+    def add_line(self, place: Place, line: Line, read: Sequence[PearmutItem], written: Sequence[Any]) -> None:
+        """The answers of a line to the items of its document."""
+        if len(line.annotation) != len(read):
+            raise InputError(
+                f"{place}: found {len(line.annotation)} annotations of {len(read)} segments; allowed: as many"
+            )
+        self.left["comments on whole documents"] += bool(line.comment.strip())
+        self.left["actions (their times are kept)"] += sum(
+            action.creamtea is None and action.index is not None for action in line.actions
+        )
+        times = Times(place, line.actions, self.now)
+        for index, (item, annotation) in enumerate(zip(read, line.annotation, strict=True)):
+            if annotation is None:
+                continue
+            given = self._responses(place, f"annotation {index}", item, annotation)
+            for systems in self._shown(item) if not item.validation else ():
+                if all(system in given for system in systems):
+                    known = self.items[self._key(_segment_key(item, written[index]), item, systems)]
+                    answers = {system: given[system] for system in systems}
+                    self._add_answer(place, line.user_id, known, item, answers, times.of(index, systems))
+
+    def _responses(self, place: Place, what: str, item: PearmutItem, annotation: Any) -> dict[str, Response]:
+        """By system, in the order on the page; only those that are whole."""
+        if not isinstance(annotation, dict):
+            raise InputError(f"{place}: {what}: allowed: an object with an answer for each system")
+        read = {
+            system: place.read(Response, answer, f"{what}.{system}") for system, answer in annotation.items()
+        }
+        if unknown := sorted(set(read) - set(item.tgt)):
+            raise InputError(f"{place}: {what}: the item has no output of {unknown[0]!r}")
+        if item.validation:
+            self.left["answers to practice and checks"] += len(read)
+            return {}
+        self.left["values of other scales (sliders)"] += sum(len(one.sliders or {}) for one in read.values())
+        whole = {
+            system: response
+            for system, response in read.items()
+            if response.score is not None or isinstance(self.protocol, Mqm)
+        }
+        self.left["outputs without a score"] += len(read) - len(whole)
+        return {system: whole[system] for system in item.tgt if system in whole}
+
+    def _add_answer(
+        self,
+        place: Place,
+        rater: str,
+        item: ItemContent,
+        pearmut: PearmutItem,
+        answers: Mapping[str, Response],
+        moments: Mapping[str, Any],
+    ) -> None:
+        self._revisions[rater, item.position] += 1
+        comment = _comment(answers)
+        of_answer = self._firsts.setdefault(
+            (rater, item.position),
+            {
+                "comment": comment,
+                "assigned_at": moments["assigned_at"],
+                "submitted_at": moments["rated_at"],
+                "active_ms": moments["active_ms"],
+            },
+        )
+        if of_answer["comment"] != comment:
+            self.left["earlier texts of text fields"] += bool(of_answer["comment"])
+            of_answer["comment"] = comment
+        for shown, (system, response) in enumerate(answers.items(), start=1):
+            values = {
+                "rater": rater,
+                "item": item.position,
+                "system": system,
+                "shown": shown,
+                "revision": self._revisions[rater, item.position],
+                "rated_at": moments["rated_at"],
+                **self._answer(place, system, pearmut.tgt[system], response),
+            }
+            self.records.append(Record(place.file, place.line, values))
+
+    def _answer(self, place: Place, system: str, output: str, response: Response) -> dict[str, Any]:
+        if not self.protocol.marks_errors:
+            self.left["marked errors"] += len(response.error_spans)
+            return {"step": response.score}
+        units = Units(output)
+        spans = []
+        for span in response.error_spans:
+            try:
+                found = units.characters(span.start_i, span.end_i)
+            except ValueError as error:
+                raise InputError(f"{place}: {system}: {error}; allowed: characters of its output") from None
+            self.left["marks on a second special token, kept as omissions"] += span.start_i > len(units)
+            placed = {} if found is None else {"start": found[0], "end": found[1]}
+            names = span.category.split("/") if span.category else []
+            spans.append({**placed, "severity": (span.severity or "undecided").lower(), "category": names})
+        if isinstance(self.protocol, Mqm):
+            self.left["scores beside errors of MQM, from which its score follows"] += (
+                response.score is not None
+            )
+            return {"payload": {"spans": spans}}
+        return {"payload": {"score": response.score, "spans": spans}}
+
+    def rows(self) -> list[Record]:
+        """With what is the same in all rows of an answer."""
+        for record in self.records:
+            record.values.update(self._firsts[record.values["rater"], record.values["item"]])
+        return self.records
+
+
+class Times:
+    """When the cells of a line were given and answered, and how long the rater was on each: the time from one
+    action to the next, at most a minute, belongs to what the next is about."""
+
+    def __init__(self, place: Place, actions: Sequence[Action], now: datetime) -> None:
+        self._place, self._now = place, now
+        self._seconds: dict[Cell, float] = defaultdict(float)
+        self._own: dict[Cell, Action] = {}
+        self._ends = [action.time for action in actions]
+        waiting = 0.0
+        last: Cell | None = None
+        for at, action in enumerate(actions):
+            if at:
+                waiting += min(max(action.time - actions[at - 1].time, 0.0), LONGEST_PAUSE)
+            if action.index is not None and action.model is not None:
+                last = (action.index, action.model)
+            if last is not None:
+                self._seconds[last] += waiting
+                waiting = 0.0
+                if action.creamtea:
+                    self._own[last] = action
+
+    def of(self, index: int, systems: Sequence[str]) -> dict[str, Any]:
+        """Of an answer; what an export says itself, or the first and the last action of the line."""
+        given = rated = None
+        active = None
+        own = next((self._own[index, system] for system in systems if (index, system) in self._own), None)
+        if own is not None and own.creamtea is not None:
+            given, rated, active = own.creamtea.assigned_at, own.time, own.creamtea.active_ms
+        elif self._ends:
+            given, rated = self._ends[0], self._ends[-1]
+            seconds = sum(self._seconds.get((index, system), 0.0) for system in systems)
+            active = round(1000 * seconds) or None
+        return {"assigned_at": self._moment(given), "rated_at": self._moment(rated), "active_ms": active}
+
+    def _moment(self, seconds: float | None) -> datetime:
+        try:
+            return self._now if seconds is None else datetime.fromtimestamp(seconds, UTC)
+        except (ValueError, OverflowError, OSError):
+            raise InputError(
+                f"{self._place}: actions: found the time {seconds}; allowed: seconds since 1970"
+            ) from None
+
+
+def _comment(answers: Mapping[str, Response]) -> str:
+    """The text fields: one as it is, several with their systems."""
+    texts = {system: answer.textfield for system, answer in answers.items() if answer.textfield}
+    if len(texts) < 2:
+        return "".join(texts.values())
+    return "\n".join(f"{system}: {text}" for system, text in texts.items())
+
+
+def _segment_key(item: PearmutItem, written: Any) -> str:
+    """Items of one segment have the same: the id and the source, or all but what differs between systems."""
+    if item.creamtea is not None:
+        return f"{item.creamtea.document} {item.creamtea.segment}"
+    if item.item_id is not None:
+        return f"{item.item_id} {item.src}"
+    same = {name: value for name, value in written.items() if name not in ("tgt", "error_spans")}
+    return json.dumps(same, sort_keys=True, ensure_ascii=False)

@@ -1,0 +1,130 @@
+"""Answers given in Pearmut as a campaign: its files (`pearmut` has their layout)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from creamtea.errors import InputError
+from creamtea.human.exchange.answers import checked_items
+from creamtea.human.exchange.content import Content
+from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
+from creamtea.human.exchange.files import Record, read_text
+from creamtea.human.exchange.losses import NotKept, counts
+from creamtea.human.exchange.pearmut import ANSWERS, CAMPAIGN, PROTOCOLS, RESET, Campaign, Line
+from creamtea.human.exchange.pearmut_answers import Answers, Place
+from creamtea.human.protocols import Protocol, find_protocol
+from creamtea.human.protocols.da_sqm import DaSqm
+
+
+def read_pearmut(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content, tuple[NotKept, ...]]:
+    """The campaign in Pearmut's answers, and what is not kept. A folder of an export has them and the
+    campaign's file; `facts.campaign_file` is that of others, for the protocol and items without an answer.
+
+    Each submission of a document again is a further revision. InputError with file, line and what was found.
+    """
+    file = path / ANSWERS if path.is_dir() else path
+    beside = facts.campaign_file or (path / CAMPAIGN if path.is_dir() else None)
+    campaign, place = None, Place("", 0)
+    if beside is not None:
+        place = Place(beside.name, 1)
+        campaign = place.read(Campaign, _json(place, read_text(beside)), "campaign")
+    answers = Answers(_protocol(facts, campaign), now)
+    for document in _documents(campaign):
+        answers.add_document(place, document)
+    for place, line in _submitted(file, answers.left):
+        if isinstance(line.item_i, str):
+            forms = not any(isinstance(annotation, dict) for annotation in line.annotation)
+            kind = "answers to forms" if forms else "answers to practice and checks"
+            answers.left[kind] += sum(len(one) if isinstance(one, dict) else 1 for one in line.annotation)
+            continue
+        document = _document(place, line, campaign)
+        read = answers.add_document(place, document)
+        if read is None:
+            answers.left["answers to forms"] += len(line.annotation)
+        else:
+            answers.add_line(place, line, read, document)
+    if not answers.records:
+        found = "; ".join(map(str, counts(answers.left))) or "nothing"
+        raise InputError(f"{file.name}: no ratings in it; found {found}")
+    items = sorted(answers.items.items(), key=lambda entry: entry[1].position)
+    systems = tuple(dict.fromkeys(system for _, item in items for system in item.systems))
+    given = [
+        (Record(answers.places[key].file, answers.places[key].line, dict(vars(item))), item)
+        for key, item in items
+    ]
+    checked = checked_items(given, systems)
+    made = made_elsewhere(facts, answers.protocol.name, facts.pair, systems, checked, answers.rows())
+    return made, counts(answers.left)
+
+
+def _protocol(facts: ImportFacts, campaign: Campaign | None) -> Protocol:
+    known = (*PROTOCOLS.values(), DaSqm.name)
+    if facts.protocol is None and campaign is None:
+        raise InputError(
+            "Pearmut's answers do not say the protocol: give the campaign with --campaign-file, or "
+            f"--protocol, one of {', '.join(known)}"
+        )
+    name = facts.protocol or PROTOCOLS.get(campaign.info.protocol if campaign else "")
+    if name not in known:
+        found = facts.protocol or (campaign.info.protocol[:60] if campaign else "")
+        raise InputError(f"protocol {found}: answers given in Pearmut are of {', '.join(known)}")
+    return find_protocol(name)
+
+
+def _json(place: Place, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{place}: not JSON: {error}") from None
+
+
+def _submitted(path: Path, left: Counter[str]) -> list[tuple[Place, Line]]:
+    """The submitted documents, but those that a reset took back."""
+    found: list[tuple[Place, Line]] = []
+    for number, text in enumerate(read_text(path).split("\n"), start=1):
+        if not text.strip():
+            continue
+        place = Place(path.name, number)
+        line = place.read(Line, _json(place, text), "the line")
+        if isinstance(line.annotation, list):
+            found.append((place, line))
+        elif line.annotation == RESET:
+            stays = [one for one in found if (one[1].user_id, one[1].item_i) != (line.user_id, line.item_i)]
+            left["submitted documents before a reset"] += len(found) - len(stays)
+            found = stays
+        else:
+            raise InputError(f"{place}: annotation: found {line.annotation[:60]!r}; allowed: a list")
+    return found
+
+
+def _documents(campaign: Campaign | None) -> Iterator[list[Any]]:
+    """All documents of the campaign, with users and without."""
+    data: Any = [] if campaign is None else campaign.data
+    for task in data.values() if isinstance(data, dict) else data:
+        if not isinstance(task, list):
+            raise InputError("the campaign's data: allowed: lists of documents, which are lists of items")
+        if all(isinstance(item, dict) for item in task):
+            yield task  # of a list of documents for all
+        else:
+            yield from (document for document in task if isinstance(document, list))
+
+
+def _document(place: Place, line: Line, campaign: Campaign | None) -> list[Any]:
+    """The items of a line: its own, or the campaign's."""
+    if line.item is not None:
+        return list(line.item)
+    data: Any = [] if campaign is None else campaign.data
+    try:
+        document = (data[line.user_id] if isinstance(data, dict) else data)[line.item_i]
+    except (KeyError, IndexError, TypeError):
+        document = None
+    if not isinstance(document, list) or not all(isinstance(item, dict) for item in document):
+        raise InputError(
+            f"{place}: it has no items, and --campaign-file none for document {line.item_i} of {line.user_id}"
+        )
+    return document
