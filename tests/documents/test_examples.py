@@ -4,14 +4,15 @@ The comment above a block says how it is tested where its content does not:
 - `<!-- not run: REASON -->`: only its lines of creamtea are parsed;
 - `<!-- run by TEST -->`: by that file of tests;
 - `<!-- part of STUDY -->`: YAML, put into that shipped study;
-- `<!-- items of a campaign's tutorial -->`, `<!-- attention checks of a campaign -->`: YAML, read as such.
+- `<!-- items of a campaign's tutorial -->`, `<!-- attention checks of a campaign -->`,
+  `<!-- taxonomy of a campaign -->`: YAML, read as such.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,16 @@ from typer.main import get_command
 
 from creamtea.cli.main import app
 from creamtea.human.attention import read_attention
+from creamtea.human.protocols.taxonomy import read_taxonomy
 from creamtea.human.tutorial import read_tutorial
 from creamtea.reference.environment import SECTIONS
 from creamtea.study.loader import load_study
+
+FILES_OF_CAMPAIGNS: dict[str, Callable[[Path], object]] = {
+    "items of a campaign's tutorial": read_tutorial,
+    "attention checks of a campaign": read_attention,
+    "taxonomy of a campaign": read_taxonomy,
+}
 
 BLOCKS = list(fenced(*DOCUMENTS))
 SHELL = [block for block in BLOCKS if block.language in ("sh", "console")]
@@ -114,13 +122,9 @@ def test_a_block_of_yaml_is_right(block: Fenced, tmp_path: Path) -> None:
         return
     study = tmp_path / "study.yaml"
     part = re.fullmatch(r"part of (\S+)", block.mark)
-    readers = {
-        "items of a campaign's tutorial": read_tutorial,
-        "attention checks of a campaign": read_attention,
-    }
-    if block.mark in readers:
+    if block.mark in FILES_OF_CAMPAIGNS:
         study.write_text(block.text, encoding="utf-8")
-        assert readers[block.mark](study)
+        assert FILES_OF_CAMPAIGNS[block.mark](study)
         return
     if part:
         whole = yaml.safe_load((ROOT / part[1]).read_text(encoding="utf-8"))

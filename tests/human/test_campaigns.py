@@ -11,6 +11,7 @@ from sqlalchemy import select
 from creamtea.errors import InputError
 from creamtea.human import audit, campaigns, launching, raters
 from creamtea.human.outputs import documents_of, read_metric
+from creamtea.human.protocols import protocol_names
 from creamtea.human.settings import CampaignSettings, TutorialItem, settings_of
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, Item, Segment, SegmentScore, StepRow, StudyRow, StudyStep
@@ -272,8 +273,8 @@ def test_a_metric_without_segment_values_is_named(
         ({"seed": -1}, "--seed must be a whole number from 0, below 2^63, not -1"),
         (
             {"protocol": "stars"},
-            "there is no protocol 'stars'; protocols here: contrastive-da, da, da-sqm, preference, esa, mqm. "
-            "A plug-in adds others: install the one that has it (entry-point group creamtea.protocols)",
+            f"there is no protocol 'stars'; protocols here: {', '.join(protocol_names())}. A plug-in adds "
+            "others: install the one that has it (entry-point group creamtea.protocols)",
         ),
         (
             {"settings": plain(bad_references=1)},

@@ -38,7 +38,10 @@ def test_page_data_is_json_and_its_widget_is_registered(protocol: Protocol) -> N
     assert json.loads(json.dumps(data)) == data
     scripts = "".join((HERE / name).read_text(encoding="utf-8") for name in SCRIPTS)
     assert f"WIDGETS.{data['widget']} = class" in scripts
-    assert len(data["scale"]["labels"]) == protocol.scale.steps
+    if data["scale"] is None:
+        assert protocol.marks_errors, "of what a rater sets no value, the score must follow from something"
+    else:
+        assert len(data["scale"]["labels"]) == protocol.scale.steps
 
 
 @pytest.mark.parametrize("protocol", SCORED, ids=[protocol.name for protocol in SCORED])

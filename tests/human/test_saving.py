@@ -21,10 +21,12 @@ from small_campaigns import (
 from creamtea.human import assignment
 from creamtea.human.assignment import RatingRefused
 from creamtea.human.assignment.saving import check_draft, read_answers
-from creamtea.human.protocols import find_protocol, protocol_names
+from creamtea.human.protocols import OWN, Protocol, find_protocol
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment
 
+# the protocols whose answers are their scores
+SCORED = [name for name, protocol in OWN.items() if type(protocol).read_answer is Protocol.read_answer]
 WORDS = "ein Satz " * 300
 NUMBERS = count(1)
 
@@ -74,7 +76,7 @@ def test_a_missing_or_impossible_score_stores_nothing(campaign: Database, wrong:
     assert work_for(campaign, anna).assignment_id == work.assignment_id
 
 
-@pytest.mark.parametrize("protocol", protocol_names(rated_here=True))
+@pytest.mark.parametrize("protocol", SCORED)
 @given(steps=st.lists(st.none() | st.integers(-2, 103), max_size=4), shown=st.integers(1, 4))
 def test_scores_are_complete_and_on_the_scale_or_refused(
     protocol: str, steps: list[int | None], shown: int
@@ -108,7 +110,7 @@ def test_a_preference_is_one_of_three_judgements() -> None:
         check_draft(preference, [3, None], outputs)
 
 
-@pytest.mark.parametrize("protocol", protocol_names(rated_here=True))
+@pytest.mark.parametrize("protocol", SCORED)
 def test_the_ends_of_every_scale_are_stored_exactly(database: Database, protocol: str) -> None:
     make_campaign(database, 2, protocol=protocol)
     anna = add_rater(database)

@@ -74,6 +74,6 @@ def test_the_score_of_mqm_is_what_the_errors_cost(severities: list[str]) -> None
 
 
 def test_nobody_makes_a_campaign_that_has_no_page(database: Database) -> None:
-    request = CampaignRequest(study="s", test_set="t", systems=["a", "b"], protocol="esa")
-    with pytest.raises(InputError, match="no page to rate by it yet"):
+    request = CampaignRequest(study="s", test_set="t", systems=["a", "b"], protocol="scores")
+    with pytest.raises(InputError, match="no page to rate by it; use contrastive-da"):
         create_campaign(database, "new", request)

@@ -110,7 +110,7 @@ def _check_campaign(session: Session, campaign: Campaign, archive: Archive, foun
             found.compare(what, registered["digest"], digest(kept), f"{place}: registered plan: digest")
         for part, (then, now) in changed_parts(session, campaign).items():
             found.differences += differences(then, now, f"{place}: registered plan: {part}")
-    protocol = find_protocol(campaign.protocol)
+    protocol = find_protocol(campaign.protocol, campaign.settings)
     with_payload = (
         select(Rating, Item, Rater.pseudonym)
         .join(Assignment, Assignment.id == Rating.assignment_id)

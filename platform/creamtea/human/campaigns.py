@@ -93,7 +93,7 @@ def create_campaign(
     if not protocol.rated_here:
         raise InputError(
             f"--protocol {protocol.name}: its ratings are imported (creamtea campaign import), there is no "
-            f"page to rate by it yet; use {', '.join(protocol_names(rated_here=True))}"
+            f"page to rate by it; use {', '.join(protocol_names(rated_here=True))}"
         )
     _check_request(name, protocol, request)
     with database.transaction() as session:
@@ -101,6 +101,7 @@ def create_campaign(
         study = find_study(session, request.study)
         check_names(session, study, request.test_set, request.systems)
         settings = request.settings.complete(protocol, request.systems, study.spec.get("baseline"))
+        protocol = protocol.with_settings(settings.model_dump(mode="json"))
         settings, pages = _draw(session, study, request, protocol, settings)
         fields: dict[str, Any] = {
             "study_id": study.id,

@@ -68,7 +68,7 @@ def preview(database: Database, name: str) -> Preview:
     """
     with database.session() as session:
         campaign = find_campaign(session, name)
-        protocol = find_protocol(campaign.protocol)
+        protocol = find_protocol(campaign.protocol, campaign.settings)
         settings = settings_of(campaign.settings)
         kinds = item_kinds(session, campaign.id)
         pages = count_pages(session, campaign.id) if settings.by_documents else None

@@ -136,7 +136,8 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
 
     InputError where the plug-in with the campaign's protocol is missing.
     """
-    protocol, systems = find_protocol(campaign.protocol), tuple(campaign.systems)
+    protocol = find_protocol(campaign.protocol, campaign.settings)
+    systems = tuple(campaign.systems)
     facts = from_row(CampaignFacts, campaign, protocol=protocol, systems=systems)
     rows = session.execute(
         select(Item.id, Item.segment_index, Item.kind, Item.weight, Item.document)

@@ -15,6 +15,7 @@ from creamtea.document.mistakes import mistakes_of_pydantic
 from creamtea.document.values import Above0, BelowOne, Positive, Strict
 from creamtea.errors import InputError
 from creamtea.human.protocols import Protocol, Selection
+from creamtea.human.protocols.taxonomy import Taxonomy
 from creamtea.human.questions import Question
 from creamtea.human.storable import check_address, check_text
 
@@ -113,6 +114,7 @@ class CampaignSettings(Strict):
         0.7  # of the checks, to get the completion code
     )
     context: Annotated[int, Field(ge=0, le=20)] = 0  # source sentences shown before the segment
+    taxonomy: Taxonomy | None = None  # of marked errors; None: the protocol's usual one
     delta: Above0 | None = None  # points of the scale
     minutes_per_item: Above0 | None = None
     consent: Text = ""
@@ -145,6 +147,8 @@ class CampaignSettings(Strict):
                 f"--protocol {protocol.name} cannot rate what --select {select} chooses (two equal texts, "
                 f"say): use --select {' or '.join(protocol.selections)}"
             )
+        if self.taxonomy is not None and protocol.usual_taxonomy is None:
+            raise InputError(f"--taxonomy is for marked errors, and {protocol.name} has none: leave it out")
         self._check_differ_between(systems, select)
         if select == "disagreement" and not self.metrics:
             raise InputError(
@@ -167,6 +171,7 @@ class CampaignSettings(Strict):
                 "select": select,
                 "baseline": baseline,
                 "delta": self.delta or protocol.usual_delta,
+                "taxonomy": self.taxonomy or protocol.usual_taxonomy,
                 "minutes_per_item": self.minutes_per_item or protocol.minutes(len(systems)),
             }
         )

@@ -25,9 +25,10 @@ HERE = Path(__file__).parent
 # one module for the browser, in this order; the widgets of the protocol stand before the last
 SCRIPTS = (
     *("texts.js", "widget.js", "slider.js", "choice.js", "edit.js"),
+    *("marking.js", "errors.js", "spans.js"),
     *("asides.js", "segment.js", "board.js"),
 )
-STYLES = ("board.css", "edit.css")
+STYLES = ("board.css", "edit.css", "spans.css")
 
 # What a rater may ask for: save the answers, skip the item, go on after a practice item's answer, list the
 # earlier items, and leave an earlier item as it was.

@@ -353,6 +353,7 @@ class Board {
   // Enter goes to the next output without an answer; when there is none, it saves.
   enter() {
     const { places, current } = this;
+    if (!this.frozen && current.widget.enter(current.active)) return;
     const here = places.findIndex(([segment, i]) => segment === current && i === current.active);
     const order = places.map((_, k) => places[(here + 1 + k) % places.length]);
     const next = order.find(([segment, i]) => !segment.isComplete(i));

@@ -57,6 +57,11 @@ class Widget {
     return false;
   }
 
+  // Whether Enter was for output i: for what its answer still lacks, before the next output comes.
+  enter() {
+    return false;
+  }
+
   // Set the focus on the control of output i.
   focus() {}
 

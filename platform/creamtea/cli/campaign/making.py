@@ -15,6 +15,7 @@ from creamtea.human import campaigns
 from creamtea.human.attention import read_attention
 from creamtea.human.outputs import documents_of
 from creamtea.human.protocols import SELECTIONS, protocol_names
+from creamtea.human.protocols.taxonomy import read_taxonomy
 from creamtea.human.questions import read_questions
 from creamtea.human.settings import CampaignSettings, settings_of
 from creamtea.human.tutorial import read_tutorial
@@ -102,6 +103,12 @@ class CampaignOptions:
     tutorial: Annotated[
         Path | None, typer.Option(metavar="FILE", help="YAML or JSON: items with answers, done first.")
     ] = None
+    taxonomy: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="YAML or JSON: severities and categories of marked errors, and weights."
+        ),
+    ] = None
     instructions: Annotated[
         Path | None, typer.Option(metavar="FILE.md", help="Markdown that raters read first.")
     ] = None
@@ -158,6 +165,7 @@ class CampaignOptions:
     def settings(self) -> CampaignSettings:
         tutorial = [] if self.tutorial is None else read_tutorial(self.tutorial)
         attention = [] if self.attention is None else read_attention(self.attention)
+        taxonomy = None if self.taxonomy is None else read_taxonomy(self.taxonomy)
         return settings_of(
             {name: getattr(self, name) for name in SETTINGS}
             | {
@@ -168,6 +176,7 @@ class CampaignOptions:
                 "repeats": _amount("--repeats", self.repeats),
                 "tutorial": [item.model_dump() for item in tutorial],
                 "attention": [item.model_dump() for item in attention],
+                "taxonomy": None if taxonomy is None else taxonomy.model_dump(),
                 "minutes_per_item": self.minutes,
                 "consent": read_text("--consent", self.consent),
                 "questions": [
@@ -192,7 +201,8 @@ def create(name: str, options: CampaignOptions) -> None:
 
     Contrastive direct assessment (contrastive-da) shows 2 to 8 outputs at once, rated from 1 to 6 in steps
     of 0.2; da and da-sqm one output, 0 to 100; preference two, the better or the same; post-edit one, to
-    be corrected. Plug-ins may add protocols. See `preview` for hours and power, then `launch`.
+    be corrected. In esa, cesa and mqm raters mark errors. Plug-ins may add protocols. See `preview` for
+    hours and power, then `launch`.
     """
     with opened_database() as database:
         made = campaigns.create_campaign(

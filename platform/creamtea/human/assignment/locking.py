@@ -39,7 +39,7 @@ def campaign_of(session: Session, rater_id: int, *, lock: bool = False) -> Campa
 def protocol_of(campaign: Campaign) -> Protocol:
     """RatingRefused where the plug-in with the campaign's protocol is missing."""
     try:
-        return find_protocol(campaign.protocol)
+        return find_protocol(campaign.protocol, campaign.settings)
     except InputError:
         raise RatingRefused("this evaluation cannot be shown at the moment; tell the organiser") from None
 

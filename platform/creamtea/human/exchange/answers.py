@@ -72,7 +72,7 @@ def with_answers(content: Content, records: Sequence[Record]) -> Content:
     file, line, column, what was found and what is allowed: for rows that contradict the campaign or each
     other, scores that the scale does not have, and answers without a score for each system.
     """
-    protocol = find_protocol(content.protocol)
+    protocol = find_protocol(content.protocol, content.settings)
     items = {item.position: item for item in content.items}
     raters = {person.pseudonym for person in content.raters}
     groups: dict[tuple[int, str], list[ScoredRecord]] = defaultdict(list)

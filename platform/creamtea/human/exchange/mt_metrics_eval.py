@@ -242,7 +242,7 @@ def _error(span: Span, counted: CountedScore) -> dict[str, Any]:
 def _units(content: Content, lines: Mapping[int, int]) -> list[RatedUnit]:
     """The means over the ratings that count. Several items of one segment are one unit (outputs shown one at
     a time); where scores are relative, items are units of their own."""
-    protocol = find_protocol(content.protocol)
+    protocol = find_protocol(content.protocol, content.settings)
     items = {item.position: item for item in rating_items(content)}
     excluded = {person.pseudonym for person in content.raters if person.excluded_at is not None}
     values: dict[tuple[int, int], dict[str, list[Fraction]]] = defaultdict(lambda: defaultdict(list))

@@ -75,7 +75,7 @@ def rows_of(content: Content) -> Iterator[RatingRow]:
 
 
 def _rows(content: Content, item: ItemContent, answer: AnswerContent, excluded: bool) -> Iterator[RatingRow]:
-    scale = find_protocol(content.protocol).scale
+    scale = find_protocol(content.protocol, content.settings).scale
     repeated = {name: getattr(item, name) for name in OF_ITEM}
     repeated |= {name: getattr(answer, name) for name in OF_ANSWER}
     outputs = dict(zip(item.systems, item.outputs, strict=True))

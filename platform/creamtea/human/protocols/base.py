@@ -12,6 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from creamtea.human.protocols.taxonomy import Taxonomy
 from creamtea.human.scale import Scale
 
 Selection = Literal["all", "differing", "stratified", "disagreement"]
@@ -19,8 +20,7 @@ SELECTIONS: tuple[Selection, ...] = ("all", "differing", "stratified", "disagree
 
 MIN_SYSTEMS, MAX_SYSTEMS = 2, 8
 
-# Rules of thumb for the preview: reading the source, and reading and scoring one output.
-MINUTES_PER_SOURCE, MINUTES_PER_OUTPUT = 0.25, 0.25
+MINUTES_PER_SOURCE = 0.25  # to read it: a rule of thumb for the preview
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,13 @@ class Protocol:
     max_outputs: ClassVar[int] = 1
     selections: ClassVar[tuple[Selection, ...]] = SELECTIONS
     usual_selection: ClassVar[Selection] = "differing"
+    minutes_per_output: ClassVar[float] = 0.25  # to read and score it, by rule of thumb
     chooses_pairs: ClassVar[bool] = False  # whether the setting `pairs` says what is shown together
     reads_appraise: ClassVar[bool] = False  # whether scores exported by Appraise can be of this protocol
     marks_errors: ClassVar[bool] = False  # whether an answer's payload holds marked errors (`spans`)
     edits_text: ClassVar[bool] = False  # whether an answer's payload holds the corrected output (`post_edit`)
     rated_here: ClassVar[bool] = True  # False: there is no board for it; campaigns of it are imported
+    usual_taxonomy: ClassVar[Taxonomy | None] = None  # of those, where the organiser gives none
 
     # ------------------------------------------------------------ the board
     widget: ClassVar[str] = "slider"  # registered by one of the board's scripts
@@ -113,7 +115,7 @@ class Protocol:
 
     def minutes(self, systems: int) -> float:
         """Minutes per item, by rule of thumb."""
-        return MINUTES_PER_SOURCE + self.outputs_shown(systems) * MINUTES_PER_OUTPUT
+        return MINUTES_PER_SOURCE + self.outputs_shown(systems) * self.minutes_per_output
 
     def usual_deviation(self) -> float:
         """The standard deviation of the differences of two systems, in points, before there are ratings."""
@@ -122,6 +124,12 @@ class Protocol:
         return default_deviation(float(self.scale.lowest), float(self.scale.highest))
 
     # ------------------------------------------------------------ answers
+
+    def with_settings(self, settings: Mapping[str, Any]) -> Protocol:
+        """The protocol as it is in a campaign with these settings (`Campaign.settings`): whoever reads or
+        shows answers asks for it by `find_protocol(name, settings)`. InputError for settings that cannot be.
+        """
+        return self
 
     def read(self, answers: Sequence[Any], outputs: Sequence[str]) -> list[ScoredAnswer]:
         """The answers about the shown outputs, one for each. ValueError for what they must not be."""
@@ -154,18 +162,22 @@ class Protocol:
 
     def page_data(self) -> dict[str, Any]:
         """What the board's widget gets beside the item."""
-        scale = self.scale
         return {
             "widget": self.widget,
             "task": self.task,
             "stacked": self.max_outputs == 1,
-            "scale": {
-                "labels": [scale.label(step) for step in range(scale.steps)],
-                "marks": list(range(0, scale.steps, self.page_steps)),
-                "points": [list(point) for point in self.labelled_points],
-                "page": self.page_steps,
-            },
+            "scale": self.scale_data(),
             "help": {"typing": self.typing_help, "page": self.page_help},
+        }
+
+    def scale_data(self) -> dict[str, Any] | None:
+        """The scale as the board draws it; None where nobody sets a value on it."""
+        scale = self.scale
+        return {
+            "labels": [scale.label(step) for step in range(scale.steps)],
+            "marks": list(range(0, scale.steps, self.page_steps)),
+            "points": [list(point) for point in self.labelled_points],
+            "page": self.page_steps,
         }
 
     @property

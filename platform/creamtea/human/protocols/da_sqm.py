@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from creamtea.human.protocols.da import Da
 
 
@@ -10,7 +12,7 @@ class DaSqm(Da):
     title = "direct assessment with labelled points (DA+SQM)"
     summary = "DA+SQM: one output, 0 to 100 with labelled points"
     task = "How well does the translation say what the source says? Any value from 0 to 100."
-    labelled_points = (  # on a scale of 0 to 6 in WMT 2022
+    labelled_points: ClassVar[tuple[tuple[int, str], ...]] = (  # on a scale of 0 to 6 in WMT 2022
         (0, "No meaning preserved"),
         (33, "Some meaning preserved"),
         (67, "Most meaning preserved and few grammar mistakes"),

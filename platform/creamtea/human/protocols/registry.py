@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -14,7 +15,7 @@ from creamtea.human.protocols.da_sqm import DaSqm
 from creamtea.human.protocols.post_edit import PostEdit
 from creamtea.human.protocols.preference import Preference
 from creamtea.human.protocols.segment_scores import SegmentScores
-from creamtea.human.protocols.spans import Esa, Mqm
+from creamtea.human.protocols.spans import ContrastiveEsa, Esa, Mqm
 from creamtea.plugins import Additions, Plugin, additions
 
 GROUP = "creamtea.protocols"
@@ -22,7 +23,7 @@ OWN: dict[str, Protocol] = {
     protocol.name: protocol
     for protocol in (
         *(ContrastiveDa(), Da(), DaSqm(), Preference(), PostEdit()),
-        *(Esa(), Mqm(), SegmentScores()),
+        *(Esa(), ContrastiveEsa(), Mqm(), SegmentScores()),
     )
 }
 
@@ -34,11 +35,14 @@ def protocol_names(rated_here: bool = False) -> tuple[str, ...]:
     return (*own, *sorted({point.name for point in entry_points(group=GROUP)} - set(OWN)))
 
 
-def find_protocol(name: str) -> Protocol:
-    """The protocol of this name.
+def find_protocol(name: str, settings: Mapping[str, Any] | None = None) -> Protocol:
+    """The protocol of this name; with the `settings` of a campaign as it is in that campaign.
 
-    InputError for one that nobody knows, that two distributions have, or that cannot be loaded.
+    InputError for one that nobody knows, that two distributions have, or that cannot be loaded, and for
+    settings that cannot be.
     """
+    if settings is not None:
+        return find_protocol(name).with_settings(settings)
     if name in OWN:
         return OWN[name]
     added = added_protocols()

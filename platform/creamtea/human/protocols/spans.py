@@ -1,26 +1,30 @@
-"""Protocols in which raters mark the errors of an output: ESA and MQM.
+"""Protocols in which raters mark the errors of an output: ESA, contrastive ESA and MQM.
 
-The marked errors are an answer's payload. Positions are characters of the output, the last one included, as
-Appraise and Pearmut export them. An omission has no place in the output.
+The marked errors are an answer's payload. Positions are characters of the output (Unicode code points, as
+Python counts them), the last one included, as Appraise and Pearmut export them. An omission has no place in
+the output. How errors are called, and what they cost, is in the campaign's taxonomy.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Literal
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, ValidationError, model_validator
 
 from creamtea.document.mistakes import mistakes_of_pydantic
 from creamtea.document.values import Strict
-from creamtea.human.protocols.base import Protocol, ScoredAnswer
+from creamtea.errors import InputError
+from creamtea.human.protocols.base import MAX_SYSTEMS, MIN_SYSTEMS, Protocol, ScoredAnswer
 from creamtea.human.protocols.da import Da
+from creamtea.human.protocols.da_sqm import DaSqm
+from creamtea.human.protocols.taxonomy import ESA, GOOGLE, TENTHS, Severity, Taxonomy
 from creamtea.human.scale import Scale
 
-Severity = Literal["undecided", "neutral", "minor", "major", "critical"]
 Position = Annotated[int, Field(ge=0, le=10**6)]
-TENTHS = 10
 
 
 class Span(Strict):
@@ -31,6 +35,7 @@ class Span(Strict):
     in_source: bool = False  # the place is in the source: an omission, say
     severity: Severity
     category: Annotated[list[str], Field(max_length=5)] = Field(default_factory=list)  # from wide to narrow
+    proposed: Position | None = None  # which of the item's proposals it came from
 
     @model_validator(mode="after")
     def _check(self) -> Span:
@@ -42,10 +47,21 @@ class Span(Strict):
 
 
 class MarkedErrors(Strict):
-    """The payload. `score`: of ESA, 0 to 100; MQM's follows from the errors."""
+    """The payload. `score`: of ESA, 0 to 100; MQM's follows from the errors.
+
+    `begun`, of drafts: the rater has taken all marks away and not yet said that there are no errors.
+    """
 
     score: Annotated[int, Field(ge=0, le=100)] | None = None
     spans: Annotated[list[Span], Field(max_length=1000)]
+    begun: bool = False
+
+    @model_validator(mode="after")
+    def _check(self) -> MarkedErrors:
+        proposed = [span.proposed for span in self.spans if span.proposed is not None]
+        if len(set(proposed)) < len(proposed):
+            raise ValueError("has two errors from one proposal")
+        return self
 
     def payload(self) -> dict[str, Any]:
         """In one way of writing."""
@@ -68,30 +84,131 @@ def read_marked(answer: Any, output: str) -> MarkedErrors:
     return marked
 
 
-class Esa(Da):
+class MarksErrors(Protocol):
+    """What the protocols here share. `taxonomy` is the campaign's; None for ratings made elsewhere, whose
+    errors are read as they are called there."""
+
+    marks_errors = True
+    widget = "spans"
+    scored: ClassVar[bool] = False  # whether raters give a score beside the errors
+    overlap: ClassVar[bool] = False  # whether one character can be in two errors
+    usual_taxonomy: ClassVar[Taxonomy] = ESA
+    taxonomy: Taxonomy | None = None
+
+    def with_settings(self, settings: Mapping[str, Any]) -> Self:
+        stored = settings.get("taxonomy")
+        if stored is None:
+            return self
+        bound = copy.copy(self)
+        try:
+            bound.taxonomy = Taxonomy.model_validate(stored)
+        except ValidationError as error:
+            mistakes = mistakes_of_pydantic(error.errors(), Taxonomy, stored)
+            lines = "; ".join(dict.fromkeys(mistake.line() for mistake in mistakes))
+            raise InputError(f"the taxonomy of the campaign: {lines}") from None
+        return bound
+
+    def read_errors(self, answer: Any, output: str) -> MarkedErrors:
+        """The errors of a complete answer. ValueError for what taxonomy and protocol do not allow."""
+        marked = read_marked(answer, output)
+        if marked.begun:
+            raise ValueError("say that there are no errors, or mark them")
+        if self.taxonomy is not None:
+            self.check_spans(marked.spans)
+            at_most = self.taxonomy.at_most
+            if at_most is not None and len(marked.spans) > at_most:
+                raise ValueError(f"at most {at_most} errors can be marked, not {len(marked.spans)}")
+        return marked
+
+    def check_spans(self, spans: Sequence[Span]) -> None:
+        """ValueError for errors that are not of the taxonomy, or overlap where they must not."""
+        taxonomy = self.taxonomy or self.usual_taxonomy
+        for span in spans:
+            taxonomy.check(span.severity, span.category)
+        if not self.overlap:
+            places = sorted((span.start, span.end) for span in spans if span.start is not None)
+            for (_, end), (start, _) in pairwise(places):
+                if end is not None and start is not None and start <= end:
+                    raise ValueError(f"two errors share character {start}: here errors do not overlap")
+
+    def check_draft(self, answer: Any, output: str) -> None:
+        """Severities, categories and the score may be missing."""
+        read_marked(answer, output)
+
+    def page_data(self) -> dict[str, Any]:
+        taxonomy = self.taxonomy or self.usual_taxonomy
+        return {
+            **super().page_data(),
+            "marking": {
+                "severities": [level.name for level in taxonomy.severities],
+                "categories": [one.model_dump(mode="json") for one in taxonomy.categories],
+                "at_most": taxonomy.at_most,
+                "scored": self.scored,
+                "overlap": self.overlap,
+            },
+        }
+
+
+class Esa(MarksErrors, Da):
     """Error span annotation (Kocmi et al. 2024, arXiv 2406.11580): errors first, then a score, 0 to 100."""
 
     name = "esa"
     title = "error span annotation"
-    summary = "ESA: marked errors, then 0 to 100 (imported ratings)"
-    marks_errors = True
-    rated_here = False
+    summary = "ESA: one output, its errors marked, then 0 to 100"
+    welcome = (
+        "You will see one sentence and one translation of it at a time, mark the errors of the translation, "
+        "and then give it a value from 0 to 100."
+    )
+    task = (
+        "Mark the errors: minor where the meaning is kept, major where it is changed or lost. Then say how "
+        "good the translation is, from 0 to 100."
+    )
+    labelled_points = DaSqm.labelled_points
+    minutes_per_output = 0.75
+    scored = True
+
+    def usual_deviation(self) -> float:
+        return 27.0  # pooled over the 78 pairs of WMT 2023's ESA campaign (en-de, one rating a segment)
 
     def read_answer(self, answer: Any, output: str) -> ScoredAnswer:
         """`{"score": 0 to 100, "spans": […]}`."""
-        marked = read_marked(answer, output)
+        marked = self.read_errors(answer, output)
         if marked.score is None:
             raise ValueError("error span annotation needs a score from 0 to 100")
         return ScoredAnswer(marked.score, marked.payload())
 
 
-class Mqm(Protocol):
+class ContrastiveEsa(Esa):
+    """ESA of all outputs of a segment side by side (WMT 2026)."""
+
+    name = "cesa"
+    title = "contrastive error span annotation"
+    summary = "contrastive ESA: 2 to 8 outputs at once, errors marked, 0 to 100 each"
+    welcome = (
+        "You will see one sentence at a time and several translations of it, mark the errors of each, and "
+        "give each a value from 0 to 100."
+    )
+    task = (
+        "Mark the errors of each translation: minor where the meaning is kept, major where it is changed or "
+        "lost. Then say how good each is, from 0 to 100."
+    )
+    labelled_points = ()
+    min_outputs, max_outputs = MIN_SYSTEMS, MAX_SYSTEMS
+    page_steps = 25
+    page_help = "25 points down or up"
+    reads_appraise = False
+
+    def shown_together(self, outputs: Sequence[str], pairs: str, baseline: int) -> list[tuple[int, ...]]:
+        return [tuple(range(len(outputs)))]
+
+
+class Mqm(MarksErrors, Protocol):
     """Multidimensional quality metrics (Freitag et al. 2021): the score is what the marked errors cost,
     negated as in mt-metrics-eval, so that higher is better."""
 
     name = "mqm"
     title = "multidimensional quality metrics"
-    summary = "MQM: marked errors with category and severity (imported ratings)"
+    summary = "MQM: one output, its errors marked with category and severity"
     welcome = "You will see one sentence and one translation of it at a time, and mark its errors."
     task = "Mark every error of the translation, with its category and severity."
     scale = Scale(1000 * TENTHS + 1, Fraction(-1000), Fraction(1, TENTHS), decimals=1)
@@ -99,24 +216,30 @@ class Mqm(Protocol):
     bin_width = 1.0
     ratio_note = "A ratio of penalties to penalties: the points say more."
     usual_selection = "all"
-    marks_errors = True
-    rated_here = False
+    minutes_per_output = 1.0
+    overlap = True
+    usual_taxonomy = GOOGLE
     reads_appraise = True
 
-    # tenths of a point (Freitag et al. 2021, Table 2)
+    # of ratings made elsewhere: tenths of a point (Freitag et al. 2021, Table 2)
     weights: ClassVar[Mapping[Severity, int]] = {
         "undecided": 0, "neutral": 0, "minor": 10, "major": 50, "critical": 50
     }  # fmt: skip
     punctuation: ClassVar[int] = 1
     non_translation: ClassVar[int] = 250
 
-    def penalty(self, span: Span) -> int:
-        """Tenths of a point.
+    def usual_deviation(self) -> float:
+        return 5.5  # 4.6 over the pairs of the TED talks (zh-en), 6.5 over those of WMT 2023 (en-de)
 
-        Punctuation costs a tenth where it is minor (Google's "Fluency/Punctuation"). Of the categories that
-        Appraise has ("Linguistic conventions", "Punctuation") it does whatever its severity, as in the
-        published segment scores of github.com/wmt-conference/ErrorSpanAnnotation.
+    def penalty(self, span: Span) -> int:
+        """Tenths of a point: by the campaign's taxonomy, and for ratings made elsewhere as published.
+
+        Published: punctuation costs a tenth where it is minor (Google's "Fluency/Punctuation"). Of the
+        categories that Appraise has ("Linguistic conventions", "Punctuation") it does whatever its severity,
+        as in the published segment scores of github.com/wmt-conference/ErrorSpanAnnotation.
         """
+        if self.taxonomy is not None:
+            return self.taxonomy.penalty(span.severity, span.category)
         names = [part.lower() for part in span.category]
         if any(name.startswith("non-translation") for name in names):
             return self.non_translation
@@ -128,11 +251,14 @@ class Mqm(Protocol):
 
     def read_answer(self, answer: Any, output: str) -> ScoredAnswer:
         """`{"spans": […]}`."""
-        marked = read_marked(answer, output)
+        marked = self.read_errors(answer, output)
         if marked.score is not None:
             raise ValueError("the score of MQM follows from the errors")
         step = self.scale.steps - 1 - sum(self.penalty(span) for span in marked.spans)
         return ScoredAnswer(self.scale.check(step), marked.payload())
+
+    def scale_data(self) -> None:
+        return None
 
 
 def spans_of(payload: Mapping[str, Any] | None) -> Sequence[Span]:

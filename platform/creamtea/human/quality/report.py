@@ -117,4 +117,5 @@ def reports_of(database: Database, campaign_id: int) -> list[RaterReport]:
         excluded = session.scalars(
             select(Rater.id).where(Rater.campaign_id == campaign_id, Rater.excluded_at.is_not(None))
         ).all()
-        return rater_reports(read_answers(session, campaign_id), find_protocol(campaign.protocol), excluded)
+        protocol = find_protocol(campaign.protocol, campaign.settings)
+        return rater_reports(read_answers(session, campaign_id), protocol, excluded)

@@ -45,6 +45,7 @@ NAMES = (
     "bad_references",
     "repeats",
     "batch",
+    "taxonomy",
     "tutorial",
     "context",
     "delta",
@@ -67,12 +68,20 @@ def draw(name: str, start: CampaignRequest, study: str, spec: dict[str, Any], me
     protocol = _systems_and_protocol(name, start, study, spec)
     _items(start, protocol, metrics, study, list(spec["systems"]))
     _numbers(start)
+    if protocol.marks_errors:
+        st.file_uploader(
+            "Taxonomy of errors (YAML or JSON)",
+            ["yaml", "yml", "json"],
+            help="Severities, categories and weights. Without a file, those that are usual in the protocol, "
+            "or the draft's.",
+            key=key("taxonomy"),
+        )
     _texts(start)
 
 
 def form_values(state: Any) -> dict[str, Any]:
-    """What the fields say, by the names of `create_campaign` and of its settings. `tutorial`, `attention` and
-    `documents` are uploaded files or None; fields that are not drawn are left out."""
+    """What the fields say, by the names of `create_campaign` and of its settings. `tutorial`, `attention`,
+    `taxonomy` and `documents` are uploaded files or None; fields that are not drawn are left out."""
     study, protocol = state[key("study")], state[key("protocol")]
     values = {name: state[key(name)] for name in NAMES if key(name) in state}
     for name in ("systems", "test_set", "baseline"):

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import streamlit as st
 from pydantic import BaseModel
@@ -16,6 +16,7 @@ from creamtea.human import campaigns, rights
 from creamtea.human.attention import read_attention
 from creamtea.human.campaigns import CampaignRequest
 from creamtea.human.outputs import documents_of, metric_names
+from creamtea.human.protocols.taxonomy import Taxonomy, read_taxonomy
 from creamtea.human.questions import read_questions
 from creamtea.human.settings import settings_of
 from creamtea.human.tutorial import read_tutorial
@@ -30,6 +31,7 @@ from creamtea_webapp.pages.organise.form import NOTHING, draw, form_values, inde
 from creamtea_webapp.pages.organise.shared import TEMPLATE, act, show_notice
 
 MADE = "campaign-made"
+Read = TypeVar("Read")
 BESIDE = "make"  # the place of errors: above the button
 # files of items that the organiser wrote
 READERS: dict[str, Callable[[Path], Sequence[BaseModel]]] = {
@@ -84,10 +86,10 @@ def _make(draft: str, start: CampaignRequest, database: Database, actor: str) ->
     request = {field: values.pop(field) for field in OF_REQUEST}
     documents = values.pop("documents")
     for field, read in READERS.items():
-        items = (
-            getattr(start.settings, field) if values[field] is None else _items(field, values[field], read)
-        )
+        items = getattr(start.settings, field) if values[field] is None else _read(field, values[field], read)
         values[field] = [item.model_dump() for item in items]
+    taxonomy = _taxonomy(values.get("taxonomy"), request["protocol"], start)
+    values["taxonomy"] = None if taxonomy is None else taxonomy.model_dump()
     values["questions"] = [one.model_dump() for one in read_questions(values["questions"])]
     for field in ("contact", "completion_code", "completion_url", "failing_code"):
         values[field] = values[field].strip()
@@ -109,8 +111,15 @@ def _make(draft: str, start: CampaignRequest, database: Database, actor: str) ->
     return f"The draft has {counted(made.items, 'item')}."
 
 
-def _items(field: str, file: Any, read: Callable[[Path], Sequence[BaseModel]]) -> Sequence[BaseModel]:
-    """The items of an uploaded file."""
+def _taxonomy(file: Any, protocol: str, start: CampaignRequest) -> Taxonomy | None:
+    """The file's, or the draft's while its protocol stays; None: the protocol's usual one."""
+    if file is not None:
+        return _read("taxonomy", file, read_taxonomy)
+    return start.settings.taxonomy if protocol == start.protocol else None
+
+
+def _read(field: str, file: Any, read: Callable[[Path], Read]) -> Read:
+    """An uploaded file, read as one on the disk is."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / Path(file.name).name
         path.write_bytes(file.getvalue())
