@@ -1,6 +1,7 @@
 """Text that does not fit into memory: time, disk and peak memory of each step, from files to 200 updates.
 
     python bench/large_corpus.py [--pairs 100000 1000000] [--source FILE --target FILE] [--folder FOLDER]
+                                 [--leave-out align]
 
 The pairs are those of the two files (without them, of the built-in language), again and again, each word
 replaced with a probability of 0.1 by another word of its side, so that few pairs are exact duplicates. Every
@@ -27,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from creamtea.contract.step import LiveView
 from creamtea.hardware import processor_name
 from creamtea.steps.catalogue import STEP_KINDS
 
@@ -53,6 +55,7 @@ def main() -> None:
         "--vocabulary", type=int, default=None, help="of subwords (8000; built-in language: 600)"
     )
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()), help="for the files")
+    parser.add_argument("--leave-out", nargs="+", default=[], choices=["align", "train"], help="steps")
     parser.add_argument("--stage", nargs=2, help=argparse.SUPPRESS)  # one step, in a process of its own
     arguments = parser.parse_args()
     if (arguments.source is None) != (arguments.target is None):
@@ -65,7 +68,7 @@ def main() -> None:
     for pairs in arguments.pairs:
         arguments.folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
-            for stage in ("make", *INPUTS):
+            for stage in ("make", *(step for step in INPUTS if step not in arguments.leave_out)):
                 command = [
                     sys.executable,
                     __file__,
@@ -142,6 +145,9 @@ class Context:
         return [self.folders[role]] if role in self.folders else []
 
     def progress(self, done: float, total: float, message: str = "") -> None:
+        pass
+
+    def show(self, view: LiveView) -> None:
         pass
 
 
