@@ -72,6 +72,20 @@ def test_a_participant_becomes_a_rater_and_comes_back(database: Database, campai
     assert access.identify(database, opened[0].secret) is None
 
 
+@pytest.mark.parametrize("visit", [{}, {"SESSION_ID": "s-8"}])
+def test_with_anothers_number_nobody_comes_in(
+    database: Database, campaign: str, visit: dict[str, str]
+) -> None:
+    secret = invitations.recruit(database, campaign, "test")
+    own = {"PROLIFIC_PID": "5f3c1a", "SESSION_ID": "s-7"}
+    assert invitations.join(database, secret, own) is not None
+    with pytest.raises(access.AccessRefused, match="has begun with this"):
+        invitations.join(database, secret, {"PROLIFIC_PID": "5f3c1a", **visit})
+    assert invitations.join(database, secret, own) is not None
+    (rater,) = people(database)
+    assert rater.arrival == {"SESSION_ID": "s-7"}
+
+
 @pytest.mark.parametrize(
     "query", [{}, {"PROLIFIC_PID": ""}, {"PROLIFIC_PID": "a b"}, {"participant": "x" * 101}]
 )

@@ -242,7 +242,8 @@ def test_the_gravest_state_and_every_reason_of_several_seeds(filled: Database, f
     fill(filled, changes=changes, state="failed")
     cell = rows_of(build_report(filled, "teatime"))["scones-greedy"].cells["empty"]
     assert cell.state == "failed"
-    assert cell.note == f"seed 1: decode/scones-greedy/1/test has not run yet; seeds 2, 3: {FAILED['error']}"
+    waits = "not run yet (decode: scones-greedy, seed 1, test)"
+    assert cell.note == f"seed 1: {waits}; seeds 2, 3: {FAILED['error']}"
 
 
 def test_a_comparison_that_is_missing_is_left_out_of_the_correction(filled: Database, fill: Fill) -> None:
@@ -260,8 +261,8 @@ def test_failures_name_causes_before_what_they_brought_down(filled: Database, fi
     fill(filled, changes={"decode/softmax-greedy": upstream, "train/softmax": FAILED}, state="failed")
     failures = entries(build_report(filled, "teatime"), "failures")
     assert [(failure.name, failure.passages[-1].text) for failure in failures] == [
-        ("train: failed", "train/softmax/1"),
-        ("decode: not run: an earlier step failed", "decode/softmax-greedy/1/test"),
+        ("train: failed", "train: softmax, seed 1"),
+        ("decode: not run: an earlier step failed", "decode: softmax-greedy, seed 1, test"),
     ]
     assert failures[0].passages[0].text == FAILED["error"]
 

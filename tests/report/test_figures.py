@@ -172,10 +172,21 @@ def test_what_a_study_does_not_measure_has_no_figure(
     assert all_figures(report) == []
     absent = {block.key: block.absent for _, block in report.walk() if isinstance(block, Choice)}
     assert absent == {
-        "quality": "no latency run in this study",
-        "recall": "no vocabulary selection to sweep in this study",
+        "recall": "no recall has been measured yet",
         "learning": "no training has begun yet",
     }
+    assert "figures/quality" not in [heading.path for heading in report.contents()]
+
+
+def test_without_a_selection_there_is_no_recall_to_draw(
+    filled: Database, fill: Fill, spec: dict[str, Any]
+) -> None:
+    spec["systems"] = {name: spec["systems"][name] for name in ("softmax-greedy", "scones-greedy")}
+    spec["latency"]["systems"] = list(spec["systems"])
+    fill(filled, spec=spec)
+    report = build_report(filled, "teatime")
+    titles = [block.title for _, block in report.walk() if isinstance(block, Choice)]
+    assert titles == ["Quality against latency", "Learning curves"]
 
 
 def test_human_scores_are_drawn_in_the_unit_of_their_column(filled: Database, fill: Fill) -> None:

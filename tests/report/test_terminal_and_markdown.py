@@ -105,7 +105,7 @@ def test_cells_without_a_value_have_their_reason_below(width: int, troubled: Doc
     # a message is text: not rich's markup, and on one line
     assert f"({number}) COMET: no [bold]model[/bold]; fetch it once" in shown
     (pending,) = set(re.findall(r"pending \((\d)\)", shown))
-    assert f"({pending}) latency has not run yet" in shown
+    assert f"({pending}) not run yet (latency: test)" in shown
 
 
 def test_notes_say_how_to_read_the_table(troubled: Document) -> None:
@@ -119,7 +119,7 @@ def test_notes_say_how_to_read_the_table(troubled: Document) -> None:
         "seeds: softmax: 1; scones: 1, 2, 3",
         "training: cpu, 2 threads",
         "score: unavailable reason COMET: no [bold]model[/bold]; fetch it once",
-        "1 place in the study score/softmax-nvs/1/test/comet",
+        "1 place in the study score: softmax-nvs, seed 1, test, comet",
     ):
         assert note in shown
 
@@ -128,7 +128,7 @@ def test_a_study_that_has_not_begun_can_be_shown(filled: Database, fill: Fill) -
     fill(filled, changes={"": {"state": "pending"}}, state="queued")
     shown = printed(build_report(filled, "teatime"), 80)
     assert "not prepared yet" in shown
-    assert "corpus/toy has not run yet" in shown
+    assert "not run yet (corpus: toy)" in shown
 
 
 def test_one_test_set_can_be_chosen(filled: Database, fill: Fill, spec: dict[str, Any]) -> None:
@@ -162,7 +162,7 @@ def test_markdown_is_a_table_with_notes(troubled: Document) -> None:
         (Delta("ok", value=0.6, low=-0.4, high=1.4, p_corrected=0.66), "+0.6 [−0.4, 1.4] p=0.66"),
         (Delta("ok", value=1.0, p_corrected=0.0004, p_randomization_corrected=0.2), "+1.0 p<0.001/0.20"),
         (Delta("ok", value=1.0, p_corrected=0.04999, p_randomization_corrected=0.0), "+1.0 p=0.049/<0.001"),
-        (Delta("pending", "compare/… has not run yet"), "Δ pending"),
+        (Delta("pending", "not run yet"), "Δ pending"),
     ],
 )
 def test_differences_in_words(delta: Delta, shown: str) -> None:

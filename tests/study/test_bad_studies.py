@@ -121,6 +121,12 @@ BAD = {
         "study.yaml:13: variants.softmax.architecture.heads: found 4 heads for width 130, "
         "allowed a number of heads that divides the width",
     ),
+    "unknown key of an architecture whose kind is not written": (
+        ("    nvs: {}\n", "    nvs: {}\n    architecture: {widht: 64}\n"),
+        "study.yaml:13: variants.softmax.architecture.widht: found an unknown key, allowed one of kind, "
+        "preset, encoder_layers, decoder_layers, width, heads, feed_forward, dropout, attention_dropout "
+        "(did you mean width?)",
+    ),
     "seed twice": (
         ("    nvs: {}\n", "    nvs: {}\n    seeds: [1, 2, 1]\n"),
         "study.yaml:13: variants.softmax.seeds[2]: found 1 twice, allowed each once",

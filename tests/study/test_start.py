@@ -6,6 +6,7 @@ import gzip
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from creamtea.study.checks.warnings import warnings_of
 from creamtea.study.loader import LoadedStudy, load_study
 from creamtea.study.plan import plan
 from creamtea.study.start import timing
+from creamtea.study.start.aside import Pair
+from creamtea.study.start.begin import Wishes, study_name
 from creamtea.study.start.recipe import Recipe, recipe_for
 from creamtea.study.start.timing import Timing, in_words
 from creamtea.study.survey import Side, Survey, bare, survey
@@ -110,6 +113,23 @@ def test_text_that_is_given_is_used_where_it_is(text: Callable[..., None]) -> No
     study = loaded().study
     assert study.corpora["text"].dev.source == "dev.en"
     assert study.corpora["text"].filters.held_out == ["test"]
+
+
+@pytest.mark.parametrize(
+    "folder, file, name",
+    [
+        ("news-v18", "train.en", "news-v18"),
+        ("data", "europarl.v7.en", "europarl.v7"),
+        ("data", "train.en", "study"),
+        ("2024", "corpus.en", "study-2024"),
+    ],
+)
+def test_a_study_is_called_as_its_text_or_folder(folder: str, file: str, name: str, tmp_path: Path) -> None:
+    source = tmp_path / folder / file
+    pair = Pair(source, source.with_suffix(".de"))
+    wishes = Wishes(pair, {}, (None, None), Path("study.yaml"), 1, force=False)
+    assert study_name(wishes) == name
+    assert study_name(replace(wishes, output=Path("my own.yaml"))) == "my-own"
 
 
 def test_a_study_elsewhere_says_which_folder_its_paths_are_in(

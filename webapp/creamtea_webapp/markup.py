@@ -17,6 +17,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from creamtea import languages
+from creamtea.durations import duration
 from creamtea.human.protocols import protocol_title
 from creamtea.store.item_kinds import ItemKind
 
@@ -64,14 +65,6 @@ def markdown(text: str) -> Markup:
 def moment(at: datetime) -> str:
     """ "2026-03-04 05:06 UTC"."""
     return f"{at:%Y-%m-%d %H:%M} UTC"
-
-
-def duration(seconds: float) -> str:
-    """ "12 s", "4 min", "3 h 05 min"."""
-    minutes = round(seconds / 60)
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
 
 
 def counted(number: int, noun: str) -> str:

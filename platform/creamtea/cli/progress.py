@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
+from creamtea.durations import duration
 from creamtea.engine import events
 
 Display = Callable[[events.EngineEvent], None]
@@ -88,26 +89,36 @@ class LiveLines:
 
 
 class PlainLines:
-    """One line per event, and one every `EVERY` seconds for the progress of a long step."""
+    """One line per event, and some of the progress of a long step: the first after `EVERY` seconds, each next
+    one after twice the time, but at most `AT_MOST`. They say what is left if the step goes on as it has since
+    its first report; before that it may have been reading text."""
 
-    EVERY = 15.0  # seconds
+    EVERY, AT_MOST = 15.0, 300.0  # seconds
 
     def __init__(self, counts: StepCounts) -> None:
         self._counts = counts
-        self._next: dict[str, float] = {}
+        self._next: dict[str, tuple[float, float]] = {}  # when, and how long after the one before
+        self._first: dict[str, tuple[float, float]] = {}  # of each step: when it first said how far it was
         self._started = time.monotonic()
 
     def __call__(self, event: events.EngineEvent) -> None:
         self._counts.count(event)
         now = time.monotonic()
         if isinstance(event, events.StepStarted):
-            self._next[event.key] = now + self.EVERY
+            self._next[event.key] = now + self.EVERY, self.EVERY
+            self._first.pop(event.key, None)
         if isinstance(event, events.StepProgressed):
-            if now < self._next.get(event.key, now):
+            first, done = self._first.setdefault(event.key, (now, event.done))
+            due, pause = self._next.get(event.key, (now, self.EVERY))
+            if now < due:
                 return
-            self._next[event.key] = now + self.EVERY
+            pause = min(2 * pause, self.AT_MOST)
+            self._next[event.key] = now + pause, pause
             share = f"{event.done:g}/{event.total:g} {event.message}".rstrip()
-            self._print(f"{event.node}: {share}")
+            moved = event.done - done
+            left = (event.total - event.done) * (now - first) / moved if moved > 0 else None
+            about = "" if left is None else f", about {duration(left)} left"
+            self._print(f"{event.node}: {share}{about}")
             return
         text = line(event)
         if text:

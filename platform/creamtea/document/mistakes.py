@@ -167,13 +167,14 @@ def _whole(context: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _path(loc: KeyPath, data: Any) -> tuple[KeyPath, KeyPath]:
-    """The part of pydantic's location that is in the data (the kinds of unions are not), and the rest."""
+    """The part of pydantic's location that is in the data (the kinds of unions are not, and a default kind is
+    not even written), and the rest."""
     path: KeyPath = ()
     for position, part in enumerate(loc):
         inside = part in data if isinstance(data, dict) else isinstance(data, list) and isinstance(part, int)
         if inside:
             path, data = (*path, part), data[part]
-        elif not (isinstance(data, dict) and data.get("kind") == part):
+        elif not (isinstance(data, dict) and data.get("kind", part) == part and position + 1 < len(loc)):
             return path, tuple(loc[position:])
     return path, ()
 

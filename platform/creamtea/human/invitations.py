@@ -29,7 +29,8 @@ MAX_AT_ONCE = 1000
 MAX_PARTICIPANTS = 5000  # of a campaign: whoever has the link can invent some
 RECRUITING = timedelta(days=90)
 PARTICIPANT = ("PROLIFIC_PID", "participant")  # in an address; the first that is there
-ARRIVAL = ("STUDY_ID", "SESSION_ID")
+SUBMISSION = "SESSION_ID"  # of a participant's visit, by Prolific: what only the two of them know
+ARRIVAL = ("STUDY_ID", SUBMISSION)
 PLACEHOLDERS = "PROLIFIC_PID={{%PROLIFIC_PID%}}&STUDY_ID={{%STUDY_ID%}}&SESSION_ID={{%SESSION_ID%}}"
 _CODE = re.compile(r"[\w.@:+-]{1,100}", re.ASCII)
 
@@ -109,7 +110,8 @@ def participant_in(query: Mapping[str, str]) -> str | None:
 def join(database: Database, secret: str, query: Mapping[str, str]) -> access.OpenedSession | None:
     """A session for the participant of this query, by a link for participants; None for any other secret.
 
-    AccessRefused where the query names nobody, or the campaign has too many participants.
+    AccessRefused where the query names nobody, or somebody whose visit, as the platform numbers it, is
+    another one, and where the campaign has too many participants.
     """
     with database.session() as session:
         campaign_id = session.scalar(
@@ -130,6 +132,12 @@ def join(database: Database, secret: str, query: Mapping[str, str]) -> access.Op
         now = database.now(session)
         campaign = session.get_one(Campaign, campaign_id, with_for_update={"key_share": True})
         rater = _rater_of(session, database, campaign, participant)
+        began = (rater.arrival or {}).get(SUBMISSION)
+        if began is not None and began != query.get(SUBMISSION):
+            raise access.AccessRefused(
+                "Somebody has begun with this participant's number. If it is yours, come from the page on "
+                "which you found the study, as the first time, or ask for a link of your own."
+            )
         rater.arrival = {
             name: query[name] for name in ARRIVAL if _CODE.fullmatch(query.get(name, ""))
         } or None

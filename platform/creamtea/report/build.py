@@ -36,6 +36,7 @@ from creamtea.report.model import (
 )
 from creamtea.report.ngrams import ngrams_section
 from creamtea.report.parameters import sweeps
+from creamtea.report.step_titles import step_title
 from creamtea.report.sweep_figures import sweep_choice
 from creamtea.report.tables import (
     corpora_table,
@@ -153,11 +154,13 @@ def _figure_sections(
     timed = next((systems for systems in tables if speed_of(systems.table) is not None), None)
     variants = {name: system.variant for name, system in material.spec.systems.items() if system.runs}
     swept = sweeps(material.spec)
+    selects = any(system.runs and system.selection.selects for system in material.spec.systems.values())
     sections = []
     for systems in tables:
         idioms = bool(idioms_of(material, systems.test_set).count)
         parameters = sweep_choice(systems, tables, analyses, swept, variants)
-        blocks: list[Block] = [quality_choice(systems, timed), recall_choice(systems, curves, idioms)]
+        blocks: list[Block] = [] if timed is None else [quality_choice(systems, timed)]
+        blocks += [recall_choice(systems, curves, idioms)] if selects else []
         blocks += [parameters] if parameters else []
         sections.append(Section(systems.test_set, "", tuple(blocks), test_set=systems.test_set))
     return sections
@@ -269,7 +272,7 @@ def _failure(state: str, reason: str, nodes: Sequence[Node]) -> Entry:
     name = f"{kinds}: {state}" + (f" after {attempts} attempts" if attempts > 1 else "")
     places = f"{len(nodes)} place{'s' * (len(nodes) != 1)} in the study"
     passages = [Passage("reason", reason)] if reason else []
-    return Entry(name, (), (*passages, Passage(places, ", ".join(node.name for node in nodes))))
+    return Entry(name, (), (*passages, Passage(places, "; ".join(map(step_title, nodes)))))
 
 
 def _plugins(nodes: Iterable[Node]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from statistics import fmean, stdev
 from sqlalchemy.orm import Session
 
 from creamtea.report.model import SIGNIFICANT, Cell, Delta
+from creamtea.report.step_titles import step_title
 from creamtea.stats.correction import holm
 from creamtea.store.queries import OUTPUTS, CurvePoint, MetricValue, Node, metrics_of, points_of, study_nodes
 from creamtea.study.spec import Study
@@ -116,12 +117,12 @@ def state_of(node: Node) -> tuple[str, str]:
         return "ok", ""
     if node.state == "failed":
         state = "unavailable" if node.error_kind == "unavailable" else "failed"
-        return state, node.error or f"{node.name} failed without a message"
+        return state, node.error or f"failed without a message ({step_title(node)})"
     if node.state == "cancelled":
-        return "cancelled", f"{node.name} was cancelled"
+        return "cancelled", f"cancelled ({step_title(node)})"
     if node.state == "running":
-        return "running", f"{node.name} is running"
-    return "pending", f"{node.name} has not run yet"
+        return "running", f"running ({step_title(node)})"
+    return "pending", f"not run yet ({step_title(node)})"
 
 
 def read_cell(measured: Sequence[Measured], read: Read, missing: str) -> Cell:
@@ -137,7 +138,7 @@ def read_cell(measured: Sequence[Measured], read: Read, missing: str) -> Cell:
             values.append(metric)
             continue
         if state == "ok":
-            state, note = "unavailable", metric.note if metric else f"{step.node.name} did not measure this"
+            state, note = "unavailable", metric.note if metric else f"not measured ({step_title(step.node)})"
         gaps.append((state, note, str(step.node.labels.get("seed", ""))))
     if not values:
         state = min((state for state, _, _ in gaps), key=_GRAVITY.index)
@@ -187,7 +188,7 @@ def read_delta(measured: Measured | None) -> Delta:
         return Delta(state, note)
     row = next((metric for metric in measured.metrics if metric.name == "delta"), None)
     if row is None or row.value is None:
-        return Delta("unavailable", row.note if row else f"{measured.node.name} gave no difference")
+        return Delta("unavailable", row.note if row else f"no difference ({step_title(measured.node)})")
     return tested_delta(row)
 
 

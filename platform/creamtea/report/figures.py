@@ -46,17 +46,11 @@ def speed_of(systems: Table) -> Column | None:
     return next((column for column in (SPEED, P50) if column in systems.columns), None)
 
 
-def quality_choice(systems: SystemsOn, timed: SystemsOn | None) -> Choice:
+def quality_choice(systems: SystemsOn, timed: SystemsOn) -> Choice:
     """A figure for each metric."""
     metrics = [column for column in systems.table.columns if column.signature]
-    figures = tuple(quality_against_latency(systems, timed, metric) for metric in metrics if timed)
-    return Choice(
-        "quality",
-        "Quality against latency",
-        ("Metric",),
-        figures if timed else (),
-        "no latency run in this study" if timed is None else "no scores yet",
-    )
+    figures = tuple(quality_against_latency(systems, timed, metric) for metric in metrics)
+    return Choice("quality", "Quality against latency", ("Metric",), figures, "no scores yet")
 
 
 def quality_against_latency(systems: SystemsOn, timed: SystemsOn, metric: Column) -> Figure:
@@ -127,7 +121,7 @@ def recall_choice(systems: SystemsOn, curves: Sequence[Curve], idioms: bool) -> 
         "Recall against size",
         ("Recall of the reference in",),
         tuple(figure for figure in figures if figure is not None),
-        "no vocabulary selection to sweep in this study",
+        "no recall has been measured yet",
     )
 
 

@@ -32,6 +32,7 @@ from creamtea.report.columns import (
 )
 from creamtea.report.human.columns import HumanColumns
 from creamtea.report.model import Cell, Delta, Percent, Row, Table
+from creamtea.report.step_titles import step_title
 from creamtea.store.queries import MetricValue
 from creamtea.study.spec import Study
 
@@ -295,7 +296,7 @@ def _training_cell(run: Measured, name: str) -> Cell:
         return Cell(state, note)
     seconds = run.node.facts.get("training_seconds")
     if seconds is None:
-        return Cell("unavailable", f"{run.node.name} did not say how long it took")
+        return Cell("unavailable", f"how long it took is not known ({step_title(run.node)})")
     return Cell("ok", value=float(seconds), seeds=1)
 
 

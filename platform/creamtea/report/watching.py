@@ -16,6 +16,7 @@ from creamtea.orders.controllers import live_controller
 from creamtea.orders.rows import LIVE, UNFINISHED
 from creamtea.report.figures import Runs, learning_figures, run_name
 from creamtea.report.model import Figure
+from creamtea.report.step_titles import step_title
 from creamtea.report.text import one_line
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
@@ -116,18 +117,6 @@ def watch(database: Database, store: ArtefactStore, study_id: int) -> Watched:
             languages={"source": spec.languages.source, "target": spec.languages.target},
             controlled=controller is not None,
         )
-
-
-def step_title(node: Node) -> str:
-    """As "train: softmax, seed 1" or "score: softmax-greedy, seed 1, test, bleu"."""
-    of_system = next((name for name in ("system", "variant") if name in node.labels), None)
-    names = [of_system, "seed", "test_set", "metric", "analysis"] if of_system else list(node.labels)
-    words = [
-        f"seed {node.labels[name]}" if name == "seed" else str(node.labels[name])
-        for name in names
-        if name is not None and isinstance(node.labels.get(name), str | int)
-    ]
-    return ": ".join(filter(None, [node.kind.replace("_", " "), ", ".join(words)]))
 
 
 def _running(node: Node, store: ArtefactStore, view: dict[str, Any] | None, now: datetime) -> RunningStep:

@@ -20,6 +20,7 @@ from creamtea.study.survey import bare, survey
 
 MIN_PAIRS = 300
 SETS = ("dev", "test")
+ANY_TEXT = ("train", "training", "corpus", "text", "source", "src", "data", "bitext", "parallel", "tmp")
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def begin(wishes: Wishes, progress: Callable[[str], None]) -> Plan:
         )
     recipe = recipe_for(text)
     plan = Plan(
-        name=_name(wishes.output),
+        name=study_name(wishes),
         file=wishes.output,
         root=_root(pairs, wishes.output),
         languages=languages,
@@ -132,9 +133,22 @@ def _check_free(paths: list[Path], force: bool) -> None:
         raise InputError(f"{paths[0]}: there is no folder {paths[0].parent}")
 
 
-def _name(output: Path) -> str:
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", output.stem).strip("-._")[:100] or "study"
-    return name if re.match(r"[A-Za-z]", name) else f"study-{name}"
+def study_name(wishes: Wishes) -> str:
+    """As the file is called that was asked for; else as the text is, or its folder: not every study is
+    "study"."""
+    name = _plain(wishes.output.stem)
+    if name != "study":
+        return name or "study"
+    source = wishes.train.source
+    text = _plain(source.name.removesuffix(".gz").rpartition(".")[0])
+    folder = _plain(Path(os.path.abspath(source)).parent.name)  # noqa: PTH100 - links stay as they are
+    return next((one for one in (text, folder) if one and one.lower() not in ANY_TEXT), name)
+
+
+def _plain(text: str) -> str:
+    """As a study's name may be."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:100]
+    return name if not name or re.match(r"[A-Za-z]", name) else f"study-{name}"
 
 
 def _root(pairs: dict[str, Pair], study: Path) -> Path:

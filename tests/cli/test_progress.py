@@ -1,0 +1,38 @@
+"""Lines of progress where there is no terminal: when they come, and what they say is left."""
+
+from __future__ import annotations
+
+import pytest
+
+from creamtea.cli import progress
+from creamtea.cli.progress import PlainLines, StepCounts
+from creamtea.engine import events
+
+
+def test_they_come_ever_less_often_and_say_what_is_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    lines = PlainLines(StepCounts(3, 0))
+    lines(events.StepStarted("k", "train/a/1", "train", 1))
+    for second in range(10, 1501):  # ten seconds of reading, then an update a second
+        now = float(second)
+        lines(events.StepProgressed("k", "train/a/1", second - 10, 1490, "epoch 1", at=now))
+    said = [line for line in capsys.readouterr().err.splitlines() if "epoch" in line]
+    assert [float(line[1:].partition("s")[0]) for line in said] == [15, 45, 105, 225, 465, 765, 1065, 1365]
+    assert said[0].endswith("train/a/1: 5/1490 epoch 1, about 25 min left")
+    assert said[-1].endswith("about 2 min left")
+
+
+def test_a_step_that_does_not_say_how_far_it_is_has_nothing_left(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    lines = PlainLines(StepCounts(None, 0))
+    lines(events.StepStarted("k", "corpus/a", "corpus", 1))
+    for second in (1, 30):
+        now = float(second)
+        lines(events.StepProgressed("k", "corpus/a", 0, 1, "reading", at=now))
+    assert capsys.readouterr().err.splitlines()[-1].endswith("corpus/a: 0/1 reading")
