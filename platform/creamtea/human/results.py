@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.scale import Scale
+from creamtea.stats.repeated import one_rating_each
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.rows import from_row
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating
@@ -108,27 +110,43 @@ class Ratings:
         found = len(np.unique(self.document))
         return self.document if 1 < found < len(self.document) else None
 
+    @cached_property
+    def judgements(self) -> Judgements:
+        """One for each rater and output: the mean where a rater rated it on several items."""
+        (unit, rater, system), value = one_rating_each(self.unit, self.rater, self.system, value=self.value)
+        return Judgements(unit, rater, system, value)
+
     def matrix(self) -> Array:
         """(units, systems): means over raters; NaN where a system has no rating on a unit."""
-        return self._means(self.unit, len(self.segment_index))
+        return self._means(self.judgements.unit, len(self.segment_index))
 
     def side_by_side(self) -> tuple[Integers, Integers, Array]:
         """Unit (m,), rater (m,) and scores (m, systems) of each rater's work on each unit; NaN where a rater
-        gave a system no score there, a mean where one gave several."""
+        gave a system no score there."""
         raters = max(1, len(self.raters))
-        key = self.unit * raters + self.rater
+        key = self.judgements.unit * raters + self.judgements.rater
         unique, row = np.unique(key, return_inverse=True)
         return unique // raters, unique % raters, self._means(row, len(unique))
 
     def _means(self, row: Integers, rows: int) -> Array:
-        """(rows, systems): the mean of the scores in each row by system; NaN without one."""
+        """(rows, systems): the mean of the judgements in each row by system; NaN without one."""
         shape = (rows, len(self.campaign.systems))
-        cell = row * shape[1] + self.system
+        cell = row * shape[1] + self.judgements.system
         counts = np.bincount(cell, minlength=shape[0] * shape[1])
-        sums = np.bincount(cell, weights=self.value, minlength=shape[0] * shape[1])
+        sums = np.bincount(cell, weights=self.judgements.value, minlength=shape[0] * shape[1])
         with np.errstate(invalid="ignore"):
             means: Array = np.where(counts > 0, sums / counts, np.nan).reshape(shape)
         return means
+
+
+@dataclass(frozen=True)
+class Judgements:
+    """What each rater thinks of each output that they rated, (judgements,) each: numbers as in `Ratings`."""
+
+    unit: Integers
+    rater: Integers
+    system: Integers
+    value: Array  # points
 
 
 def load_ratings(session: Session, campaign: Campaign) -> Ratings:

@@ -24,7 +24,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -33,9 +33,9 @@ from typing import Any
 
 from creamtea.errors import InputError
 from creamtea.human.exchange.content import Content
-from creamtea.human.exchange.counted import CountedScore, first_opinions
+from creamtea.human.exchange.counted import CountedScore, counted_scores, first_opinions
 from creamtea.human.exchange.folder import make_empty_folder
-from creamtea.human.exchange.whole_test_set import WholeTestSet, rating_items
+from creamtea.human.exchange.whole_test_set import WholeTestSet
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.spans import Span, spans_of
 
@@ -240,30 +240,35 @@ def _error(span: Span, counted: CountedScore) -> dict[str, Any]:
 
 
 def _units(content: Content, lines: Mapping[int, int]) -> list[RatedUnit]:
-    """The means over the ratings that count. Several items of one segment are one unit (outputs shown one at
-    a time); where scores are relative, items are units of their own."""
+    """The means over the raters whose ratings count, each with one rating of an output: the mean of theirs,
+    as in `stats.repeated`, in exact fractions here. Several items of one segment are one unit (outputs shown
+    one at a time); where scores are relative, items are units of their own."""
     protocol = find_protocol(content.protocol, content.settings)
-    items = {item.position: item for item in rating_items(content)}
-    excluded = {person.pseudonym for person in content.raters if person.excluded_at is not None}
-    values: dict[tuple[int, int], dict[str, list[Fraction]]] = defaultdict(lambda: defaultdict(list))
+    values: dict[tuple[int, int], dict[str, dict[str, list[Fraction]]]] = defaultdict(
+        lambda: defaultdict(lambda: defaultdict(list))
+    )
     weights: dict[tuple[int, int], dict[int, Fraction]] = defaultdict(dict)
-    for answer in content.answers:
-        item = items.get(answer.item)
-        if item is None or answer.rater in excluded:
-            continue
+    for counted in counted_scores(content):
+        item, score = counted.item, counted.score
         unit = (lines[item.segment], item.position if protocol.relative else 0)
-        for score in answer.scores:
-            if score.revision == answer.last_revision:
-                values[unit][score.system].append(protocol.value(score.step, score.payload))
-                weights[unit][item.position] = Fraction(item.weight)
+        value = protocol.value(score.step, score.payload)
+        values[unit][score.system][counted.answer.rater].append(value)
+        weights[unit][item.position] = Fraction(item.weight)
     return [
         RatedUnit(
             line=unit[0],
-            weight=sum(weights[unit].values(), Fraction(0)) / len(weights[unit]),
-            means={system: sum(scores, Fraction(0)) / len(scores) for system, scores in systems.items()},
+            weight=_average(weights[unit].values()),
+            means={
+                system: _average([_average(own) for own in raters.values()])
+                for system, raters in systems.items()
+            },
         )
         for unit, systems in sorted(values.items())
     ]
+
+
+def _average(values: Collection[Fraction]) -> Fraction:
+    return sum(values, Fraction(0)) / len(values)
 
 
 def _mean(units: Sequence[RatedUnit], system: str) -> str:

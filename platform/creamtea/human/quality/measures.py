@@ -13,6 +13,7 @@ from creamtea.stats.estimate import Estimate
 from creamtea.stats.expected import expected_scores
 from creamtea.stats.raters import RaterAgreement, rater_agreement
 from creamtea.stats.reading import RatersScores, Reading, longest_runs, reading
+from creamtea.stats.repeated import one_rating_each
 from creamtea.store.item_kinds import ItemKind
 
 Array = NDArray[np.float64]
@@ -181,17 +182,21 @@ def _mean_difference(values: Array) -> float:
 def _against_others(
     answers: Sequence[RaterAnswer], size: float, asked: Sequence[int], counting: set[int]
 ) -> dict[int, RaterAgreement]:
-    """By rater of those `asked` for. An output is an item's distinct text; controls are left out."""
-    numbers: dict[tuple[int, int], int] = {}
+    """By rater of those `asked` for. An output is a distinct text of what a segment shows together, on one
+    item or on several; controls are left out."""
+    shown: dict[tuple[int, ...], int] = {}  # segment and systems
+    numbers: dict[tuple[int, int], int] = {}  # of these, the first system of the text
     raters, outputs, steps = [], [], []
     for answer in answers:
         if not answer.kind.rates_systems:
             continue
+        together = (answer.segment, *sorted(system for group in answer.groups for system in group))
+        where = shown.setdefault(together, len(shown))
         for group, step in zip(answer.groups, answer.steps, strict=True):
             raters.append(answer.rater)
-            outputs.append(numbers.setdefault((answer.item, min(group)), len(numbers)))
+            outputs.append(numbers.setdefault((where, min(group)), len(numbers)))
             steps.append(step)
-    points = size * np.array(steps, dtype=np.float64)
-    items = [item for item, _ in numbers]
-    agreements = rater_agreement(raters, outputs, points, items, asked, counting)
+    (who, what), points = one_rating_each(raters, outputs, value=size * np.array(steps, dtype=np.float64))
+    owners = [where for where, _ in numbers]
+    agreements = rater_agreement(who, what, points, owners, asked, counting)
     return {agreement.rater: agreement for agreement in agreements}

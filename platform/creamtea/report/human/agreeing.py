@@ -62,11 +62,11 @@ class ScoresByRater:
 
 
 def by_rater(ratings: Ratings, repeated: NDArray[np.bool_]) -> ScoresByRater:
-    systems = len(ratings.campaign.systems)
-    own = ~repeated[ratings.unit, ratings.system]
-    cells, output = np.unique(ratings.unit[own] * systems + ratings.system[own], return_inverse=True)
+    systems, given = len(ratings.campaign.systems), ratings.judgements
+    own = ~repeated[given.unit, given.system]
+    cells, output = np.unique(given.unit[own] * systems + given.system[own], return_inverse=True)
     matrix = np.full((len(cells), len(ratings.raters)), np.nan)
-    matrix[output, ratings.rater[own]] = ratings.value[own]
+    matrix[output, given.rater[own]] = given.value[own]
     return ScoresByRater(matrix, cells // systems, cells % systems)
 
 
