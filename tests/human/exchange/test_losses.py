@@ -23,7 +23,13 @@ from creamtea.store.database import Database
 
 DOCUMENT = Path(__file__).parents[3] / "docs/exchange.md"
 SPANS = [
-    {"start": 0, "end": 1, "severity": "minor", "category": ["Design", "Link/cross-reference"]},
+    {
+        "start": 0,
+        "end": 1,
+        "severity": "minor",
+        "category": ["Design", "Link/cross-reference"],
+        "proposed": 0,
+    },
     {"start": 0, "end": 0, "in_source": True, "severity": "major"},
     {"severity": "major"},
 ]

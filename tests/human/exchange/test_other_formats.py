@@ -128,7 +128,7 @@ def test_mt_metrics_eval_with_marked_errors(tmp_path: Path, before: Content) -> 
     assert_lost(after, MT_METRICS_EVAL)
 
 
-@pytest.mark.parametrize("protocol", ["da", "esa", "mqm"])
+@pytest.mark.parametrize("protocol", ["da", "esa", "cesa", "mqm"])
 @some
 @given(data=st.data())
 def test_pearmut(tmp_path: Path, protocol: str, data: st.DataObject) -> None:
@@ -154,7 +154,7 @@ def test_pearmut(tmp_path: Path, protocol: str, data: st.DataObject) -> None:
 
     kept = with_payloads(before, in_units) if protocol != "da" else before
     columns = ("rater", "system", "segment", "document", "kind", "source", "output", "step", "payload")
-    columns = (*columns, "active_ms", "submitted_at", "assigned_at", "comment", "revisions")
+    columns = (*columns, "active_ms", "submitted_at", "assigned_at", "comment", "revisions", "order")
     assert rows(after, columns, kinds=WITH_CONTROLS) == rows(kept, columns, kinds=WITH_CONTROLS)
     written = (ItemKind.TUTORIAL, ItemKind.ATTENTION)
     assert {item.position: item for item in after.items} == {

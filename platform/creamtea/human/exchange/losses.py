@@ -128,6 +128,10 @@ def _in_source(content: Content) -> int:
     return sum(span.in_source for span, _ in _spans(content))
 
 
+def _proposed(content: Content) -> int:
+    return sum(span.proposed is not None for span, _ in _spans(content))
+
+
 def _off_the_text(content: Content) -> int:
     """Places that the known text does not have: it was never imported, say."""
     return sum(span.end is not None and span.end >= len(text) for span, text in _spans(content))
@@ -192,6 +196,7 @@ PARTS = (
     Part("moments at which items were given", lambda content: len(content.answers),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("moments of ratings", _ratings, (MQM, MT_METRICS_EVAL)),
+    Part("proposals that errors came from", _proposed, EVERY),
     Part("places of errors in the source", _in_source, (APPRAISE, PEARMUT)),
     Part("places of errors in texts that are not known", _off_the_text, (MQM, PEARMUT)),
     Part("places of errors that begin or end with a line feed", _at_line_feeds, (PEARMUT,)),

@@ -77,14 +77,14 @@ def contents(
     for at, segment in enumerate(numbers):
         source = draw(texts(more))
         document = documents[at * len(documents) // len(numbers)]
-        for system in systems:
-            output = draw(texts(more))
+        together = find_protocol(protocol).max_outputs > 1
+        for shown in [tuple(systems)] if together else [(system,) for system in systems]:
             rated: dict[str, Any] = {
                 "segment": segment,
                 "document": document,
                 "source": source,
-                "systems": (system,),
-                "outputs": (output,),
+                "systems": shown,
+                "outputs": tuple(draw(texts(more)) for _ in shown),
             }
             kind = draw(st.sampled_from(["rated", "rated", "random"]))
             weight = draw(st.sampled_from([1.0, 2.5]))
@@ -98,7 +98,7 @@ def contents(
                         position=len(items),
                         kind=again,
                         original=len(items) - 1 if control else None,
-                        degraded=system if again == "bad-reference" else None,
+                        degraded=shown[0] if again == "bad-reference" else None,
                         **rated,
                     )
                 )
@@ -134,14 +134,14 @@ def _answers(draw: st.DrawFn, protocol: str, item: ItemContent, rater: str) -> A
     return AnswerContent(
         item=item.position,
         rater=rater,
-        order=(item.systems,),
+        order=tuple((system,) for system in draw(st.permutations(item.systems))),
         assigned_at=end - timedelta(microseconds=draw(st.integers(0, 10**9))),
         submitted_at=None if skipped else end,
         skipped_at=end if skipped else None,
         comment=draw(st.sampled_from(["", "why\nnot"])),
         active_ms=None if skipped else draw(st.none() | st.integers(1, DAY_MS)),
         scores=tuple(
-            ScoreContent(system=system, revision=number, at=end, **draw(_scored(protocol, item)))
+            ScoreContent(system=system, revision=number, at=end, **draw(_scored(protocol, item, system)))
             for number in range(1, revisions + 1)
             for system in item.systems
         ),
@@ -149,13 +149,13 @@ def _answers(draw: st.DrawFn, protocol: str, item: ItemContent, rater: str) -> A
 
 
 @st.composite
-def _scored(draw: st.DrawFn, protocol: str, item: ItemContent) -> dict[str, Any]:
-    found = find_protocol(protocol)
+def _scored(draw: st.DrawFn, protocol: str, item: ItemContent, system: str) -> dict[str, Any]:
+    found, output = find_protocol(protocol), item.outputs[item.systems.index(system)]
     answer: Any = draw(st.integers(0, 100))
     if found.marks_errors:
-        marked = draw(st.lists(spans(item.source, item.outputs[0]), max_size=3))
+        marked = draw(st.lists(spans(item.source, output), max_size=3))
         answer = {"spans": marked} if protocol == "mqm" else {"score": answer, "spans": marked}
-    scored = found.read_answer(answer, item.outputs[0])
+    scored = found.read_answer(answer, output)
     return {"step": scored.step, "payload": scored.payload}
 
 
@@ -176,6 +176,7 @@ def facts_of(counted: CountedScore) -> dict[str, Any]:
         "submitted_at": answer.submitted_at,
         "assigned_at": answer.assigned_at,
         "comment": answer.comment,
+        "order": answer.order,
         "revisions": [(each.revision, each.step, each.at) for each in answer.scores],
     }
 
