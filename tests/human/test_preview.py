@@ -14,7 +14,8 @@ from creamtea.human import campaigns
 from creamtea.human.preview import detectable, preview
 from creamtea.human.protocols import find_protocol
 from creamtea.human.settings import TutorialItem
-from creamtea.stats.documents import USUAL_INTRACLASS, intraclass_correlation, worth
+from creamtea.stats.documents import intraclass_correlation, worth
+from creamtea.stats.estimate import USUAL_INTRACLASS
 from creamtea.stats.power import default_deviation, power_of
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Campaign, Hypothesis, Item, Rating, Segment

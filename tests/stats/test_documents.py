@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from creamtea.stats.crossed import crossed_comparisons
-from creamtea.stats.estimate import mean_estimate
+from creamtea.stats.estimate import mean_estimate, variance_of_mean
 from creamtea.stats.paired import compare_paired
 from creamtea.stats.ratio import baseline_ratio
 
@@ -46,6 +46,17 @@ def test_the_mean_is_that_of_the_segments_whatever_the_documents_lengths() -> No
     assert (
         found.signed_rank.reason == "the documents weigh differently; the signed-rank test takes no weights"
     )
+
+
+def test_variance_and_degrees_of_freedom_by_the_matrices_themselves() -> None:
+    rng = np.random.default_rng(6)
+    w, v, x = rng.uniform(0.2, 3, 7), rng.uniform(0.3, 2, 7), rng.normal(0, 1, 7)
+    w /= w.sum()
+    centring = np.eye(7) - np.outer(np.ones(7), w)
+    form = centring.T @ np.diag(w**2) @ centring @ np.diag(v)
+    variance = (w**2 * (x - w @ x) ** 2).sum() * (w**2 * v).sum() / np.trace(form)
+    expected = variance, np.trace(form) ** 2 / np.trace(form @ form)
+    assert variance_of_mean(x, 5 * w, v) == pytest.approx(expected)
 
 
 def test_documents_of_one_segment_change_nothing() -> None:

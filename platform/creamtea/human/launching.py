@@ -37,6 +37,7 @@ ANALYSIS: dict[str, Any] = {
     "alpha": ALPHA,
     "correction": "Holm over the comparisons",
     "interval": 0.95,
+    "early end": "by confidence sequences that hold whenever one looks (a fifth of alpha), these raters only",
     "verdict": "better or worse where the corrected test rejects; no difference larger than delta where the "
     "90 % interval lies within -delta and delta; both also with raters drawn; "
     "otherwise undecided",

@@ -14,7 +14,8 @@ from creamtea.human.campaigns import count_pages, find_campaign, item_kinds
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.results import document_numbers, load_ratings
 from creamtea.human.settings import CampaignSettings, DrawnFrom, settings_of
-from creamtea.stats.documents import USUAL_INTRACLASS, Sample, intraclass_correlation, worth
+from creamtea.stats.documents import Sample, intraclass_correlation, worth
+from creamtea.stats.estimate import USUAL_INTRACLASS
 from creamtea.stats.power import (
     POWER,
     equivalence_power,

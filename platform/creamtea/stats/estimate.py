@@ -20,6 +20,10 @@ Array = NDArray[np.float64]
 # last digit.
 ROUNDING = 1e-10
 OUTWEIGHED = "one item or document weighs more than all others together: no spread to judge by"
+# of differences of two systems within documents, before there are ratings: 0.33 in the ESA campaign on WMT
+# 2023 English-German (71 documents of 2.9 segments; the median over pairs is 0.29), 0.06 in TED talks of 106
+# segments (MQM)
+USUAL_INTRACLASS = 0.3
 _MIN_EFFECTIVE_ITEMS = 1.5  # items of equal weight with the same information: two of weights 1 and 0.5
 
 
@@ -75,9 +79,9 @@ def mean_estimate(
         raise ValueError("a mean needs finite values and as many finite, positive weights")
     if len(x) == 0:
         return MeanEstimate(reason="no items")
-    what = "item"
+    what, spread = "item", None
     if clusters is not None and len(np.unique(clusters)) < len(x):
-        x, w = cluster_means(x, w, clusters)
+        x, w, spread = cluster_means(x, w, clusters)
         what = "document"
     w = w / w.max()  # keeps squares and fourth powers in range
     mean = float((w * x).sum() / w.sum())
@@ -88,24 +92,27 @@ def mean_estimate(
         return MeanEstimate(0.0 if abs(mean) <= ROUNDING * scale else mean, reason=reason)
     if outweighed(w):
         return MeanEstimate(mean, reason=OUTWEIGHED)
-    variance, df = variance_of_mean(x, w)
+    variance, df = variance_of_mean(x, w, spread)
     error = math.sqrt(variance)
     half = float(stats.t.ppf(0.975, df)) * error
     return MeanEstimate(mean, mean - half, mean + half, standard_error=error, df=df)
 
 
-def cluster_means(values: Array, weights: Array, clusters: ArrayLike) -> tuple[Array, Array]:
-    """The weighted mean of each cluster (clusters,), and its weight.
+def cluster_means(values: Array, weights: Array, clusters: ArrayLike) -> tuple[Array, Array, Array]:
+    """The weighted mean of each cluster (clusters,), its weight, and how its variance compares with others'.
 
     The weighted mean of these is that of the values, Σ_g W_g x̄_g / Σ_g W_g = Σwx/Σw, and e_g = W_g(x̄_g − m)
     is the sum of a cluster's w(x − m): the variance of clusters' means is the cluster-robust variance of a
     mean (Liang and Zeger 1986, "Longitudinal data analysis using generalized linear models"), whatever goes
-    on within a cluster.
+    on within a cluster. Long documents' means vary less: ρ + (1 − ρ)/n, n the effective number of values and
+    ρ = 0.3 (`stats.documents`). That only corrects for few clusters; were ρ another, little would change.
     """
     _, number = np.unique(clusters, return_inverse=True)
     total = np.bincount(number, weights)
     means: Array = np.bincount(number, weights * values) / total
-    return means, total.astype(np.float64)
+    size = total**2 / np.bincount(number, weights**2)
+    spread: Array = USUAL_INTRACLASS + (1 - USUAL_INTRACLASS) / size
+    return means, total.astype(np.float64), spread
 
 
 def outweighed(weights: Array) -> bool:
@@ -114,22 +121,26 @@ def outweighed(weights: Array) -> bool:
     return float(squares.sum()) ** 2 < _MIN_EFFECTIVE_ITEMS * float((squares**2).sum())
 
 
-def variance_of_mean(values: Array, weights: Array) -> tuple[float, float]:
-    """se² of m = Σwx/Σw for independent values x (n,) that spread alike, and its degrees of freedom.
+def variance_of_mean(values: Array, weights: Array, spread: Array | None = None) -> tuple[float, float]:
+    """se² of m = Σwx/Σw for independent values x (n,), and its degrees of freedom.
 
-        se² = Σw²(x − m)²/(Σw)² · Σw²/Σw²(1 − 2w/Σw + Σw²/(Σw)²)
-
-    is the linearised variance of a ratio (Cochran 1977, ch. 6) made unbiased by its second factor, n/(n − 1)
-    for equal weights. Σw²(x − m)² is a quadratic form xᵀMx, and df = (tr M)²/tr M² are Satterthwaite's (as in
-    Bell and McCaffrey 2002, "Bias reduction in standard errors for linear regression with multi-stage
-    samples"): n − 1 for equal weights, 1 for two values whatever their weights.
+    With weights that sum to 1, Σw²(x − m)² is the linearised variance of a ratio (Cochran 1977, ch. 6), a
+    quadratic form xᵀMx, M = (I − w1ᵀ)D(I − 1wᵀ), D = diag(w²). It is made unbiased where the values'
+    variances are in the proportion of `spread` v (n,), by default equal: times Σw²v / tr(MV), V = diag(v),
+    which is n/(n − 1) for equal weights. df = (tr MV)²/tr(MVMV) are Satterthwaite's (as in Bell and McCaffrey
+    2002, "Bias reduction in standard errors for linear regression with multi-stage samples"): n − 1 for equal
+    weights, 1 for two values whatever their weights.
     """
     w = weights / weights.sum()
+    v = np.ones(len(w)) if spread is None else spread
     m = float((w * values).sum())
-    w2, w3, w4, w5 = (float((w**power).sum()) for power in (2, 3, 4, 5))
-    trace = w2 - 2 * w3 + w2**2
-    of_square = w4 - 4 * w5 + 4 * w2 * w4 + 2 * w3**2 - 4 * w2**2 * w3 + w2**4  # M = (I − w1ᵀ)D(I − 1wᵀ)
-    return float((w**2 * (values - m) ** 2).sum()) * w2 / trace, trace**2 / of_square
+    a = w**2
+    u, b = w * np.sqrt(v), a * np.sqrt(v)  # V^½MV^½ = diag(av) − ubᵀ − buᵀ + s·uuᵀ
+    s, uu, ub, bb = float(a.sum()), float(u @ u), float(u @ b), float(b @ b)
+    trace = uu - 2 * ub + s * uu
+    of_square = float(((a * v) ** 2).sum()) + 2 * float((a * v) @ (s * u**2 - 2 * u * b))
+    of_square += 2 * uu * bb + 2 * ub**2 - 4 * s * uu * ub + (s * uu) ** 2
+    return float((a * (values - m) ** 2).sum()) * uu / trace, trace**2 / of_square
 
 
 def without_rounding(values: Array, scale: float) -> Array:

@@ -81,12 +81,12 @@ def compare_paired(
     scale = float(np.abs([*baseline, *system]).max()) if len(baseline) else 0.0
     items, points = len(baseline), system - baseline
     grouped = len(np.unique(groups)) < items
+    estimate = mean_estimate(points, kept_weights if items and np.ptp(kept_weights) else None, scale, groups)
     if grouped:
-        points, kept_weights = cluster_means(points, kept_weights, groups)
+        points, kept_weights, _ = cluster_means(points, kept_weights, groups)
     what = "documents" if grouped else "items"
     weighted = len(kept_weights) > 0 and bool(np.ptp(kept_weights) > 0)
     differences = without_rounding(points, scale)
-    estimate = mean_estimate(points, kept_weights if weighted else None, scale)
     return PairedComparison(
         items=items,
         documents=len(differences) if grouped else None,

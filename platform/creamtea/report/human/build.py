@@ -16,6 +16,7 @@ from creamtea.report.cells import Material
 from creamtea.report.human import agreeing, comparing, metrics
 from creamtea.report.human.comparing import Pair
 from creamtea.report.human.edited import post_edits
+from creamtea.report.human.looks import looks
 from creamtea.report.human.marked import marked_errors
 from creamtea.report.human.material import Judged, judged, only_random
 from creamtea.report.human.section import CampaignReport
@@ -89,6 +90,7 @@ def campaign_report(
     tables = _comparisons(whole, pairs, complete) if rated else []
     texts: list[Texts] = []
     if complete and rated:
+        tables += looks(session, whole)
         tables += comparing.clusters(whole, pairs)
         if whole.protocol.marks_errors:
             tables.append(marked_errors(session, whole))

@@ -1,0 +1,67 @@
+"""The table of a campaign that has not ended: complete units only, and tests that hold whenever one looks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from blocks import tables
+from rated_campaigns import drawn_steps, rated_campaign, side_by_side
+
+from creamtea.report.human.build import build_human
+from creamtea.report.model import Cell, Document
+from creamtea.stats.aiming import look
+from creamtea.store.database import Database
+
+ITEMS, SYSTEMS = 60, ("plain", "beam", "lexicon")
+
+
+def cells(report: Document, system: str) -> dict[str, Cell]:
+    (row,) = [row for row in report.table("looks").rows if row.name == system]
+    return row.cells
+
+
+def running(database: Database, rated: int, documents: int = 0, **campaign: object) -> np.ndarray:
+    """A campaign of 60 items of which the first have both ratings; the steps of the whole."""
+    steps = drawn_steps(ITEMS, (10.0, 16.0, 10.2), raters=2, seed=5)
+    items = side_by_side(steps)
+    for at, item in enumerate(items):
+        item["document"] = f"document {at // documents}" if documents else ""
+        if at >= rated:
+            del item["steps"]
+        elif at == rated - 1:
+            del item["steps"]["ben"]  # one of two ratings: not complete
+    rated_campaign(database, items, systems=SYSTEMS, ratings_per_item=2, **campaign)
+    return steps
+
+
+def test_only_what_is_complete_counts_and_the_numbers_are_those_of_the_statistics(filled: Database) -> None:
+    steps = running(filled, rated=46)
+    report = build_human(filled, "tasting")
+    found = cells(report, "beam")
+    points = 0.2 * steps[:45].mean(axis=2)
+    values = [points[:, system] - points[:, 0] for system in (1, 2)]
+    expected = look(values, [ITEMS, ITEMS], 0.1)
+    assert (found["units"].value, found["planned"].value) == (45, ITEMS)
+    assert found["difference"].value == pytest.approx(values[0].mean())
+    assert (found["difference"].low, found["difference"].high) == pytest.approx(
+        (expected[0].low, expected[0].high)
+    )
+    assert found["p_any"].value == pytest.approx(expected[0].p_value)
+    assert found["state"].words == "better"
+    assert cells(report, "lexicon")["state"].words.startswith("open")
+
+
+def test_documents_are_complete_as_a_whole(filled: Database) -> None:
+    steps = running(filled, rated=47, documents=3)
+    found = cells(build_human(filled, "tasting"), "beam")
+    assert (found["units"].value, found["planned"].value) == (15, 20)  # of the sixteenth a rating is missing
+    points = 0.2 * steps[:45].mean(axis=2)
+    assert found["difference"].value == pytest.approx((points[:, 1] - points[:, 0]).mean())
+    assert found["state"].words == "too early"
+    comparison = {row.name: row.cells for row in build_human(filled, "tasting").table("comparisons").rows}
+    assert comparison["beam"]["documents"].value == 16
+
+
+def test_a_complete_campaign_has_no_such_table(filled: Database) -> None:
+    rated_campaign(filled, side_by_side(drawn_steps(40, (10.0, 12.0), raters=2)), ratings_per_item=2)
+    assert "looks" not in {table.key for table in tables(build_human(filled, "tasting"))}
