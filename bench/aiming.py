@@ -8,8 +8,8 @@ campaign's verdicts are those of the paired t-test over units with Holm's correc
 tests against ±δ, 2 points. The replay looks after every ten units, rates a system until its verdict is
 settled or hopeless and on every tenth unit after that, the baseline where another system is rated
 (creamtea/stats/aiming.py). *Same*: the verdict of the whole campaign. *Against*: better for worse or the
-other way round. Beside it: a random part of the units with as many ratings, judged like the whole. Other kinds of
-mistakes are in the table.
+other way round. Beside it: a random part of the units with as many ratings, judged like the whole. Other
+kinds of mistakes are in the table.
 """
 
 from __future__ import annotations

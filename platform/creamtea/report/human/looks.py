@@ -25,7 +25,7 @@ from creamtea.store.tables import Item
 
 ABOUT = (
     "Means and p-values that hold whenever one looks: over the documents (or segments, where they stand "
-    f"alone) of which every rating is in, from the {BURN_IN}th on. Better, worse and no larger difference are "
+    f"alone) of which every rating is in, from {BURN_IN} on. Better, worse and no larger difference are "
     "settled: a campaign that ends once all are keeps its 5 % (asymptotic confidence sequences, "
     f"Waudby-Smith et al. 2024; {EARLY:g} of the 5 % are for looks before the end). They are about these "
     "raters. p: after Holm's correction."
