@@ -22,7 +22,7 @@ from creamtea.cli.main import main
 from creamtea.human.launching import registration
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
-from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating
+from creamtea.store.tables import Assignment, Blame, Campaign, Item, Rater, Rating, StepRow
 
 WORDS = ["der", "Hund", "bellt", "laut", "im", "Garten", "und", "niemand", "hört", "ihn", "heute", "Nacht"]
 SEGMENTS = 12
@@ -123,6 +123,31 @@ def marked(database: Database) -> None:
         return {"step": score, "payload": {"score": score, "spans": [span]}}
 
     answer(database, "marked", of)
+    add_evidence(database)
+
+
+def add_evidence(database: Database) -> None:
+    """On where two of the marked errors come from, as `creamtea blame` stores it."""
+    with database.transaction() as session:
+        campaign = session.query(Campaign).where(Campaign.name == "marked").one()
+        for item in session.query(Item).where(Item.campaign_id == campaign.id).limit(2):
+            texts = {"output": item.outputs[0], "reference": f"doch {item.outputs[0]}"}
+            candidates = [
+                {"names": [name], "text": text, "score": -float(len(text)), "length": 5}
+                | {"forbidden": None, "outcome": ""}
+                for name, text in texts.items()
+            ]
+            evidence = {"candidates": candidates, "normalization": 0.0, "tolerance": 1e-4}
+            session.add(
+                Blame(
+                    campaign_id=campaign.id,
+                    system=item.systems[0],
+                    segment_index=item.segment_index,
+                    step_key=session.query(StepRow.key).where(StepRow.kind == "outputs").limit(1).scalar(),
+                    key="",
+                    evidence={**evidence, "settings": {"below": None}},
+                )
+            )
 
 
 def answer(database: Database, name: str, of: Any) -> None:

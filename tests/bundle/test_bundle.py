@@ -17,9 +17,10 @@ from hypothesis import strategies as st
 from creamtea.bundle.archive import MANIFEST, json_bytes, sha256, write_archive
 from creamtea.bundle.differences import NOTHING, differences
 from creamtea.bundle.packing import pack
-from creamtea.bundle.rows import LEFT_OUT, columns_of
+from creamtea.bundle.rows import LEFT_OUT, SECRET_SETTINGS, columns_of
 from creamtea.bundle.verifying import Verification, verify
 from creamtea.errors import InputError
+from creamtea.human.settings import CampaignSettings
 from creamtea.store.tables import Assignment, Rater
 
 Change = Callable[[Any], Any]
@@ -75,6 +76,7 @@ def test_a_bundle_as_it_was_packed_has_no_difference(home, tmp_path: Path) -> No
     assert checked.differences == ()
     counted = checked.recomputed
     assert counted["report"] > 300
+    assert b"Where marked errors come from" in home.files["report.json"]
     assert counted["score with a metric"] > 50
     assert counted["compare with the baseline"] > 10
     assert counted["ratings"] == 2 * 2 * 2 * 12  # campaigns, raters, systems, segments
@@ -102,6 +104,11 @@ def test_what_tells_who_a_rater_is_is_left_out() -> None:
     }
     assert set(Assignment.__table__.columns.keys()) - set(columns_of(Assignment)) == set(LEFT_OUT[Assignment])
     assert LEFT_OUT[Assignment].keys() >= {"comment", "skip_reason", "draft"}
+
+
+def test_no_code_of_a_campaign_is_in_a_bundle() -> None:
+    codes = {name for name in CampaignSettings.model_fields if name.endswith(("_code", "_url"))}
+    assert set(SECRET_SETTINGS) == codes | {"contact"}
 
 
 def test_the_commands(home, tmp_path: Path, run: Callable[..., tuple[int, str, str]]) -> None:

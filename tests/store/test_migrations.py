@@ -107,13 +107,14 @@ def test_there_is_one_head() -> None:
 @pytest.mark.parametrize(
     ("revision", "gone"),
     [
-        ("0009", set()),
-        ("0008", set()),
-        ("0007", set()),
-        ("0006", set()),
-        ("0005", set()),
-        ("0003", set()),
-        ("0002", {"audit_event"}),
+        ("0010", {"blame"}),
+        ("0009", {"blame"}),
+        ("0008", {"blame"}),
+        ("0007", {"blame"}),
+        ("0006", {"blame"}),
+        ("0005", {"blame"}),
+        ("0003", {"blame"}),
+        ("0002", {"audit_event", "blame"}),
     ],
 )
 def test_rows_survive_a_revision_down_and_up(empty_url: str, revision: str, gone: set[str]) -> None:

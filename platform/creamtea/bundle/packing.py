@@ -28,6 +28,7 @@ from creamtea.store.schema import head
 from creamtea.store.tables import (
     Assignment,
     Base,
+    Blame,
     Campaign,
     Item,
     Rater,
@@ -129,6 +130,11 @@ def _rows(session: Session, study: StudyRow) -> dict[type[Base], list[Any]]:
             select(Item).where(of_campaign).order_by(Item.original_id.is_not(None), Item.id)
         ),  # a control after its original
         Assignment: all_of(select(Assignment).join(Item).where(of_campaign).order_by(Assignment.id)),
+        Blame: all_of(
+            select(Blame)
+            .where(Blame.campaign_id.in_(numbers), Blame.step_key.in_(keys))
+            .order_by(Blame.campaign_id, Blame.system, Blame.segment_index)
+        ),
         Rating: all_of(select(Rating).join(Assignment).join(Item).where(of_campaign).order_by(Rating.id)),
     }
     for table in TABLES:

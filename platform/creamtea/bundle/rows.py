@@ -18,6 +18,7 @@ from creamtea.errors import InputError
 from creamtea.store.tables import (
     Assignment,
     Base,
+    Blame,
     Campaign,
     Item,
     Metric,
@@ -35,7 +36,7 @@ from creamtea.store.tables import (
 # in the order in which rows can be written: what others refer to comes first
 TABLES: tuple[type[Base], ...] = (
     *(StudyRow, StepRow, StepInput, StudyStep, StepFile, Metric, Point),
-    *(Campaign, Rater, Item, Assignment, Rating),
+    *(Campaign, Rater, Item, Assignment, Rating, Blame),
 )
 # with what stands in their place
 LEFT_OUT: dict[type[Base], dict[str, Any]] = {

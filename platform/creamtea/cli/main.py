@@ -30,6 +30,7 @@ COMMANDS = {
     "report": Entry("report:report"),
     "translate": Entry("translate:translate"),
     "export": Entry("export:export"),
+    "blame": Entry("blame:blame"),
     "bundle": Entry("bundle:bundle"),
     "verify": Entry("bundle:verify", "VERIFY_EXAMPLES"),
     "serve": Entry("serve:serve"),

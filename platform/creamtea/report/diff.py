@@ -27,7 +27,7 @@ def differences(text: str, other: str) -> list[Piece]:
 
     White space alone is not a difference. Words are compared as written; punctuation marks are words.
     """
-    spans = _spans(text)
+    spans = word_spans(text)
     matcher = SequenceMatcher(None, words(text), words(other), autojunk=False)
     same = [False] * len(spans)
     for match in matcher.get_matching_blocks():
@@ -37,10 +37,11 @@ def differences(text: str, other: str) -> list[Piece]:
 
 def words(text: str) -> list[str]:
     """The words and punctuation marks of a text; characters, where a script has no spaces."""
-    return [text[start:end] for start, end in _spans(text)]
+    return [text[start:end] for start, end in word_spans(text)]
 
 
-def _spans(text: str) -> list[tuple[int, int]]:
+def word_spans(text: str) -> list[tuple[int, int]]:
+    """Where each of `words` begins and ends."""
     spans = []
     for match in _TOKENS.finditer(text):
         if _UNSPACED.search(match.group()):

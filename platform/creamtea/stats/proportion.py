@@ -1,8 +1,12 @@
-"""The interval of a share: k of n."""
+"""The interval of a share: k of n, or of cases that come in clusters."""
 
 from __future__ import annotations
 
-from scipy.stats import binomtest
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.stats import binomtest, norm, t
 
 
 def wilson_interval(count: int, of: int) -> tuple[float, float]:
@@ -12,3 +16,32 @@ def wilson_interval(count: int, of: int) -> tuple[float, float]:
         raise ValueError(f"{count} of {of} is not a share")
     interval = binomtest(count, of).proportion_ci(method="wilson")
     return float(interval.low), float(interval.high)
+
+
+def clustered_interval(counts: Sequence[int], sizes: Sequence[int]) -> tuple[float, float]:
+    """The 95 % interval of a share whose cases come in clusters (the marked errors of a segment): counts[g]
+    of sizes[g] cases of cluster g.
+
+    Wilson's interval with an effective number of cases: that of a simple sample whose share has the variance
+    of this ratio estimate (linearised over clusters), made smaller for few clusters by the squared ratio of
+    the normal to Student's quantile (Korn and Graubard 1998, "Confidence intervals for proportions with small
+    expected number of positive counts estimated from survey data"). A share of 0 or 1 has no such variance:
+    each cluster then counts as one case. ValueError without cases, or where a count exceeds its size.
+    """
+    count, size = np.asarray(counts, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
+    if len(size) == 0 or bool((size <= 0).any()) or bool((count < 0).any()) or bool((count > size).any()):
+        raise ValueError("a share needs clusters, each with a count of at least one case")
+    clusters, cases = len(size), float(size.sum())
+    share = float(count.sum()) / cases
+    if clusters == 1:
+        return 0.0, 1.0
+    simple = share * (1 - share)
+    residuals = count - share * size
+    variance = clusters / (clusters - 1) * float(residuals @ residuals) / cases**2
+    effective = min(cases, simple / variance) if simple > 0 and variance > 0 else float(clusters)
+    normal = float(norm.ppf(0.975))
+    effective *= (normal / float(t.ppf(0.975, clusters - 1))) ** 2
+    scale = 1 + normal**2 / effective
+    centre = (share + normal**2 / (2 * effective)) / scale
+    half = normal / scale * math.sqrt(simple / effective + normal**2 / (4 * effective**2))
+    return max(0.0, centre - half), min(1.0, centre + half)

@@ -404,6 +404,21 @@ class Rating(Base):
     created_at: Mapped[datetime]
 
 
+class Blame(Base):
+    """What is known of where the errors in one output come from (`creamtea blame`): evidence, not labels,
+    which follow from it and the ratings that count (blame/labels.py)."""
+
+    __tablename__ = "blame"
+    campaign_id: Mapped[int] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"), primary_key=True)
+    system: Mapped[int] = mapped_column(primary_key=True)  # position in Campaign.systems
+    segment_index: Mapped[int] = mapped_column(primary_key=True)
+    step_key: Mapped[str] = mapped_column(
+        ForeignKey("step.key", ondelete="CASCADE"), index=True
+    )  # its decode
+    key: Mapped[str]  # sha256 of what the evidence is of: with another one it is gathered anew
+    evidence: Mapped[dict[str, Any]]
+
+
 class AuditEvent(Base):
     """Who decided what in a campaign, when and why. Rows are only added."""
 

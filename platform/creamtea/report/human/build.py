@@ -19,6 +19,7 @@ from creamtea.report.human.edited import post_edits
 from creamtea.report.human.looks import looks
 from creamtea.report.human.marked import marked_errors
 from creamtea.report.human.material import Judged, judged, only_random
+from creamtea.report.human.origins import origins
 from creamtea.report.human.section import CampaignReport
 from creamtea.report.model import Document, Fact, Section, Table, Texts
 from creamtea.stats.wmt import RULES
@@ -96,6 +97,9 @@ def campaign_report(
             tables.append(marked_errors(session, whole))
         if whole.protocol.edits_text:
             tables.append(post_edits(session, whole))
+        found, examples = origins(session, whole)
+        tables += found
+        texts += [examples] if examples is not None else []
         outputs = agreeing.by_rater(ratings, repeated_scores(session, ratings))
         tables += agreeing.agreement(whole, outputs)
         if not whole.protocol.relative:

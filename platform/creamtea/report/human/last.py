@@ -20,6 +20,7 @@ class LastAnswer:
     step: int
     payload: dict[str, Any] | None
     active_ms: int | None  # on the whole item, before the first revision
+    segment: int  # of the test set
 
 
 def last_answers(session: Session, campaign: int) -> list[LastAnswer]:
@@ -33,7 +34,7 @@ def last_answers(session: Session, campaign: int) -> list[LastAnswer]:
         .subquery()
     )
     query = (
-        select(Rating.system, Rating.step, Rating.payload, Assignment.active_ms)
+        select(Rating.system, Rating.step, Rating.payload, Assignment.active_ms, Item.segment_index)
         .join(last, (last.c.assignment_id == Rating.assignment_id) & (last.c.revision == Rating.revision))
         .join(Assignment, Assignment.id == Rating.assignment_id)
         .join(Item, Item.id == Assignment.item_id)

@@ -13,7 +13,7 @@ from creamtea.report.model import Block, Fact, Facts, Notes, Section, Table, Tex
 from creamtea.stats.crossed import FEW_RATERS
 
 # the other tables are shown when asked for
-OPEN = ("means", "comparisons", "random_means", "random_comparisons", "looks")
+OPEN = ("means", "comparisons", "random_means", "random_comparisons", "looks", "origins", "repairs")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Where an error that raters marked comes from: the vocabulary selection, the search or the model."""

@@ -1,0 +1,279 @@
+"""Gathers the evidence on every marked output of a campaign: `creamtea blame`.
+
+Each output is stored when it is done, under a key of all that its evidence depends on, so that a run that was
+interrupted continues, and one with new ratings adds what is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from creamtea.blame.labels import REFERENCE, of_edit, of_system, of_variant
+from creamtea.blame.marks import Marked, Output, has_marks, low_scores, marks_of
+from creamtea.document.canonical import digest
+from creamtea.engine.reopened import TranslatingStep, opened, translating_step
+from creamtea.engine.runner import load_module
+from creamtea.errors import InputError
+from creamtea.human.campaigns import find_campaign
+from creamtea.human.protocols import find_protocol
+from creamtea.human.results import load_ratings
+from creamtea.report.build import spec_of
+from creamtea.steps.systems import DecodeParams
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
+from creamtea.store.queries import Node, find_study, study_nodes
+from creamtea.store.tables import Blame, Campaign, Hypothesis, Segment, StudyRow
+from creamtea.study.spec import Study
+
+VERSION = 1  # of the evidence
+MODULE = "creamtea_workers.analysis.origins"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`beam`: the width of the wider beam; `states`: what exact search may explore of a sentence; `below`:
+    where no errors are marked, the score up to which an output is one mark."""
+
+    beam: int = 16
+    states: int = 10_000
+    below: float | None = None
+
+
+@dataclass
+class Gathered:
+    """Outputs with marks: looked into now and before; `others`: of systems without a model here, or that the
+    study translates differently."""
+
+    now: int = 0
+    before: int = 0
+    others: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """The outputs of one system that are to be looked into, with their sources and texts beside them."""
+
+    position: int
+    system: str
+    step: TranslatingStep
+    sources: dict[Output, str]
+    texts: dict[Output, dict[str, str]]
+
+
+@dataclass(frozen=True)
+class _Material:
+    study: int
+    spec: Study
+    campaign: int
+    systems: list[str]
+    marked: Marked
+    segments: dict[int, Segment]
+    hypotheses: dict[tuple[str, int], str]  # by system and segment
+    trained: frozenset[str]  # systems that translate
+
+
+def gather(
+    database: Database,
+    store: ArtefactStore,
+    study: str | int,
+    campaign: str,
+    settings: Settings,
+    only: Sequence[str] = (),
+    progress: Callable[[int, int, str], None] = lambda done, total, system: None,
+) -> Gathered:
+    """`only`: of these systems. InputError where the study or the campaign is not there, where they have no
+    system in common, and where there is nothing that could be marked."""
+    with database.session() as session:
+        material = _read(session, study, campaign, settings)
+    unknown = sorted(set(only) - set(material.systems))
+    if unknown:
+        raise InputError(f"--system {unknown[0]}: campaign {campaign!r} rates {', '.join(material.systems)}")
+    gathered = Gathered()
+    work = _plan(database, store, material, only, gathered)
+    keys = _known(database, material.campaign)
+    left: list[tuple[_Work, list[Output]]] = []
+    for one in work:
+        missing = [output for output in one.sources if keys.get(output) != _key(one, output, settings)]
+        gathered.before += len(one.sources) - len(missing)
+        left.append((one, missing))
+    total = sum(len(missing) for _, missing in left)
+    if not only:
+        _forget_others(database, material)
+    for one, missing in left:
+        if not missing:
+            continue
+        texts = _with_models(database, store, material, one, missing)
+        with opened(one.step.task, store) as context:
+            module = load_module(MODULE, context.cpus)
+            investigation = module.Investigation.of_step(context, settings.beam, settings.states)
+        for output in missing:
+            row = investigation.look(one.sources[output], material.marked.texts[output], texts[output])
+            evidence = {**row, "settings": asdict(settings)}
+            _store(database, material.campaign, one, output, _key(one, output, settings), evidence)
+            gathered.now += 1
+            progress(gathered.now, total, one.system)
+    return gathered
+
+
+def _read(session: Session, study: str | int, campaign: str, settings: Settings) -> _Material:
+    row, of = find_study(session, study), find_campaign(session, campaign)
+    _check_same_study(session, row, of)
+    marked = marks_of(session, of)
+    if not has_marks(find_protocol(of.protocol)):
+        if settings.below is None:
+            raise InputError(
+                f"campaign {campaign!r} ({of.protocol}): raters mark no errors; say with --below up to which "
+                "score an output counts as one error"
+            )
+        marked = low_scores(marked, load_ratings(session, of), settings.below)
+    nodes = study_nodes(session, row.id)
+    on_test_set = [node for node in nodes if node.labels.get("test_set") == of.test_set]
+    test_set = next((node for node in on_test_set if node.kind == "test_set"), None)
+    if test_set is None:
+        raise InputError(
+            f"study {study!r} has no test set {of.test_set!r}, which campaign {campaign!r} rates"
+        )
+    first: dict[str, Node] = {}
+    for node in on_test_set:
+        if node.kind == "decode":
+            first.setdefault(str(node.labels["system"]), node)
+    systems = {node.key: name for name, node in first.items()}
+    hypotheses = session.execute(
+        select(Hypothesis.step_key, Hypothesis.index, Hypothesis.text).where(
+            Hypothesis.step_key.in_(systems), Hypothesis.index.in_({at for at, _ in marked.marks})
+        )
+    )
+    segments = session.scalars(select(Segment).where(Segment.step_key == test_set.key))
+    return _Material(
+        row.id,
+        spec_of(row),
+        of.id,
+        list(of.systems),
+        marked,
+        {segment.index: segment for segment in segments},
+        {(systems[key], index): text for key, index, text in hypotheses},
+        frozenset(first),
+    )
+
+
+def _check_same_study(session: Session, study: StudyRow, campaign: Campaign) -> None:
+    """An equal study has the same models; ratings made elsewhere may be of any."""
+    rated = None if campaign.study_id is None else session.get(StudyRow, campaign.study_id)
+    if rated is not None and (rated.name, rated.config_hash) != (study.name, study.config_hash):
+        raise InputError(
+            f"campaign {campaign.name!r} rates study {rated.name!r} as number {rated.id} ran it, and number "
+            f"{study.id} ({study.name!r}) is another: give {rated.id}"
+        )
+
+
+def _plan(
+    database: Database, store: ArtefactStore, material: _Material, only: Sequence[str], gathered: Gathered
+) -> list[_Work]:
+    work = []
+    for position, system in enumerate(material.systems):
+        outputs = sorted(output for output in material.marked.marks if output[1] == position)
+        if not outputs or (only and system not in only):
+            continue
+        ours = [
+            output
+            for output in outputs
+            if material.hypotheses.get((system, output[0])) == material.marked.texts.get(output)
+            and output[0] in material.segments
+        ]
+        if len(ours) < len(outputs):
+            gathered.others[system] = len(outputs) - len(ours)
+        if ours:
+            step = translating_step(database, store, material.study, system, None)
+            texts = {output: _texts(material, output) for output in ours}
+            sources = {output: material.segments[output[0]].source for output in ours}
+            work.append(_Work(position, system, step, sources, texts))
+    if not work and gathered.others:
+        raise InputError(
+            "none of the outputs with marked errors is a translation by this study: "
+            f"{', '.join(gathered.others)} are not among its systems, or their texts differ"
+        )
+    return work
+
+
+def _texts(material: _Material, output: Output) -> dict[str, str]:
+    """Rated outputs of other systems, what raters made of this one, and the reference."""
+    beside = {
+        of_system(material.systems[at]): text for at, text in sorted(material.marked.beside(output).items())
+    }
+    edits = {of_edit(number): text for number, text in enumerate(material.marked.edits.get(output, []))}
+    return {**beside, **edits, REFERENCE: material.segments[output[0]].reference}
+
+
+def _with_models(
+    database: Database, store: ArtefactStore, material: _Material, work: _Work, outputs: Sequence[Output]
+) -> dict[Output, dict[str, str]]:
+    """The texts, with translations by the study's variants of other objectives: the same search, every
+    subword."""
+    texts = {output: dict(work.texts[output]) for output in outputs}
+    variants, systems = material.spec.variants, material.spec.systems
+    own = variants[systems[work.system].variant].objective
+    search = DecodeParams.model_validate(work.step.task.params).search
+    for name, variant in variants.items():
+        with_it = [
+            system for system in systems if system in material.trained and systems[system].variant == name
+        ]
+        if variant.objective == own or not with_it:
+            continue
+        step = translating_step(database, store, material.study, with_it[0], None)
+        with opened(step.task, store) as context:
+            other = load_module(MODULE, context.cpus).OtherModel.of_step(context, search)
+        for output, text in zip(
+            outputs, other.translate([work.sources[output] for output in outputs]), strict=True
+        ):
+            texts[output][of_variant(name)] = text
+    return texts
+
+
+def _key(work: _Work, output: Output, settings: Settings) -> str:
+    return digest(
+        [VERSION, work.step.task.key, work.sources[output], work.texts[output], asdict(settings), *output]
+    )
+
+
+def _known(database: Database, campaign: int) -> Mapping[Output, str]:
+    with database.session() as session:
+        rows = session.execute(
+            select(Blame.segment_index, Blame.system, Blame.key).where(Blame.campaign_id == campaign)
+        )
+        return {(segment, system): key for segment, system, key in rows}
+
+
+def _forget_others(database: Database, material: _Material) -> None:
+    """Evidence on outputs without a mark by now: a rater was excluded, or the bound of scores is lower."""
+    with database.transaction() as session:
+        of_campaign = select(Blame).where(Blame.campaign_id == material.campaign)
+        for row in session.scalars(of_campaign):
+            if (row.segment_index, row.system) not in material.marked.marks:
+                session.delete(row)
+
+
+def _store(
+    database: Database, campaign: int, work: _Work, output: Output, key: str, evidence: dict[str, Any]
+) -> None:
+    segment, system = output
+    with database.transaction() as session:
+        session.execute(
+            delete(Blame).where(
+                Blame.campaign_id == campaign, Blame.segment_index == segment, Blame.system == system
+            )
+        )
+        session.add(
+            Blame(
+                campaign_id=campaign,
+                system=system,
+                segment_index=segment,
+                step_key=work.step.node.key,
+                key=key,
+                evidence=evidence,
+            )
+        )

@@ -1,0 +1,124 @@
+"""`creamtea blame`: where the errors that raters marked come from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from creamtea.cli import workplace
+from creamtea.errors import InputError
+from creamtea.settings import Settings
+from creamtea.store.artefacts import ArtefactStore
+
+if TYPE_CHECKING:
+    from creamtea.report.model import Document, Table
+
+EXAMPLES = (
+    "Examples: `creamtea blame demo esa-demo` · "
+    "`creamtea blame demo esa-demo --system softmax-nvs --beam 64` · `creamtea blame demo da-demo --below 40`"
+)
+
+
+def blame(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="The study's name (its newest submission), or its number.")
+    ],
+    campaign: Annotated[str, typer.Argument(metavar="CAMPAIGN", help="Where raters marked its outputs.")],
+    systems: Annotated[
+        list[str] | None,
+        typer.Option("--system", metavar="SYSTEM", help="Only of this system. Repeatable."),
+    ] = None,
+    beam: Annotated[int, typer.Option(min=1, max=1000, help="Width of the wider beam.")] = 16,
+    states: Annotated[
+        int, typer.Option(min=1, help="Decoder states that exact search may explore for a sentence.")
+    ] = 10_000,
+    below: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SCORE",
+            help="Where raters mark no errors: an output with at most this mean score counts as one error.",
+        ),
+    ] = None,
+    as_json: workplace.AsJson = False,
+    quiet: workplace.Quiet = False,
+) -> None:
+    """Find out of each marked error whether the vocabulary selection, the search or the model made it.
+
+    Each marked output is decoded again: with all words, with a wider beam, with exact search, and with the
+    study's other objectives. The model also scores what raters found better, and the reference. The
+    campaign's report then has shares by system, with intervals and examples.
+
+    Models run in this process, on the CPU. What is done is stored: an interrupted run continues, and after
+    new ratings only new outputs are decoded. For ratings made elsewhere too, if the rated outputs are the
+    study's.
+
+    Exit code 0: done; 2: no such study or campaign, or none of the marked outputs is the study's.
+    """
+    from creamtea.blame.running import Settings as Searches
+    from creamtea.blame.running import gather
+    from creamtea.report.human.build import build_human
+
+    searches = Searches(beam, states, below)
+    last = 0
+
+    def progress(done: int, total: int, system: str) -> None:
+        nonlocal last
+        percent = 100 * done // total
+        if not quiet and (percent >= last + 5 or done == total):
+            last = percent
+            typer.echo(f"{done:,} of {total:,} outputs, {system}", err=True)
+
+    store = ArtefactStore(Settings.load().artefacts)
+    with workplace.opened_database() as database:
+        try:
+            gathered = gather(database, store, name, campaign, searches, systems or [], progress)
+        except InputError as error:
+            if not name.isdecimal() or "no study" not in str(error):  # by name first
+                raise
+            gathered = gather(database, store, int(name), campaign, searches, systems or [], progress)
+        report = build_human(database, campaign)
+    if as_json:
+        from creamtea.report.values import to_values
+
+        found = _table(report)
+        origins = None if found is None else to_values(found)
+        typer.echo(json.dumps({**asdict(gathered), "origins": origins}, ensure_ascii=False))
+        return
+    for line in shares(report):
+        typer.echo(line)
+    for system, count in gathered.others.items():
+        typer.echo(f"{system}: {count:,} marked outputs are not translations by this study", err=True)
+    typer.echo(
+        f"{gathered.now:,} outputs looked into, {gathered.before:,} before; all of it: "
+        f"creamtea campaign report {campaign}",
+        err=True,
+    )
+
+
+def _table(report: Document) -> Table | None:
+    try:
+        return report.table("origins")
+    except KeyError:
+        return None
+
+
+def shares(report: Document) -> list[str]:
+    found = _table(report)
+    if found is None:
+        return ["no marked error of an output that this study translated"]
+    lines = []
+    for row in found.rows:
+        shares = ", ".join(
+            f"{column.key} {_percent(row.cells[column.key])}"
+            for column in found.columns
+            if column.unit == "%"
+        )
+        lines.append(f"{row.name}: {row.cells['marks'].value:,.0f} marks: {shares}")
+    return lines
+
+
+def _percent(cell: Any) -> str:
+    return f"{100 * cell.value:.0f} % [{100 * cell.low:.0f}, {100 * cell.high:.0f}]"

@@ -1,0 +1,310 @@
+"""`creamtea blame` on a small trained study: the labels agree with what was done to the systems."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from unittest.mock import patch
+
+import pytest
+from blame_by_rule import REFERENCE, campaign_by_rule, disturbed
+from sqlalchemy import select, update
+
+from creamtea.blame.labels import Evidence, Origin, label
+from creamtea.blame.marks import marks_of
+from creamtea.blame.running import Settings, gather
+from creamtea.cli.main import main
+from creamtea.errors import InputError
+from creamtea.human.launching import registration
+from creamtea.human.protocols import find_protocol
+from creamtea.report.human.build import build_human
+from creamtea.report.model import Row, Texts
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database, open_database
+from creamtea.store.queries import find_study, study_nodes
+from creamtea.store.tables import Assignment, Blame, Campaign, Hypothesis, Item, Rater, Rating
+
+pytestmark = pytest.mark.slow
+
+STUDY = """
+name: tiny
+languages: {source: en, target: de}
+corpora: {grammar: {kind: synthetic, train: 500, dev: 30}}
+subwords: {joint: {kind: bpe, vocabulary: 300}}
+variants:
+  softmax: &variant
+    corpus: grammar
+    subwords: joint
+    objective: {kind: softmax, label_smoothing: 0.0}
+    architecture: {encoder_layers: 1, decoder_layers: 1, width: 32, heads: 2, feed_forward: 64}
+    nvs: {positive_weight: 20.0}
+    training: {batch_tokens: 256, learning_rate: 0.01, warmup: 20, max_epochs: 6}
+  scones:
+    <<: *variant
+    objective: {kind: scones, alpha: 0.5}
+    nvs: null
+    training: {batch_tokens: 256, learning_rate: 0.01, warmup: 20, max_epochs: 1}
+systems:
+  greedy: {variant: softmax}
+  beam: {variant: softmax, search: {kind: beam, width: 8}}
+  exact: {variant: softmax, search: {kind: exact, max_states: 20000}}
+  nvs: {variant: softmax, selection: {kind: nvs, threshold: 0.97}}
+  lexicon: {variant: softmax, selection: {kind: lexicon, k: 1}}
+  scones: {variant: scones}
+baseline: greedy
+test_sets: {test: {kind: synthetic, corpus: grammar, lines: 40}}
+metrics: [{kind: bleu}]
+"""
+SEARCHES = Settings(beam=8, states=20_000)
+Run = Callable[..., tuple[int, str, str]]
+
+
+@dataclass(frozen=True, repr=False)
+class Trained:
+    database: Database
+    store: ArtefactStore
+    environment: dict[str, str]
+
+    def shares(self, system: str, better: str, higher: bool = False) -> Row:
+        """Of a system's differences from a better output, marked by rule."""
+        name = f"{system} against {better}"
+        found = disturbed(self.database, "tiny", "test", system, better, higher)
+        assert len(found) >= 3, f"the systems hardly differ: {name}"
+        systems = [system] if better == REFERENCE else [system, better]
+        campaign_by_rule(self.database, "tiny", "test", name, systems, found)
+        gather(self.database, self.store, "tiny", name, SEARCHES)
+        (row,) = build_human(self.database, name).table("origins").rows
+        assert row.name == system
+        return row
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trained]:
+    folder = tmp_path_factory.mktemp("trained")
+    (folder / "tiny.yaml").write_text(STUDY)
+    url = f"sqlite:///{folder / 'creamtea.db'}"
+    environment = {"CREAMTEA_HOME": str(folder / "home"), "CREAMTEA_DATABASE_URL": url}
+    arguments = ["run", str(folder / "tiny.yaml"), "--executor", "inline", "--quiet"]
+    with (
+        patch.dict(os.environ, environment),
+        patch.object(sys, "argv", ["creamtea", *arguments]),
+        pytest.raises(SystemExit) as ended,
+    ):
+        main()
+    assert ended.value.code == 0
+    database = open_database(url)
+    yield Trained(database, ArtefactStore(folder / "home" / "artefacts"), environment)
+    database.close()
+
+
+@pytest.fixture
+def run(trained: Trained, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    for name, value in trained.environment.items():
+        monkeypatch.setenv(name, value)
+
+    def creamtea(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["creamtea", *arguments])
+        capsys.readouterr()
+        try:
+            main()
+            code = 0
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+        return code, *capsys.readouterr()
+
+    return creamtea
+
+
+def share(row: Row, origin: str) -> float:
+    value = row.cells[origin].value
+    assert value is not None
+    return value
+
+
+# ---------------------------------------------------------------- the labels agree with what was done
+
+
+def test_what_a_beam_mends_was_greedy_searchs_error(trained: Trained) -> None:
+    """Where the beam's output scores higher: the model prefers it."""
+    assert share(trained.shares("greedy", "beam", higher=True), "search") == 1.0
+
+
+@pytest.mark.parametrize("system", ["nvs", "lexicon"])
+def test_what_a_harsh_selection_spoils_was_the_selections_error(trained: Trained, system: str) -> None:
+    row = trained.shares(system, "greedy")
+    assert share(row, "selection") >= 0.95
+    assert share(row, "model") <= 0.05
+
+
+def test_what_a_wide_beam_still_gets_wrong_is_the_models_error(trained: Trained) -> None:
+    row = trained.shares("beam", REFERENCE)
+    assert share(row, "model") >= 0.9
+    assert share(row, "selection") == 0.0
+    assert row.cells["model"].low is not None
+    assert row.cells["model"].low < share(row, "model")
+
+
+def test_the_labels_follow_from_the_scores_alone(trained: Trained) -> None:
+    """The oracle is the whole output: where no candidate scores higher, every mark is the model's."""
+    trained.shares("beam", REFERENCE)
+    name = f"beam against {REFERENCE}"
+    with trained.database.session() as session:
+        campaign = session.scalars(select(Campaign).where(Campaign.name == name)).one()
+        marked = marks_of(session, campaign)
+        rows = session.scalars(select(Blame).where(Blame.campaign_id == campaign.id)).all()
+        for row in rows:
+            evidence = Evidence.of(row.evidence)
+            output = evidence.named("output")
+            assert output is not None
+            if output is max(evidence.candidates, key=lambda candidate: candidate.rank):
+                found = {
+                    label(evidence, mark, [REFERENCE]).origin
+                    for mark in marked.marks[row.segment_index, row.system]
+                }
+                assert found == {Origin.MODEL}
+
+
+# ---------------------------------------------------------------- evidence
+
+
+def test_scores_of_evidence_are_those_of_the_decoding(trained: Trained) -> None:
+    """Forced scores against those that the searches gave in their steps."""
+    trained.shares("greedy", "beam", higher=True)
+    with trained.database.session() as session:
+        nodes = study_nodes(session, find_study(session, "tiny").id, "decode")
+        keys = {node.labels["system"]: node.key for node in nodes}
+        rows = session.scalars(select(Blame).where(Blame.step_key == keys["greedy"])).all()
+        compared = 0
+        for row in rows:
+            evidence = Evidence.of(row.evidence)
+            assert row.evidence["reproduced"]
+            assert evidence.named("model scones") is not None
+            assert evidence.named("full vocabulary") is None
+            for name, system in (("output", "greedy"), ("beam 8", "beam"), ("exact search", "exact")):
+                stored = session.get_one(Hypothesis, (keys[system], row.segment_index))
+                found = evidence.named(name)
+                assert found is not None
+                assert found.text == stored.text
+                if stored.length is not None and stored.length < 12:  # shorter than every length limit
+                    assert found.rank == pytest.approx(stored.score, abs=1e-3)
+                    compared += system != "exact"
+        assert compared >= 10
+
+
+def test_a_run_continues_where_it_was_and_forgets_what_is_not_marked(trained: Trained) -> None:
+    name = "continued"
+    found = disturbed(trained.database, "tiny", "test", "greedy", "beam", True)
+    campaign_by_rule(trained.database, "tiny", "test", name, ["greedy", "beam"], found)
+
+    class Interrupted(Exception):
+        pass
+
+    def interrupt(done: int, total: int, system: str) -> None:
+        if done == 2:
+            raise Interrupted
+
+    with pytest.raises(Interrupted):
+        gather(trained.database, trained.store, "tiny", name, SEARCHES, progress=interrupt)
+    again = gather(trained.database, trained.store, "tiny", name, SEARCHES)
+    assert (again.before, again.now) == (2, len(found) - 2)
+    assert gather(trained.database, trained.store, "tiny", name, SEARCHES).now == 0
+    wider = replace(SEARCHES, beam=4)
+    assert gather(trained.database, trained.store, "tiny", name, wider).now == len(found)
+    with trained.database.transaction() as session:
+        campaign = session.scalars(select(Campaign).where(Campaign.name == name)).one()
+        rater = session.scalars(select(Rater).where(Rater.campaign_id == campaign.id)).one()
+        rater.excluded_at = trained.database.now(session)
+    gather(trained.database, trained.store, "tiny", name, wider)
+    with trained.database.session() as session:
+        assert session.scalars(select(Blame).where(Blame.campaign_id == campaign.id)).all() == []
+
+
+def test_the_command_and_the_report(trained: Trained, run: Run) -> None:
+    found = disturbed(trained.database, "tiny", "test", "nvs", "greedy", False)
+    campaign_by_rule(trained.database, "tiny", "test", "shown", ["nvs", "greedy"], found)
+    code, said, told = run("blame", "tiny", "shown", "--beam", "8", "--states", "20000")
+    assert code == 0
+    assert said.startswith("nvs: ")
+    assert f"{len(found)} outputs looked into, 0 before" in told
+    facts = json.loads(run("blame", "1", "shown", "--beam", "8", "--states", "20000", "--json")[1])
+    assert (facts["now"], facts["before"]) == (0, len(found))
+    report = build_human(trained.database, "shown")
+    repairs = report.table("repairs").rows[0].cells
+    titles = {column.title: repairs[column.key].value for column in report.table("repairs").columns}
+    assert titles["full vocabulary: mended"] == 1.0
+    assert {"beam 8: gone", "exact search: gone", "model scones: mended"} <= titles.keys()
+    (texts,) = (
+        block for _, block in report.walk() if isinstance(block, Texts) and block.key == "origin_examples"
+    )
+    labels = [passage.label for passage in texts.entries[0].passages]
+    assert [word.split(",")[0].split(":")[0] for word in labels[:5]] == [
+        *("source", "output", "marked", "needed", "better")
+    ]
+    assert texts.folded
+    for format_ in ("--markdown", "--json"):
+        assert run("campaign", "report", "shown", format_)[0] == 0
+
+
+def test_outputs_that_the_study_did_not_make(trained: Trained) -> None:
+    found = disturbed(trained.database, "tiny", "test", "greedy", "beam", True)
+    other = [replace(one, output=f"{one.output} anders") for one in found]
+    campaign_by_rule(trained.database, "tiny", "test", "elsewhere", ["greedy", "beam"], other)
+    with pytest.raises(InputError, match="none of the outputs"):
+        gather(trained.database, trained.store, "tiny", "elsewhere", SEARCHES)
+    campaign_by_rule(trained.database, "tiny", "test", "partly", ["greedy", "beam"], [*found[1:], other[0]])
+    gathered = gather(trained.database, trained.store, "tiny", "partly", SEARCHES)
+    assert gathered.others == {"greedy": 1}
+    for arguments, words in (
+        (("tiny", "nobody"), "no campaign 'nobody'"),
+        (("tinny", "partly"), "no study 'tinny'"),
+    ):
+        with pytest.raises(InputError, match=words):
+            gather(trained.database, trained.store, *arguments, SEARCHES)
+    with pytest.raises(InputError, match="--system nobody"):
+        gather(trained.database, trained.store, "tiny", "partly", SEARCHES, ["nobody"])
+
+
+def test_what_raters_corrected(trained: Trained) -> None:
+    """Post-edits of greedy outputs into the better ones of exact search."""
+    differing = disturbed(trained.database, "tiny", "test", "greedy", "beam", True)
+    found = [one for one in differing if one.better]  # nobody corrects a translation into nothing
+    assert len(found) >= 3
+    campaign_by_rule(trained.database, "tiny", "test", "edited", ["greedy"], found)
+    better = {one.index: one.better for one in found}
+    with trained.database.transaction() as session:
+        campaign = session.scalars(select(Campaign).where(Campaign.name == "edited")).one()
+        campaign.protocol = "post-edit"
+        rated = select(Rating, Item).join(Assignment, Assignment.id == Rating.assignment_id)
+        for rating, item in session.execute(
+            rated.join(Item, Item.id == Assignment.item_id).where(Item.campaign_id == campaign.id)
+        ):
+            answer = {"text": better[item.segment_index]}
+            scored = find_protocol("post-edit").read_answer(answer, item.outputs[0])
+            rating.step, rating.payload = scored.step, scored.payload
+        session.flush()
+        campaign.registered = registration(session, campaign)
+    gather(trained.database, trained.store, "tiny", "edited", SEARCHES)
+    (row,) = build_human(trained.database, "edited").table("origins").rows
+    assert share(row, "search") == 1.0
+
+
+def test_low_scores_where_nothing_is_marked(trained: Trained) -> None:
+    found = disturbed(trained.database, "tiny", "test", "greedy", "beam", True)
+    campaign_by_rule(trained.database, "tiny", "test", "scored", ["greedy", "beam"], found)
+    with trained.database.transaction() as session:
+        campaign = session.scalars(select(Campaign).where(Campaign.name == "scored")).one()
+        campaign.protocol = "da"
+        items = select(Item.id).where(Item.campaign_id == campaign.id)
+        assignments = select(Assignment.id).where(Assignment.item_id.in_(items))
+        session.execute(update(Rating).where(Rating.assignment_id.in_(assignments)).values(payload=None))
+        session.flush()
+        campaign.registered = registration(session, campaign)
+    with pytest.raises(InputError, match="--below"):
+        gather(trained.database, trained.store, "tiny", "scored", SEARCHES)
+    gather(trained.database, trained.store, "tiny", "scored", replace(SEARCHES, below=60.0))
+    (row,) = build_human(trained.database, "scored").table("origins").rows
+    assert row.cells["marks"].value == len(found)
+    assert share(row, "search") == 1.0

@@ -1,0 +1,199 @@
+"""The labels by their definitions, on evidence written by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from creamtea.blame.labels import (
+    FULL,
+    OUTPUT,
+    REFERENCE,
+    Evidence,
+    Finding,
+    Mark,
+    Origin,
+    label,
+    marks_of_edit,
+)
+
+
+def candidate(names: str, text: str, score: float | None, **more: Any) -> dict[str, Any]:
+    return {
+        "names": names.split("+"),
+        "text": text,
+        "score": score,
+        "length": len(text.split()),
+        "forbidden": None,
+        "outcome": "",
+        **more,
+    }
+
+
+def evidence(*candidates: dict[str, Any], normalization: float = 0.0) -> Evidence:
+    return Evidence.of({"candidates": list(candidates), "normalization": normalization, "tolerance": 1e-4})
+
+
+def at(text: str, marked: str) -> Mark:
+    start = text.index(marked)
+    return Mark(start, start + len(marked) - 1)
+
+
+DOG, CAT = "der Hund schläft heute", "die Katze schläft heute"
+
+
+def of_dog(*others: dict[str, Any], score: float = -5.0, marked: str = "Hund") -> Finding:
+    found = evidence(candidate(OUTPUT, DOG, score), *others)
+    return label(found, at(DOG, marked), [REFERENCE])
+
+
+def test_a_better_translation_that_the_model_prefers_was_missed_by_the_search() -> None:
+    found = of_dog(candidate(REFERENCE, CAT, -4.0))
+    assert (found.origin, found.marked, found.needed) == (Origin.SEARCH, "Hund", ("die", "Katze"))
+    assert found.instead is found.better
+
+
+def test_a_wrong_output_that_the_model_prefers_is_its_own() -> None:
+    found = of_dog(candidate(REFERENCE, CAT, -6.0))
+    assert found.origin is Origin.MODEL
+    assert found.instead is not None
+    assert found.instead.names == (OUTPUT,)
+
+
+def test_equal_scores_are_no_error_of_the_search() -> None:
+    assert of_dog(candidate(REFERENCE, CAT, -5.0)).origin is Origin.MODEL
+    assert of_dog(candidate(REFERENCE, CAT, -5.0 + 1e-5)).origin is Origin.MODEL  # rounding
+
+
+def test_an_output_that_keeps_the_error_and_scores_higher_counts_against_the_model() -> None:
+    keeps = candidate("exact search", "der Hund schläft", -3.0, outcome="proved")
+    found = of_dog(candidate(REFERENCE, CAT, -4.0), keeps)
+    assert found.origin is Origin.MODEL
+    assert found.instead is not None
+    assert found.instead.names == ("exact search",)
+    assert found.instead.proved
+
+
+def test_an_empty_output_that_the_model_prefers_neither_has_nor_mends_the_error() -> None:
+    empty = candidate("exact search", "", -1.0, outcome="proved")
+    assert of_dog(candidate(REFERENCE, CAT, -6.0), empty).origin is Origin.MODEL
+    assert of_dog(candidate(REFERENCE, CAT, -4.0), empty).origin is Origin.SEARCH
+    extra = "der Hund schläft heute heute"
+    found = evidence(
+        candidate(OUTPUT, extra, -5.0), empty, candidate(REFERENCE, "der Hund schläft heute", -6.0)
+    )
+    assert label(found, Mark(23, 27), [REFERENCE]).origin is Origin.MODEL
+
+
+def test_a_wider_beam_that_says_what_was_needed_is_as_good_as_the_reference() -> None:
+    beam = candidate("beam 16", "die Katze schläft jetzt", -4.0)
+    found = of_dog(candidate(REFERENCE, CAT, -9.0), beam)
+    assert found.origin is Origin.SEARCH
+    assert found.instead is not None
+    assert found.instead.names == ("beam 16",)
+
+
+def test_a_word_that_was_not_allowed() -> None:
+    reference = candidate(REFERENCE, CAT, -6.0, forbidden=[[4, 9]])
+    writes = candidate(FULL, "der Kater schläft heute", -4.0, forbidden=[])
+    assert of_dog(reference, writes).origin is Origin.SELECTION
+    same = candidate(f"{OUTPUT}+{FULL}", DOG, -5.0, forbidden=[])
+    found = label(evidence(same, reference), at(DOG, "Hund"), [REFERENCE])
+    assert found.origin is Origin.MODEL, "with all words it writes the same"
+    allowed = candidate(REFERENCE, CAT, -6.0, forbidden=[[18, 23]])
+    assert of_dog(allowed, writes).origin is Origin.MODEL, "another word was not allowed"
+
+
+def test_a_word_that_had_to_come_first() -> None:
+    """The full vocabulary mends the error after a word that was not allowed."""
+    full = candidate(f"{FULL}+{REFERENCE}", "heute schläft die Katze", -4.0, forbidden=[[0, 5]])
+    found = evidence(candidate(OUTPUT, "jetzt schläft der Hund", -5.0), full)
+    assert label(found, Mark(18, 21), [REFERENCE]).origin is Origin.SELECTION
+    later = candidate(f"{FULL}+{REFERENCE}", "jetzt schläft die Katze heute", -4.0, forbidden=[[24, 29]])
+    found = evidence(candidate(OUTPUT, "jetzt schläft der Hund heute", -5.0), later)
+    assert label(found, Mark(18, 21), [REFERENCE]).origin is Origin.SEARCH, "only what comes later"
+
+
+def test_selection_comes_before_search() -> None:
+    reference = candidate(f"{REFERENCE}+{FULL}", CAT, -4.0, forbidden=[[4, 9]])
+    assert of_dog(reference).origin is Origin.SELECTION
+
+
+def test_the_better_rated_output_comes_before_the_reference() -> None:
+    other = candidate("system beam", "der Hund schlief heute", -4.0)
+    found = evidence(candidate(OUTPUT, DOG, -5.0), other, candidate(REFERENCE, CAT, -9.0))
+    names = ["system beam", REFERENCE]
+    assert label(found, at(DOG, "Hund"), names).better.names == (REFERENCE,), "the other has it, too"
+    assert label(found, at(DOG, "schläft"), names).needed == ("schlief",)
+
+
+def test_nothing_better_is_known() -> None:
+    assert of_dog(candidate(REFERENCE, DOG.replace("heute", "jetzt"), -4.0)).origin is Origin.UNDECIDED
+    found = evidence(candidate(OUTPUT, DOG, -5.0))
+    assert label(found, at(DOG, "Hund"), ["system beam"]).origin is Origin.UNDECIDED
+
+
+def test_omissions() -> None:
+    short = "der Hund schläft"
+    found = evidence(
+        candidate(OUTPUT, short, -5.0),
+        candidate(REFERENCE, "der kleine Hund schläft heute", -6.0),
+        candidate("exact search", "der kleine Hund schläft heute .", -4.0),
+    )
+    finding = label(found, Mark(), [REFERENCE])
+    assert (finding.origin, finding.needed) == (Origin.SEARCH, ("kleine", "heute"))
+    partly = evidence(
+        candidate(OUTPUT, short, -5.0),
+        candidate(REFERENCE, "der kleine Hund schläft heute", -6.0),
+        candidate("exact search", "der kleine Hund schläft", -4.0),
+    )
+    assert label(partly, Mark(), [REFERENCE]).origin is Origin.MODEL
+
+
+def test_an_empty_output_has_no_omission() -> None:
+    found = evidence(
+        candidate(OUTPUT, "der Hund schläft", -5.0),
+        candidate(REFERENCE, "der Hund schläft heute", -4.0),
+        candidate("exact search", "", -1.0),
+        candidate("beam 16", "der Hund schläft .", -4.5),
+    )
+    assert label(found, Mark(), [REFERENCE]).origin is Origin.SEARCH
+
+
+def test_a_mark_between_words_is_what_stands_there() -> None:
+    found = evidence(
+        candidate(OUTPUT, "der Hund schläft", -5.0), candidate(REFERENCE, "der Hund hier schläft", -4.0)
+    )
+    assert label(found, Mark(8, 8), [REFERENCE]).needed == ("hier",)
+    assert label(found, Mark(3, 3), [REFERENCE]).origin is Origin.UNDECIDED
+
+
+def test_impossible_translations_and_normalised_scores() -> None:
+    assert of_dog(candidate(REFERENCE, CAT, None)).origin is Origin.MODEL  # entmax
+    longer = candidate(REFERENCE, "die Katze schläft heute den ganzen Tag lang", -6.0)
+    plain = evidence(candidate(OUTPUT, DOG, -5.0), longer)
+    assert label(plain, at(DOG, "Hund"), [REFERENCE]).origin is Origin.MODEL
+    by_length = evidence(candidate(OUTPUT, DOG, -5.0), longer, normalization=1.0)
+    assert label(by_length, at(DOG, "Hund"), [REFERENCE]).origin is Origin.SEARCH
+
+
+def test_right_to_left_and_unspaced_scripts() -> None:
+    found = evidence(candidate(OUTPUT, "猫が寝る", -5.0), candidate(REFERENCE, "犬が寝る", -4.0))
+    finding = label(found, Mark(0, 0), [REFERENCE])
+    assert (finding.marked, finding.needed) == ("猫", ("犬",))
+    arabic = evidence(candidate(OUTPUT, "القط ينام", -5.0), candidate(REFERENCE, "الكلب ينام", -4.0))
+    assert label(arabic, Mark(0, 3), [REFERENCE]).needed == ("الكلب",)
+
+
+def test_evidence_without_the_output_is_refused() -> None:
+    with pytest.raises(ValueError, match="lacks the output"):
+        label(evidence(candidate(REFERENCE, CAT, -1.0)), Mark(), [REFERENCE])
+
+
+def test_what_a_rater_corrected_is_marked() -> None:
+    changed = marks_of_edit("der Hund schläft heute", "der Hund schlief heute")
+    assert changed == [Mark(9, 15)]
+    assert marks_of_edit("der Hund schläft", "der kleine Hund schläft heute") == [Mark()]
+    assert marks_of_edit("der Hund schläft tief", "der kleine Hund schläft") == [Mark(17, 20), Mark()]
+    assert marks_of_edit(DOG, DOG) == []

@@ -1,0 +1,60 @@
+"""The interval of a share whose cases come in clusters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from creamtea.stats.proportion import clustered_interval, wilson_interval
+
+
+def test_single_cases_have_nearly_wilsons_interval() -> None:
+    counts = [1] * 60 + [0] * 140
+    assert clustered_interval(counts, [1] * 200) == pytest.approx(wilson_interval(60, 200), abs=0.002)
+
+
+def test_cases_that_only_repeat_their_cluster_count_once() -> None:
+    counts = [1] * 30 + [0] * 70
+    single = clustered_interval(counts, [1] * 100)
+    assert clustered_interval([5 * count for count in counts], [5] * 100) == pytest.approx(single)
+
+
+def test_shares_of_0_and_1_have_room() -> None:
+    low, high = clustered_interval([0] * 20, [7] * 20)
+    assert low == 0.0
+    assert high == pytest.approx(wilson_interval(0, 20)[1], abs=0.03)
+    assert clustered_interval([7] * 20, [7] * 20) == pytest.approx((1 - high, 1.0))
+    assert clustered_interval([3], [4]) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize(("share", "together"), [(0.1, 0.5), (0.4, 0.0), (0.4, 0.7), (0.95, 0.3)])
+def test_it_covers(share: float, together: float) -> None:
+    """Clusters of 1 to 6 cases, each a copy of its cluster's with the probability `together`."""
+    draw = np.random.default_rng(7)
+    covered = 0
+    for _ in range(1500):
+        sizes = draw.integers(1, 7, 40)
+        own = draw.random(40) < share
+        counts = [
+            int(np.where(draw.random(size) < together, first, draw.random(size) < share).sum())
+            for size, first in zip(sizes, own, strict=True)
+        ]
+        low, high = clustered_interval(counts, sizes.tolist())
+        covered += low <= share <= high
+    assert 0.925 <= covered / 1500 <= 0.99
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=30))
+def test_it_holds_the_share(pairs: list[tuple[int, int]]) -> None:
+    counts, sizes = [a for a, _ in pairs], [a + b + (a + b == 0) for a, b in pairs]
+    low, high = clustered_interval(counts, sizes)
+    assert 0.0 <= low <= sum(counts) / sum(sizes) + 1e-12
+    assert sum(counts) / sum(sizes) - 1e-12 <= high <= 1.0
+
+
+def test_what_is_no_share() -> None:
+    for counts, sizes in (([], []), ([2], [1]), ([0], [0]), ([-1], [2])):
+        with pytest.raises(ValueError, match="a share needs"):
+            clustered_interval(counts, sizes)

@@ -1,0 +1,196 @@
+"""What a system's model makes of a sentence under other searches and vocabularies, and how it scores texts
+that are not its own: what tells where an error comes from (docs/methods.md, "Where an error comes from")."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+
+from creamtea.contract.step import StepContext
+from creamtea.methods.searches import Beam, Exact, Search
+from creamtea.methods.selections import FullVocabulary
+from creamtea.steps.systems import DecodeParams
+from creamtea_workers.corpora.text import normalise
+from creamtea_workers.corpora.vocabularies import TextModel, load_text_model
+from creamtea_workers.models.interface import BOS, EOS, PAD, output_logits
+from creamtea_workers.runtime import prepare_torch
+from creamtea_workers.search.exact import TOLERANCE, ExactHypothesis
+from creamtea_workers.search.systems import TrainedModel, lexicon_file
+from creamtea_workers.search.translator import Translator, source_batch
+
+Row = dict[str, Any]
+
+
+@dataclass
+class _Candidate:
+    """A translation, its subwords without </s>, and who gave it."""
+
+    tokens: tuple[int, ...]
+    names: list[str]
+    outcome: str = ""  # of exact search
+
+
+@dataclass(frozen=True)
+class Investigation:
+    """A system, its model, and the searches that are tried beside its own; these use the full vocabulary.
+
+    `again`: the system's own search; None where its vocabulary is full already.
+    """
+
+    params: DecodeParams
+    subwords: TextModel
+    trained: TrainedModel
+    system: Translator
+    again: Translator | None
+    others: Mapping[str, Translator]
+
+    @classmethod
+    def of_step(cls, context: StepContext[DecodeParams], beam: int, states: int) -> Self:
+        """`beam`: the width of the wider beam; `states`: what exact search may explore of a sentence."""
+        prepare_torch(context.cpus)
+        params, subwords = context.params, load_text_model(context)
+        trained = TrainedModel.of_step(context, params.precision)
+        full = FullVocabulary()
+
+        def translator(search: Search) -> Translator:
+            return trained.translator(full, search, None, subwords)
+
+        ratio, normalization = params.search.max_length_ratio, normalization_of(params)
+        wide = Beam(kind="beam", width=beam, length_normalization=normalization, max_length_ratio=ratio)
+        others = {f"beam {beam}": translator(wide)}
+        if params.precision not in Exact.excluded_precisions:
+            exact = Exact(kind="exact", max_states=states, max_length_ratio=ratio)
+            others["exact search"] = translator(exact)
+        return cls(
+            params,
+            subwords,
+            trained,
+            trained.translator(params.selection, params.search, lexicon_file(context), subwords),
+            translator(params.search) if params.selection.selects else None,
+            others,
+        )
+
+    def look(self, source: str, output: str, texts: Mapping[str, str]) -> Row:
+        """Evidence on one output: `texts` are other translations by name (references, outputs of others).
+
+        {candidates, selected_size, vocabulary, normalization, tolerance, reproduced}. A candidate is {names,
+        text, score, length, forbidden, outcome}: `score` is the model's over the full vocabulary, </s>
+        included, null where it is impossible (entmax); `forbidden` are the places [from, to) in its text of
+        subwords that the selection does not allow, null without a selection. `reproduced`: whether the
+        system gives the output again.
+        """
+        ids = self.subwords.encode_lines([normalise(source)])[0]
+        found: dict[tuple[int, ...], _Candidate] = {}
+
+        def add(name: str, tokens: Sequence[int], outcome: str = "") -> None:
+            candidate = found.setdefault(tuple(tokens), _Candidate(tuple(tokens), []))
+            candidate.names.append(name)
+            candidate.outcome = candidate.outcome or outcome
+
+        own = self.system.translate([ids])[0]
+        reproduced = self.subwords.decode(own.hypothesis.tokens) == output
+        add("output", own.hypothesis.tokens if reproduced else self._encoded(output))
+        if self.again is not None:
+            add("full vocabulary", self.again.translate([ids])[0].hypothesis.tokens)
+        for name, translator in self.others.items():
+            hypothesis = translator.translate([ids])[0].hypothesis
+            add(
+                name, hypothesis.tokens, hypothesis.outcome if isinstance(hypothesis, ExactHypothesis) else ""
+            )
+        for name, text in texts.items():
+            add(name, self._encoded(text))
+        allowed = self._allowed(ids)
+        rows = [
+            {
+                "names": candidate.names,
+                # as it was rated: an output from elsewhere may have characters that the subwords lack
+                "text": output if "output" in candidate.names else self.subwords.decode(candidate.tokens),
+                "score": score if math.isfinite(score) else None,
+                "length": len(candidate.tokens),
+                "forbidden": None if allowed is None else self._forbidden(candidate.tokens, allowed),
+                "outcome": candidate.outcome,
+            }
+            for candidate, score in zip(found.values(), self._scores(ids, list(found)), strict=True)
+        ]
+        return {
+            "candidates": rows,
+            "selected_size": own.selected_size,
+            "vocabulary": self.trained.model.vocabulary_size,
+            "normalization": normalization_of(self.params),
+            "tolerance": TOLERANCE,
+            "reproduced": reproduced,
+        }
+
+    def _encoded(self, text: str) -> list[int]:
+        return self.subwords.encode_targets([normalise(text)])[0]
+
+    def _allowed(self, source: Sequence[int]) -> frozenset[int] | None:
+        selected = self.system.selected([source])
+        return None if selected is None else frozenset(selected[0])
+
+    def _forbidden(self, tokens: Sequence[int], allowed: frozenset[int]) -> list[list[int]]:
+        """A subword's place is what it adds to the text; a blank before a word belongs to none."""
+        text, places = self.subwords.decode(tokens), []
+        for number, id_ in enumerate(tokens):
+            if id_ not in allowed:
+                start = len(self.subwords.decode(tokens[:number]))
+                end = len(self.subwords.decode(tokens[: number + 1]))
+                places.append([start + (text[start : start + 1] == " "), max(end, start + 1)])
+        return places
+
+    @torch.inference_mode()
+    def _scores(self, source: Sequence[int], candidates: Sequence[Sequence[int]]) -> list[float]:
+        """Of each candidate with </s> the sum of its tokens' log-scores over the full vocabulary."""
+        size = len(candidates) if self.trained.model.may_pad else 1
+        return [
+            score
+            for first in range(0, len(candidates), size)
+            for score in self._forced(source, candidates[first : first + size])
+        ]
+
+    def _forced(self, source: Sequence[int], candidates: Sequence[Sequence[int]]) -> list[float]:
+        model = self.trained.model
+        device = model.output_weight.device
+        longest = max(map(len, candidates))
+        given = torch.tensor(
+            [[BOS, *tokens] + [PAD] * (longest - len(tokens)) for tokens in candidates], device=device
+        )
+        wanted = torch.tensor(
+            [[*tokens, EOS] + [PAD] * (longest - len(tokens)) for tokens in candidates], device=device
+        )
+        lengths = torch.tensor([len(tokens) + 1 for tokens in candidates], device=device)
+        memory = model.encode(source_batch([source] * len(candidates), device))
+        log_scores = self.trained.objective.log_scores(output_logits(model, model.decode(memory, given)))
+        scores = log_scores.gather(2, wanted.unsqueeze(2)).squeeze(2).double()
+        real = torch.arange(longest + 1, device=device) < lengths.unsqueeze(1)
+        return [float(score) for score in scores.masked_fill(~real, 0.0).sum(dim=1)]
+
+
+@dataclass(frozen=True)
+class OtherModel:
+    """Another model of the study that translates the same sentences, by a system's search over the full
+    vocabulary."""
+
+    subwords: TextModel
+    translator: Translator
+
+    @classmethod
+    def of_step(cls, context: StepContext[DecodeParams], search: Search) -> Self:
+        prepare_torch(context.cpus)
+        subwords = load_text_model(context)
+        trained = TrainedModel.of_step(context)
+        return cls(subwords, trained.translator(FullVocabulary(), search, None, subwords))
+
+    def translate(self, sources: Sequence[str]) -> list[str]:
+        """One after the other: outputs do not depend on what else is in a batch, and few are asked for."""
+        lines = self.subwords.encode_lines([normalise(source) for source in sources])
+        return [self.subwords.decode(self.translator.translate([ids])[0].hypothesis.tokens) for ids in lines]
+
+
+def normalization_of(params: DecodeParams) -> float:
+    """The power of the length by which the system's search divides scores."""
+    return params.search.length_normalization if isinstance(params.search, Beam) else 0.0
