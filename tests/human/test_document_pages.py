@@ -16,7 +16,7 @@ from creamtea.human import assignment
 from creamtea.human.assignment import RatingRefused
 from creamtea.human.assignment.orders import groups_of, joint_order, order_on, together
 from creamtea.store.database import Database
-from creamtea.store.tables import Assignment, Item
+from creamtea.store.tables import Assignment, Item, Rating
 
 
 def page(document: str, start: int, size: int, systems: list[int] | None = None, **fields: Any) -> list[Any]:
@@ -220,6 +220,57 @@ def test_many_raters_at_once_never_share_a_place(database: Database, k: int) -> 
     assert counts == {3 * at: 3 * k for at in range(6)}
     assert {rating.step for rating in ratings(database)} == {3}
     assert len(ratings(database)) == 6 * 3 * 4 * k
+
+
+# ---------------------------------------------------------------- scores of the whole
+
+
+def test_a_document_has_a_score_of_its_own_for_each_text(database: Database) -> None:
+    items = [*page("d0", 0, 2, [0, 1, 2]), {"kind": "tutorial"}]
+    for item in items[:2]:
+        item["outputs"] = ["x", "y", "x"]  # on the whole page the same
+    make_campaign(database, items, systems=3, unit="document", document_score=True)
+    anna = add_rater(database)
+    practice = work_for(database, anna)
+    assert (practice.tutorial, practice.document_letters) == (True, [])
+    rate(database, anna, practice)
+    work = work_for(database, anna)
+    assert (work.document_letters, work.document_draft) == (["A", "B"], [None, None])
+    first = work.assignment_id
+    for wrong in ([], [1], [1, 2, 3], [1, None], [1, 26]):
+        with pytest.raises(RatingRefused, match="whole page"):
+            assignment.submit(database, anna, first, [5] * 4, document=wrong)
+    assert ratings(database)[3:] == []
+    assignment.save_draft(database, anna, first, [None] * 4, document=[None, 7])
+    assert work_for(database, anna).document_draft == [None, 7]
+    x, y = (work.outputs.index(text) for text in "xy")
+    scores = [0, 0]
+    scores[x], scores[y] = 20, 10
+    for _ in range(2):
+        saved = assignment.submit(database, anna, first, [5] * 4, document=scores)
+        assert saved.document == {0: 20, 1: 10, 2: 20}
+    again = assignment.reopen(database, anna, first)
+    assert again.document_draft == scores
+    assignment.submit(database, anna, first, [5] * 4, 2, document=[3, 3])
+    with database.session() as session:
+        kept = session.execute(
+            select(Item.position, Rating.revision, Rating.document_step)
+            .join_from(Rating, Assignment)
+            .join(Item)
+            .where(Item.kind == "rated")
+        )
+        found = Counter(tuple(row) for row in kept)
+    assert found == {
+        (0, 1, 20): 2, (0, 1, 10): 1, (1, 1, None): 3, (0, 2, 3): 3, (1, 2, None): 3
+    }  # fmt: skip
+
+
+def test_no_score_of_the_whole_is_stored_unasked(documents: Database) -> None:
+    anna = add_rater(documents)
+    work = work_for(documents, anna)
+    assert work.document_letters == []
+    with pytest.raises(RatingRefused, match="1 scores of the whole page instead of 0"):
+        assignment.submit(documents, anna, work.assignment_id, [5] * 12, document=[4])
 
 
 # ---------------------------------------------------------------- orders of a page

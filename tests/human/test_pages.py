@@ -14,13 +14,14 @@ from creamtea.errors import InputError
 from creamtea.human import campaigns
 from creamtea.human.choosing import choose
 from creamtea.human.controls import with_controls
+from creamtea.human.launching import registration
 from creamtea.human.outputs import Line
 from creamtea.human.pages import make_pages, parts
 from creamtea.human.preview import preview
 from creamtea.human.protocols import find_protocol
 from creamtea.human.settings import CampaignSettings
 from creamtea.store.database import Database
-from creamtea.store.tables import Item
+from creamtea.store.tables import Campaign, Item, Segment, StudyRow
 
 SYSTEMS = ["a", "b", "c"]
 REFERENCES = {number: f"reference {number} of some more words here" for number in range(60)}
@@ -273,9 +274,76 @@ def test_a_campaign_of_documents(study_database: Database) -> None:
             {"select": "stratified", "strata": ["document"], "items": 2},
             "--unit document takes documents whole: use --strata length",
         ),
+        ({"unit": "segment", "document_score": True}, "--document-score .* add --unit document"),
+        (
+            {"protocol": "preference", "document_score": True},
+            "--document-score: the scale of --protocol preference is not one for whole documents",
+        ),
         ({"documents": ["x", "y", "x", "y", "y"]}, "document 'x' begins again at segment 3"),
     ],
 )
 def test_what_does_not_go_together(study_database: Database, given: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         make(study_database, **given)
+
+
+# ---------------------------------------------------------------- references
+
+
+def with_references(database: Database) -> None:
+    """Three targets, and a second reference, which is system `entmax`."""
+    with database.transaction() as session:
+        for segment in session.scalars(select(Segment)):
+            segment.reference = f"target {segment.index}" if segment.index < 3 else ""
+        study = session.scalars(select(StudyRow)).one()
+        systems = dict(study.spec["systems"]) | {"entmax": {"reference": 2}, "scones": {"reference": 1}}
+        study.spec = {**study.spec, "systems": systems}
+
+
+def test_raters_see_the_references_that_the_organiser_names(study_database: Database) -> None:
+    with_references(study_database)
+    make(study_database, None, unit="segment", show_reference=[1, 2], select="all", repeats=1)
+    with study_database.session() as session:
+        items = session.scalars(select(Item)).all()
+        shown = {item.segment_index: item.references for item in items}
+        campaign = session.scalars(select(Campaign)).one()
+        assert campaign.settings["show_reference"] == [1, 2]
+        assert campaign.settings["references"] == []
+        assert "items" in registration(session, campaign)
+    assert shown[1] == ["target 1"]  # the second one is empty there
+    assert shown[0] == ["target 0", "Haus"]
+    assert shown[4] == ["vier"]
+    assert all(item.references == shown[item.segment_index] for item in items)
+
+
+def test_human_references_among_the_systems_are_known_as_such(study_database: Database) -> None:
+    with_references(study_database)
+    request = campaigns.CampaignRequest(
+        study="jam", test_set="test", systems=["plain", "entmax"],
+        settings=CampaignSettings(bad_references=0, repeats=0),
+    )  # fmt: skip
+    campaigns.create_campaign(study_database, "c", request)
+    with study_database.session() as session:
+        assert session.scalars(select(Campaign)).one().settings["references"] == ["entmax"]
+
+
+@pytest.mark.parametrize(
+    ("systems", "numbers", "message"),
+    [
+        (["plain", "entmax"], [2], "--show-reference 2: that is system 'entmax', which takes part"),
+        (["plain", "beam"], [3], "no system of study 'jam' is that reference: .* `reference: 3`"),
+    ],
+)
+def test_references_that_cannot_be_shown(
+    study_database: Database, systems: list[str], numbers: list[int], message: str
+) -> None:
+    with_references(study_database)
+    settings = CampaignSettings(bad_references=0, repeats=0, show_reference=numbers)
+    request = campaigns.CampaignRequest(study="jam", test_set="test", systems=systems, settings=settings)
+    with pytest.raises(InputError, match=message):
+        campaigns.create_campaign(study_database, "c", request)
+
+
+def test_a_test_set_without_references_shows_none(study_database: Database) -> None:
+    with pytest.raises(InputError, match="test set 'test' has no reference to show"):
+        make(study_database, None, unit="segment", show_reference=[1])

@@ -24,7 +24,7 @@ from rating_board import (
 )
 from sqlalchemy import select
 
-from creamtea.store.tables import Assignment, Item
+from creamtea.store.tables import Assignment, Item, Rating
 
 pytestmark = pytest.mark.browser
 
@@ -77,8 +77,6 @@ def test_a_document_by_keyboard_only(site, open_page) -> None:
 
 
 def stored_of(site: Any, rater_id: int, position: int) -> int | None:
-    from creamtea.store.tables import Rating
-
     with site.database.session() as session:
         return session.scalar(
             select(Rating.step)
@@ -189,3 +187,40 @@ def test_a_document_on_a_phone(site, open_page) -> None:
     wait_for_width(page, 390)
     at_rest(page)
     assert serious(page) == []
+
+
+def test_a_score_of_the_whole_and_a_reference_that_is_shown(site, open_page) -> None:
+    own_campaign(
+        site.database,
+        "pangolin-whole",
+        PAIRS[:2],
+        pages=[2],
+        item_document="d",
+        item_references=["So <b>war</b> es.", "Oder so."],
+        settings={"unit": "document", "document_score": True},
+    )
+    link, rater_id = site.rater_link("pangolin-whole", "whole")
+    page = open_page(link, before=slow_clock)
+    items_on(page, 1, 2, 2)
+    expect(page.locator(".board .references .text")).to_have_text(["So <b>war</b> es.", "Oder so."] * 2)
+    expect(page.locator(".board .references h2")).to_have_text(["Reference 1", "Reference 2"] * 2)
+    expect(page.locator("footer .left")).to_have_text("5 values left to give")
+    for key in ("4", "Enter", "3", "Enter", "2", "Enter", "6"):
+        page.keyboard.press(key)
+    expect(page.get_by_role("button", name="Save")).to_be_disabled()
+    draft_is(site.database, rater_id, page, {"document": [25, None]})
+    assert serious(page) == []
+    page.reload()
+    items_on(page, 1, 2, 2)
+    wait_for_scores(page, ["4.0", "3.0", "2.0", "6.0", "–"])
+    page.get_by_role("slider", name="Score of the whole document, translation B").press("End")
+    page.keyboard.press("Enter")
+    all_done(page)
+    with site.database.session() as session:
+        rows = session.execute(
+            select(Item.position, Rating.document_step)
+            .join_from(Rating, Assignment)
+            .join(Item)
+            .where(Assignment.rater_id == rater_id)
+        )
+        assert sorted(map(tuple, rows), key=str) == [(0, 25), (0, 25), (1, None), (1, None)]

@@ -20,7 +20,13 @@ from creamtea.human.assignment.page import leads
 from creamtea.human.attention import attention_fields
 from creamtea.human.choosing import choose, make_items
 from creamtea.human.controls import with_controls
-from creamtea.human.outputs import check_names, read_lines, read_metric
+from creamtea.human.outputs import (
+    check_names,
+    human_systems,
+    read_lines,
+    read_metric,
+    read_references,
+)
 from creamtea.human.pages import PART_CONTEXT, make_pages
 from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.human.settings import CampaignSettings
@@ -199,12 +205,17 @@ def _draw(
         rated = [[item] for item in make_items(choices, protocol, settings.pairs, baseline, seed)]
     if not rated:
         raise InputError("no pair with the baseline differs on the chosen segments: use --pairs all")
+    shown = read_references(session, study, test_set, lines, systems, settings.show_reference)
+    for page in rated:
+        for item in page:
+            item["references"] = shown[item["segment_index"]]
     references = {line.index: line.reference for line in lines}
     target = study.spec["languages"]["target"]
     tutorial = [[item] for item in tutorial_fields(settings.tutorial, protocol)]
     pages = with_controls(rated, references, settings, target, seed, first=len(tutorial))
     checks = [[item] for item in attention_fields(settings.attention, protocol)]
-    return settings.model_copy(update={"drawn": drawn}), tutorial + pages + checks
+    known = {"drawn": drawn, "references": list(human_systems(study, systems))}
+    return settings.model_copy(update=known), tutorial + pages + checks
 
 
 def _store_items(

@@ -132,6 +132,7 @@ def items_digest(session: Session, campaign_id: int) -> str:
                 **{column: getattr(item, column) for column in OF_ITEM},
                 # without one as before there were pages, so that what was registered then stays as it was
                 **({} if item.page is None else {"page": item.page}),
+                **({"references": item.references} if item.references else {}),
                 "segment": item.segment_index,
                 "original": None if item.original_id is None else position_of[item.original_id],
             }

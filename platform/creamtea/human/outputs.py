@@ -93,6 +93,53 @@ def read_lines(
     ]
 
 
+def human_systems(study: StudyRow, systems: Sequence[str]) -> dict[str, int]:
+    """Which of the systems are human references, and the number of each."""
+    numbers = {name: study.spec["systems"].get(name, {}).get("reference") for name in systems}
+    return {name: number for name, number in numbers.items() if number is not None}
+
+
+def read_references(
+    session: Session,
+    study: StudyRow,
+    test_set: str,
+    lines: Sequence[Line],
+    systems: Sequence[str],
+    numbers: Sequence[int],
+) -> dict[int, list[str]]:
+    """By segment the references of these numbers, 1 for the test set's `target`; empty ones are left out.
+
+    A further one is taken from a system of the study that it is (`reference: 2`). InputError where a
+    reference is missing, or takes part itself.
+    """
+    found: dict[int, list[str]] = {line.index: [] for line in lines}
+    rated = {number: name for name, number in human_systems(study, systems).items()}
+    known = {number: name for name, number in human_systems(study, list(study.spec["systems"])).items()}
+    for number in numbers:
+        option = f"--show-reference {number}"
+        if number in rated:
+            raise InputError(
+                f"{option}: that is system {rated[number]!r}, which takes part, so that raters would see its "
+                "text above it: show another reference, or leave the system out"
+            )
+        if number == 1:
+            texts = {line.index: line.reference for line in lines}
+        elif number in known:
+            texts = {
+                line.index: line.outputs[0] for line in read_lines(session, study, test_set, [known[number]])
+            }
+        else:
+            raise InputError(
+                f"{option}: no system of study {study.name!r} is that reference: give it one with "
+                f"`reference: {number}` and run it again"
+            )
+        if not any(texts.values()):
+            raise InputError(f"{option}: test set {test_set!r} has no reference to show: leave it out")
+        for index, text in texts.items():
+            found[index] += [text] if text else []
+    return found
+
+
 def documents_of(text: str, place: str) -> list[str]:
     """The document of each segment, from a text with a line for each: DOCUMENT, or DOMAIN TAB DOCUMENT.
 

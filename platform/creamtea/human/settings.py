@@ -97,6 +97,8 @@ class CampaignSettings(Strict):
     select: Selection | None = None  # the protocol's usual one
     unit: Unit = "segment"  # what is drawn, and rated on one page
     segments_per_page: Annotated[int, Field(ge=1, le=MAX_PER_PAGE)] = 10  # longer documents are cut
+    document_score: bool = False  # asked for after the segments of a page
+    show_reference: Annotated[list[Positive], Field(max_length=4)] = Field(default_factory=list)  # by number
     items: Positive | None = None  # units at most; None: all that `select` lets through
     differ_between: Annotated[list[Written], Field(max_length=2)] = Field(default_factory=list)
     strata: list[Stratum] = Field(default_factory=lambda: _LENGTH.copy())  # of `stratified`
@@ -125,7 +127,7 @@ class CampaignSettings(Strict):
     # where the rater goes back to then; "{code}" in it stands for the code
     completion_url: Annotated[str, AfterValidator(check_address)] = ""
     wmt: WmtRuleName | None = None  # of an import
-    references: list[Written] = Field(default_factory=list)  # systems that are human translations, likewise
+    references: list[Written] = Field(default_factory=list)  # systems that are human translations
     drawn: DrawnFrom | None = None  # filled in when the items are drawn
 
     @property
@@ -150,6 +152,13 @@ class CampaignSettings(Strict):
         if self.taxonomy is not None and protocol.usual_taxonomy is None:
             raise InputError(f"--taxonomy is for marked errors, and {protocol.name} has none: leave it out")
         self._check_differ_between(systems, select)
+        if self.document_score and not self.by_documents:
+            raise InputError("--document-score asks for a score of a whole document: add --unit document")
+        if self.document_score and not protocol.scores_documents:
+            raise InputError(
+                f"--document-score: the scale of --protocol {protocol.name} is not one for whole documents; "
+                "leave it out, or use another protocol"
+            )
         if select == "disagreement" and not self.metrics:
             raise InputError(
                 "--select disagreement needs one metric of the study or two: --metrics bleu,chrf"

@@ -328,6 +328,7 @@ class Item(Base):
     document: Mapped[str]
     source: Mapped[str]
     context: Mapped[list[Any]]  # source segments before this one, where asked for
+    references: Mapped[list[Any]] = mapped_column(default=list)  # human translations that raters see
     systems: Mapped[list[Any]]  # positions in Campaign.systems, one for each output
     outputs: Mapped[list[Any]]
     weight: Mapped[float]  # what the item counts in means, for stratified samples
@@ -387,7 +388,8 @@ class Rating(Base):
     """One rater's answer about one system's output of one item.
 
     `step` is its score, in steps above the lowest value of the protocol's scale; `payload` holds an answer
-    that is more than that number, as the protocol gives it (human/protocols).
+    that is more than that number, as the protocol gives it (human/protocols). The ratings of a page's first
+    item may also hold what the rater said of the whole page, which counts in no mean of segments.
     """
 
     __tablename__ = "rating"
@@ -401,6 +403,7 @@ class Rating(Base):
     revision: Mapped[int]
     step: Mapped[int]
     payload: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
+    document_step: Mapped[int | None]  # the score of the system's text on the page, where asked for
     created_at: Mapped[datetime]
 
 

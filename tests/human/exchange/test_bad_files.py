@@ -182,7 +182,7 @@ def test_rows_of_one_answer_disagree(folder: Path, other: Database) -> None:
         ),
         (b"campaign,protocol", b"campaign,campaign", "ratings.csv, line 1, column campaign: found twice; "),
         (b",active_ms", b"", "ratings.csv, line 1, column active_ms: missing; needed: campaign, "),
-        (b"bad,da", b"bad", "ratings.csv, line 2: found 27 cells; allowed: 28, as the first line has"),
+        (b"bad,da", b"bad", "ratings.csv, line 2: found 28 cells; allowed: 29, as the first line has"),
         (b"bad,da", b'bad,"d"a', "ratings.csv, line 2: not CSV: "),
         (b"bad,da", b"bad,\xffda", "ratings.csv, line 2: not UTF-8; convert the file (iconv -t UTF-8)"),
     ],

@@ -44,7 +44,14 @@ def answer(item: int, rater: str, revisions: int, systems: tuple[str, ...], **fi
         assigned_at=START,
         submitted_at=START + timedelta(seconds=9) if revisions else None,
         scores=tuple(
-            ScoreContent(system=system, revision=number, at=START, step=scored.step, payload=scored.payload)
+            ScoreContent(
+                system=system,
+                revision=number,
+                at=START,
+                step=scored.step,
+                payload=scored.payload,
+                document_step=4,
+            )
             for number in range(1, revisions + 1)
             for system in systems
         ),
@@ -60,7 +67,7 @@ def everything() -> Content:
         return ItemContent(position=position, kind=kind, **{**values, "outputs": ("text", "text"), **fields})
 
     items = (
-        item(0, weight=2.5, context=("davor",)),
+        item(0, weight=2.5, context=("davor",), references=("das da",)),
         item(1, kind="random", page=1, outputs=("\ntext", "\ntext")),
         item(2, kind="repeat", original=0),
         item(3, kind="tutorial"),

@@ -3,8 +3,8 @@ the protocol's widget to answer with.
 
 A Streamlit component without an iframe; its files lie beside this one. Texts reach the page as data and
 are set by `textContent` only. What the browser gets: the assignment's id, texts, languages, progress and
-the draft. What it sends: `draft` (state), {"assignment", "revision", "answers", "comment"}, and `act`
-(trigger), {"kind", "assignment", …} with a kind of `ACTS`. Both are unchecked: they may be anything.
+the draft. What it sends: `draft` (state), {"assignment", "revision", "answers", "document", "comment"}, and
+`act` (trigger), {"kind", "assignment", …} with a kind of `ACTS`. Both are unchecked: they may be anything.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 SCRIPTS = (
     *("texts.js", "widget.js", "slider.js", "choice.js", "edit.js"),
     *("marking.js", "errors.js", "spans.js"),
-    *("asides.js", "segment.js", "board.js"),
+    *("asides.js", "segment.js", "whole.js", "board.js"),
 )
 STYLES = ("board.css", "edit.css", "spans.css")
 
@@ -130,6 +130,7 @@ def board_data(work: Work, shown: BoardState) -> dict[str, Any]:
         "tutorial": work.tutorial,
         "segments": [asdict(segment) for segment in work.segments],
         "draft": work.draft,
+        "document": _whole(work),
         "comment": work.comment,
         **work.protocol.page_data(),
         "item": shown.number,
@@ -142,6 +143,13 @@ def board_data(work: Work, shown: BoardState) -> dict[str, Any]:
         "earlier": shown.earlier,
         "feedback": None if shown.feedback is None else asdict(shown.feedback),
     }
+
+
+def _whole(work: Work) -> dict[str, Any] | None:
+    """Of the score of the whole document, where it is asked for."""
+    if not work.document_letters:
+        return None
+    return {"letters": work.document_letters, "draft": work.document_draft}
 
 
 def time_left(seconds: float | None) -> str:

@@ -60,9 +60,13 @@ class Board {
     return this.segments.flatMap((segment) => segment.answers);
   }
 
+  get wholeAnswers() {
+    return this.whole?.answers ?? [];
+  }
+
   // Where an answer is given, as [segment, number of the output].
   get places() {
-    return this.segments.flatMap((segment) => segment.places.map((i) => [segment, i]));
+    return this.parts.flatMap((part) => part.places.map((i) => [part, i]));
   }
 
   get isFixed() {
@@ -92,6 +96,9 @@ class Board {
       return new Segment(this, { ...page, ...segment, draft: own, several: this.several }, number + 1);
     });
     [this.current] = this.segments;
+    this.find(".whole").hidden = true;
+    this.whole = this.data.document === null ? null : new Whole(this, this.data.document);
+    this.parts = this.whole === null ? this.segments : [...this.segments, this.whole];
     if (!this.several) this.current.source.after(asked, legend); // above a document, in the middle of one segment
   }
 
@@ -146,17 +153,17 @@ class Board {
   }
 
   show() {
-    for (const segment of this.segments) segment.show(this.isFixed);
+    for (const part of this.parts) part.show(this.isFixed);
     this.showMissing();
   }
 
   showMissing() {
-    const missing = this.places.filter(([segment, i]) => !segment.isComplete(i)).length;
-    const { separate } = this.current.widget;
+    const missing = this.places.filter(([part, i]) => !part.isComplete(i)).length;
+    const { separate } = this.segments[0].widget;
     this.save.disabled = this.asked !== null || missing > 0;
     this.save.textContent = this.asked === "save" ? "Saving…" : this.frozen ? "Continue" : "Save";
-    const what = separate ? "translation" : "segment";
-    const left = `${missing} ${what}${missing === 1 ? "" : "s"} left to rate`;
+    const what = this.whole ? "value" : separate ? "translation" : "segment";
+    const left = `${missing} ${what}${missing === 1 ? "" : "s"} left to ${this.whole ? "give" : "rate"}`;
     this.find("footer .left").textContent = missing === 0 || !(separate || this.several) ? "" : left;
     if (this.total) this.showMeter();
   }
@@ -175,10 +182,13 @@ class Board {
   // A new item begins at its source: read out, and in view where the last one had been scrolled. A page that
   // was begun goes on at its first open segment.
   begin() {
-    const open = this.segments.find((segment) => !this.isDone(segment));
+    const open = this.parts.find((part) => !this.isDone(part));
     const begun = this.several && open !== undefined && open !== this.current;
     if (begun) this.chose(open);
-    if (focusIsFree()) (this.frozen ? this.save : this.current.source).focus({ preventScroll: true });
+    if (focusIsFree())
+      (this.frozen ? this.save : (this.current.source ?? this.current.element)).focus({
+        preventScroll: true,
+      });
     requestAnimationFrame(() => {
       if (begun) this.reveal();
       else if (this.section.getBoundingClientRect().top < 0) this.section.scrollIntoView({ block: "start" });
@@ -214,23 +224,26 @@ class Board {
     this.timer = undefined;
     this.section.dataset.draft = "sent";
     const { assignment, revision, answers } = this;
-    this.send("draft", { assignment, revision, answers, comment: this.comment.text });
+    const { text } = this.comment;
+    this.send("draft", { assignment, revision, answers, document: this.wholeAnswers, comment: text });
     // What is sent while the server is away gets lost, and Streamlit asks for nothing when it is back.
     clearTimeout(this.unheard);
     if (!this.isKnown()) this.unheard = setTimeout(() => this.sendDraft(), AGAIN);
   }
 
   // The server has these answers and this comment.
-  heard({ draft, comment }) {
-    this.known = { answers: this.answers.map((_, i) => draft[i] ?? null), comment };
+  heard({ draft, document, comment }) {
+    const answers = this.answers.map((_, i) => draft[i] ?? null);
+    this.known = { answers, document: document?.draft ?? [], comment };
     if (!this.isKnown()) return;
     this.section.dataset.draft = "saved";
     clearTimeout(this.unheard);
   }
 
   isKnown() {
-    const { answers, comment } = this.known;
-    return comment === this.comment.text && same(answers, this.answers);
+    const { answers, document, comment } = this.known;
+    const asSent = same(answers, this.answers) && same(document, this.wholeAnswers);
+    return comment === this.comment.text && asSent;
   }
 
   // Ask the server for something; until it answers, nothing else is asked.
@@ -253,11 +266,12 @@ class Board {
 
   submit() {
     if (this.frozen) this.act("continue");
-    else if (this.segments.every((segment) => this.isDone(segment))) {
+    else if (this.parts.every((part) => this.isDone(part))) {
       const { revision, answers } = this;
       this.act("save", {
         revision,
         answers,
+        document: this.wholeAnswers,
         comment: this.comment.text,
         active_ms: this.clock.read(),
       });
@@ -339,8 +353,8 @@ class Board {
 
   // To the next segment or the one before.
   goBy(step) {
-    const segment = this.segments[this.segments.indexOf(this.current) + step];
-    if (segment !== undefined) this.goTo(segment, 0);
+    const part = this.parts[this.parts.indexOf(this.current) + step];
+    if (part !== undefined) this.goTo(part, 0);
   }
 
   goTo(segment, i) {

@@ -30,13 +30,14 @@ class Segment {
   }
 
   showSource() {
-    const { source, context, sourceLanguage, several } = this.data;
+    const { source, context, references, sourceLanguage, several } = this.data;
     showText(this.find(".source .text"), source, sourceLanguage);
     if (several) {
       this.find(".source .here").textContent = `Segment ${this.number}`;
       this.element.setAttribute("role", "group");
       this.element.setAttribute("aria-label", `Segment ${this.number}`);
     }
+    this.showReferences(references);
     this.find(".source .before").hidden = context.length === 0;
     this.find(".context").replaceChildren(
       ...context.map((text) => {
@@ -46,6 +47,18 @@ class Segment {
         return line;
       }),
     );
+  }
+
+  showReferences(references) {
+    const list = references.flatMap((text, i) => {
+      const [head, line] = [document.createElement("h2"), document.createElement("p")];
+      head.textContent = references.length > 1 ? `Reference ${i + 1}` : "Reference";
+      line.className = "text";
+      line.dir = "auto";
+      showText(line, text, this.data.targetLanguage);
+      return [head, line];
+    });
+    this.find(".references").replaceChildren(...list);
   }
 
   showOutputs() {

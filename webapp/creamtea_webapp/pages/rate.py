@@ -111,8 +111,11 @@ def _consent() -> None:
 def _draft(sent: Any) -> None:
     def keep(rater_id: int, assignment_id: int) -> None:
         answers, comment, revision = sent.get("answers"), sent.get("comment"), sent.get("revision")
-        if isinstance(answers, list) and type(revision) is int:
-            assignment.save_draft(session.database(), rater_id, assignment_id, answers, comment, revision)
+        document = sent.get("document", [])
+        if isinstance(answers, list) and isinstance(document, list) and type(revision) is int:
+            assignment.save_draft(
+                session.database(), rater_id, assignment_id, answers, comment, revision, document
+            )
 
     _do(sent, keep)
 
@@ -139,7 +142,8 @@ def _skip(sent: dict[str, Any], rater_id: int, assignment_id: int) -> None:
 
 def _save(sent: dict[str, Any], rater_id: int, assignment_id: int) -> None:
     answers, revision = sent.get("answers"), sent.get("revision")
-    if not isinstance(answers, list) or type(revision) is not int:
+    document = sent.get("document", [])
+    if not isinstance(answers, list) or not isinstance(document, list) or type(revision) is not int:
         return
     stored = assignment.submit(
         session.database(),
@@ -149,6 +153,7 @@ def _save(sent: dict[str, Any], rater_id: int, assignment_id: int) -> None:
         revision,
         comment=sent.get("comment", ""),
         active_ms=sent.get("active_ms"),
+        document=document,
     )
     if stored.guidance is not None:
         _go(ANSWER, str(assignment_id))

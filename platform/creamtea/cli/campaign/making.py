@@ -29,7 +29,7 @@ EXAMPLES = (
 
 # settings that are taken as they are written
 SETTINGS = (
-    *("unit", "segments_per_page"),
+    *("unit", "segments_per_page", "document_score"),
     *("select", "items", "random_share", "pairs", "baseline", "batch", "context", "delta"),
     *("attention_every", "attention_share"),
 )
@@ -59,6 +59,15 @@ class CampaignOptions:
     segments_per_page: Annotated[
         int, typer.Option(metavar="N", help="Longer documents are cut into pages of at most so many.")
     ] = 10
+    document_score: Annotated[
+        bool, typer.Option("--document-score", help="After a document's segments, ask for a score of it all.")
+    ] = False
+    show_reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N[,N]", help="References that raters see, by number: 1 is the test set's target."
+        ),
+    ] = None
     items: Annotated[
         int | None,
         typer.Option(
@@ -171,6 +180,7 @@ class CampaignOptions:
             | {
                 "differ_between": _optional("--differ-between", self.differ_between),
                 "strata": names("--strata", self.strata),
+                "show_reference": _numbers("--show-reference", self.show_reference),
                 "metrics": _optional("--metrics", self.metrics),
                 "bad_references": _amount("--bad-references", self.bad_references),
                 "repeats": _amount("--repeats", self.repeats),
@@ -233,6 +243,13 @@ def create(name: str, options: CampaignOptions) -> None:
 
 def _optional(option: str, listed: str | None) -> list[str]:
     return [] if listed is None else names(option, listed)
+
+
+def _numbers(option: str, listed: str | None) -> list[int]:
+    numbers = _optional(option, listed)
+    if not all(number.isdecimal() for number in numbers):
+        raise InputError(f"{option} {listed}: give numbers of references: 1, or 1,2")
+    return [int(number) for number in numbers]
 
 
 def _amount(option: str, written: str) -> int | float:

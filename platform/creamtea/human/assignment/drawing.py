@@ -8,7 +8,13 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from creamtea.human.assignment.locking import active_rater, campaign_of, lock_campaign, protocol_of
+from creamtea.human.assignment.locking import (
+    active_rater,
+    campaign_of,
+    lock_campaign,
+    protocol_of,
+    scores_documents,
+)
 from creamtea.human.assignment.model import LEASE, Work
 from creamtea.human.assignment.orders import Order, draw_order, groups_of, joint_order, order_on, together
 from creamtea.human.assignment.page import OwnPage, items_of_page, leads, page_of
@@ -151,18 +157,23 @@ def as_work(
     outlook: Outlook,
     *,
     draft: list[Any] | None = None,
+    document: list[int | None] | None = None,
     comment: str | None = None,
     revision: int = 1,
     in_work: int = 0,
 ) -> Work:
-    """The page as its rater sees it; without `draft` and `comment` with what was drafted. `in_work`: items
-    of another page that the rater is on."""
+    """The page as its rater sees it; without `draft`, `document` and `comment` with what was drafted.
+
+    `in_work`: items of another page that the rater is on.
+    """
     tutorial = page.lead.kind == ItemKind.TUTORIAL
     done = outlook.done(tutorial=tutorial)
     left = len(outlook.tutorial) if tutorial else outlook.at_most + in_work
     if page.first.submitted_at is None:  # what was drawn before is not among those to come
         drawn = any(past.assignment_id == page.first.id for past in outlook.past)
         left += len(page.items) if drawn else 0
+    whole = scores_documents(campaign, page.lead)
+    texts = len(page.systems()) if whole else 0
     return Work(
         assignment_id=page.first.id,
         protocol=protocol_of(campaign),
@@ -170,6 +181,8 @@ def as_work(
         document=page.lead.page is not None,
         segments=page.segments(),
         draft=page.drafted() if draft is None else draft,
+        document_letters=[chr(ord("A") + at) if texts > 1 else "" for at in range(texts)],
+        document_draft=(page.drafted_document() if document is None else document) if whole else [],
         comment=page.drafted_comment() if comment is None else comment,
         revision=revision,
         done=done,

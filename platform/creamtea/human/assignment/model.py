@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -36,6 +36,7 @@ class ShownSegment:
     context: list[str]  # source segments before this one that the page does not show, oldest first
     outputs: list[str]
     letters: list[str]  # one for each output; "" where the page shows one output at a time
+    references: list[str] = field(default_factory=list)  # human translations of the source
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,10 @@ class Work:
     document: bool  # whether the segments are a document's, however few
     segments: list[ShownSegment]
     draft: list[Any]
+    # where a score of the whole page is asked for: what each system's text is called ("" where there is one)
+    # and the score so far; empty otherwise
+    document_letters: list[str]
+    document_draft: list[int | None]
     comment: str
     revision: int  # the one that a submit will store
     done: int
@@ -96,6 +101,7 @@ class Submitted:
     revision: int
     of_items: list[dict[int, int]]
     guidance: Guidance | None = None  # of a tutorial item
+    document: dict[int, int] = field(default_factory=dict)  # the scores of the whole page, likewise
 
     @property
     def steps(self) -> dict[int, int]:

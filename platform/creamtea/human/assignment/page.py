@@ -39,18 +39,21 @@ class OwnPage:
         return [text for segment in self.segments() for text in segment.outputs]
 
     def segments(self) -> list[ShownSegment]:
-        letters = {system: chr(ord("A") + at) for at, group in enumerate(self._order()) for system in group}
+        groups = self.systems()
+        letters = {system: chr(ord("A") + at) for at, group in enumerate(groups) for system in group}
         return [
             ShownSegment(
                 source=item.source,
                 context=list(item.context),
                 outputs=shown_outputs(item, assignment.order),
-                letters=[_names(group, letters) if len(letters) > 1 else "" for group in assignment.order],
+                letters=[_names(group, letters) if len(groups) > 1 else "" for group in assignment.order],
+                references=list(item.references),
             )
             for item, assignment in zip(self.items, self.assignments, strict=True)
         ]
 
-    def _order(self) -> Order:
+    def systems(self) -> Order:
+        """The systems of each text that the page shows, from left to right."""
         return joint_order([assignment.order for assignment in self.assignments])
 
     def drafted(self) -> list[Any]:
@@ -60,6 +63,10 @@ class OwnPage:
             for assignment in self.assignments
             for answer in (assignment.draft or {}).get("answers", [None] * len(assignment.order))
         ]
+
+    def drafted_document(self) -> list[Any]:
+        """The scores of the whole page that were begun, one for each of `systems`."""
+        return list((self.first.draft or {}).get("document") or [None] * len(self.systems()))
 
     def drafted_comment(self) -> str:
         return str((self.first.draft or {}).get("comment", ""))

@@ -11,7 +11,7 @@ from creamtea.human.assignment.locking import active_rater, campaign_of
 from creamtea.human.assignment.model import Earlier, RatingRefused, Work
 from creamtea.human.assignment.page import own
 from creamtea.human.assignment.places import load_outlook
-from creamtea.human.assignment.saving import newest_revision, stored_answers
+from creamtea.human.assignment.saving import document_steps, newest_revision, stored_answers
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import Assignment, Item, Rating
@@ -62,13 +62,14 @@ def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
         if page.first.submitted_at is None or not stored[0]:
             raise RatingRefused("this item is not saved yet")
         revision = newest_revision(stored)
-        answers, comment = None, None
+        answers, document, comment = None, None, None
         if page.first.draft is None or page.first.draft.get("revision") != revision + 1:
             answers = [
                 of_item[revision][group[0]].answer
                 for assignment, of_item in zip(page.assignments, stored, strict=True)
                 for group in assignment.order
             ]
+            document = document_steps(session, page, revision)
             comment = page.first.comment
         now = database.now(session)
         outlook = load_outlook(session, campaign, rater_id, now)
@@ -77,6 +78,7 @@ def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
         page,
         outlook,
         draft=answers,
+        document=document,
         comment=comment,
         revision=revision + 1,
         in_work=outlook.in_work(now),

@@ -14,7 +14,7 @@ from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from creamtea.human.assignment.locking import active_rater, lock_campaign, protocol_of
+from creamtea.human.assignment.locking import active_rater, lock_campaign, protocol_of, scores_documents
 from creamtea.human.assignment.model import LEASE, Guidance, RatingRefused, Submitted, TryAgain
 from creamtea.human.assignment.page import OwnPage, own, shown_outputs
 from creamtea.human.assignment.places import keeps_place
@@ -23,7 +23,7 @@ from creamtea.human.protocols import Protocol, ScoredAnswer
 from creamtea.human.storable import check_size, check_text
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
-from creamtea.store.tables import Assignment, Item, Rating
+from creamtea.store.tables import Assignment, Campaign, Item, Rating
 
 MAX_TEXT = 2000  # characters of a comment or of a reason
 _MAX_MS = 2**31 - 1  # what the column holds, 24 days
@@ -36,6 +36,7 @@ def save_draft(
     answers: Sequence[Any],
     comment: str = "",
     revision: int = 1,
+    document: Sequence[Any] = (),
 ) -> None:
     """Keep the answers that the rater has begun (None: not yet) and renew the lease.
 
@@ -55,6 +56,9 @@ def save_draft(
             check_draft(protocol, drafted, shown_outputs(item, assignment.order))
             kept = comment if assignment is page.first else ""
             assignment.draft = {"answers": drafted, "comment": kept, "revision": revision}
+        _check_document(protocol, document, _texts(campaign, page), drafted=True)
+        if document:
+            page.first.draft = {**(page.first.draft or {}), "document": list(document)}
         now = database.now(session)
         if page.first.submitted_at is None and keeps_place(session, campaign, page.lead, rater_id, now):
             for assignment in page.assignments:
@@ -69,8 +73,10 @@ def submit(
     revision: int = 1,
     comment: str = "",
     active_ms: int | None = None,
+    document: Sequence[Any] = (),
 ) -> Submitted:
-    """Store one answer for each system, once: `answers` has one for each shown output of the page.
+    """Store one answer for each system, once: `answers` has one for each shown output of the page, and
+    `document`, where the campaign asks for it, a step for each system's text as a whole.
 
     Submitting a stored revision again stores nothing and returns what is stored, whatever the new answers
     are, so a double click or a repeated request does no harm. The next revision adds rows and keeps the
@@ -80,7 +86,7 @@ def submit(
     missing or impossible answers, where the lease ran out and the page's places went to others, and where
     campaign or rater take no part; TryAgain for a wrong answer to a loud attention check.
     """
-    stored = _store(database, rater_id, assignment_id, answers, revision, comment, active_ms)
+    stored = _store(database, rater_id, assignment_id, answers, revision, comment, active_ms, document)
     if isinstance(stored, TryAgain):  # after the transaction, which counts the wrong answer
         raise stored
     return stored
@@ -94,13 +100,14 @@ def _store(
     revision: int,
     comment: str,
     active_ms: int | None,
+    document: Sequence[Any],
 ) -> Submitted | TryAgain:
     with database.transaction() as session:
         campaign = lock_campaign(session, rater_id)
         page = own(session, rater_id, assignment_id)
         stored = stored_answers(session, page)
         if revision in stored[0]:
-            return _submitted(page, revision, stored)
+            return _submitted(session, page, revision, stored)
         active_rater(session, campaign, rater_id)
         _check_not_skipped(page)
         if revision != newest_revision(stored) + 1:
@@ -110,6 +117,7 @@ def _store(
             read_answers(protocol, given, shown_outputs(item, assignment.order))
             for assignment, item, given in _by_item(page, answers)
         ]
+        _check_document(protocol, document, _texts(campaign, page), drafted=False)
         _check_text(comment, "comment")
         now = database.now(session)
         if page.first.submitted_at is None:
@@ -123,9 +131,9 @@ def _store(
                 assignment.submitted_at = now
                 assignment.active_ms = own_ms
         page.first.comment = comment
-        _insert_ratings(session, page, scored, revision, now)
+        _insert_ratings(session, page, scored, revision, document, now)
         session.flush()
-        return _submitted(page, revision, stored_answers(session, page))
+        return _submitted(session, page, revision, stored_answers(session, page))
 
 
 def skip(database: Database, rater_id: int, assignment_id: int, reason: str) -> None:
@@ -169,6 +177,17 @@ def stored_answers(session: Session, page: OwnPage) -> list[Stored]:
     return list(of_assignment.values())
 
 
+def document_steps(session: Session, page: OwnPage, revision: int) -> list[int | None]:
+    """The stored scores of the whole page, one for each of its texts; None where none was asked for."""
+    rows = session.execute(
+        select(Rating.system, Rating.document_step).where(
+            Rating.assignment_id == page.first.id, Rating.revision == revision
+        )
+    )
+    steps = {row[0]: row[1] for row in rows}
+    return [steps.get(group[0]) for group in page.systems()]
+
+
 def newest_revision(stored: list[Stored]) -> int:
     """0 before there is one. The items of a page have the same ones."""
     return max(stored[0], default=0)
@@ -202,6 +221,23 @@ def check_draft(protocol: Protocol, answers: Sequence[Any], outputs: Sequence[st
                 protocol.check_draft(answer, output)
     except ValueError as error:
         raise RatingRefused(str(error)) from None
+
+
+def _texts(campaign: Campaign, page: OwnPage) -> int:
+    """How many scores of the whole page are asked for."""
+    return len(page.systems()) if scores_documents(campaign, page.lead) else 0
+
+
+def _check_document(protocol: Protocol, given: Sequence[Any], texts: int, *, drafted: bool) -> None:
+    """RatingRefused for scores of the whole page that are too many, too few, or not on the scale."""
+    if len(given) != texts and not (drafted and not given):
+        raise RatingRefused(f"{len(given)} scores of the whole page instead of {texts}")
+    try:
+        for step in given:
+            if step is not None or not drafted:
+                protocol.scale.check(step)
+    except ValueError as error:
+        raise RatingRefused(f"the score of the whole page: {error}") from None
 
 
 def _check_not_skipped(page: OwnPage) -> None:
@@ -257,9 +293,15 @@ def _insert_ratings(
     page: OwnPage,
     scored: Sequence[Sequence[ScoredAnswer]],
     revision: int,
+    document: Sequence[int],
     now: datetime,
 ) -> None:
     """The unique key (assignment, system, revision) decides; a row that is there stays as it is."""
+    whole = (
+        {system: step for group, step in zip(page.systems(), document, strict=True) for system in group}
+        if document
+        else {}
+    )
     rows = [
         {
             "assignment_id": assignment.id,
@@ -267,6 +309,7 @@ def _insert_ratings(
             "revision": revision,
             "step": answer.step,
             "payload": answer.payload,
+            "document_step": whole.get(system) if assignment is page.first else None,
             "created_at": now,
         }
         for assignment, answers in zip(page.assignments, scored, strict=True)
@@ -278,9 +321,11 @@ def _insert_ratings(
     session.execute(insert(Rating).values(rows).on_conflict_do_nothing())
 
 
-def _submitted(page: OwnPage, revision: int, stored: list[Stored]) -> Submitted:
+def _submitted(session: Session, page: OwnPage, revision: int, stored: list[Stored]) -> Submitted:
+    whole = zip(page.systems(), document_steps(session, page, revision), strict=True)
+    document = {system: step for group, step in whole if step is not None for system in group}
     steps = [{system: answer.step for system, answer in of_item[revision].items()} for of_item in stored]
-    return Submitted(page.first.id, revision, steps, _guidance(page, steps[0]))
+    return Submitted(page.first.id, revision, steps, _guidance(page, steps[0]), document)
 
 
 def _guidance(page: OwnPage, steps: dict[int, int]) -> Guidance | None:

@@ -187,10 +187,19 @@ def _scores(
             step=answer.step,
             at=revision[system].values["rated_at"],
             payload=answer.payload,
+            document_step=_document_step(revision[system], protocol),
         )
         for group, answer in zip(order, given, strict=True)
         for system in group
     ]
+
+
+def _document_step(scored: ScoredRecord, protocol: Protocol) -> int | None:
+    step: int | None = scored.values.get("document_step")
+    try:
+        return None if step is None else protocol.scale.check(step)
+    except ValueError as error:
+        raise InputError(f"{scored.record.place('document_step')}: {error}") from None
 
 
 def _check_same(record: Record, row: RatingRow) -> None:

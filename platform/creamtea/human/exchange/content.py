@@ -52,6 +52,7 @@ class ItemContent:
     document: Text = ""
     source: Text = ""
     context: Texts = ()
+    references: Texts = ()  # that raters saw
     systems: Names
     outputs: Texts  # one for each of `systems`
     weight: Weight = 1.0
@@ -67,6 +68,7 @@ class ScoreContent:
     step: int
     at: datetime
     payload: dict[str, Any] | None
+    document_step: int | None = None  # of the whole page, with its first item
 
 
 @dataclass(frozen=True, kw_only=True)

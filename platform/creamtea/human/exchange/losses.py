@@ -111,6 +111,10 @@ def _ratings(content: Content) -> int:
     return sum(1 for _ in counted_scores(content))
 
 
+def _of_documents(content: Content) -> int:
+    return sum(score.document_step is not None for answer in content.answers for score in answer.scores)
+
+
 def _times(content: Content) -> int:
     return sum(answer.active_ms is not None for answer in content.answers)
 
@@ -176,6 +180,9 @@ PARTS = (
          (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("pages of items", lambda content: sum(item.page is not None for item in content.items),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("references that raters saw", lambda content: sum(bool(item.references) for item in content.items),
+         EVERY),
+    Part("scores of whole documents", _of_documents, EVERY),
     Part("contexts", lambda content: sum(bool(item.context) for item in content.items),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("numbers of segments, where 0, 1, … are not all there", _renumbered, (MT_METRICS_EVAL,)),

@@ -46,6 +46,7 @@ class RatingRow:
     step: Integer | None
     value: Name | None  # as the scale writes the step
     payload: Document | None
+    document_step: Integer | None
     revision: Integer | None
     counts: Flag  # the last revision of a rater who is not excluded
     comment: Text
@@ -100,6 +101,7 @@ def _rows(content: Content, item: ItemContent, answer: AnswerContent, excluded: 
                 step=None if score is None else score.step,
                 value=None if score is None else scale.label(score.step),
                 payload=None if score is None else score.payload,
+                document_step=None if score is None else score.document_step,
                 revision=revision,
                 counts=score is not None and revision == answer.last_revision and not excluded,
                 rated_at=None if score is None else score.at,

@@ -63,6 +63,7 @@ def _item(item: Item, systems: list[str], positions: dict[int, int]) -> ItemCont
         item,
         segment=item.segment_index,
         context=tuple(item.context),
+        references=tuple(item.references),
         systems=tuple(systems[system] for system in item.systems),
         outputs=tuple(item.outputs),
         original=None if item.original_id is None else positions[item.original_id],

@@ -70,6 +70,7 @@ class Protocol:
     # unit of its own, reports count wins and losses and have neither a ratio to the baseline, nor a rater's
     # severity, nor WMT's ranking.
     relative: ClassVar[bool] = False
+    scores_documents: ClassVar[bool] = False  # whether a whole document can be given a score on the scale
     mean_title: ClassVar[str] = "mean"  # of a system, in reports
     ratio_note: ClassVar[str]  # what to know of a ratio to the baseline; `relative`: why there is none
 

@@ -22,6 +22,7 @@ class ContrastiveDa(Protocol):
     # half a step: about 2 % of a mean of 4.5 to 5, the half-width of the intervals in their Table 5
     usual_delta = 0.1
     bin_width = 0.2
+    scores_documents = True
     ratio_note = (
         "A ratio on a scale from 1 to 6 depends on its zero point: the worst score counts as 1 of 6, so that "
         "a difference in points gives a smaller percentage than it would on 0 to 5. Read the points beside "

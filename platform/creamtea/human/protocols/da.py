@@ -22,4 +22,5 @@ class Da(Protocol):
         "A ratio depends on where the scale has its zero, which is a convention: read the points too."
     )
     usual_selection = "all"
+    scores_documents = True
     reads_appraise = True

@@ -21,6 +21,7 @@ from creamtea.report.human.marked import marked_errors
 from creamtea.report.human.material import Judged, judged, only_random
 from creamtea.report.human.origins import origins
 from creamtea.report.human.section import CampaignReport
+from creamtea.report.human.whole_documents import whole_documents
 from creamtea.report.model import Document, Fact, Section, Table, Texts
 from creamtea.stats.wmt import RULES
 from creamtea.store.database import Database
@@ -97,6 +98,8 @@ def campaign_report(
             tables.append(marked_errors(session, whole))
         if whole.protocol.edits_text:
             tables.append(post_edits(session, whole))
+        if (documents := whole_documents(session, whole)) is not None:
+            tables.append(documents)
         found, examples = origins(session, whole)
         tables += found
         texts += [examples] if examples is not None else []

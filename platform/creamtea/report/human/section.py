@@ -13,7 +13,16 @@ from creamtea.report.model import Block, Fact, Facts, Notes, Section, Table, Tex
 from creamtea.stats.crossed import FEW_RATERS
 
 # the other tables are shown when asked for
-OPEN = ("means", "comparisons", "random_means", "random_comparisons", "looks", "origins", "repairs")
+OPEN = (
+    "means",
+    "comparisons",
+    "documents",
+    "random_means",
+    "random_comparisons",
+    "looks",
+    "origins",
+    "repairs",
+)
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,7 @@ def progress(ratings: Ratings) -> str:
 
 def signature(whole: Judged) -> str:
     facts = whole.ratings.campaign
+    shown = facts.settings.get("show_reference", [])
     select_by, between = facts.settings.get("select"), facts.settings.get("differ_between")
     return "|".join(
         [
@@ -66,6 +76,7 @@ def signature(whole: Judged) -> str:
             f"protocol:{facts.protocol.name}",
             f"items:{whole.ratings.items}",
             *([f"select:{select_by}"] if select_by else []),
+            *([f"reference-shown:{','.join(map(str, shown))}"] if shown else []),
             *([f"differ-between:{','.join(between)}"] if between else []),
             f"raters:{len(whole.ratings.raters)}",
             f"ratings-an-item:{facts.ratings_per_item}",
@@ -87,6 +98,9 @@ def _notes(whole: Judged) -> list[str]:
             "Items have weights: means, differences and their tests are weighted; the signed-rank test takes "
             "no weights and is omitted."
         )
+    if shown := ratings.campaign.settings.get("show_reference"):
+        which = "a reference" if len(shown) == 1 else f"{len(shown)} references"
+        notes.append(f"Raters saw {which} beside each source.")
     if whole.documents is not None:
         notes.append(
             "Segments of a document go together: intervals and tests are over "

@@ -141,6 +141,7 @@ class Rated:
                             system=system,
                             revision=revision,
                             step=scale.check(step),
+                            document_step=step if position == 0 else None,
                             created_at=at,
                         )
                         for system in group
@@ -156,7 +157,7 @@ def everything(database: Database, protocol: str, name: str = "") -> Rated:
     texts = {0: "ein Haus"} if single else {0: "ein Haus", 1: "das Haus"}
     order = [[0]] if single else [[1], [0]]
     first, second = ([0], [100]) if single else ([2, 0], [1, 1])
-    rated.item(texts, document="a", weight=0.1 + 0.2)
+    rated.item(texts, document="a", weight=0.1 + 0.2, page=0, references=["eine Hütte", "=1"])
     rated.item({0: "x", 2: "x"} if single else texts, document="b\tc", kind="random")
     rated.item(texts, kind="repeat", original=0, segment_index=0, document="a")
     spoilt = {0: "ein Hund"} if single else {0: "ein Hund", 1: "das Haus"}

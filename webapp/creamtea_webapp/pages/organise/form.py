@@ -37,6 +37,8 @@ NAMES = (
     "documents",
     "unit",
     "segments_per_page",
+    "document_score",
+    "show_reference",
     "items",
     "strata",
     "metrics",
@@ -151,6 +153,7 @@ def _items(
     )
     if unit == "document":
         per_page = stored.segments_per_page
+        right.checkbox(LABELS["document-score"], stored.document_score, key=key("document_score"))
         middle.number_input("Segments per page", 1, MAX_PER_PAGE, per_page, key=key("segments_per_page"))
     left, middle, right = st.columns([2, 1, 1])
     select = left.selectbox(
@@ -182,6 +185,15 @@ def _items(
         st.multiselect(LABELS["metrics"], metrics, chosen, max_selections=2, key=key("metrics"))
         share = stored.random_share
         st.number_input("Share drawn at random", 0.01, 0.99, share, key=key("random_share"))
+    st.multiselect(
+        LABELS["show-reference"],
+        [1, 2, 3, 4],
+        stored.show_reference,
+        placeholder="none",
+        help="1 is the test set's target, others are systems of the study with `reference: 2` and so on.",
+        key=key("show_reference"),
+    )
+    field_error("document-score", "show-reference")
     if protocol.chooses_pairs:
         pairs = list(PAIR_NAMES)
         st.selectbox(

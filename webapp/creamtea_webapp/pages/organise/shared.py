@@ -29,6 +29,8 @@ Act = Callable[[Database, str], str]  # does it in one transaction; what to tell
 LABELS = {
     "rater": "Pseudonym",
     "unit": "Rated at once",
+    "document-score": "Ask for a score of the whole, too",
+    "show-reference": "References that raters see",
     "select": "Segments",
     "differ-between": "Only where these two differ",
     "items": "Segments at most",

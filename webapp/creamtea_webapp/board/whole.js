@@ -1,0 +1,73 @@
+// The score of a whole document, asked for after its segments: a scale for each system's text. To the page it
+// is one more place to answer at, with the parts of a segment that the page uses.
+
+class Whole {
+  constructor(page, { letters, draft }) {
+    Object.assign(this, { page, active: 0, answers: draft, widget: this });
+    this.separate = true;
+    this.element = page.find(".whole");
+    this.element.hidden = false;
+    const [item, scale] = ["score", "slider"].map((name) => page.find(`template.${name}`).content);
+    const list = this.element.querySelector(".outputs");
+    list.style.setProperty("--columns", letters.length <= 4 ? letters.length : Math.ceil(letters.length / 2));
+    list.classList.toggle("stacked", letters.length === 1);
+    this.items = letters.map((letter) => {
+      const element = item.firstElementChild.cloneNode(true);
+      element.querySelector(".letter").textContent = letter;
+      return element;
+    });
+    this.sliders = letters.map((letter, i) => {
+      const made = new Slider(scale.firstElementChild, page.data.scale, letter, (step) =>
+        this.answer(i, step),
+      );
+      const of = letter === "" ? "" : `, translation ${letter}`;
+      made.track.setAttribute("aria-label", `Score of the whole document${of}`);
+      this.items[i].append(made.element);
+      for (const sign of ["focusin", "pointerdown"])
+        this.items[i].addEventListener(sign, () => this.choose(i));
+      return made;
+    });
+    list.replaceChildren(...this.items);
+  }
+
+  answer(i, step) {
+    if (this.page.isFixed || this.answers[i] === step) return;
+    this.answers = this.answers.map((old, j) => (i === j ? step : old));
+    this.page.answered(this);
+  }
+
+  show(frozen) {
+    this.sliders.forEach((slider, i) => slider.show(this.answers[i], frozen));
+  }
+
+  isComplete(i) {
+    return this.answers[i] !== null;
+  }
+
+  get places() {
+    return [...this.answers.keys()];
+  }
+
+  choose(i) {
+    this.active = i;
+    this.page.chose(this);
+    this.items.forEach((item, j) => item.classList.toggle("chosen", i === j));
+  }
+
+  leave() {
+    this.element.classList.remove("current");
+    for (const item of this.items) item.classList.remove("chosen");
+  }
+
+  key(key, i) {
+    return this.sliders[i].key(key);
+  }
+
+  focus(i) {
+    this.sliders[i]?.track.focus();
+  }
+
+  holds(target) {
+    return target.closest(".track") !== null;
+  }
+}
