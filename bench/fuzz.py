@@ -1,12 +1,14 @@
 """Spoilt studies, files of ratings and links: each is taken or refused in words, within seconds.
 
     python bench/fuzz.py studies --count 100000 --jobs 2
+    python bench/fuzz.py steps --count 2000
     python bench/fuzz.py imports --count 10000
     python bench/fuzz.py links --count 10000
 
 Prints how many were taken and refused, the slowest, and every case that ended otherwise, with the seed that
 makes it again (--first SEED --count 1); exits with 1 if there is one. `studies` spoils the text of the
-shipped studies and checks those that are taken against the files beside them, too.
+shipped studies and checks those that are taken against the files beside them, too. `steps` spoils a small one
+and runs the first steps of what is taken, over text: none may fail for what could be seen at once.
 """
 
 from __future__ import annotations
@@ -27,15 +29,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from first_steps import first_steps
+from spoiling import spoilt
+
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT = 5.0  # seconds
 CHUNK = 250  # cases of one process at a time
-WEIRD = (
-    *("", "~", "true", "no", "-1", "0", "1e300", ".nan", ".inf", "1_000", "0x10", "2001-01-01", "[]", "{}"),
-    *("[1, [2]]", "{kind: x}", "&a 1", "*a", "!!set {}", "'", '"', "\t", "\u0000", "\ud7ff", "\u202e", "🙂"),
-    *("../../etc/passwd", "/dev/zero", "/", ".", "x" * 3000, "9" * 40, "<script>", "%", "{0}", "$(x)", "--"),
-)
-
 # ratings as another tool would write them
 RATINGS = "rater,segment,system,value,source,output\n" + "".join(
     f"{rater},{segment},{system},{1 + (segment + value) % 6},Source {segment}.,Output {system}.\n"
@@ -57,79 +56,6 @@ class Outcome:
         self.counts += other.counts
         self.slowest = max(self.slowest, other.slowest)
         self.wrong += other.wrong
-
-
-# ---------------------------------------------------------------- spoiling
-
-
-def spoilt(text: str, rng: random.Random) -> str:
-    """One to three changes to a text of lines."""
-    for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        text = rng.choice(CHANGES)(text, rng)
-    return text
-
-
-def _lines(change: Callable[[list[str], int, random.Random], None]) -> Callable[[str, random.Random], str]:
-    def changed(text: str, rng: random.Random) -> str:
-        lines = text.split("\n")
-        change(lines, rng.randrange(len(lines)), rng)
-        return "\n".join(lines)
-
-    return changed
-
-
-def _drop(lines: list[str], at: int, rng: random.Random) -> None:
-    del lines[at : at + rng.randint(1, 3)]
-
-
-def _repeat(lines: list[str], at: int, rng: random.Random) -> None:
-    lines[at:at] = lines[at : at + rng.randint(1, 3)]
-
-
-def _swap(lines: list[str], at: int, rng: random.Random) -> None:
-    other = rng.randrange(len(lines))
-    lines[at], lines[other] = lines[other], lines[at]
-
-
-def _indent(lines: list[str], at: int, rng: random.Random) -> None:
-    lines[at] = (
-        rng.choice(("  ", " ", "\t", "    ")) + lines[at] if rng.random() < 0.5 else lines[at].lstrip()
-    )
-
-
-def _word(lines: list[str], at: int, rng: random.Random) -> None:
-    """A word is replaced by a strange one, or by another word of the text."""
-    words = lines[at].split(" ")
-    others = rng.choice(lines).replace(":", " ").replace(",", " ").split()
-    new = rng.choice(WEIRD) if rng.random() < 0.6 or not others else rng.choice(others)
-    words[rng.randrange(len(words))] = new
-    lines[at] = " ".join(words)
-
-
-def _number(lines: list[str], at: int, rng: random.Random) -> None:
-    numbers = ("0", "-1", "1", "2", "0.5", "1000000", "1e9", "1e-9", "-0.0", "4.0", "65537")
-    lines[at] = "".join(rng.choice(numbers) if character.isdigit() else character for character in lines[at])
-
-
-def _value(lines: list[str], at: int, rng: random.Random) -> None:
-    key, colon, _ = lines[at].partition(":")
-    lines[at] = key + colon + " " + rng.choice(WEIRD)
-
-
-def _character(text: str, rng: random.Random) -> str:
-    at = rng.randrange(len(text) + 1)
-    strange = rng.choice([*"{}[]:,&*#?|-<>=!%@`'\"\\ \n\t", *WEIRD])
-    return text[:at] + strange + text[at + rng.randint(0, 2) :]
-
-
-def _cut(text: str, rng: random.Random) -> str:
-    return text[: rng.randrange(len(text) + 1)]
-
-
-CHANGES = (
-    *map(_lines, (_drop, _repeat, _swap, _indent, _word, _word, _number, _value, _value)),
-    *(_character, _character, _cut),
-)
 
 
 # ---------------------------------------------------------------- what is spoilt
@@ -290,7 +216,7 @@ def run(what: str, seeds: range) -> Outcome:
     return outcome
 
 
-KINDS = {"studies": studies, "imports": imports, "links": links}
+KINDS = {"studies": studies, "steps": first_steps, "imports": imports, "links": links}
 
 
 def main() -> None:

@@ -86,6 +86,19 @@ def test_a_vocabulary_too_large_for_the_text(write_texts: Write) -> None:
     assert "Try 200" in warning.remedy
 
 
+@pytest.mark.parametrize("filters", ["max_words: 3", "max_characters: 10", "held_out: [test]"])
+def test_filters_that_leave_nothing(filters: str, write_texts: Write) -> None:
+    Path("test.en").write_text(Path("train.en").read_text())
+    Path("test.de").write_text(Path("train.de").read_text())
+    kept = ("    dev: {", f"    filters: {{{filters}}}\n    dev: {{")
+    found = {warning.kind: warning for warning in warned(write_texts(trained(GOOD), kept))}
+    assert found["nothing-left"].place.endswith("corpora.text.filters")
+    Path("train.en").write_text("a b\n" + Path("train.en").read_text())
+    Path("train.de").write_text("a b\n" + Path("train.de").read_text())
+    path = write_texts(trained(GOOD), kept)
+    assert "nothing-left" not in {warning.kind for warning in warned(path)}
+
+
 def test_a_test_sentence_in_the_training_text(write_texts: Write) -> None:
     text = Path("train.en").read_text().splitlines()
     Path("test.en").write_text(f"one\n{text[7]}  \n{text[8]}\n")

@@ -16,7 +16,7 @@ from creamtea.document.mistakes import KeyPath, dotted
 from creamtea.document.warning import StudyWarning
 from creamtea.methods.corpora import FilesCorpus
 from creamtea.methods.test_sets import FilesTestSet
-from creamtea.methods.texts import TextPair
+from creamtea.methods.texts import Filters, TextPair
 from creamtea.steps.systems import DECODE, OUTPUTS
 from creamtea.study.plan.model import Plan
 from creamtea.study.spec import Study, Variant
@@ -39,6 +39,7 @@ def warnings_of(
     return [
         *_same_systems(planned, place_of),
         *_outside(study, planned, root, place_of),
+        *_nothing_left(study, root, place_of),
         *_subwords(study, texts, place_of),
         *_updates(study, texts, place_of),
         *_seen_in_training(study, texts, place_of),
@@ -52,12 +53,12 @@ class _Texts:
     root: Path | None
     known: dict[tuple[str, str], tuple[Survey, float]] = field(default_factory=dict)
 
-    def of(self, corpus: object) -> list[tuple[Survey, float]]:
-        """A survey of the first pairs of each text, and how many times as much there is of it; none for what
-        is not in files."""
+    def of(self, corpus: object, repeated: bool = True) -> list[tuple[Survey, float]]:
+        """A survey of the first pairs of each text, and how many times as much there is of it, with its
+        repetitions; none for what is not in files."""
         if self.root is None or not isinstance(corpus, FilesCorpus):
             return []
-        return [self._survey(self.root, text, text.repeat) for text in corpus.train]
+        return [self._survey(self.root, text, text.repeat if repeated else 1) for text in corpus.train]
 
     def _survey(self, root: Path, text: TextPair, repeat: int) -> tuple[Survey, float]:
         names = (text.source, text.target)
@@ -110,14 +111,54 @@ def _texts_in(value: Any, key: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
             yield from _texts_in(inner, (*key, part))
 
 
+def _nothing_left(study: Study, root: Path | None, place_of: PlaceOf) -> Iterator[StudyWarning]:
+    """Filters that no training pair passes. The first that does ends the search; tokens and escapes that will
+    be undone hide what a pair will be."""
+    for name, corpus in study.corpora.items():
+        if root is None or not isinstance(corpus, FilesCorpus):
+            continue
+        if any(text.tokenized != "no" for text in corpus.train):
+            continue
+        sources = (study.test_sets[test_set] for test_set in corpus.filters.held_out)
+        held_out = {
+            plain(line)
+            for test_set in sources
+            if isinstance(test_set, FilesTestSet)
+            for line in lines_of(root / test_set.source)
+        }
+        pairs = (
+            pair
+            for text in corpus.train
+            for pair in zip(lines_of(root / text.source), lines_of(root / text.target), strict=False)
+        )
+        if not any(_passes(corpus.filters, *pair) and plain(pair[0]) not in held_out for pair in pairs):
+            yield StudyWarning(
+                "nothing-left",
+                place_of(("corpora", name, "filters")),
+                f"no training pair of {name} passes these filters: the study will fail",
+                "Raise max_words, max_characters or max_ratio, or hold out other test sets.",
+            )
+
+
+def _passes(filters: Filters, source: str, target: str) -> bool:
+    shorter, longer = sorted((len(plain(source).split()), len(plain(target).split())))
+    if max(len(source), len(target)) > filters.max_characters:
+        return False
+    uneven = longer >= filters.ratio_from and longer > filters.max_ratio * shorter
+    return shorter > 0 and longer <= filters.max_words and not uneven
+
+
 def _subwords(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
     used = dict.fromkeys((variant.corpus, variant.subwords) for variant in study.variants.values())
     for corpus, name in used:
-        subwords, words = study.subwords[name], 0.0
-        for text, times in texts.of(study.corpora[corpus]):
+        subwords, words, pairs = study.subwords[name], 0.0, 0.0
+        for text, times in texts.of(study.corpora[corpus], repeated=False):
+            pairs += times * text.pairs
             words += times * sum(
                 side.characters if side.alphabet > 1000 else side.words for side in (text.source, text.target)
             )
+        if subwords.joint and pairs > subwords.sample:  # of which the subwords are learnt
+            words *= subwords.sample / pairs
         if words and subwords.joint and words < MIN_WORDS * subwords.vocabulary:
             yield vocabulary_warning(
                 place_of(("subwords", name, "vocabulary")), subwords.vocabulary, words, f"words in {corpus}"
