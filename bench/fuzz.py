@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import random
 import sys
 import tempfile
@@ -41,6 +42,37 @@ RATINGS = "rater,segment,system,value,source,output\n" + "".join(
     for rater in ("ann", "bob")
     for segment in (1, 2, 3)
     for system, value in (("a", 1), ("b", 4))
+)
+
+# marked errors, for the formats that have them
+MARKED = [
+    {
+        "rater": rater,
+        "segment": segment,
+        "document": f"doc{segment // 2}",
+        "system": system,
+        "source": f"Source {segment} 🙂.",
+        "output": f"Output {system}.",
+        "payload": {
+            "spans": [
+                {
+                    "start": segment,
+                    "end": segment + 2,
+                    "severity": "major",
+                    "category": ["Accuracy", "Omission"],
+                },
+                {"severity": "minor"},
+            ][:segment]
+        },
+    }
+    for rater in ("ann", "bob")
+    for segment in (0, 1, 2)
+    for system in ("a", "b")
+]
+# values of JSON where others belong
+ODD: tuple[Any, ...] = (
+    *(None, True, False, 0, -1, 1, 2**40, 10**400, 0.5, 1e300, float("nan"), float("inf"), [], {}, [[]]),
+    *("", " ", "x", "a\0b", "None", "__RESET__", {"x": 1}, [None], "9" * 400, "mqm", "DA", "\ud7ff"),
 )
 
 
@@ -93,7 +125,7 @@ def studies() -> Iterator[Callable[[random.Random], str]]:
 def imports() -> Iterator[Callable[[random.Random], str]]:
     from creamtea.errors import InputError
     from creamtea.human.exchange.elsewhere import ImportFacts
-    from creamtea.human.exchange.exporting import export_campaign, import_campaign
+    from creamtea.human.exchange.exporting import IMPORTS, export_campaign, import_campaign
     from creamtea.store.database import open_database
 
     with tempfile.TemporaryDirectory() as name:
@@ -110,18 +142,33 @@ def imports() -> Iterator[Callable[[random.Random], str]]:
         for kind, base in bases.items():
             export_campaign(database, "base", kind, base, "fuzz")
 
+        marked = folder / "marked.jsonl"
+        marked.write_text("".join(f"{json.dumps(row)}\n" for row in MARKED), encoding="utf-8")
+        import_campaign(database, marked, "jsonl", ImportFacts("marked", "mqm", "test", "en", "de"), "fuzz")
+        others = {kind: folder / f"other-{kind}" for kind in IMPORTS if kind not in bases}
+        for kind, base in others.items():
+            export_campaign(database, "marked", kind, base, "fuzz")
+
         def case(rng: random.Random) -> str:
-            kind = rng.choice(("csv", "jsonl"))
+            kind = rng.choice(IMPORTS)
             origin = folder / f"spoilt.{kind}"
-            if kind == "csv" and rng.random() < 0.4:
+            name = f"c{rng.getrandbits(62)}"
+            told = facts(name)
+            if kind in others:
+                origin = _spoilt_folder(others[kind], folder / f"spoilt-{kind}", rng)
+                if kind in ("appraise", "mqm"):
+                    [origin] = origin.iterdir()
+                protocol = None if kind != "appraise" else rng.choice(("mqm", "esa", "da"))
+                told = ImportFacts(name, protocol)
+            elif kind == "csv" and rng.random() < 0.4:
                 origin.write_text(spoilt(RATINGS, rng), encoding="utf-8")
             else:
                 origin = _spoilt_folder(bases[kind], folder / f"spoilt-{kind}", rng)
             try:
-                import_campaign(database, origin, kind, facts(f"c{rng.getrandbits(62)}"), "fuzz")
+                import_campaign(database, origin, kind, told, "fuzz")
             except InputError:
-                return "refused"
-            return "taken"
+                return f"{kind} refused"
+            return f"{kind} taken"
 
         yield case
         database.close()
@@ -129,16 +176,45 @@ def imports() -> Iterator[Callable[[random.Random], str]]:
 
 def _spoilt_folder(base: Path, folder: Path, rng: random.Random) -> Path:
     """A copy of an export with one spoilt file, mostly with the digest that belongs to it."""
-    folder.mkdir(exist_ok=True)
-    texts = {file.name: file.read_text(encoding="utf-8") for file in sorted(base.iterdir())}
+    files = [file for file in sorted(base.rglob("*")) if file.is_file()]
+    texts = {str(file.relative_to(base)): file.read_text(encoding="utf-8") for file in files}
     chosen = rng.choice(list(texts))
-    before, texts[chosen] = texts[chosen], spoilt(texts[chosen], rng)
-    if rng.random() < 0.9:
+    before = texts[chosen]
+    json_too = chosen.endswith((".json", ".jsonl")) and rng.random() < 0.7
+    texts[chosen] = _spoilt_json(before, rng) if json_too else spoilt(before, rng)
+    if "campaign.json" in texts and rng.random() < 0.9:
         old, new = (hashlib.sha256(text.encode()).hexdigest() for text in (before, texts[chosen]))
         texts["campaign.json"] = texts["campaign.json"].replace(old, new)
     for name, text in texts.items():
-        (folder / name).write_bytes(text.encode())
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(text.encode("utf-8", errors="replace"))
     return folder
+
+
+def _spoilt_json(text: str, rng: random.Random) -> str:
+    """With one value of one line (of the whole, where it is one object) replaced, dropped or added."""
+    lines = [text] if text.startswith("{\n") else text.split("\n")
+    at = rng.randrange(len(lines))
+    try:
+        whole = json.loads(lines[at])
+    except ValueError:
+        return spoilt(text, rng)
+    node: Any = whole
+    while True:
+        keys = list(node) if isinstance(node, dict) else list(range(len(node)))
+        if not keys:
+            break
+        key = rng.choice(keys)
+        if isinstance(node[key], (dict, list)) and rng.random() < 0.8:
+            node = node[key]
+        elif rng.random() < 0.2:
+            del node[key]
+            break
+        else:
+            node[key] = rng.choice(ODD)
+            break
+    lines[at] = json.dumps(whole, ensure_ascii=False)
+    return "\n".join(lines)
 
 
 @contextmanager

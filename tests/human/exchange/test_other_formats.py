@@ -17,6 +17,7 @@ from creamtea.human.exchange.appraise_export import write_appraise
 from creamtea.human.exchange.content import Content, ItemContent
 from creamtea.human.exchange.counted import WITH_CONTROLS, counted_scores, first_opinions
 from creamtea.human.exchange.elsewhere import ImportFacts
+from creamtea.human.exchange.folder import read_folder, write_folder
 from creamtea.human.exchange.losses import APPRAISE, MQM, MT_METRICS_EVAL, PARTS, PEARMUT
 from creamtea.human.exchange.mqm_tsv import read_mqm, write_mqm
 from creamtea.human.exchange.mt_metrics_eval import sanitised, write_mt_metrics_eval
@@ -36,9 +37,10 @@ ALWAYS = (
     "moments of ratings",
     "moments at which",
 )
+pytestmark = pytest.mark.slow
 _folders = itertools.count(1)
 some = settings(
-    max_examples=25,
+    max_examples=20,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
@@ -46,6 +48,18 @@ some = settings(
 
 def folder(tmp_path: Path) -> Path:
     return tmp_path / f"out-{next(_folders)}"
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+@pytest.mark.parametrize("protocol", ["da", "cesa", "mqm"])
+@some
+@given(data=st.data())
+def test_our_own_files_hold_everything(tmp_path: Path, protocol: str, kind: str, data: st.DataObject) -> None:
+    before = data.draw(contents(protocol, LINES))
+    out = folder(tmp_path)
+    write_folder(before, out, kind)
+    ordered = sorted(before.answers, key=lambda answer: (answer.item, answer.rater))
+    assert read_folder(out, kind) == dataclasses.replace(before, answers=tuple(ordered))
 
 
 def assert_lost(after: Content, kind: str) -> None:

@@ -18,9 +18,11 @@ from creamtea.human.exchange.losses import NotKept
 
 
 def register(commands: typer.Typer) -> None:
-    commands.command("export", epilog="Example: `creamtea campaign export first --format csv -o first`")(
-        export
-    )
+    commands.command(
+        "export",
+        epilog="Examples: `creamtea campaign export first --format csv -o first` · "
+        "`creamtea campaign export first --format pearmut -o first-pearmut`",
+    )(export)
     commands.command(
         "import",
         epilog="Examples: `creamtea campaign import old --from first --format csv` · "
@@ -28,7 +30,9 @@ def register(commands: typer.Typer) -> None:
         "--source-language eng --target-language ces` · "
         "`creamtea campaign import deen --from ad-deen-good-stnd-redup.csv --format appraise "
         "--rater-statistics ad-deen-trk-mean-sd.txt` · `creamtea campaign import ted --from mqm_ted_zhen.tsv "
-        "--format mqm`",
+        "--format mqm` · `creamtea campaign import wmt23 --from wmt23 --format mt-metrics-eval --scores mqm "
+        "--dry-run` · `creamtea campaign import fox --from fox.jsonl --format pearmut "
+        "--campaign-file fox.json`",
     )(import_)
 
 
@@ -126,7 +130,8 @@ class ImportOptions:
 
 @with_options(ImportOptions)
 def import_(name: str, options: ImportOptions) -> None:
-    """Read a campaign: an export, a file of ratings made elsewhere, scores of Appraise, errors marked by MQM.
+    """Read a campaign: an export, a file of ratings made elsewhere, or files of Appraise, Google's MQM,
+    mt-metrics-eval and Pearmut.
 
     All of it is stored or nothing, and what cannot be kept is counted and named. The campaign is closed and
     belongs to no study. docs/exchange.md says which columns a file of ratings needs.

@@ -120,10 +120,10 @@ def _times(content: Content) -> int:
 
 
 def _spans(content: Content) -> Iterator[tuple[Span, str]]:
-    """Each marked error with the text that its place is in."""
+    """Each marked error with the text that its place is in; those of controls, too."""
     if not find_protocol(content.protocol).marks_errors:
         return
-    for counted in counted_scores(content):
+    for counted in counted_scores(content, WITH_CONTROLS):
         for span in spans_of(counted.score.payload):
             yield span, counted.item.source if span.in_source else counted.output
 
