@@ -1,6 +1,7 @@
 """Many raters at once on one campaign, as processes that die, lose connections and send things twice.
 
-    python bench/simulated_raters.py [--raters 50] [--items 100] [--k 5] [--think 2] [--database URL] [--json]
+    python bench/simulated_raters.py [--raters 50] [--items 100] [--k 5] [--think 2] [--protocol cesa]
+                                     [--database URL] [--json]
 
 Each rater is a process that asks for an item, thinks (`--think` seconds on average; people take ten times
 as long) and submits, until nothing is left. On the way each of them is killed some times, right before or
@@ -8,6 +9,7 @@ right after a commit or at any moment, and comes back as a new process; in betwe
 the middle of transactions and submits again, also what was stored already, with other scores. Every process
 keeps a journal of the answers that it got. In the end the database has to agree: every item has exactly k
 raters, no rater has an item twice, whatever was acknowledged is stored as it was, nothing is stored twice.
+With the protocol `cesa` every output has a score and marked errors, which have to be there whole.
 
 Without --database it runs on a new SQLite file and on a new PostgreSQL server of its own (with fsync). The
 times are those that a process waited for `next_item` and `submit`, undisturbed calls only.
@@ -38,12 +40,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from creamtea.human import assignment
 from creamtea.human.assignment import RatingRefused, Work
-from creamtea.human.protocols import find_protocol
 from creamtea.store.database import Database, open_database
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating
 
 SYSTEMS = 4
-SCALE = find_protocol("contrastive-da").scale
+PROTOCOLS = ("contrastive-da", "cesa")
+MAX_SPANS = 6  # of one answer
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,7 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=100)
     parser.add_argument("--k", type=int, default=5, help="ratings per item")
     parser.add_argument("--think", type=float, default=Trouble.think, help="seconds")
+    parser.add_argument("--protocol", choices=PROTOCOLS, default=PROTOCOLS[0])
     parser.add_argument("--database", metavar="URL", help="a fresh database; default: SQLite and PostgreSQL")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
@@ -102,6 +105,7 @@ def main() -> None:
                 items=arguments.items,
                 k=arguments.k,
                 trouble=Trouble(think=arguments.think),
+                protocol=arguments.protocol,
             )
             wrong = wrong or not outcome.right
             if arguments.json:
@@ -140,13 +144,21 @@ def _print_outcome(name: str, k: int, outcome: Outcome) -> None:
 
 
 def simulate(
-    url: str, folder: Path, *, raters: int, items: int, k: int, trouble: Trouble, seed: int = 1
+    url: str,
+    folder: Path,
+    *,
+    raters: int,
+    items: int,
+    k: int,
+    trouble: Trouble,
+    protocol: str = PROTOCOLS[0],
+    seed: int = 1,
 ) -> Outcome:
     """Fill the database with a campaign, let the raters work until nothing is left, and compare."""
     folder.mkdir(parents=True, exist_ok=True)
     database = open_database(url)
     try:
-        people = fill(database, raters=raters, items=items, k=k)
+        people = fill(database, raters=raters, items=items, k=k, protocol=protocol)
         began = time.monotonic()
         kills = _run_all(url, folder, people, trouble, seed)
         outcome = compare(database, _journals(folder), k)
@@ -156,14 +168,14 @@ def simulate(
         database.close()
 
 
-def fill(database: Database, *, raters: int, items: int, k: int) -> list[int]:
+def fill(database: Database, *, raters: int, items: int, k: int, protocol: str = PROTOCOLS[0]) -> list[int]:
     """A launched campaign with raters who have consented; their ids."""
     with database.transaction() as session:
         now = database.now(session)
         campaign = Campaign(
             name="simulated",
             test_set="test",
-            protocol="contrastive-da",
+            protocol=protocol,
             systems=[f"system-{system}" for system in range(SYSTEMS)],
             source_language="en",
             target_language="de",
@@ -256,13 +268,19 @@ def compare(database: Database, journal: list[dict[str, Any]], k: int) -> Outcom
             select(Assignment.item_id, Assignment.rater_id).where(Assignment.submitted_at.is_not(None))
         ).all()
         rows = session.execute(
-            select(Rating.assignment_id, Rating.revision, Rating.system, Rating.step)
+            select(Rating.assignment_id, Rating.revision, Rating.system, Rating.step, Rating.payload)
         ).all()
     stored: dict[int, dict[tuple[int, int], int]] = {}
-    for assignment_id, revision, system, step in rows:
+    answers: dict[int, dict[tuple[int, int], Any]] = {}
+    for assignment_id, revision, system, step, payload in rows:
         stored.setdefault(assignment_id, {})[revision, system] = step
+        answers.setdefault(assignment_id, {})[revision, system] = step if payload is None else payload
     whole = {(1, system) for system in range(SYSTEMS)}
-    sent = {(entry["assignment"], tuple(entry["steps"])) for entry in journal if entry["what"] == "sent"}
+    sent = {
+        (entry["assignment"], tuple(map(_written, entry["answers"])))
+        for entry in journal
+        if entry["what"] == "sent"
+    }
     acknowledged = {
         entry["assignment"]: {(1, int(system)): step for system, step in entry["steps"].items()}
         for entry in journal
@@ -284,8 +302,8 @@ def compare(database: Database, journal: list[dict[str, Any]], k: int) -> Outcom
         + len(rows)
         - sum(map(len, stored.values())),
         unknown_answers=sum(
-            (key, tuple(cells.get((1, system)) for system in range(SYSTEMS))) not in sent
-            for key, cells in stored.items()
+            (key, tuple(_written(cells.get((1, system))) for system in range(SYSTEMS))) not in sent
+            for key, cells in answers.items()
         ),
         milliseconds={
             call: {"calls": len(spent), **{f"p{q}": float(np.percentile(spent, q)) for q in (50, 95, 99)}}
@@ -293,6 +311,11 @@ def compare(database: Database, journal: list[dict[str, Any]], k: int) -> Outcom
             if spent
         },
     )
+
+
+def _written(answer: Any) -> str:
+    """In one way: a database may hand the keys of an object back in another order."""
+    return json.dumps(answer, sort_keys=True)
 
 
 # ---------------------------------------------------------------- a rater's process
@@ -351,12 +374,26 @@ class Life:
             except SQLAlchemyError:  # the connection was lost: the page asks again
                 continue
 
-    def submit(self, work: Work, steps: list[int]) -> None:
+    def answer(self, work: Work, output: str) -> Any:
+        """Any answer of the protocol, as it is stored."""
+        if work.protocol.name == "contrastive-da":
+            return self.draw.randrange(work.protocol.scale.steps)
+        spans = []
+        for _ in range(self.draw.randint(0, MAX_SPANS)):
+            start = self.draw.randrange(len(output))
+            end = self.draw.randrange(start, len(output))
+            span = {"severity": self.draw.choice(("minor", "major"))}
+            if all(end < other["start"] or other["end"] < start for other in spans):
+                spans.append({"start": start, "end": end, **span})
+        answer = {"score": self.draw.randint(0, 100), "spans": spans}
+        return work.protocol.read_answer(answer, output).payload
+
+    def submit(self, work: Work, answers: list[Any]) -> None:
         # the journal has steps by system, as the database has them
         while True:
             try:
                 with self.clock("submit"):
-                    saved = assignment.submit(self.database, self.rater_id, work.assignment_id, steps)
+                    saved = assignment.submit(self.database, self.rater_id, work.assignment_id, answers)
             except SQLAlchemyError:
                 continue
             except RatingRefused:  # the lease ran out
@@ -370,11 +407,11 @@ class Life:
             time.sleep(self.draw.expovariate(1 / self.trouble.think))
             times = 2 if self.draw.random() < self.trouble.doubled else 1
             for _ in range(times):
-                steps = [self.draw.randrange(SCALE.steps) for _ in work.outputs]
+                answers = [self.answer(work, text) for text in work.outputs]
                 systems = [int(text.rsplit(" ", 1)[1]) for text in work.outputs]
-                by_system = [step for _, step in sorted(zip(systems, steps, strict=True))]
-                self.note("sent", assignment=work.assignment_id, steps=by_system)
-                self.submit(work, steps)
+                order = sorted(range(len(systems)), key=systems.__getitem__)
+                self.note("sent", assignment=work.assignment_id, answers=[answers[i] for i in order])
+                self.submit(work, answers)
 
 
 def live(url: str, folder: Path, rater_id: int, life: int, trouble: Trouble, seed: int) -> None:

@@ -3,16 +3,21 @@
 from pathlib import Path
 
 import pytest
-from simulated_raters import Trouble, compare, simulate
+from simulated_raters import PROTOCOLS, Trouble, compare, simulate
 
 from creamtea.store.database import open_database
 from creamtea.store.tables import Assignment, Rating
 
 
 @pytest.mark.slow
-def test_nothing_is_lost_or_doubled_whatever_happens_to_the_raters(empty_url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_nothing_is_lost_or_doubled_whatever_happens_to_the_raters(
+    empty_url: str, tmp_path: Path, protocol: str
+) -> None:
     trouble = Trouble(think=0.02, deaths=1, lost=0.15, doubled=0.3)
-    outcome = simulate(empty_url, tmp_path / "journals", raters=6, items=12, k=3, trouble=trouble)
+    outcome = simulate(
+        empty_url, tmp_path / "journals", raters=6, items=12, k=3, trouble=trouble, protocol=protocol
+    )
     assert outcome.right, outcome
     assert outcome.items == 12
     assert outcome.kills >= 3
@@ -47,7 +52,7 @@ def test_the_comparison_sees_what_is_wrong(sqlite_url: str) -> None:
             for system in range(3)
         )
     journal = [
-        {"what": "sent", "assignment": 1, "steps": [0, 1, 2, 3]},
+        {"what": "sent", "assignment": 1, "answers": [0, 1, 2, 3]},
         {"what": "saved", "assignment": 1, "steps": {"0": 0, "1": 1, "2": 2, "3": 3}},
     ]
     outcome = compare(database, journal, k=1)
