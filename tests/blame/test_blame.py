@@ -142,7 +142,7 @@ def test_what_a_harsh_selection_spoils_was_the_selections_error(trained: Trained
 def test_what_a_wide_beam_still_gets_wrong_is_the_models_error(trained: Trained) -> None:
     row = trained.shares("beam", REFERENCE)
     assert share(row, "model") >= 0.9
-    assert share(row, "selection") == 0.0
+    assert row.cells["selection"].state == "absent", "it allows every subword"
     assert row.cells["model"].low is not None
     assert row.cells["model"].low < share(row, "model")
 

@@ -112,9 +112,9 @@ def shares(report: Document) -> list[str]:
     lines = []
     for row in found.rows:
         shares = ", ".join(
-            f"{column.key} {_percent(row.cells[column.key])}"
+            f"{column.key} {_percent(cell)}"
             for column in found.columns
-            if column.unit == "%"
+            if column.unit == "%" and (cell := row.cells[column.key]).value is not None
         )
         lines.append(f"{row.name}: {row.cells['marks'].value:,.0f} marks: {shares}")
     return lines

@@ -10,6 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.blame.labels import (
+    FULL,
     OUTPUT,
     POST_EDIT,
     REFERENCE,
@@ -120,6 +121,8 @@ def _shares(cases: Sequence[_Case]) -> dict[str, Cell]:
             [found[origin] for found in of_segment.values()],
             [found.total() for found in of_segment.values()],
         )
+    if all(case.evidence.named(FULL) is None for case in cases):
+        cells[Origin.SELECTION.value] = Cell("absent", "the system allows every subword")
     return cells
 
 
