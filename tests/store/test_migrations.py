@@ -107,6 +107,7 @@ def test_there_is_one_head() -> None:
 @pytest.mark.parametrize(
     ("revision", "gone"),
     [
+        ("0012", set()),
         ("0011", set()),
         ("0010", {"blame"}),
         ("0009", {"blame"}),

@@ -316,3 +316,41 @@ def test_reload_second_tab_restart_and_revision_lose_no_span(site, open_page) ->
     expect(other.get_by_text("Saved before", exact=True)).to_have_count(0)
     assert payloads(site.database, rater_id, "keep") == {text: first}
     assert payloads(site.database, rater_id, "keep", revision=2) == {text: {"score": 42, "spans": [cup]}}
+
+
+def test_errors_marked_beforehand_are_kept_changed_deleted_and_added(site, open_page) -> None:
+    text = "die rote Tasse und der Topf"
+    proposed = [span(text, "rote", "minor"), span(text, "Topf", "major"), {"severity": "minor"}]
+    own_campaign(
+        site.database,
+        "pangolin-proposed",
+        [("again", [text]), ("more", [text])],
+        protocol="esa",
+        item_proposals={"0": proposed},
+    )
+    link, rater_id = site.rater_link("pangolin-proposed", "checks")
+    page = open_page(link, before=slow_clock)
+    item_on(page, 1, 2)
+    source = page.locator(".board .source > .text").text_content()
+    errors_are(page, ["rote: minor", "Topf: major", "[missing]: minor"])
+    page.locator(".board .track").click(force=True)  # nobody has looked at them yet
+    wait_for_scores(page, ["–"])
+    page.get_by_role("button", name="These are all errors").click()
+    page.keyboard.type("90")
+    page.keyboard.press("Enter")
+    item_on(page, 2, 2)
+    kept = [{**one, "proposed": number} for number, one in enumerate(proposed)]
+    assert payloads(site.database, rater_id, source) == {text: {"score": 90, "spans": kept}}
+    (source,) = {"again", "more"} - {source}
+    page.locator(".board .error .minor").nth(1).click()
+    page.get_by_role("button", name="Delete the error “rote”", exact=True).click()
+    click_on(page, "Tasse", "Tasse")
+    page.keyboard.press("2")
+    draft_on(page, "saved")
+    page.reload()
+    errors_are(page, ["Tasse: major", "Topf: minor", "[missing]: minor"])
+    press_at(page, 0, 50, steps=101)
+    save(page)
+    expect(page.get_by_role("heading", name="All done")).to_have_count(1)
+    spans = payloads(site.database, rater_id, source)[text]["spans"]
+    assert spans == [span(text, "Tasse", "major"), {**kept[1], "severity": "minor"}, kept[2]]

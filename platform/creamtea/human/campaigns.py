@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Any
 
 from sqlalchemy import delete, func, select
@@ -28,6 +28,7 @@ from creamtea.human.outputs import (
     read_references,
 )
 from creamtea.human.pages import PART_CONTEXT, make_pages
+from creamtea.human.proposals import Proposal, add_proposals
 from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.human.settings import CampaignSettings
 from creamtea.human.tutorial import tutorial_fields
@@ -80,6 +81,7 @@ class CampaignRequest:
     seed: int = 1
     instructions: str = ""  # Markdown
     documents: Sequence[str] | None = None  # of each segment
+    proposals: Sequence[Proposal] | None = None  # errors that are marked before a rater begins
 
 
 def create_campaign(
@@ -213,6 +215,8 @@ def _draw(
     target = study.spec["languages"]["target"]
     tutorial = [[item] for item in tutorial_fields(settings.tutorial, protocol)]
     pages = with_controls(rated, references, settings, target, seed, first=len(tutorial))
+    if request.proposals is not None:
+        add_proposals(chain.from_iterable(pages), request.proposals, protocol, systems, lines)
     checks = [[item] for item in attention_fields(settings.attention, protocol)]
     known = {"drawn": drawn, "references": list(human_systems(study, systems))}
     return settings.model_copy(update=known), tutorial + pages + checks

@@ -336,6 +336,8 @@ class Item(Base):
     degraded: Mapped[int | None]  # bad reference: the position in Campaign.systems whose text was spoilt
     # tutorial: accepted steps and an explanation; attention check: human/attention.py
     guidance: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
+    # errors marked beforehand, by the system's position (human/proposals.py)
+    proposals: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
 
 
 class Rater(Base):

@@ -84,6 +84,8 @@ def everything() -> Content:
         dataclasses.replace(answer(5, "ann", 0, both), skipped_at=START, skip_reason="no"),
     )
     answers = (dataclasses.replace(answers[0], order=(("A",), ("B",))), *answers[1:])
+    marked = {"A": [{"severity": "minor"}]}
+    items = (dataclasses.replace(items[0], proposals=marked), *items[1:])
     return Content(
         name="all",
         test_set="test",

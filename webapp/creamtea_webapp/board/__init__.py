@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 # one module for the browser, in this order; the widgets of the protocol stand before the last
 SCRIPTS = (
     *("texts.js", "widget.js", "slider.js", "choice.js", "edit.js"),
-    *("marking.js", "errors.js", "spans.js"),
+    *("marking.js", "errors.js", "panel.js", "spans.js"),
     *("asides.js", "segment.js", "whole.js", "board.js"),
 )
 STYLES = ("board.css", "edit.css", "spans.css")

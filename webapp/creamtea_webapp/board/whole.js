@@ -63,6 +63,10 @@ class Whole {
     return this.sliders[i].key(key);
   }
 
+  enter() {
+    return false;
+  }
+
   focus(i) {
     this.sliders[i]?.track.focus();
   }

@@ -14,6 +14,7 @@ from creamtea.errors import InputError
 from creamtea.human import campaigns
 from creamtea.human.attention import read_attention
 from creamtea.human.outputs import documents_of
+from creamtea.human.proposals import read_proposals
 from creamtea.human.protocols import SELECTIONS, protocol_names
 from creamtea.human.protocols.taxonomy import read_taxonomy
 from creamtea.human.questions import read_questions
@@ -116,6 +117,13 @@ class CampaignOptions:
         Path | None,
         typer.Option(
             metavar="FILE", help="YAML or JSON: severities and categories of marked errors, and weights."
+        ),
+    ] = None
+    proposals: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.jsonl",
+            help="JSON Lines: errors that are marked before a rater begins (ESA with AI).",
         ),
     ] = None
     instructions: Annotated[
@@ -228,6 +236,7 @@ def create(name: str, options: CampaignOptions) -> None:
                 seed=options.seed,
                 instructions=read_text("--instructions", options.instructions),
                 documents=options.segment_documents(),
+                proposals=None if options.proposals is None else read_proposals(options.proposals),
             ),
             replace=options.replace,
         )

@@ -36,6 +36,7 @@ class ShownSegment:
     context: list[str]  # source segments before this one that the page does not show, oldest first
     outputs: list[str]
     letters: list[str]  # one for each output; "" where the page shows one output at a time
+    proposals: list[list[dict[str, Any]]]  # of each output the errors that are marked beforehand
     references: list[str] = field(default_factory=list)  # human translations of the source
 
 

@@ -48,6 +48,7 @@ class OwnPage:
                 outputs=shown_outputs(item, assignment.order),
                 letters=[_names(group, letters) if len(groups) > 1 else "" for group in assignment.order],
                 references=list(item.references),
+                proposals=shown_proposals(item, assignment.order),
             )
             for item, assignment in zip(self.items, self.assignments, strict=True)
         ]
@@ -89,6 +90,11 @@ def shown_outputs(item: Item, order: Order) -> list[str]:
     """The item's distinct texts in a drawn order."""
     texts = dict(zip(item.systems, item.outputs, strict=True))
     return [texts[group[0]] for group in order]
+
+
+def shown_proposals(item: Item, order: Order) -> list[list[dict[str, Any]]]:
+    """The errors that are marked beforehand, in a drawn order of the item's distinct texts."""
+    return [(item.proposals or {}).get(str(group[0]), []) for group in order]
 
 
 def leads(item: type[Item] = Item) -> ColumnElement[bool]:

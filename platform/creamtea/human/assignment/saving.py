@@ -16,9 +16,10 @@ from sqlalchemy.orm import Session
 
 from creamtea.human.assignment.locking import active_rater, lock_campaign, protocol_of, scores_documents
 from creamtea.human.assignment.model import LEASE, Guidance, RatingRefused, Submitted, TryAgain
-from creamtea.human.assignment.page import OwnPage, own, shown_outputs
+from creamtea.human.assignment.page import OwnPage, own, shown_outputs, shown_proposals
 from creamtea.human.assignment.places import keeps_place
 from creamtea.human.attention import MAX_WARNINGS, is_right
+from creamtea.human.proposals import check_proposed
 from creamtea.human.protocols import Protocol, ScoredAnswer
 from creamtea.human.storable import check_size, check_text
 from creamtea.store.database import Database
@@ -54,6 +55,7 @@ def save_draft(
         _check_text(comment, "comment")
         for assignment, item, drafted in _by_item(page, answers):
             check_draft(protocol, drafted, shown_outputs(item, assignment.order))
+            _check_proposed(drafted, item, assignment)
             kept = comment if assignment is page.first else ""
             assignment.draft = {"answers": drafted, "comment": kept, "revision": revision}
         _check_document(protocol, document, _texts(campaign, page), drafted=True)
@@ -113,10 +115,10 @@ def _store(
         if revision != newest_revision(stored) + 1:
             raise RatingRefused(f"revision {revision} does not follow {newest_revision(stored)}")
         protocol = protocol_of(campaign)
-        scored = [
-            read_answers(protocol, given, shown_outputs(item, assignment.order))
-            for assignment, item, given in _by_item(page, answers)
-        ]
+        scored = []
+        for assignment, item, given in _by_item(page, answers):
+            scored.append(read_answers(protocol, given, shown_outputs(item, assignment.order)))
+            _check_proposed(given, item, assignment)
         _check_document(protocol, document, _texts(campaign, page), drafted=False)
         _check_text(comment, "comment")
         now = database.now(session)
@@ -219,6 +221,14 @@ def check_draft(protocol: Protocol, answers: Sequence[Any], outputs: Sequence[st
         for answer, output in zip(answers, outputs, strict=True):
             if answer is not None:
                 protocol.check_draft(answer, output)
+    except ValueError as error:
+        raise RatingRefused(str(error)) from None
+
+
+def _check_proposed(answers: Sequence[Any], item: Item, assignment: Assignment) -> None:
+    try:
+        for answer, proposed in zip(answers, shown_proposals(item, assignment.order), strict=True):
+            check_proposed(answer, proposed)
     except ValueError as error:
         raise RatingRefused(str(error)) from None
 

@@ -57,6 +57,7 @@ def checked_items(
             ("original", item.original in originals, "the position of an item"),
             ("original", item.original != item.position, "the position of another item"),
             ("degraded", item.degraded in (None, *systems), known),
+            ("proposals", set(item.proposals or ()) <= set(item.systems), "by systems of the item"),
         )
         for column, right, allowed in checks:
             if not right:

@@ -59,6 +59,7 @@ class ItemContent:
     original: Integer | None = None  # the position of the item that a control was made from
     degraded: Name | None = None  # the system whose text was spoilt
     guidance: Document | None = None
+    proposals: Document | None = None  # errors that were marked beforehand, by system
 
 
 @dataclass(frozen=True, kw_only=True)

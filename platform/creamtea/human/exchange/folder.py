@@ -30,8 +30,8 @@ from creamtea.human.exchange.rows import COLUMNS, rows_of
 FORMAT = "creamtea campaign 3"  # raised with every change of a column
 # the columns of either file that each does not have
 EARLIER_FORMATS = {
-    "creamtea campaign 1": ("payload", "warned", "page", "references", "document_step"),
-    "creamtea campaign 2": ("warned", "page", "references", "document_step"),
+    "creamtea campaign 1": ("payload", "warned", "page", "references", "document_step", "proposals"),
+    "creamtea campaign 2": ("warned", "page", "references", "document_step", "proposals"),
 }
 FORMATS = ("csv", "jsonl")
 

@@ -76,6 +76,10 @@ def _controls(content: Content) -> int:
     return sum(_items_of(content, kind) for kind in CONTROL_KINDS)
 
 
+def _proposals(content: Content) -> int:
+    return sum(len(spans) for item in content.items for spans in (item.proposals or {}).values())
+
+
 def _items_of(content: Content, kind: ItemKind) -> int:
     return sum(item.kind == kind for item in content.items)
 
@@ -172,6 +176,7 @@ PARTS = (
     Part("the name of the test set", lambda content: 1, (APPRAISE, MQM, PEARMUT)),
     Part("languages", lambda content: 1, (MQM, PEARMUT)),
     Part("practice items and attention checks", _practice, EVERY),
+    Part("errors that were marked beforehand", _proposals, EVERY),
     Part("repeats and bad references", _controls, (MQM, MT_METRICS_EVAL)),
     Part("items drawn at random, as such", lambda content: _items_of(content, ItemKind.RANDOM),
          (APPRAISE, MQM, MT_METRICS_EVAL)),

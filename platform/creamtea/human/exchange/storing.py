@@ -68,6 +68,8 @@ def _item(item: Item, systems: list[str], positions: dict[int, int]) -> ItemCont
         outputs=tuple(item.outputs),
         original=None if item.original_id is None else positions[item.original_id],
         degraded=None if item.degraded is None else systems[item.degraded],
+        proposals=item.proposals
+        and {systems[int(system)]: spans for system, spans in item.proposals.items()},
     )
 
 
@@ -171,10 +173,12 @@ def _store_items(session: Session, content: Content, campaign: Campaign) -> dict
     items = {
         item.position: Item(
             campaign_id=campaign.id,
-            **_without(item, "segment", "systems", "original", "degraded"),
+            **_without(item, "segment", "systems", "original", "degraded", "proposals"),
             segment_index=item.segment,
             systems=[numbers[system] for system in item.systems],
             degraded=None if item.degraded is None else numbers[item.degraded],
+            proposals=item.proposals
+            and {str(numbers[system]): spans for system, spans in item.proposals.items()},
         )
         for item in content.items
     }

@@ -17,7 +17,7 @@ from creamtea.report.human import agreeing, comparing, metrics
 from creamtea.report.human.comparing import Pair
 from creamtea.report.human.edited import post_edits
 from creamtea.report.human.looks import looks
-from creamtea.report.human.marked import marked_errors
+from creamtea.report.human.marked import marked_errors, proposed_errors
 from creamtea.report.human.material import Judged, judged, only_random
 from creamtea.report.human.origins import origins
 from creamtea.report.human.section import CampaignReport
@@ -96,6 +96,8 @@ def campaign_report(
         tables += comparing.clusters(whole, pairs)
         if whole.protocol.marks_errors:
             tables.append(marked_errors(session, whole))
+            proposed = proposed_errors(session, whole)
+            tables += [] if proposed is None else [proposed]
         if whole.protocol.edits_text:
             tables.append(post_edits(session, whole))
         if (documents := whole_documents(session, whole)) is not None:

@@ -21,6 +21,8 @@ class LastAnswer:
     payload: dict[str, Any] | None
     active_ms: int | None  # on the whole item, before the first revision
     segment: int  # of the test set
+    # errors that were marked beforehand; None: in none of the item's outputs
+    proposed: list[dict[str, Any]] | None
 
 
 def last_answers(session: Session, campaign: int) -> list[LastAnswer]:
@@ -34,7 +36,14 @@ def last_answers(session: Session, campaign: int) -> list[LastAnswer]:
         .subquery()
     )
     query = (
-        select(Rating.system, Rating.step, Rating.payload, Assignment.active_ms, Item.segment_index)
+        select(
+            Rating.system,
+            Rating.step,
+            Rating.payload,
+            Assignment.active_ms,
+            Item.segment_index,
+            Item.proposals,
+        )
         .join(last, (last.c.assignment_id == Rating.assignment_id) & (last.c.revision == Rating.revision))
         .join(Assignment, Assignment.id == Rating.assignment_id)
         .join(Item, Item.id == Assignment.item_id)
@@ -42,4 +51,14 @@ def last_answers(session: Session, campaign: int) -> list[LastAnswer]:
         .where(Item.kind.in_(SYSTEM_KINDS), Rater.excluded_at.is_(None))
         .order_by(Rating.id)
     )
-    return [LastAnswer(*row) for row in session.execute(query)]
+    return [
+        LastAnswer(
+            system=row.system,
+            step=row.step,
+            payload=row.payload,
+            active_ms=row.active_ms,
+            segment=row.segment_index,
+            proposed=None if row.proposals is None else row.proposals.get(str(row.system), []),
+        )
+        for row in session.execute(query)
+    ]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
+from creamtea.human.proposals import outcomes
 from creamtea.human.protocols.spans import Span, spans_of
 from creamtea.report.human.last import last_answers
 from creamtea.report.human.material import Judged, count, number, table
@@ -22,6 +23,14 @@ COLUMNS = (
     Column(
         "free", "free of errors, %", 1, "higher", note=f"nothing marked; with ESA also {GOOD} points or more"
     ),
+)
+PROPOSED = (
+    Column("answers", "ratings", 0),
+    Column("proposed", "proposed", 0, note="errors that were marked beforehand"),
+    Column("kept", "kept", 0),
+    Column("changed", "changed", 0),
+    Column("deleted", "deleted", 0),
+    Column("added", "added", 0, note="errors that raters marked beside the proposed ones"),
 )
 
 
@@ -46,6 +55,26 @@ def marked_errors(session: Session, judged: Judged) -> Table:
         rows.append(Row(name, {"ratings": count(given), **cells, "free": free}))
     about = "Errors as raters marked them. Means over ratings; item weights are ignored here."
     return table("marked", "Marked errors", about, "system", COLUMNS, rows)
+
+
+def proposed_errors(session: Session, judged: Judged) -> Table | None:
+    """What became of the errors that were marked beforehand; None where none were."""
+    found: dict[int, Counter[str]] = defaultdict(Counter)
+    for answer in last_answers(session, judged.ratings.campaign.id):
+        if answer.proposed is not None:
+            became = outcomes(answer.proposed, spans_of(answer.payload))
+            found[answer.system].update({**became, "answers": 1, "proposed": len(answer.proposed)})
+    if not found:
+        return None
+    rows = []
+    for system, name in enumerate(judged.systems):
+        counts = found[system]
+        rows.append(Row(name, {column.key: count(counts[column.key]) for column in PROPOSED}))
+    about = (
+        "Errors that were marked before raters began, and what they made of them; of items with such errors. "
+        "A changed one has another severity or category."
+    )
+    return table("proposed", "Errors marked beforehand", about, "system", PROPOSED, rows)
 
 
 def _kinds(spans: Sequence[Span]) -> Counter[str]:

@@ -48,6 +48,7 @@ NAMES = (
     "repeats",
     "batch",
     "taxonomy",
+    "proposals",
     "tutorial",
     "context",
     "delta",
@@ -71,19 +72,28 @@ def draw(name: str, start: CampaignRequest, study: str, spec: dict[str, Any], me
     _items(start, protocol, metrics, study, list(spec["systems"]))
     _numbers(start)
     if protocol.marks_errors:
-        st.file_uploader(
+        left, right = st.columns(2)
+        left.file_uploader(
             "Taxonomy of errors (YAML or JSON)",
             ["yaml", "yml", "json"],
             help="Severities, categories and weights. Without a file, those that are usual in the protocol, "
             "or the draft's.",
             key=key("taxonomy"),
         )
+        right.file_uploader(
+            "Errors marked beforehand (JSON Lines)",
+            ["jsonl", "json"],
+            help="For each output what a metric, say, takes for an error. A draft that is changed needs the "
+            "file again.",
+            key=key("proposals"),
+        )
     _texts(start)
 
 
 def form_values(state: Any) -> dict[str, Any]:
     """What the fields say, by the names of `create_campaign` and of its settings. `tutorial`, `attention`,
-    `taxonomy` and `documents` are uploaded files or None; fields that are not drawn are left out."""
+    `taxonomy`, `proposals` and `documents` are uploaded files or None; fields that are not drawn are left
+    out."""
     study, protocol = state[key("study")], state[key("protocol")]
     values = {name: state[key(name)] for name in NAMES if key(name) in state}
     for name in ("systems", "test_set", "baseline"):

@@ -16,6 +16,7 @@ from creamtea.human import campaigns, rights
 from creamtea.human.attention import read_attention
 from creamtea.human.campaigns import CampaignRequest
 from creamtea.human.outputs import documents_of, metric_names
+from creamtea.human.proposals import read_proposals
 from creamtea.human.protocols.taxonomy import Taxonomy, read_taxonomy
 from creamtea.human.questions import read_questions
 from creamtea.human.settings import settings_of
@@ -77,7 +78,9 @@ def _start() -> tuple[str, CampaignRequest]:
         if row is None or row.state != "draft" or row.study_id is None:
             return "", NOTHING
         study, settings = find_study(reading, row.study_id).name, settings_of(row.settings)
-        return row.name, from_row(CampaignRequest, row, study=study, settings=settings, documents=None)
+        return row.name, from_row(
+            CampaignRequest, row, study=study, settings=settings, documents=None, proposals=None
+        )
 
 
 def _make(draft: str, start: CampaignRequest, database: Database, actor: str) -> str:
@@ -90,6 +93,7 @@ def _make(draft: str, start: CampaignRequest, database: Database, actor: str) ->
         values[field] = [item.model_dump() for item in items]
     taxonomy = _taxonomy(values.get("taxonomy"), request["protocol"], start)
     values["taxonomy"] = None if taxonomy is None else taxonomy.model_dump()
+    proposals = values.pop("proposals", None)
     values["questions"] = [one.model_dump() for one in read_questions(values["questions"])]
     for field in ("contact", "completion_code", "completion_url", "failing_code"):
         values[field] = values[field].strip()
@@ -102,6 +106,7 @@ def _make(draft: str, start: CampaignRequest, database: Database, actor: str) ->
             study=st.session_state[key("study")],
             settings=settings_of(values),
             documents=None if documents is None else _documents(documents),
+            proposals=None if proposals is None else _read("proposals", proposals, read_proposals),
             **request,
         ),
         replace=bool(draft),

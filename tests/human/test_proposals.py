@@ -1,0 +1,163 @@
+"""Errors that are marked before a rater begins: from a file to the page, the report and exports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_campaigns import add_rater, make_campaign, work_for
+
+from creamtea.errors import InputError
+from creamtea.human import assignment, campaigns, launching
+from creamtea.human.assignment import RatingRefused
+from creamtea.human.exchange.elsewhere import ImportFacts
+from creamtea.human.exchange.exporting import export_campaign, import_campaign
+from creamtea.human.exchange.storing import collect
+from creamtea.human.outputs import Line
+from creamtea.human.proposals import OUTCOMES, add_proposals, outcomes, read_proposals
+from creamtea.human.protocols import find_protocol
+from creamtea.human.protocols.spans import Span
+from creamtea.human.protocols.taxonomy import ESA
+from creamtea.human.settings import CampaignSettings
+from creamtea.report.human.build import build_human
+from creamtea.report.model import Table
+from creamtea.store.database import Database
+from creamtea.store.tables import Item
+
+MINOR = {"start": 0, "end": 1, "severity": "minor"}
+MAJOR = {"start": 3, "end": 4, "severity": "major"}
+
+
+def written(path: Path, *lines: dict[str, Any]) -> Path:
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return path
+
+
+def line(system: str = "plain", segment: int = 1, *spans: dict[str, Any]) -> dict[str, Any]:
+    return {"system": system, "segment": segment, "spans": list(spans)}
+
+
+def make(database: Database, path: Path, **changes: Any) -> list[Item]:
+    """The items of a new campaign with the proposals in a file."""
+    request = campaigns.CampaignRequest(
+        **{
+            **{"study": "jam", "test_set": "test", "systems": ["plain", "beam"], "protocol": "esa"},
+            "settings": CampaignSettings(bad_references=0, repeats=1),
+            "proposals": read_proposals(path),
+            **changes,
+        }
+    )
+    made = campaigns.create_campaign(database, "c", request, replace=True)
+    with database.session() as session:
+        return list(session.query(Item).filter_by(campaign_id=made.id).order_by(Item.position))
+
+
+def test_items_have_what_was_proposed_for_their_texts(study_database: Database, tmp_path: Path) -> None:
+    lines = [line(system, segment, MINOR) for system in ("plain", "beam") for segment in (1, 2, 3, 4)]
+    items = make(study_database, written(tmp_path / "p.jsonl", *lines))
+    assert {item.kind for item in items} == {"rated", "repeat"}
+    for item in items:
+        every = {str(system): [MINOR] for system in item.systems}
+        assert item.proposals == (every if item.segment_index < 4 else None)
+    launched = launching.launch(study_database, "c")
+    with study_database.transaction() as session:
+        session.get_one(Item, items[0].id).proposals = None
+    with study_database.session() as session:
+        campaign = campaigns.find_campaign(session, "c")
+        assert launching.changes(session, campaign) == ["items"], launched["items"]
+
+
+def test_equal_texts_share_proposals_and_a_spoilt_one_has_none(tmp_path: Path) -> None:
+    proposals = read_proposals(written(tmp_path / "p.jsonl", line("beam", 1, MAJOR), line("plain", 1, MINOR)))
+    fields = {"segment_index": 0, "systems": [0, 1, 2]}
+    items = [
+        {**fields, "outputs": ["equal", "equal", "other"]},
+        {**fields, "outputs": ["spoilt", "equal", "other"]},
+        {**fields, "outputs": ["spoilt", "spoilt", "other"]},
+    ]
+    lines = [Line(0, "source", "", ("equal", "equal", "other"))]
+    add_proposals(items, proposals, find_protocol("esa"), ["plain", "beam", "scones"], lines)
+    assert [item.get("proposals") for item in items] == [{"0": [MINOR], "1": [MINOR]}, {"1": [MINOR]}, None]
+
+
+@pytest.mark.parametrize(
+    ("lines", "changes", "message"),
+    [
+        ([line("scones")], {}, "p.jsonl, line 1: 'scones' is no system of the campaign"),
+        ([line("plain", 99)], {}, "line 1: there is no segment 99: the test set has 5"),
+        ([line("plain", 0)], {}, "line 1: segment: found 0"),
+        ([line(), line()], {}, r"line 2: this output has proposals already \(p.jsonl, line 1\)"),
+        ([line("plain", 1, MINOR | {"end": 999})], {}, "line 1: an error ends at character 999"),
+        (
+            [line("plain", 1, MINOR | {"severity": "critical"})],
+            {},
+            "minor or major, not critical",
+        ),
+        ([line("plain", 1, MINOR, MINOR)], {}, "two errors share character 0"),
+        ([line("plain", 1, MINOR | {"proposed": 0})], {}, "neither `proposed` nor `in_source`"),
+        ([line()], {"protocol": "da"}, "--proposals is for marked errors, and da has none"),
+        ([{"system": "plain"}], {}, "line 1: segment: required key is missing"),
+    ],
+)
+def test_a_wrong_file_is_named_with_its_line(
+    study_database: Database, tmp_path: Path, lines: list[Any], changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        make(study_database, written(tmp_path / "p.jsonl", *lines), **changes)
+
+
+def test_what_is_not_json_or_not_there_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "p.jsonl"
+    with pytest.raises(InputError, match="No such file"):
+        read_proposals(path)
+    path.write_text('\n{"system"')
+    with pytest.raises(InputError, match="line 2: not JSON"):
+        read_proposals(path)
+    path.write_bytes(b"\xff")
+    with pytest.raises(InputError, match="not UTF-8"):
+        read_proposals(path)
+
+
+def test_every_error_is_kept_changed_deleted_or_added() -> None:
+    proposed = [MINOR, MAJOR, {"severity": "minor"}]
+    answer = [Span(**MINOR, proposed=0), Span(**{**MAJOR, "severity": "minor"}, proposed=1), Span(**MAJOR)]
+    assert outcomes(proposed, answer) == {"kept": 1, "changed": 1, "deleted": 1, "added": 1}
+    assert outcomes(proposed, [])["deleted"] == 3
+    assert outcomes([], answer[2:]) == {"added": 1}
+    assert set(OUTCOMES) == {"kept", "changed", "deleted", "added"}
+
+
+def test_a_rater_sees_proposals_and_the_report_says_what_became_of_them(
+    database: Database, tmp_path: Path
+) -> None:
+    one = {"outputs": ["ein Haus"], "systems": [0]}
+    marked = {**one, "proposals": {"0": [MINOR, MAJOR]}}
+    make_campaign(database, [marked, one], protocol="esa", taxonomy=ESA.model_dump(mode="json"))
+    anna = add_rater(database)
+    work = work_for(database, anna)
+    assert work.segments[0].proposals == [[MINOR, MAJOR]]
+    kept = {"spans": [{**MINOR, "proposed": 0}, {"start": 6, "end": 7, "severity": "minor"}], "score": 80}
+    wrong = {**kept, "spans": [{**MINOR, "proposed": 2}]}
+    with pytest.raises(RatingRefused, match="no proposal 2"):
+        assignment.submit(database, anna, work.assignment_id, [wrong])
+    with pytest.raises(RatingRefused, match="two errors from one proposal"):
+        assignment.save_draft(database, anna, work.assignment_id, [{"spans": [kept["spans"][0]] * 2}])
+    assignment.submit(database, anna, work.assignment_id, [kept])
+    other = work_for(database, anna)
+    assert other.segments[0].proposals == [[]]
+    assignment.submit(database, anna, other.assignment_id, [{"spans": [], "score": 100}])
+    tables = {block.key: block for _, block in build_human(database, "c").walk() if isinstance(block, Table)}
+    (row,) = tables["proposed"].rows
+    counts = {key: cell.value for key, cell in row.cells.items()}
+    assert counts == {"answers": 1, "proposed": 2, "kept": 1, "changed": 0, "deleted": 1, "added": 1}
+
+    export_campaign(database, "c", "csv", tmp_path / "export", "test")
+    import_campaign(database, tmp_path / "export", "csv", ImportFacts("again"), "test")
+    before, after = collect(database, "c"), collect(database, "again")
+    assert before.items == after.items
+    assert after.items[0].proposals == {"plain": [MINOR, MAJOR]}
+    assert before.answers == after.answers
+    done = export_campaign(database, "c", "appraise", tmp_path / "appraise", "test")
+    assert "2 errors that were marked beforehand" in [str(part) for part in done.not_kept]

@@ -1,0 +1,317 @@
+// The marks of one output: its text, the list of its errors and where the protocol asks for one a score. The score
+// waits until the rater has marked errors or said that there are none: it is to be based on them. Errors that
+// were proposed are there from the beginning; they become the answer when the rater changes one of them or says
+// that these are all.
+
+const FIRST_MARK = "Mark the errors first; if there are none, press “No errors” (key E).";
+
+class MarkingPanel {
+  constructor(widget, i) {
+    const { board } = widget;
+    Object.assign(this, { widget, board, i, output: board.data.outputs[i] });
+    this.proposals = board.data.proposals[i].map((span, number) => ({ ...span, proposed: number }));
+    this.marking = board.data.marking;
+    this.letter = board.letter(i);
+    this.passage = document.createElement("div");
+    this.text = new MarkedText(board.texts[i], this.output, board.data.targetLanguage, {
+      overlap: this.marking.overlap,
+      mark: (place) => this.mark(place),
+      choose: (n) => this.choose(n),
+      moved: () => this.moved(),
+    });
+    this.list = new ErrorList(this.marking, this.letter, {
+      change: (n, part) => this.change(n, part),
+      remove: (n) => this.remove(n),
+      choose: (n) => this.choose(n),
+      leave: () => this.passage.focus(),
+    });
+    this.makePassage();
+    this.makeControls();
+  }
+
+  makePassage() {
+    const { passage } = this;
+    const text = this.board.texts[this.i];
+    passage.className = "passage";
+    passage.tabIndex = 0;
+    passage.setAttribute("role", "application"); // arrows move the cursor: no reader may take them
+    passage.setAttribute("aria-label", `Mark the errors of translation ${this.letter}`);
+    this.missing = document.createElement("button");
+    this.missing.type = "button";
+    this.missing.className = "missing";
+    this.missing.tabIndex = -1;
+    this.missing.textContent = MISSING;
+    this.missing.title = "Something of the source is missing in the translation";
+    this.missing.onclick = () => {
+      passage.focus({ preventScroll: true });
+      this.pressMissing();
+    };
+    text.before(passage);
+    passage.append(text, this.missing);
+    // the cursor is where keys act: it is there from the first moment
+    passage.onfocus = () => {
+      if (this.text.cursor === null && !this.frozen) this.text.moveToEdge(1);
+    };
+  }
+
+  makeControls() {
+    const controls = document.createElement("div");
+    controls.className = "marking";
+    this.cut = document.createElement("button");
+    this.none = document.createElement("button");
+    for (const button of [this.none, this.cut]) {
+      button.type = "button";
+      button.className = "quiet";
+    }
+    this.none.classList.add("none");
+    this.none.onclick = () => this.done();
+    this.cut.onclick = () => this.switchUnits();
+    this.hint = document.createElement("p");
+    this.hint.className = "hint";
+    this.hint.setAttribute("role", "status");
+    this.spoken = document.createElement("p"); // the cursor, for screen readers
+    this.spoken.className = "spoken";
+    this.spoken.setAttribute("aria-live", "polite");
+    const line = document.createElement("div");
+    line.className = "line";
+    line.append(this.none, this.cut);
+    controls.append(this.list.element, line, this.hint, this.spoken);
+    if (this.marking.scored) {
+      const template = this.board.find("template.slider").content.firstElementChild;
+      this.slider = new Slider(template, this.board.data.scale, this.letter, (step) => this.setScore(step));
+      this.slider.track.setAttribute("aria-describedby", this.board.texts[this.i].id);
+      controls.append(this.slider.element);
+    }
+    this.widget.add(this.i, controls);
+  }
+
+  // ------------------------------------------------------------ the answer
+
+  get answer() {
+    return this.board.answers[this.i];
+  }
+
+  get spans() {
+    return this.answer?.spans ?? this.proposals;
+  }
+
+  // Whether the rater has not yet said what is wrong with the translation.
+  get isOpen() {
+    return this.answer === null || this.answer.begun === true;
+  }
+
+  set(spans, more = {}) {
+    const { begun, ...rest } = this.answer ?? {};
+    const nothing = spans.length === 0 ? { begun: true } : {};
+    this.board.answer(this.i, { ...rest, spans, ...nothing, ...more });
+  }
+
+  // The rater has marked all: the answer is these spans, or that there are none.
+  done() {
+    if (this.frozen) return;
+    const { begun, ...rest } = this.answer ?? {};
+    this.board.answer(this.i, { ...rest, spans: this.spans });
+    this.say("");
+    this.widget.focus(this.i);
+  }
+
+  setScore(step) {
+    if (this.frozen) return;
+    if (this.isOpen) this.say(FIRST_MARK);
+    else this.board.answer(this.i, { ...this.answer, score: step });
+  }
+
+  mark(place) {
+    const { at_most: most, overlap: overlaps } = this.marking;
+    const clash = place !== null && this.places.some((one) => one !== null && overlap(one, place));
+    let trouble = "";
+    if (most !== null && this.spans.length >= most) trouble = `At most ${most} errors can be marked.`;
+    else if (clash && !overlaps) trouble = "Errors do not overlap here: delete the other one first.";
+    this.say(trouble);
+    if (trouble) {
+      this.moved();
+      return;
+    }
+    const span = { ...placed(place, this.output), severity: UNDECIDED };
+    const before = ({ start, end }) => [start ?? Infinity, end ?? Infinity];
+    const spans = [...this.spans, span].sort((one, other) => {
+      const [[start, end], [start2, end2]] = [before(one), before(other)];
+      return start === start2 ? (end === end2 ? 0 : end - end2) : start - start2;
+    });
+    this.text.chosen = spans.indexOf(span);
+    this.set(spans);
+    const { severities } = this.marking;
+    this.say(`How severe? ${severities.map((level, n) => `${n + 1} ${level}`).join(", ")}`);
+  }
+
+  pressMissing() {
+    if (this.frozen) return;
+    this.text.begun = null;
+    this.text.cursor = this.text.end;
+    const known = this.places.indexOf(null);
+    if (known >= 0 && (!this.marking.overlap || known !== this.text.chosen)) this.choose(known);
+    else this.mark(null);
+  }
+
+  change(n, part) {
+    this.say("");
+    this.set(this.spans.map((span, at) => (at === n ? { ...span, ...part } : span)));
+  }
+
+  remove(n) {
+    this.say("");
+    this.text.chosen = null;
+    this.set(this.spans.filter((_, at) => at !== n));
+    this.passage.focus({ preventScroll: true });
+  }
+
+  isDone(span) {
+    const { severities, categories } = this.marking;
+    return severities.includes(span.severity) && (categories.length === 0 || Boolean(span.category?.length));
+  }
+
+  // ------------------------------------------------------------ the cursor
+
+  choose(n) {
+    if (this.text.chosen === n) return;
+    this.text.chosen = n;
+    this.draw();
+  }
+
+  moved() {
+    const { cursor, atEnd } = this.text;
+    const holds = (place) => (atEnd ? place === null : place !== null && covers(place, cursor));
+    if (cursor !== null && !(this.text.chosen in this.places && holds(this.places[this.text.chosen]))) {
+      const under = this.places.findLastIndex(holds);
+      this.text.chosen = under < 0 ? null : under;
+    }
+    this.draw();
+    this.spoken.textContent = this.spokenCursor();
+  }
+
+  spokenCursor() {
+    const { cursor, begun, chosen, atEnd } = this.text;
+    if (cursor === null) return "";
+    const words = atEnd ? MISSING : this.output.slice(cursor.from, cursor.to);
+    const marked = chosen === null ? "" : `, ${this.spans[chosen].severity} error`;
+    return `${words}${marked}${begun === null ? "" : ", marking"}`;
+  }
+
+  jump(by) {
+    if (this.spans.length === 0) return;
+    const { chosen } = this.text;
+    const next = chosen === null ? (by > 0 ? 0 : this.spans.length - 1) : chosen + by;
+    this.text.chosen = Math.min(this.spans.length - 1, Math.max(0, next));
+    this.text.begun = null;
+    const place = this.places[this.text.chosen];
+    this.text.cursor = place === null ? this.text.end : { from: place.from, to: place.to };
+    this.moved();
+  }
+
+  switchUnits() {
+    this.text.switchUnits();
+    this.draw();
+  }
+
+  say(text) {
+    this.hint.textContent = text;
+  }
+
+  // ------------------------------------------------------------ keys
+
+  // Whether the key was for marking.
+  key(key, byCharacters) {
+    const { text, marking } = this;
+    const forward = getComputedStyle(text.element).direction === "rtl" ? "ArrowLeft" : "ArrowRight";
+    const level = marking.severities[Number(key) - 1];
+    const acts = {
+      ArrowUp: () => this.jump(-1),
+      ArrowDown: () => this.jump(1),
+      Home: () => text.moveToEdge(1),
+      End: () => text.moveToEdge(-1),
+      " ": () => this.press(),
+      e: () => this.done(),
+      w: () => this.switchUnits(),
+      c: () => this.list.rows[text.chosen]?.category?.focus(),
+      Delete: () => text.chosen !== null && this.remove(text.chosen),
+    };
+    if (key === "ArrowLeft" || key === "ArrowRight") {
+      text.move(key === forward ? 1 : -1, byCharacters ? "grapheme" : text.granularity);
+    } else if (level !== undefined) this.setSeverity(level);
+    else if (key === "Escape" && text.begun !== null) text.cancel();
+    else if (key === "Backspace") acts.Delete();
+    else if (key in acts) acts[key]();
+    else if (key.toLowerCase() in acts) acts[key.toLowerCase()]();
+    else return false;
+    return true;
+  }
+
+  press() {
+    if (this.text.cursor === null) this.text.moveToEdge(1);
+    else if (this.text.atEnd) this.pressMissing();
+    else this.text.press(this.text.cursor);
+  }
+
+  // Of the chosen error; one that is begun ends at the cursor.
+  setSeverity(level) {
+    if (this.text.begun !== null) this.text.complete();
+    const { chosen } = this.text;
+    if (chosen === null) this.say("Choose an error first: ↑ and ↓ go from one to the next.");
+    else {
+      this.change(chosen, { severity: level });
+      if (!this.isDone(this.spans[chosen])) this.list.rows[chosen].category.focus();
+    }
+  }
+
+  // To what is missing: a severity, a category, the marks, the score.
+  focus() {
+    const open = this.spans.findIndex((span) => !this.isDone(span));
+    if (this.isOpen && open < 0) {
+      if (this.passage.matches(":focus")) this.say(FIRST_MARK); // Enter, and nothing is marked
+      this.passage.focus({ preventScroll: true });
+    } else if (open >= 0) {
+      this.text.chosen = open;
+      this.draw();
+      const decided = this.marking.severities.includes(this.spans[open].severity);
+      this.say(decided ? "Choose a category." : "Choose how severe the error is.");
+      if (decided) this.list.rows[open].category.focus();
+      else this.passage.focus({ preventScroll: true });
+    } else if (this.slider && !Number.isInteger(this.answer.score)) this.slider.track.focus();
+    else this.passage.focus({ preventScroll: true });
+  }
+
+  // ------------------------------------------------------------ what is shown
+
+  show(frozen) {
+    this.frozen = frozen;
+    this.places = this.spans.map((span) => placeOf(span, this.output));
+    if (this.text.chosen !== null && this.text.chosen >= this.spans.length) this.text.chosen = null;
+    const { none, spans, isOpen } = this;
+    none.hidden = frozen || (spans.length > 0 && !isOpen);
+    none.textContent = spans.length > 0 ? "These are all errors" : "No errors";
+    none.setAttribute("aria-pressed", String(!isOpen));
+    this.slider?.show(this.answer?.score ?? null, frozen || isOpen);
+    this.slider?.element.classList.toggle("waiting", isOpen);
+    this.draw();
+  }
+
+  draw() {
+    const { text, spans, places, frozen } = this;
+    text.frozen = frozen;
+    text.marks = spans.map((span, n) => ({
+      place: places[n],
+      classes: span.proposed === undefined ? span.severity : `${span.severity} proposed`,
+    }));
+    text.render();
+    const words = (place) => (place === null ? MISSING : this.output.slice(place.from, place.to));
+    const errors = spans.map((span, n) => ({ span, words: words(places[n]) }));
+    this.list.show(errors, text.chosen, frozen);
+    this.missing.disabled = frozen;
+    this.missing.className = "missing";
+    const omission = spans.find((_, n) => places[n] === null);
+    if (omission !== undefined) this.missing.classList.add(omission.severity);
+    this.missing.classList.toggle("cursor", text.atEnd);
+    this.cut.hidden = frozen;
+    this.cut.textContent = text.granularity === "word" ? "Mark characters" : "Mark words";
+  }
+}
