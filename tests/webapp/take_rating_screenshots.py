@@ -16,7 +16,7 @@ from typing import Any
 
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
-from rating_board import item_on, own_campaign, press_at, save, shown_texts
+from rating_board import item_on, items_on, own_campaign, press_at, save, shown_texts
 from take_screenshots import launch_browser, served, tall
 
 from creamtea.human import access, audit, raters
@@ -31,6 +31,12 @@ OUTPUTS = [
     "Es regnete Katzen und Hunde, also blieben wir zu Hause.",
     "Es regnete in Strömen, deshalb sind wir daheim geblieben.",
     "Es regnete, also wir blieben zu Hause.",
+]
+DOCUMENT = [*CONTEXT, SOURCE, "By five o'clock the sun was out, and nobody remembered the rain."]
+TRANSLATION = [
+    "Wir hatten vor, im Garten Tee zu trinken.",
+    "Es regnete in Strömen, also blieben wir zu Hause.",
+    "Um fünf schien die Sonne, und niemand dachte mehr an den Regen.",
 ]
 PRACTICE = ("Break a leg!", ["Hals- und Beinbruch!", "Brich ein Bein!"])
 GUIDANCE = {
@@ -77,6 +83,16 @@ def campaigns(database: Database) -> None:
     )
     pairs = [(source, outputs[:2]) for source, outputs in twenty]
     own_campaign(database, "pair", pairs, protocol="preference")
+    text = [(source, [output]) for source, output in zip(DOCUMENT, TRANSLATION, strict=True)]
+    own_campaign(
+        database,
+        "document",
+        text * 5,
+        protocol="da",
+        pages=[len(text)] * 5,
+        item_document="tea",
+        settings={"unit": "document", "document_score": True},
+    )
 
 
 def photograph(browser: Browser, database: Database, site: str, output: Path) -> None:
@@ -103,6 +119,7 @@ def photograph(browser: Browser, database: Database, site: str, output: Path) ->
         picture(f"rating-{name}", "columns", width, columns)
         picture(f"rating-points-{name}", "points", width, points)
         picture(f"rating-pair-{name}", "pair", width, pair)
+    picture("rating-document-desktop", "document", DESKTOP, document)
     picture("rating-practice-desktop", "practice", DESKTOP, practice)
 
 
@@ -127,6 +144,12 @@ def pair(page: Page) -> None:
     item_on(page, 1)
     better = "AB"[shown_texts(page).index(OUTPUTS[0])]
     page.get_by_role("radio", name=f"{better} is better").click()
+
+
+def document(page: Page) -> None:
+    items_on(page, 1, len(DOCUMENT), 5 * len(DOCUMENT))
+    for row, value in enumerate((92, 74)):
+        press_at(page, row, value, steps=101)
 
 
 def practice(page: Page) -> None:

@@ -213,7 +213,7 @@ def test_a_score_of_the_whole_and_a_reference_that_is_shown(site, open_page) -> 
     page.reload()
     items_on(page, 1, 2, 2)
     wait_for_scores(page, ["4.0", "3.0", "2.0", "6.0", "–"])
-    page.get_by_role("slider", name="Score of the whole document, translation B").press("End")
+    page.get_by_role("slider", name="Score of the text as a whole, translation B").press("End")
     page.keyboard.press("Enter")
     all_done(page)
     with site.database.session() as session:

@@ -21,7 +21,7 @@ class Whole {
         this.answer(i, step),
       );
       const of = letter === "" ? "" : `, translation ${letter}`;
-      made.track.setAttribute("aria-label", `Score of the whole document${of}`);
+      made.track.setAttribute("aria-label", `Score of the text as a whole${of}`);
       this.items[i].append(made.element);
       for (const sign of ["focusin", "pointerdown"])
         this.items[i].addEventListener(sign, () => this.choose(i));

@@ -1,0 +1,55 @@
+"""Scores of whole documents in a report: apart from the segments', paired over pages."""
+
+from __future__ import annotations
+
+import pytest
+from scipy import stats
+from small_campaigns import add_rater, make_campaign
+
+from creamtea.human import assignment, raters
+from creamtea.human.campaigns import find_campaign
+from creamtea.report.human.build import campaign_report
+from creamtea.store.database import Database
+
+FIRST, SECOND = [50, 62, 71, 48], [55, 60, 83, 59]  # of four pages, by system
+ITEMS = [
+    {
+        "page": 4 * document + 2 * system,
+        "document": f"d{document}",
+        "segment_index": 2 * document + at,
+        "source": f"{document} {system}",
+        "systems": [system],
+        "outputs": [f"text {document} {system} {at}"],
+    }
+    for document in range(4)
+    for system in range(2)
+    for at in range(2)
+]
+
+
+def test_pages_have_means_and_paired_differences_of_their_own(database: Database) -> None:
+    settings = {"unit": "document", "document_score": True, "show_reference": [1], "baseline": "plain"}
+    make_campaign(database, ITEMS, protocol="da", systems=2, k=2, delta=2.0, **settings)
+    for name in ("anna", "wrong"):
+        rater = add_rater(database, name)
+        while (work := assignment.next_item(database, rater)) is not None:
+            document, system = map(int, work.source.split())
+            score = (FIRST, SECOND)[system][document] if name == "anna" else 0
+            assignment.submit(database, rater, work.assignment_id, [10, 10], document=[100])
+            assignment.submit(database, rater, work.assignment_id, [10, 10], 2, document=[score])
+    raters.exclude(database, rater, "test", "gives 0")
+    with database.session() as session:
+        report = campaign_report(session, find_campaign(session, "c"), None, complete=True)
+    tables = {
+        table.key: {row.name: {key: cell.value for key, cell in row.cells.items()} for row in table.rows}
+        for table in report.tables
+    }
+    assert tables["documents"]["plain"] == {"pages": 4, "mean": 57.75, "difference": None}
+    assert {row["mean"] for row in tables["means"].values()} == {10}
+    (table,) = [table for table in report.tables if table.key == "documents"]
+    found = table.rows[1].cells["difference"]
+    wanted = stats.ttest_rel(SECOND, FIRST).confidence_interval()
+    assert found.value == 6.5
+    assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high))
+    assert "Raters saw a reference beside each source." in str(report.section())
+    assert "reference-shown:1" in str(report.section())
