@@ -40,7 +40,10 @@ NOTES = {
 COLUMNS = (
     Column("marks", "marks", 0),
     Column(
-        "segments", "segments", 0, note="with a mark; intervals allow for marks of a segment to go together"
+        "segments",
+        "segments",
+        0,
+        note="with a mark; in intervals the marks of a segment, or of a document, go together",
     ),
     *(Column(origin.value, origin.value, 1, scale=100.0, unit="%", note=NOTES[origin]) for origin in Origin),
 )
@@ -65,6 +68,7 @@ class _Case:
     evidence: Evidence
     better: list[str]  # names of candidates
     finding: Finding
+    cluster: int  # what intervals take as one: the segment, or its document
 
 
 def origins(session: Session, judged: Judged) -> tuple[list[Table], Texts | None]:
@@ -91,6 +95,7 @@ def _cases(session: Session, judged: Judged) -> Iterator[_Case]:
     if not rows:
         return
     marked, scores = _marked(session, judged, rows), scores_of(judged.ratings)
+    clusters = _clusters(judged)
     for row in rows:
         output = (row.segment_index, row.system)
         evidence = Evidence.of(row.evidence)
@@ -100,7 +105,16 @@ def _cases(session: Session, judged: Judged) -> Iterator[_Case]:
         better = [of_system(campaign.systems[at]) for at in better_of(marked, scores, output)]
         for mark in marked.marks.get(output, []):
             names = [mark.better] if mark.better else [*better, REFERENCE]
-            yield _Case(output, mark, evidence, names, label(evidence, mark, names))
+            cluster = clusters.get(row.segment_index, row.segment_index)
+            yield _Case(output, mark, evidence, names, label(evidence, mark, names), cluster)
+
+
+def _clusters(judged: Judged) -> dict[int, int]:
+    """The documents of segments, where a campaign has several."""
+    documents = judged.ratings.documents
+    if documents is None:
+        return {}
+    return dict(zip(judged.ratings.segment_index.tolist(), documents.tolist(), strict=True))
 
 
 def _marked(session: Session, judged: Judged, rows: Sequence[Blame]) -> Marked:
@@ -112,14 +126,15 @@ def _marked(session: Session, judged: Judged, rows: Sequence[Blame]) -> Marked:
 
 
 def _shares(cases: Sequence[_Case]) -> dict[str, Cell]:
-    of_segment: dict[int, Counter[Origin]] = defaultdict(Counter)
+    of_cluster: dict[int, Counter[Origin]] = defaultdict(Counter)
     for case in cases:
-        of_segment[case.output[0]][case.finding.origin] += 1
-    cells = {"marks": count(len(cases)), "segments": count(len(of_segment))}
+        of_cluster[case.cluster][case.finding.origin] += 1
+    segments = {case.output[0] for case in cases}
+    cells = {"marks": count(len(cases)), "segments": count(len(segments))}
     for origin in Origin:
         cells[origin.value] = _share(
-            [found[origin] for found in of_segment.values()],
-            [found.total() for found in of_segment.values()],
+            [found[origin] for found in of_cluster.values()],
+            [found.total() for found in of_cluster.values()],
         )
     if all(case.evidence.named(FULL) is None for case in cases):
         cells[Origin.SELECTION.value] = Cell("absent", "the system allows every subword")
@@ -165,7 +180,7 @@ def _alternatives(evidence: Evidence) -> list[str]:
 
 
 def _repaired(cases: Sequence[_Case], name: str, number: int) -> dict[str, Cell]:
-    gone: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0])  # by segment: gone, mended, all
+    gone: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0])  # by cluster: gone, mended, all
     for case in cases:
         other, output = case.evidence.named(name), case.evidence.named(OUTPUT)
         if other is None or output is None:
@@ -174,7 +189,7 @@ def _repaired(cases: Sequence[_Case], name: str, number: int) -> dict[str, Cell]
         right = comparison.right(case.evidence, case.better)
         if right is None:
             continue
-        counted = gone[case.output[0]]
+        counted = gone[case.cluster]
         counted[0] += not comparison.keeps(other, right)
         counted[1] += comparison.mends(other, right)
         counted[2] += 1
