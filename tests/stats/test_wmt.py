@@ -190,14 +190,15 @@ def test_segments_are_averaged_first_and_repeats_count_for_z_alone() -> None:
 def by_the_rules(name: str, ratings: list[tuple[str, int, int, float, int]]) -> dict[int, tuple[float, int]]:
     """Slowly: mean z and wins by system, of (rater, system, segment, score, kind)."""
     rule = RULES[name]
-    most = {"all": BAD, "systems and repeats": REPEAT, "systems": RATED}[rule.standardised_by]
+    most = {"all": BAD, "systems and repeats": REPEAT, "systems": RATED, "none": RATED}[rule.standardised_by]
+    raw = rule.standardised_by == "none"
     of_segment: dict[int, dict[int, list[float]]] = {}
     for rater, system, segment, score, kind in ratings:
         own = [row[3] for row in ratings if row[0] == rater and row[4] <= most]
         flat = len(set(own)) < 2
         if kind > (REPEAT if rule.repeats else RATED) or not own or (flat and not rule.flat_raters):
             continue
-        z = 0.0 if flat else (score - np.mean(own)) / np.std(own, ddof=1)
+        z = score if raw else 0.0 if flat else (score - np.mean(own)) / np.std(own, ddof=1)
         of_segment.setdefault(system, {}).setdefault(segment, []).append(z)
     z = {
         system: {at: np.mean(found) for at, found in segments.items()}
@@ -210,7 +211,11 @@ def by_the_rules(name: str, ratings: list[tuple[str, int, int, float, int]]) -> 
         ours, theirs = ([z[s][at] for at in (both if rule.matched else z[s])] for s in (a, b))
         if len(ours) == 0 or len({*ours, *theirs}) == 1 or (rule.higher_mean and means[a] <= means[b]):
             continue
-        wins[a] += stats.mannwhitneyu(ours, theirs, alternative="greater").pvalue < 0.05
+        if rule.test == "signed-rank":
+            differences = [x - y for x, y in zip(ours, theirs, strict=True)]
+            wins[a] += any(differences) and stats.wilcoxon(differences).pvalue < 0.05
+        else:
+            wins[a] += stats.mannwhitneyu(ours, theirs, alternative="greater").pvalue < 0.05
     return {system: (means[system], wins[system]) for system in z}
 
 
@@ -231,11 +236,24 @@ def by_the_rules(name: str, ratings: list[tuple[str, int, int, float, int]]) -> 
 def test_every_rule_by_a_slow_oracle(name: str, ratings: list[tuple[str, int, int, float, int]]) -> None:
     columns = list(zip(*ratings, strict=True)) or [()] * 5
     found = wmt_ranking(*columns[:4], 3, np.array(columns[4], dtype=int), RULES[name])
-    ranked = {row.position: (row.z, row.wins) for row in found if row.z is not None}
+    ranked = {
+        row.position: (row.raw if row.z is None else row.z, row.wins) for row in found if row.raw is not None
+    }
     wanted = by_the_rules(name, ratings)
     assert ranked.keys() == wanted.keys()
     for position, (z, wins) in wanted.items():
         assert ranked[position] == (pytest.approx(z, abs=1e-9), wins)
+
+
+def test_scores_as_they_are() -> None:
+    """2024: no z; a system wins by a signed-rank test on the segments that both have."""
+    score = [60.0, 70, 80, 90, 75, 65, 85, 95, 50.0, 65, 70, 88, 60, 64, 70, 90, 100]
+    system, segment = [0] * 8 + [1] * 9, [*range(8), *range(9)]
+    first, second = wmt_ranking(["a"] * 17, system, segment, score, 2, rule=RULES["esa"])
+    assert (first.position, first.raw, first.z, first.wins) == (0, 77.5, None, 1)
+    assert (second.raw, second.losses, second.cluster) == (73.0, 1, 2)
+    equal = wmt_ranking(["a"] * 4, [0, 0, 1, 1], [0, 1, 0, 1], [5.0, 6, 5, 6], 2, rule=RULES["esa"])
+    assert [row.wins for row in equal] == [0, 0]
 
 
 def test_settings_name_every_rule() -> None:

@@ -22,7 +22,7 @@ from creamtea.human.storable import check_address, check_text
 Stratum = Literal["length", "document"]
 Pairs = Literal["all", "baseline"]
 Unit = Literal["segment", "document"]
-WmtRuleName = Literal["usual", "crowd", "da-sqm"]  # of stats.wmt.RULES, which takes SciPy to import
+WmtRuleName = Literal["usual", "crowd", "da-sqm", "esa"]  # of stats.wmt.RULES, which takes SciPy to import
 
 Text = Annotated[str, AfterValidator(check_text)]
 Written = Annotated[str, Field(min_length=1), AfterValidator(check_text)]

@@ -5,9 +5,10 @@ ratings of one item are paired, and the unpaired Mann-Whitney test misses most t
 (`creamtea.stats.paired`, and tests/stats for by how much).
 
 The rules differ between campaigns and years (`RULES`). Sources: the released judgements, tables of wins and
-clusters.csv of wmt-conference/wmt21-news-systems and wmt22-news-systems (crowd), and the latter's
-humaneval/DA+SQM/make_rankings.py (Appraise). Unlike the scripts, systems are keyed by their position, never
-by a score: two systems of equal means both keep their row.
+clusters.csv of wmt-conference/wmt21-news-systems and wmt22-news-systems (crowd), the latter's
+humaneval/DA+SQM/make_rankings.py (Appraise), and humeval/tools.py of wmt24-news-systems (ESA and MQM). Unlike
+the scripts, systems are keyed by their position, never by a score: two systems of equal means both keep their
+row.
 """
 
 from __future__ import annotations
@@ -29,20 +30,22 @@ RATED, REPEAT, BAD = 0, 1, 2  # kinds of ratings: of a system, of an exact repea
 @dataclass(frozen=True)
 class WmtRule:
     """`standardised_by`: the ratings that make a rater's mean and deviation: all, those of systems and
-    repeats, or those of systems alone. `repeats`: whether ratings of repeats count in a segment's mean.
-    `flat_raters`: whether those who give one score throughout count (with z = 0). `matched`: two systems are
-    compared on the segments that are rated for both. `higher_mean`: a win needs a higher mean z. `line`: a
-    cluster ends where every system above beats every one below, where the last has as many wins as there are
-    systems below, or where the fewest wins so far are as many.
+    repeats, or those of systems alone; none: scores count as they are. `repeats`: whether ratings of repeats
+    count in a segment's mean. `flat_raters`: whether those who give one score throughout count (with z = 0).
+    `matched`: two systems are compared on the segments that are rated for both. `higher_mean`: a win needs a
+    higher mean. `test`: the one-sided Mann-Whitney test, or the two-sided signed-rank test of the segments
+    rated for both. `line`: a cluster ends where every system above beats every one below, where the last has
+    as many wins as there are systems below, or where the fewest wins so far are as many.
     """
 
     name: str
     title: str
-    standardised_by: Literal["all", "systems and repeats", "systems"]
+    standardised_by: Literal["all", "systems and repeats", "systems", "none"]
     repeats: bool
     flat_raters: bool = True
     matched: bool = False
     higher_mean: bool = False
+    test: Literal["Mann-Whitney", "signed-rank"] = "Mann-Whitney"
     line: Literal["all beaten", "own wins", "fewest wins"] = "all beaten"
 
 
@@ -62,6 +65,15 @@ RULES = {
             higher_mean=True,
             line="fewest wins",
         ),
+        WmtRule(
+            "esa",
+            "ESA and MQM, 2024, without its average over domains",
+            "none",
+            repeats=False,
+            matched=True,
+            higher_mean=True,
+            test="signed-rank",
+        ),
     )
 }
 
@@ -72,7 +84,7 @@ class WmtSystem:
 
     position: int
     raw: float | None = None  # points; None for a system without ratings, which has no rank either
-    z: float | None = None
+    z: float | None = None  # None, too, where scores count as they are
     segments: int = 0
     wins: int = 0
     losses: int = 0
@@ -142,7 +154,7 @@ def wmt_ranking(
     for a in means:
         for b in means:
             if a != b and (mean_z[a] > mean_z[b] or not rule.higher_mean):
-                beats[a, b] = _wins(means[a], means[b], rule.matched)
+                beats[a, b] = _wins(means[a], means[b], rule)
 
     order = sorted(means, key=lambda s: (-mean_z[s], s))
     clusters = cluster_numbers(beats[np.ix_(order, order)], rule)
@@ -151,7 +163,7 @@ def wmt_ranking(
         WmtSystem(
             position=s,
             raw=raw[s],
-            z=mean_z[s],
+            z=None if rule.standardised_by == "none" else mean_z[s],
             segments=len(means[s][0]),
             wins=int(wins[s]),
             losses=int(losses[s]),
@@ -168,7 +180,9 @@ def wmt_ranking(
 def _standardised(
     raters: NDArray[np.generic], scores: Array, kinds: NDArray[np.int64], rule: WmtRule
 ) -> Array:
-    """z of every rating (m,); NaN where it counts for nothing."""
+    """z of every rating (m,), or the score where nothing is standardised; NaN where it counts for nothing."""
+    if rule.standardised_by == "none":
+        return scores
     standard = {
         "all": np.ones(kinds.shape, dtype=bool),
         "systems and repeats": kinds <= REPEAT,
@@ -193,11 +207,18 @@ def _segment_means(segments: NDArray[np.generic], values: Array) -> Means:
     return labels, np.stack([np.bincount(of_segment, weights=column) / counts for column in values.T], axis=1)
 
 
-def _wins(ours: Means, theirs: Means, matched: bool) -> bool:
+def _wins(ours: Means, theirs: Means, rule: WmtRule) -> bool:
     mine, yours = ours[1][:, 1], theirs[1][:, 1]
-    if matched:
+    if rule.matched:
         mine, yours = mine[np.isin(ours[0], theirs[0])], yours[np.isin(theirs[0], ours[0])]
-    return len(mine) > 0 and _mann_whitney(mine, yours) < SIGNIFICANT
+    test = _signed_rank if rule.test == "signed-rank" else _mann_whitney
+    return len(mine) > 0 and test(mine, yours) < SIGNIFICANT
+
+
+def _signed_rank(ours: Array, theirs: Array) -> float:
+    """Two-sided p of Wilcoxon's test without the zero differences; 1 where there are no others."""
+    differences = ours - theirs
+    return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
 
 
 def _mann_whitney(ours: Array, theirs: Array) -> float:

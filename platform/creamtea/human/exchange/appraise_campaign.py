@@ -59,7 +59,7 @@ def read_appraise_campaign(
     content = made_elsewhere(facts, protocol, pair, systems, items, rows)
     settings = {**content.settings, "references": [system for system in systems if system == REFERENCE]}
     if rule := "crowd" if file.crowd else "da-sqm" if protocol == "da-sqm" else "":
-        settings["wmt"] = rule  # of stats.wmt.RULES
+        settings["wmt"] = rule  # of stats.wmt.RULES; those of marked errors follow from the protocol
     content = replace(content, settings=settings)
     return content, counts(
         {

@@ -11,6 +11,7 @@ from creamtea.errors import InputError
 from creamtea.human.exchange.answers import with_answers
 from creamtea.human.exchange.content import Content, ItemContent, RaterContent
 from creamtea.human.exchange.files import Record
+from creamtea.human.protocols import find_protocol
 from creamtea.languages import UNKNOWN
 
 
@@ -68,7 +69,8 @@ def made_elsewhere(
         raters.setdefault(row["rater"], rater)
     if facts.baseline is not None and facts.baseline not in systems:
         raise InputError(f"--baseline {facts.baseline}: no such system; there are {', '.join(systems)}")
-    planned = {"baseline": facts.baseline, "delta": facts.delta}
+    rule = "esa" if find_protocol(protocol).marks_errors else None  # of stats.wmt.RULES
+    planned = {"baseline": facts.baseline, "delta": facts.delta, "wmt": rule}
     source, target = pair or (UNKNOWN, UNKNOWN)
     content = Content(
         name=rows[0].get("campaign", facts.name),  # rows of an export keep its name
