@@ -354,3 +354,32 @@ def test_errors_marked_beforehand_are_kept_changed_deleted_and_added(site, open_
     expect(page.get_by_role("heading", name="All done")).to_have_count(1)
     spans = payloads(site.database, rater_id, source)[text]["spans"]
     assert spans == [span(text, "Tasse", "major"), {**kept[1], "severity": "minor"}, kept[2]]
+
+
+def test_a_practice_item_says_which_errors_were_expected(site, open_page) -> None:
+    text = "Good mourning, dear"
+    expected = [{"start": [5, 5], "end": [11, 12], "severity": "major"}, {"severity": "minor"}]
+    guidance = {"steps": {"0": [0, 60]}, "spans": {"0": expected}, "explanation": "It mourns."}
+    own_campaign(
+        site.database,
+        "pangolin-practice",
+        [("Guten Morgen, mein Lieber", [text])],
+        protocol="esa",
+        item_kind="tutorial",
+        item_guidance=guidance,
+    )
+    link, _ = site.rater_link("pangolin-practice", "learns")
+    page = open_page(link)
+    item_on(page, 1, 1)
+    click_on(page, "mourning", "mourning")
+    page.keyboard.press("2")
+    press_at(page, 0, 90, steps=101)
+    save(page)
+    expect(page.get_by_role("heading", name="Not quite as expected")).to_have_count(1)
+    rows = page.get_by_role("list", name="Expected errors").get_by_role("listitem")
+    expect(rows).to_have_text(["✓ “mourning”, major", "✗ [missing], minor"])
+    expect(page.locator(".board .verdict:visible")).to_have_text("✗ expected 0 to 60")
+    expect(page.get_by_text("It mourns.")).to_be_visible()
+    assert serious(page) == []
+    drag_over(page, "Good", "Good")
+    errors_are(page, ["mourning: major"])  # what is saved stays

@@ -15,6 +15,7 @@ from creamtea.document.mistakes import mistakes_of_pydantic
 from creamtea.document.values import Above0, BelowOne, Positive, Strict
 from creamtea.errors import InputError
 from creamtea.human.protocols import Protocol, Selection
+from creamtea.human.protocols.expected import ExpectedSpan
 from creamtea.human.protocols.taxonomy import Taxonomy
 from creamtea.human.questions import Question
 from creamtea.human.storable import check_address, check_text
@@ -37,10 +38,12 @@ MAX_PER_PAGE = 50  # segments
 
 
 class TutorialOutput(Strict):
-    """A text and the lowest and the highest value of the scale that are accepted for it."""
+    """A text with the lowest and the highest value of the scale that are accepted for it, and the errors
+    that must be marked in it (an empty list: none may be)."""
 
     text: Written
-    accepted: Annotated[list[float], Field(min_length=2, max_length=2)]
+    accepted: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
+    spans: Annotated[list[ExpectedSpan], Field(max_length=40)] | None = None
 
 
 class TutorialItem(Strict):

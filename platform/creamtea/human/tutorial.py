@@ -11,7 +11,16 @@ A file in YAML or JSON:
 
 Raters see the outputs in a drawn order: explanations quote them, because "the second" may be any.
 
-`accepted` holds values of the protocol's scale; for preference 2 is better, 1 the same, 0 worse.
+`accepted` holds values of the protocol's scale; for preference 2 is better, 1 the same, 0 worse. Where raters
+mark errors, `spans` holds those that they must find, beside `accepted` or in its place:
+
+          - text: Good mourning
+            spans:
+              - {start: [5, 5], end: [12, 12], severity: major}
+
+Places are characters of the text from 0, the last one included, each as the lowest and the highest that are
+right; severity and category may be left open, and an omission has no places. An empty list says that there is
+no error.
 """
 
 from __future__ import annotations
@@ -27,7 +36,8 @@ from creamtea.document.mistakes import StudyErrors, mistakes_of_pydantic
 from creamtea.document.values import Strict
 from creamtea.errors import InputError
 from creamtea.human.protocols import Protocol
-from creamtea.human.settings import TutorialItem
+from creamtea.human.protocols.spans import MarksErrors
+from creamtea.human.settings import TutorialItem, TutorialOutput
 from creamtea.store.item_kinds import ItemKind
 
 NO_SEGMENT = -1  # an item's segment_index where it is none of the test set
@@ -61,12 +71,18 @@ def _fields(number: int, item: TutorialItem, protocol: Protocol) -> dict[str, An
     place = f"tutorial item {number}"
     texts = [output.text for output in item.outputs]
     check_outputs(place, texts, protocol)
-    steps = [
-        accepted_steps(f"{place}, output {position + 1}", output.accepted, protocol)
-        for position, output in enumerate(item.outputs)
-    ]
+    steps: dict[str, list[int]] = {}
+    spans: dict[str, list[dict[str, Any]]] = {}
+    for position, output in enumerate(item.outputs):
+        where = f"{place}, output {position + 1}"
+        _check_what_is_said(where, output, protocol)
+        if output.accepted is not None:
+            steps[str(position)] = accepted_steps(where, output.accepted, protocol)
+        if output.spans is not None:
+            spans[str(position)] = _expected(where, output, protocol)
     try:
-        protocol.check_accepted(steps)
+        if len(steps) == len(texts):
+            protocol.check_accepted(list(steps.values()))
     except ValueError as error:
         raise InputError(f"{place}: {error}") from None
     return {
@@ -79,10 +95,36 @@ def _fields(number: int, item: TutorialItem, protocol: Protocol) -> dict[str, An
         "outputs": texts,
         "weight": 0.0,
         "guidance": {
-            "steps": {str(position): accepted for position, accepted in enumerate(steps)},
+            "steps": steps,
+            **({"spans": spans} if spans else {}),
             "explanation": item.explanation,
         },
     }
+
+
+def _check_what_is_said(place: str, output: TutorialOutput, protocol: Protocol) -> None:
+    """InputError for an output about which too little is said, or what the protocol does not ask for."""
+    if not isinstance(protocol, MarksErrors):
+        if output.spans is not None:
+            raise InputError(f"{place}: spans: raters mark no errors in {protocol.name}")
+        if output.accepted is None:
+            raise InputError(f"{place}: accepted: required key is missing")
+        return
+    if output.accepted is not None and not protocol.scored:
+        raise InputError(f"{place}: accepted: raters give no value in {protocol.name}: say `spans`")
+    if output.accepted is None and output.spans is None:
+        wanted = "`accepted`, `spans` or both" if protocol.scored else "`spans`"
+        raise InputError(f"{place}: any answer would be right: give {wanted}")
+
+
+def _expected(place: str, output: TutorialOutput, protocol: Protocol) -> list[dict[str, Any]]:
+    assert isinstance(protocol, MarksErrors)  # checked before
+    for span in output.spans or ():
+        try:
+            span.check(output.text, protocol.taxonomy or protocol.usual_taxonomy)
+        except ValueError as error:
+            raise InputError(f"{place}: spans: {error}") from None
+    return [span.model_dump(mode="json", exclude_defaults=True) for span in output.spans or ()]
 
 
 def check_outputs(place: str, texts: Sequence[str], protocol: Protocol) -> None:

@@ -139,9 +139,10 @@ function showKeys(list, widget, shown, thing) {
 }
 
 // The answer to a practice item: for each output the values that were expected, and why.
-function showFeedback(board, { accepted, right, explanation }) {
+function showFeedback(board, feedback) {
+  const { accepted, right, marked, explanation } = feedback;
   const { labels } = board.widget;
-  const all = right.every(Boolean);
+  const all = [...right, ...marked].every(Boolean);
   const area = board.find(".feedback");
   area.hidden = false;
   area.classList.toggle("within", all);
@@ -150,6 +151,7 @@ function showFeedback(board, { accepted, right, explanation }) {
   area.querySelector(".explanation").textContent = [all ? "" : expected, explanation]
     .filter(Boolean)
     .join(" ");
+  board.widget.teach(feedback);
   if (labels === null) return;
   board.items.forEach((item, i) => {
     if (!accepted[i]) return;

@@ -43,6 +43,7 @@ class MarkedText {
     this.cursor = null;
     this.differing = null; // pieces as `compared` gives them
     this.frozen = false;
+    this.expected = []; // places where a practice item has errors
     this.listenToPointer();
   }
 
@@ -258,6 +259,7 @@ class MarkedText {
       if (kind !== "") layers.push({ from: at, to: at + piece.length, classes: kind });
       at += piece.length;
     }
+    layers.push(...this.expected.map((place) => ({ ...place, classes: "wanted" })));
     const { begun, cursor } = this;
     if (begun !== null && cursor !== null) {
       const [from, to] = [Math.min(begun.from, cursor.from), Math.max(begun.to, cursor.to)];

@@ -282,6 +282,39 @@ class MarkingPanel {
 
   // ------------------------------------------------------------ what is shown
 
+  // What a practice item expected. Of places in ranges the widest is shown.
+  teach(spans, found, right) {
+    const list = document.createElement("ul");
+    list.className = "expected";
+    list.setAttribute("aria-label", `Expected errors of translation ${this.letter}`);
+    const places = spans.map(({ start, end }) => {
+      if (start === undefined) return null;
+      return placeOf({ start: start[0], end: end[1] }, this.output);
+    });
+    const said = (n) => {
+      const words = places[n] === null ? MISSING : `“${this.output.slice(places[n].from, places[n].to)}”`;
+      const { severity, category = [] } = spans[n];
+      return [`${found[n] ? "✓" : "✗"} ${words}`, severity, category.join(", ")].filter(Boolean).join(", ");
+    };
+    const lines = spans.map((_, n) => [said(n), found[n]]);
+    if (spans.length === 0) lines.push([`${right ? "✓" : "✗"} no errors`, right]);
+    list.append(
+      ...lines.map(([text, is]) => {
+        const line = document.createElement("li");
+        line.textContent = text;
+        line.dir = "auto";
+        line.classList.toggle("within", is);
+        return line;
+      }),
+    );
+    const head = document.createElement("p");
+    head.textContent = "Expected errors";
+    head.className = "expected-head";
+    this.list.element.after(head, list);
+    this.text.expected = places.filter((place) => place !== null);
+    this.text.render();
+  }
+
   show(frozen) {
     this.frozen = frozen;
     this.places = this.spans.map((span) => placeOf(span, this.output));

@@ -49,6 +49,11 @@ WIDGETS.spans = class MarkedErrors extends Widget {
     this.panels[i].focus();
   }
 
+  // The errors that were expected, found or not, under each output and in its text.
+  teach({ spans, found, marked }) {
+    this.panels.forEach((panel, i) => spans[i] && panel.teach(spans[i], found[i], marked[i]));
+  }
+
   holds(target) {
     return target.closest(".passage, .marking") !== null;
   }

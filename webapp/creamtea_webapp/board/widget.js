@@ -75,6 +75,9 @@ class Widget {
     return [];
   }
 
+  // Show what a practice item expected, beyond scores.
+  teach() {}
+
   // What a practice item accepts, in words; `ranges` has the lowest and the highest step of each output.
   expected() {
     return "";

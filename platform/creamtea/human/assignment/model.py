@@ -91,6 +91,10 @@ class Guidance:
     accepted: list[tuple[int, int] | None]  # lowest and highest step; None: any
     right: list[bool]  # whether the stored step is accepted
     explanation: str
+    # of each output the errors that were expected (None: any), and which of them were marked
+    spans: list[list[dict[str, Any]] | None] = field(default_factory=list)
+    found: list[list[bool]] = field(default_factory=list)
+    marked: list[bool] = field(default_factory=list)  # whether all were marked, and none where there is none
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from creamtea.human.assignment.locking import active_rater, lock_campaign, protocol_of, scores_documents
-from creamtea.human.assignment.model import LEASE, Guidance, RatingRefused, Submitted, TryAgain
+from creamtea.human.assignment.model import LEASE, RatingRefused, Submitted, TryAgain
 from creamtea.human.assignment.page import OwnPage, own, shown_outputs, shown_proposals
 from creamtea.human.assignment.places import keeps_place
+from creamtea.human.assignment.teaching import guidance_of
 from creamtea.human.attention import MAX_WARNINGS, is_right
 from creamtea.human.proposals import check_proposed
 from creamtea.human.protocols import Protocol, ScoredAnswer
@@ -335,18 +336,4 @@ def _submitted(session: Session, page: OwnPage, revision: int, stored: list[Stor
     whole = zip(page.systems(), document_steps(session, page, revision), strict=True)
     document = {system: step for group, step in whole if step is not None for system in group}
     steps = [{system: answer.step for system, answer in of_item[revision].items()} for of_item in stored]
-    return Submitted(page.first.id, revision, steps, _guidance(page, steps[0]), document)
-
-
-def _guidance(page: OwnPage, steps: dict[int, int]) -> Guidance | None:
-    """Of a tutorial item, which is on a page of its own."""
-    guidance = page.lead.guidance
-    if guidance is None or page.lead.kind != ItemKind.TUTORIAL:
-        return None
-    accepted: list[tuple[int, int] | None] = []
-    right = []
-    for group in page.first.order:
-        lowest_highest = guidance["steps"].get(str(group[0]))
-        accepted.append(None if lowest_highest is None else (lowest_highest[0], lowest_highest[1]))
-        right.append(lowest_highest is None or lowest_highest[0] <= steps[group[0]] <= lowest_highest[1])
-    return Guidance(accepted, right, guidance["explanation"])
+    return Submitted(page.first.id, revision, steps, guidance_of(page, stored[0][revision]), document)

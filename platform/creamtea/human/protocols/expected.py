@@ -1,0 +1,72 @@
+"""Errors that a practice item expects: where they begin and end, in ranges, and what they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field
+
+from creamtea.document.values import Strict
+from creamtea.human.protocols.spans import Position, Span
+from creamtea.human.protocols.taxonomy import Severity, Taxonomy
+
+Range = Annotated[list[Position], Field(min_length=2, max_length=2)]  # the lowest and the highest
+
+
+class ExpectedSpan(Strict):
+    """A marked error whose first and last characters lie in these ranges; an omission without them."""
+
+    start: Range | None = None
+    end: Range | None = None
+    severity: Severity | None = None  # None: any
+    category: Annotated[list[str], Field(max_length=2)] = Field(default_factory=list)  # or how one begins
+
+    def check(self, text: str, taxonomy: Taxonomy) -> None:
+        """ValueError for what nobody can mark in this text with this taxonomy."""
+        if (self.start is None) != (self.end is None):
+            raise ValueError("an expected error has a start without an end, or the other way")
+        if self.start is not None and self.end is not None:
+            for which, (lowest, highest) in (("start", self.start), ("end", self.end)):
+                if not lowest <= highest < len(text):
+                    raise ValueError(
+                        f"{which}: [{lowest}, {highest}] is no range of characters 0 to {len(text) - 1}"
+                    )
+            if self.start[0] > self.end[1]:
+                raise ValueError(f"an expected error ends at {self.end[1]}, before it begins")
+        levels = [level.name for level in taxonomy.severities]
+        if self.severity not in (None, *levels):
+            raise ValueError(f"an error is {' or '.join(levels)}, not {self.severity}")
+        begun = [path[: len(self.category)] for one in taxonomy.categories for path in one.paths]
+        if self.category and self.category not in begun:
+            raise ValueError(f"{'/'.join(self.category)} is no category of the campaign")
+
+    def fits(self, span: Span) -> bool:
+        if (self.start is None) != (span.start is None) or span.in_source:
+            return False
+        if self.start is not None and self.end is not None and span.start is not None:
+            assert span.end is not None  # both or neither
+            begins = self.start[0] <= span.start <= self.start[1]
+            if not (begins and self.end[0] <= span.end <= self.end[1]):
+                return False
+        severe = self.severity in (None, span.severity)
+        return severe and span.category[: len(self.category)] == self.category
+
+
+def found(expected: Sequence[ExpectedSpan], spans: Sequence[Span]) -> list[bool]:
+    """Which of the expected errors are marked, each by a mark of its own: as many as can be at once."""
+    taken: dict[int, int] = {}  # mark → expected
+
+    def place(at: int, tried: set[int]) -> bool:
+        for mark, span in enumerate(spans):
+            if mark in tried or not expected[at].fits(span):
+                continue
+            tried.add(mark)
+            if mark not in taken or place(taken[mark], tried):
+                taken[mark] = at
+                return True
+        return False
+
+    for at in range(len(expected)):
+        place(at, set())
+    return [at in taken.values() for at in range(len(expected))]
