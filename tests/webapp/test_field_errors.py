@@ -2,57 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from filled_study import HOSTILE, fill_study, lines
-from limits import ANSWER
+from organiser_app import Visit, filled_database, ran, visits
 from streamlit.testing.v1 import AppTest
 
-import creamtea_webapp
 from creamtea.human import campaigns, raters
-from creamtea.human.access import Identity
 from creamtea.human.campaigns import CampaignRequest
-from creamtea.store.database import Database, open_database
-from creamtea_webapp import session
-
-SCRIPT = Path(creamtea_webapp.__file__).parent / "script" / "entry.py"
-ORGANISER = Identity(7, "organiser")
-Visit = Callable[..., AppTest]
+from creamtea.store.database import Database
 
 
 @pytest.fixture
-def database(sqlite_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    path = tmp_path / "creamtea.db"
-    path.write_bytes(sqlite_template.read_bytes())
-    opened = open_database(f"sqlite:///{path}")
-    fill_study(opened, HOSTILE + lines(36))
-    systems = ["tapir-greedy", "tapir-nvs"]
-    campaigns.create_campaign(
-        opened, "tasting", CampaignRequest(study="quagga", test_set="narwhal", systems=systems)
-    )
-    monkeypatch.setattr(session, "database", lambda: opened)
-    monkeypatch.setattr(session, "identity", lambda: ORGANISER)
-    yield opened
-    opened.close()
+def database(sqlite_template: Path, tmp_path: Path) -> Iterator[Database]:
+    with filled_database(sqlite_template, tmp_path) as opened:
+        systems = ["tapir-greedy", "tapir-nvs"]
+        campaigns.create_campaign(
+            opened, "tasting", CampaignRequest(study="quagga", test_set="narwhal", systems=systems)
+        )
+        yield opened
 
 
 @pytest.fixture
-def visit(database: Database) -> Visit:
-    def open_address(**query: Any) -> AppTest:
-        app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER)
-        for name, value in query.items():
-            app.query_params[name] = str(value)
-        return ran(app.run())
-
-    return open_address
-
-
-def ran(app: AppTest) -> AppTest:
-    assert not app.exception, [one.message for one in app.exception]
-    return app
+def visit(database: Database, monkeypatch: pytest.MonkeyPatch) -> Visit:
+    return visits(database, monkeypatch)
 
 
 def order(app: AppTest) -> list[str]:

@@ -1,0 +1,101 @@
+"""The organiser's pages by AppTest: what tests of them share."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filled_study import HOSTILE, fill_study, lines
+from limits import ANSWER
+from ready_campaigns import launched_campaign
+from sqlalchemy import select
+from streamlit.testing.v1 import AppTest
+
+import creamtea_webapp
+from creamtea.human import assignment, campaigns, raters
+from creamtea.human.access import Identity
+from creamtea.human.settings import CampaignSettings
+from creamtea.store.database import Database, open_database
+from creamtea.store.tables import AuditEvent, Campaign, Rater
+from creamtea_webapp import session
+
+SCRIPT = Path(creamtea_webapp.__file__).parent / "script" / "entry.py"
+ORGANISER = Identity(7, "organiser")
+HOSTILE_NAME = "<script>x</script> *a* $x$"
+
+Visit = Callable[..., AppTest]
+
+
+@contextmanager
+def filled_database(template: Path, folder: Path) -> Iterator[Database]:
+    """A study with results, in SQLite: what the pages show does not depend on the database."""
+    path = folder / "creamtea.db"
+    path.write_bytes(template.read_bytes())
+    database = open_database(f"sqlite:///{path}")
+    fill_study(database, HOSTILE + lines(36))
+    yield database
+    database.close()
+
+
+def visits(database: Database, monkeypatch: pytest.MonkeyPatch) -> Visit:
+    """`visit(campaign=3, view="log")`: the app at this address, as an organiser."""
+    monkeypatch.setattr(session, "database", lambda: database)
+    monkeypatch.setattr(session, "identity", lambda: ORGANISER)
+
+    def open_address(**query: Any) -> AppTest:
+        app = AppTest.from_file(str(SCRIPT), default_timeout=ANSWER)
+        for name, value in query.items():
+            app.query_params[name.rstrip("_")] = str(value)
+        return ran(app.run())
+
+    return open_address
+
+
+def ran(app: AppTest) -> AppTest:
+    assert not app.exception, [one.message for one in app.exception]
+    return app
+
+
+def shown(app: AppTest) -> str:
+    return "\n".join(element.proto.body for element in app.get("html"))
+
+
+def press(app: AppTest, key: str) -> AppTest:
+    return ran(app.button(key=key).click().run())
+
+
+def rated_campaign(database: Database) -> tuple[campaigns.CampaignSummary, list[int]]:
+    """A launched campaign with two raters who answered twelve items each."""
+    made = launched_campaign(
+        database,
+        "tasting",
+        study="quagga",
+        test_set="narwhal",
+        systems=["tapir-greedy", "tapir-nvs"],
+        ratings_per_item=2,
+        settings=CampaignSettings(items=10, bad_references=2, repeats=0),
+    )
+    people = [raters.add(database, "tasting", "test", pseudonym=name) for name in ("anna", HOSTILE_NAME)]
+    draw = random.Random(1)
+    with database.transaction() as writing:
+        for one in people:
+            writing.get_one(Rater, one).consented_at = database.now(writing)
+    for one in people:
+        while (work := assignment.next_item(database, one)) is not None:
+            steps = [draw.randrange(26) for _ in work.outputs]
+            assignment.submit(database, one, work.assignment_id, steps, active_ms=draw.randrange(50))
+    return made, people
+
+
+def campaign_row(database: Database, name: str) -> Campaign:
+    with database.session() as reading:
+        return reading.scalars(select(Campaign).where(Campaign.name == name)).one()
+
+
+def actions(database: Database) -> list[tuple[str, str]]:
+    with database.session() as reading:
+        return [tuple(row) for row in reading.execute(select(AuditEvent.actor, AuditEvent.action))]
