@@ -31,7 +31,7 @@ FACTS = ImportFacts("drawn", None, "test", "en", "de")
 # an import makes its own
 ALWAYS = (
     "instructions",
-    "the name of",
+    "name of",
     "languages",
     "single ratings",
     "moments of ratings",

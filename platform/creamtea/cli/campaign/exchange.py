@@ -62,7 +62,7 @@ def _table(title: str, not_kept: Sequence[NotKept]) -> list[str]:
     """A line each, the counts below each other; nothing without any."""
     if not not_kept:
         return []
-    return [f"{title}:", *(f"{part.count:>9,}  {part.what}" for part in not_kept)]
+    return [f"{title}:", *(f"{part.number:>9}  {part.what}" for part in not_kept)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,13 +20,18 @@ from creamtea.store.item_kinds import CONTROL_KINDS, WRITTEN_KINDS, ItemKind
 
 @dataclass(frozen=True)
 class NotKept:
-    """How many of what an import or an export leaves behind."""
+    """How many of what an import or an export leaves behind. `once`: what a campaign has only once."""
 
     count: int
     what: str
+    once: bool = False
+
+    @property
+    def number(self) -> str:
+        return "" if self.once else f"{self.count:,}"
 
     def __str__(self) -> str:
-        return f"{self.count:,} {self.what}"
+        return f"{self.number} {self.what}".lstrip()
 
 
 def counts(found: Mapping[str, int]) -> tuple[NotKept, ...]:
@@ -41,6 +46,7 @@ class Part:
     what: str
     count: Callable[[Content], int]
     without: tuple[str, ...]  # the formats that do not hold it
+    once: bool = False  # `count` is 1 or 0
 
 
 APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT = "appraise", "mqm", "mt-metrics-eval", "pearmut"
@@ -49,7 +55,8 @@ FORMATS = (APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT)
 
 def not_held(content: Content, kind: str) -> tuple[NotKept, ...]:
     """What of this campaign is not in an export of the format."""
-    return counts({part.what: part.count(content) for part in PARTS if kind in part.without})
+    found = ((part.count(content), part) for part in PARTS if kind in part.without)
+    return tuple(NotKept(count, part.what, part.once) for count, part in found if count)
 
 
 def table() -> str:
@@ -65,7 +72,7 @@ def table() -> str:
 
 
 def _settings(content: Content) -> int:
-    return sum(map(bool, (content.instructions, content.settings, content.registered)))
+    return int(any((content.instructions, content.settings, content.registered)))
 
 
 def _practice(content: Content) -> int:
@@ -172,9 +179,9 @@ def _renamed(content: Content) -> int:
 
 EVERY = FORMATS
 PARTS = (
-    Part("instructions, settings, registered plan", _settings, EVERY),
-    Part("the name of the test set", lambda content: 1, (APPRAISE, MQM, PEARMUT)),
-    Part("languages", lambda content: 1, (MQM, PEARMUT)),
+    Part("instructions, settings, registered plan", _settings, EVERY, once=True),
+    Part("name of the test set", lambda content: 1, (APPRAISE, MQM, PEARMUT), once=True),
+    Part("languages", lambda content: 1, (MQM, PEARMUT), once=True),
     Part("practice items and attention checks", _practice, EVERY),
     Part("errors that were marked beforehand", _proposals, EVERY),
     Part("repeats and bad references", _controls, (MQM, MT_METRICS_EVAL)),

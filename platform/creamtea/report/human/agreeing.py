@@ -174,13 +174,14 @@ def wmt_mode(judged: Judged, rule: WmtRule | None = None) -> Table:
         rule=chosen,
         left_out=[judged.systems.index(name) for name in references],
     )
-    columns = [ITEMS, judged.points("raw", "raw mean", better="higher"), *WMT[1:]]
+    standardised = chosen.standardised_by != "none"
+    columns = [ITEMS, judged.points("raw", "raw mean", better="higher"), *WMT[1 if standardised else 2 :]]
     rows = []
     for system in ranking:
         cells = {
             "items": count(system.segments),
             "raw": number(system.raw),
-            "z": number(system.z),
+            **({"z": number(system.z)} if standardised else {}),
             "wins": count(system.wins),
             "losses": count(system.losses),
             "rank_low": number(system.rank_low),
