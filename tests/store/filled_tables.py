@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import JSON, Integer, Table, inspect, select
+from sqlalchemy import JSON, Boolean, Integer, Table, inspect, select
 from sqlalchemy.types import Double
 
 from creamtea.store.database import Database
@@ -56,6 +56,8 @@ def value_of(type_: Any, number: int) -> Any:
         return datetime(2026, 1, number, 12, 30, 15, 250_000, tzinfo=UTC)
     if isinstance(type_, JSON):
         return {"größe": [number, None, 0.5]}
+    if isinstance(type_, Boolean):
+        return number == 1
     if isinstance(type_, Integer):
         return number
     if isinstance(type_, Double):

@@ -88,8 +88,11 @@ class Ratings:
     # (units,)
     segment_index: Integers
     weight: Array
-    document: Integers  # numbers of documents; a segment that has none is alone in its own
+    document: Integers  # numbers of documents; a unit that has none is alone in its own
     random: NDArray[np.bool_]  # from the part that was drawn at random beside a choice by disagreement
+    chance: (
+        Array  # (units, systems): with what probability an output was rated at all; 1 but where campaigns aim
+    )
     # (ratings,)
     item: Integers  # numbers of items
     unit: Integers  # rows of the units' arrays
@@ -158,7 +161,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
     systems = tuple(campaign.systems)
     facts = from_row(CampaignFacts, campaign, protocol=protocol, systems=systems)
     rows = session.execute(
-        select(Item.id, Item.segment_index, Item.kind, Item.weight, Item.document)
+        select(Item.id, Item.segment_index, Item.kind, Item.weight, Item.document, Item.chance)
         .where(Item.campaign_id == campaign.id)
         .order_by(Item.id)
     ).all()
@@ -168,6 +171,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
         segment=np.array([row.segment_index for row in rows], dtype=np.int64),
         weight=np.array([row.weight for row in rows], dtype=np.float64),
         document=document_numbers([row.document for row in rows], [row.segment_index for row in rows]),
+        chance=np.array([1.0 if row.chance is None else row.chance for row in rows], dtype=np.float64),
         rates_systems=np.array([kind.rates_systems for kind in kinds], dtype=bool),
         random=np.array([kind is ItemKind.RANDOM for kind in kinds], dtype=bool),
         repeat=np.array([kind is ItemKind.REPEAT for kind in kinds], dtype=bool),
@@ -272,6 +276,7 @@ class _Items:
     segment: Integers
     weight: Array
     document: Integers
+    chance: Array
     rates_systems: NDArray[np.bool_]
     random: NDArray[np.bool_]
     repeat: NDArray[np.bool_]
@@ -304,6 +309,8 @@ def _assemble(
     used_raters, rater_row = np.unique(rater[counts], return_inverse=True)
     control = newest & (items.repeat | items.bad)[item] & np.isin(rater, used_raters)
     units = _units(facts.protocol, items, item[counts])
+    chance = np.ones((len(units.segment_index), len(facts.systems)))
+    chance[units.of_rating, system[counts]] = items.chance[item[counts]]
     points = _in_points(facts.scale, step)
     done = np.unique(assignment[counts], return_index=True)[1]
     rated_items, raters_an_item = np.unique(item[counts][done], return_counts=True)
@@ -315,6 +322,7 @@ def _assemble(
         weight=units.weight,
         document=units.document,
         random=units.random,
+        chance=chance,
         item=items.id[item[counts]],
         unit=units.of_rating,
         rater=rater_row.astype(np.int64),
@@ -371,7 +379,10 @@ def _units(protocol: Protocol, items: _Items, rated: Integers) -> _Units:
     return _Units(
         segment_index=items.segment[used][first],
         weight=np.bincount(of_item, weights=items.weight[used]) / np.bincount(of_item),
-        document=items.document[used][first],
+        # pairs of a segment without a document are units of their own
+        document=np.where(
+            items.document[used][first] < 0, -1 - np.arange(len(first)), items.document[used][first]
+        ),
         random=random,
         of_rating=of_item[item].astype(np.int64),
     )

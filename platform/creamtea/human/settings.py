@@ -107,6 +107,7 @@ class CampaignSettings(Strict):
     strata: list[Stratum] = Field(default_factory=lambda: _LENGTH.copy())  # of `stratified`
     metrics: Annotated[list[Written], Field(max_length=2)] = Field(default_factory=list)  # of `disagreement`
     random_share: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.2  # of the items, beside `disagreement`
+    aim: bool = False  # items go where a verdict is still open (`human.aiming`)
     pairs: Pairs = "all"  # where the protocol shows pairs: every pair, or each system with the baseline
     baseline: str | None = None  # the study's if it takes part, else the first system
     bad_references: Amount = 0.1
@@ -177,6 +178,11 @@ class CampaignSettings(Strict):
             raise InputError(
                 "--strata document samples segments of each document, and --unit document takes documents "
                 "whole: use --strata length"
+            )
+        if self.aim and (self.by_documents or protocol.relative or protocol.max_outputs > 1):
+            raise InputError(
+                "--aim leaves out single outputs of a segment: it needs a protocol that shows one output "
+                "at a time (da, da-sqm, esa, mqm) and --unit segment"
             )
         return self.model_copy(
             update={

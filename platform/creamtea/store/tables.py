@@ -158,6 +158,10 @@ class Item(Base):
     systems: Mapped[list[Any]]  # positions in Campaign.systems, one for each output
     outputs: Mapped[list[Any]]
     weight: Mapped[float]  # what the item counts in means, for stratified samples
+    # of a campaign that aims: with what probability the item was to be rated when its segment's turn came,
+    # and whether it is; None before that, and in other campaigns
+    chance: Mapped[float | None]
+    drawn: Mapped[bool | None]
     original_id: Mapped[int | None] = mapped_column(ForeignKey("item.id", ondelete="CASCADE"), index=True)
     degraded: Mapped[int | None]  # bad reference: the position in Campaign.systems whose text was spoilt
     # tutorial: accepted steps and an explanation; attention check: human/attention.py

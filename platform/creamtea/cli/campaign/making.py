@@ -31,7 +31,7 @@ EXAMPLES = (
 # settings that are taken as they are written
 SETTINGS = (
     *("unit", "segments_per_page", "document_score"),
-    *("select", "items", "random_share", "pairs", "baseline", "batch", "context", "delta"),
+    *("select", "items", "random_share", "aim", "pairs", "baseline", "batch", "context", "delta"),
     *("attention_every", "attention_share"),
 )
 
@@ -93,6 +93,14 @@ class CampaignOptions:
     random_share: Annotated[
         float, typer.Option(metavar="SHARE", help="Drawn at random beside --select disagreement.")
     ] = 0.2
+    aim: Annotated[
+        bool,
+        typer.Option(
+            "--aim",
+            help="Rate systems less often once their verdict is settled, or what is planned is unlikely "
+            "to decide it. Ends at the test's 5 % whenever one looks.",
+        ),
+    ] = False
     pairs: Annotated[
         str,
         typer.Option(metavar="all|baseline", help="Where pairs are shown: all, or those with the baseline."),

@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from creamtea.human.aiming import take_turns
 from creamtea.human.assignment.locking import (
     active_rater,
     campaign_of,
@@ -37,8 +38,11 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
     those of the rater's present document before others (`places`). A page, most often one item,
     goes to at most k raters at a time (`ratings_per_item`: submitted or under a running lease) and never
     twice to one rater, skipped ones included. A lease that ran out is renewed while the item has a place
-    left; otherwise the rater gets another item. Raises RatingRefused where the campaign is not launched or
-    the rater takes no part in it, ConsentMissing before the rater has agreed.
+    left; otherwise the rater gets another item. Where the campaign aims, segments have their turns a few at a
+    time, when a rater finds nothing else (`human.aiming`).
+
+    Raises RatingRefused where the campaign is not launched or the rater takes no part in it, ConsentMissing
+    before the rater has agreed.
 
     What takes time, looking through all items, happens before the campaign is locked; the lock is there for
     counting the places of a few candidates again.
@@ -57,6 +61,9 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
         now = database.now(session)
         held = _held(session, campaign, rater_id, now) or _draw(session, campaign, rater, outlook, now)
         if held is None and outlook.shortlist:  # the whole shortlist went to others meanwhile
+            outlook = load_outlook(session, campaign, rater_id, now)
+            held = _draw(session, campaign, rater, outlook, now)
+        while held is None and campaign.settings.get("aim") and take_turns(session, campaign):
             outlook = load_outlook(session, campaign, rater_id, now)
             held = _draw(session, campaign, rater, outlook, now)
         if held is None:

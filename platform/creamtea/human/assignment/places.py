@@ -202,7 +202,7 @@ def _open_items(
     # a page has as many controls as its first item, of its own size
     items = func.coalesce(sizes.c.count, 1) * (1 + func.coalesce(controls.c.count, 0))
     query = (
-        select(Item.id, func.sum(items).over())
+        select(Item.id, func.sum(items).over(), Item.drawn)
         .outerjoin(taken, taken.c.item_id == Item.id)
         .outerjoin(controls, controls.c.original_id == Item.id)
         .outerjoin(sizes, sizes.c.page == Item.page)
@@ -212,6 +212,7 @@ def _open_items(
             leads(),
             Item.id.not_in(mine),
             func.coalesce(taken.c.count, 0) < campaign.ratings_per_item,
+            Item.drawn.is_not(False),  # a campaign that aims has passed it over
         )
     )
     document = _present_document(past, now)
@@ -223,8 +224,12 @@ def _open_items(
         )
     elif document and campaign.settings.get("context"):
         query = query.order_by(case((Item.document == document, 0), else_=1))
+    aims = bool(campaign.settings.get("aim"))
+    if aims:  # those whose turn has not come are among what may come, and not to be had yet
+        query = query.order_by(Item.drawn.is_(None))
     rows = session.execute(query.order_by(Item.position).limit(SHORTLIST)).all()
-    return ([row[0] for row in rows], int(rows[0][1])) if rows else ([], 0)
+    to_be_had = [row[0] for row in rows if row[2] or not aims]
+    return (to_be_had, int(rows[0][1])) if rows else ([], 0)
 
 
 def _present_document(past: list[Past], now: datetime) -> str:

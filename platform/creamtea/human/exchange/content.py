@@ -12,6 +12,7 @@ from typing import Any
 
 from creamtea.human.exchange.columns import (
     Document,
+    Flag,
     Integer,
     KindName,
     Long,
@@ -56,6 +57,8 @@ class ItemContent:
     systems: Names
     outputs: Texts  # one for each of `systems`
     weight: Weight = 1.0
+    chance: Weight | None = None  # of being rated, where the campaign aimed, and what came of it
+    drawn: Flag | None = None
     original: Integer | None = None  # the position of the item that a control was made from
     degraded: Name | None = None  # the system whose text was spoilt
     guidance: Document | None = None

@@ -50,7 +50,7 @@ def means(judged: Judged, key: str, title: str, about: str) -> Table:
     rows = []
     for index, system in enumerate(judged.systems):
         rated = used & ~np.isnan(judged.matrix[:, index])
-        own, weights = judged.matrix[rated, index], judged.weights[rated]
+        own, weights = judged.matrix[rated, index], judged.weights_of(index)[rated]
         mean = mean_estimate(
             own,
             weights if len(own) and np.ptp(weights) else None,
@@ -71,7 +71,8 @@ def _percent(judged: Judged, system: int) -> dict[str, Cell]:
     if system == judged.baseline:
         return {name: Cell("ok", value=100.0) for name in ("percent", "percent_paired_t")}
     columns = judged.matrix[:, judged.baseline], judged.matrix[:, system]
-    ratio = baseline_ratio(*columns, judged.weights, judged.documents)
+    weights = judged.weights_of(judged.baseline, system)
+    ratio = baseline_ratio(*columns, weights, judged.documents)
     return {"percent": estimate(ratio.delta), "percent_paired_t": estimate(ratio.paired_t)}
 
 
@@ -105,9 +106,15 @@ def compared(
     signs = holm([comparison.sign_flip.p_value if flips else None for comparison in comparisons])
     unit, rater, scores = judged.ratings.side_by_side()
     documents = None if judged.documents is None else judged.documents[unit]
-    crossed = crossed_comparisons(
-        unit, rater, scores, positions, weights=judged.weights[unit], clusters=documents
-    )
+    alike = bool((judged.ratings.chance == 1).all())  # then all pairs have the same weights
+    crossed = [
+        one
+        for places in ([positions] if alike else [[place] for place in positions])
+        if places
+        for one in crossed_comparisons(
+            unit, rater, scores, places, judged.weights_of(*places[0])[unit], documents
+        )
+    ]
     crossed_p = holm([comparison.difference.p_value for comparison in crossed])
     verdicts = [
         judge(comparison, judged.delta, t[i], max(1, len(positions)), crossed[i], crossed_p[i])
@@ -121,7 +128,7 @@ def compared(
 
 def _compare(judged: Judged, baseline: int, system: int, flips: bool) -> PairedComparison:
     """Where all differences are equal the verdict needs the sign flips: then they are always done."""
-    columns = judged.matrix[:, baseline], judged.matrix[:, system], judged.weights
+    columns = judged.matrix[:, baseline], judged.matrix[:, system], judged.weights_of(baseline, system)
     comparison = compare_paired(*columns, flips=FLIPS if flips else 1, clusters=judged.documents)
     if not flips and comparison.t_test.p_value is None:
         return compare_paired(*columns, clusters=judged.documents)

@@ -43,6 +43,15 @@ class Judged:
         """Of the units, where intervals and tests are over documents."""
         return self.ratings.documents
 
+    def weights_of(self, *systems: int) -> Array:
+        """(units,): the units' weights in a mean of outputs that were rated with some probability q.
+
+        Divided by √q, which keeps the mean right and its interval valid (`stats.aiming.weights_at_the_end`).
+        Of several systems the lowest q: they share one draw.
+        """
+        chance: Array = self.ratings.chance[:, list(systems)].min(axis=1)
+        return self.weights / np.sqrt(chance)
+
     @property
     def others(self) -> list[int]:
         """Every system except the baseline, in the campaign's order."""
