@@ -205,6 +205,17 @@ def test_one_output_on_a_scale_to_a_hundred(site, open_page, protocol: str) -> N
     assert kept == [[75], [67, 67], [99]]
 
 
+def test_digits_score_while_the_instructions_have_the_focus(site, open_page) -> None:
+    name = "pangolin-instructed"
+    own_campaign(site.database, name, [("eins", ["one"])], protocol="da", instructions="# Read\n\nTwice.")
+    page = open_page(site.rater_link(name, "da")[0], before=slow_clock)
+    item_on(page, 1, 1)
+    page.get_by_text("Instructions", exact=True).click()
+    expect(page.get_by_text("Twice.")).to_be_visible()
+    page.keyboard.type("75")
+    wait_for_scores(page, ["75"])
+
+
 def stored_systems(site: Any, rater_id: int, source: str) -> list[int]:
     with site.database.session() as session:
         return list(

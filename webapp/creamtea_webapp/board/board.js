@@ -317,7 +317,9 @@ class Board {
   key(event) {
     const [target] = event.composedPath();
     const inside = event.composedPath().includes(this.section);
-    const free = target === document.body || target === document.documentElement;
+    // a score may follow what somebody has just opened to read
+    const reading = /^[0-9]$/.test(event.key) && target.closest?.("summary");
+    const free = target === document.body || target === document.documentElement || reading;
     if (event.defaultPrevented || event.isComposing || event.altKey || !(inside || free)) return;
     if (this.skipping.isOpen || this.asked) return;
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.submit();
