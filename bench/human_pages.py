@@ -88,16 +88,18 @@ def fill(database: Database, hypotheses: int, ratings: int) -> tuple[int, int]:
         )
         run(
             "INSERT INTO item (campaign_id, position, kind, segment_index, document, source, context, "
-            "systems, outputs, weight) SELECT :campaign, n, 'rated', n + 10, '', 'a cup of tea ' || n, "
-            "'[]', '[0, 1, 2, 3]', jsonb_build_array('eins ' || n, 'zwei ' || n, 'drei', 'vier ' || n), "
-            "1 FROM generate_series(0, :last) AS n",
+            "\"references\", systems, outputs, weight) SELECT :campaign, n, 'rated', n + 10, '', "
+            "'a cup of tea ' || n, '[]', '[]', '[0, 1, 2, 3]', "
+            "jsonb_build_array('eins ' || n, 'zwei ' || n, 'drei', 'vier ' || n), 1 "
+            "FROM generate_series(0, :last) AS n",
             campaign=campaign.id,
             last=items + items // 10,
         )
         run(
             'INSERT INTO assignment (item_id, rater_id, "order", lease_until, created_at, submitted_at, '
-            "skip_reason, comment, active_ms) SELECT item.id, rater.id, '[[0], [1], [2], [3]]', now(), "
-            "now(), now(), '', '', 9000 FROM item, generate_series(0, :k - 1) AS slot, rater "
+            "skip_reason, warned, comment, active_ms) "
+            "SELECT item.id, rater.id, '[[0], [1], [2], [3]]', now(), now(), now(), '', 0, '', 9000 "
+            "FROM item, generate_series(0, :k - 1) AS slot, rater "
             "WHERE item.campaign_id = :campaign AND rater.campaign_id = :campaign AND item.position < :items "
             "AND rater.pseudonym = 'rater ' || (item.position + slot) % :raters",
             k=RATERS_PER_ITEM,

@@ -67,9 +67,9 @@ def fill_ratings(database: Database, people: list[int], items: int, k: int) -> i
         session.execute(
             text(
                 'INSERT INTO assignment (item_id, rater_id, "order", lease_until, created_at, submitted_at,'
-                " skip_reason, comment, active_ms) "
+                " skip_reason, warned, comment, active_ms) "
                 "SELECT 1 + n / :k, :first + (n / :k + n % :k) % :raters, '[[2], [0], [3], [1]]', :now, :now,"
-                " :now, '', '', 20000 FROM generate_series(0, :taken - 1) AS n"
+                " :now, '', 0, '', 20000 FROM generate_series(0, :taken - 1) AS n"
             ),
             {"k": k, "first": people[0], "raters": len(people), "now": datetime.now(UTC), "taken": taken},
         )

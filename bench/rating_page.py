@@ -1,9 +1,9 @@
 """How fast the rating page is, in a real Chromium on this machine's own server.
 
-    python bench/rating_page.py [--items 40] [--json]
+    python bench/rating_page.py [--items 40] [--segments 1] [--json]
 
 It makes a database with one campaign of four outputs per item, serves it, and rates as a person does: keys
-for the values, then *Save*. It prints
+for the values, then *Save*. With `--segments` an item is a page of so many segments. It prints
 - first load: from the request to a board that can be used, with an empty cache (median of five), and the
   bytes that came over HTTP, compressed as they were, and over the WebSocket;
 - the same with a warm cache;
@@ -48,7 +48,7 @@ SYSTEMS = ("a", "b", "c", "d")
 LOADS = 5
 START = 60.0  # seconds that the server may take to start
 # in the page: click on Save, and wait until the next item stands there and has been painted
-SAVE_AND_WAIT = """async (next) => {
+SAVE_AND_WAIT = """async (begin) => {
     const boards = (root = document) => [...root.querySelectorAll("*")].flatMap((element) => [
         ...(element.classList?.contains("board") ? [element] : []),
         ...(element.shadowRoot ? boards(element.shadowRoot) : []),
@@ -57,7 +57,7 @@ SAVE_AND_WAIT = """async (next) => {
     const started = performance.now();
     boards()[0].querySelector("button.save:not(.skips)").click();
     const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
-    while (!boards().some((board) => count(board).startsWith(`Item ${next} of`))) await frame();
+    while (!boards().some((board) => count(board).startsWith(begin))) await frame();
     await frame();
     return performance.now() - started;
 }"""
@@ -76,28 +76,30 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--items", type=int, default=40, help="items that are rated and timed")
+    parser.add_argument("--segments", type=int, default=1, help="of a document, on one page")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/creamtea.db"
         upgrade(url)
         database = open_database(url)
-        fill(database, options.items + 1)
+        fill(database, options.items + 1, options.segments)
         with served(Path(folder), url) as site, sync_playwright() as playwright:
             browser = launched(playwright)
-            figures = measured(browser, database, site, options.items)
+            figures = measured(browser, database, site, options.items, options.segments)
             browser.close()
         database.close()
     print(json.dumps(figures, indent=1) if options.json else words(figures))
 
 
-def fill(database: Database, items: int) -> None:
+def fill(database: Database, pages: int, segments: int) -> None:
     with database.transaction() as session:
         now = database.now(session)
         campaign = Campaign(
             name="bench", test_set="test", protocol="contrastive-da", systems=list(SYSTEMS),
             source_language="en", target_language="de", ratings_per_item=1, seed=1,
-            instructions="Give every translation a value.", settings={}, state="launched",
+            instructions="Give every translation a value.",
+            settings={"unit": "document"} if segments > 1 else {}, state="launched",
             created_at=now, launched_at=now,
         )  # fmt: skip
         session.add(campaign)
@@ -105,10 +107,11 @@ def fill(database: Database, items: int) -> None:
         session.add_all(
             Item(
                 campaign_id=campaign.id, position=number, kind="rated", segment_index=number, document="",
+                page=number - number % segments if segments > 1 else None,
                 source=f"{SOURCE} ({number})", context=[], systems=list(range(len(SYSTEMS))),
                 outputs=[f"{OUTPUT}, {system} {number}." for system in SYSTEMS], weight=1.0,
             )
-            for number in range(items)
+            for number in range(pages * segments)
         )  # fmt: skip
 
 
@@ -144,7 +147,7 @@ def launched(playwright: Any) -> Browser:
     return browser
 
 
-def measured(browser: Browser, database: Database, site: str, items: int) -> dict[str, Any]:
+def measured(browser: Browser, database: Database, site: str, items: int, segments: int) -> dict[str, Any]:
     rater = raters.add(database, "bench", audit.COMMAND_LINE)
     raters.consent(database, rater)
     opened = access.exchange(database, access.create_link(database, "rater", rater_id=rater))
@@ -161,7 +164,7 @@ def measured(browser: Browser, database: Database, site: str, items: int) -> dic
     kept = context()
     visit(kept, site)
     warm = [visit(kept, site) for _ in range(LOADS)]
-    times, sizes = rated(context(), site, items)
+    times, sizes = rated(context(), site, items, segments)
     return {
         "first load": asdict(middle(cold)),
         "load with a warm cache": asdict(middle(warm)),
@@ -207,22 +210,28 @@ def watched(context: BrowserContext) -> tuple[Page, Load]:
     return page, load
 
 
-def rated(context: BrowserContext, site: str, items: int) -> tuple[list[float], list[int]]:
+def rated(context: BrowserContext, site: str, items: int, segments: int) -> tuple[list[float], list[int]]:
     """Milliseconds from Save to the next item, and bytes of each whole item: its draft, saving, the next."""
     page, load = watched(context)
     page.goto(site)
     times, sizes = [], []
+    keys = ["4", "Enter", "3", "Enter", "2", "Enter", "5", "Enter"] * segments
     for number in range(1, items + 1):
-        page.get_by_text(re.compile(f"^Item {number} of")).wait_for()
+        page.get_by_text(re.compile(f"^{head(number, segments)} ")).wait_for()
         before = load.websocket
-        for key in ("4", "Enter", "3", "Enter", "2", "Enter", "5"):
+        for key in keys[:-1]:
             page.keyboard.press(key)
         page.locator(".board[data-draft=saved]").wait_for()
-        times.append(page.evaluate(SAVE_AND_WAIT, number + 1))
+        times.append(page.evaluate(SAVE_AND_WAIT, f"{head(number + 1, segments)} "))
         page.wait_for_timeout(300)  # the end of the script, whose bytes count
         sizes.append(load.websocket - before)
     page.close()
     return times, sizes
+
+
+def head(number: int, segments: int) -> str:
+    """How the count above a page begins."""
+    return f"Item {number}" if segments == 1 else f"Items {segments * (number - 1) + 1} to"
 
 
 def middle(loads: list[Load]) -> Load:

@@ -55,6 +55,23 @@ def test_items_where_two_named_systems_differ(creamtea: Any, database: Database)
     assert "--differ-between needs two of the systems" in refused.stderr
 
 
+def test_documents_on_pages(creamtea: Any, database: Database, tmp_path: Path) -> None:
+    documents = tmp_path / "test.docs"
+    documents.write_text("x\nx\nx\ny\ny\n")
+    given = ["--unit", "document", "--documents", str(documents), "--segments-per-page", "2"]
+    made = create(creamtea, *given, "--protocol", "da", "--document-score").stdout
+    assert "14 items × 3 systems (14 rated) on 8 pages, a draft" in made  # two say the same on one
+    previewed = creamtea("campaign", "preview", "first").stdout
+    assert "pages       8, 0.9 minutes each in the mean\n" in previewed
+    assert "drawn       2 of 2 documents, 5 of 5 segments; the test set has 5" in previewed
+    creamtea("campaign", "launch", "first")
+    assert "14 items on 8 pages\n" in creamtea("campaign", "status", "first").stdout
+    refused = create(creamtea, "--unit", "document", name="other")
+    assert (refused.returncode, "--unit document needs the documents" in refused.stderr) == (2, True)
+    refused = create(creamtea, "--show-reference", "a", name="other")
+    assert "--show-reference a: give numbers of references: 1, or 1,2" in refused.stderr
+
+
 def test_from_the_draft_to_the_end(creamtea: Any, database: Database) -> None:
     made = create(creamtea, "--ratings", "2")
     what, then = made.stdout.splitlines()
