@@ -14,7 +14,7 @@ from creamtea.human.assignment import RatingRefused
 from creamtea.human.assignment.model import TryAgain
 from creamtea.human.attention import MAX_WARNINGS, Attention, attention_fields, is_right, read_attention
 from creamtea.human.campaigns import summary
-from creamtea.human.protocols import find_protocol
+from creamtea.human.protocols import ScoredAnswer, find_protocol
 from creamtea.human.quality.answers import read_answers
 from creamtea.human.settings import AttentionItem
 from creamtea.store.database import Database
@@ -64,7 +64,12 @@ def test_a_file_becomes_items(tmp_path: Path) -> None:
     )
     (made,) = attention_fields(read_attention(path), find_protocol("contrastive-da"))
     assert (made["kind"], made["segment_index"], made["outputs"]) == ("attention-check", -1, ["good", "bad"])
-    assert made["guidance"] == {"steps": {"0": [20, 25]}, "above": [[0, 1]], "warning": WARNING}
+    assert made["guidance"] == {
+        "steps": {"0": [20, 25]},
+        "spans": {},
+        "above": [[0, 1]],
+        "warning": WARNING,
+    }
 
 
 @pytest.mark.parametrize(
@@ -87,7 +92,32 @@ def test_checks_that_cannot_be_are_refused(outputs: list[Any], message: str) -> 
     ("steps", "right"), [((20, 0), True), ((19, 0), False), ((25, 25), False), ((25, 24), True)]
 )
 def test_a_range_and_an_order_are_both_needed(steps: tuple[int, int], right: bool) -> None:
-    assert is_right(fields(TWO)["guidance"], dict(enumerate(steps))) is right
+    answers = {at: ScoredAnswer(step) for at, step in enumerate(steps)}
+    assert is_right(fields(TWO)["guidance"], answers) is right
+
+
+@pytest.mark.parametrize(
+    ("spans", "right"),
+    [
+        ([{"start": 5, "end": 12, "severity": "major"}], True),
+        ([{"start": 5, "end": 12, "severity": "minor"}], False),
+        ([{"start": 0, "end": 3, "severity": "major"}], False),
+        ([], False),
+    ],
+)
+def test_marked_errors_can_be_checked(spans: list[dict[str, Any]], right: bool) -> None:
+    wrong = {"text": "Good mourning", "spans": [{"start": [5, 5], "end": [11, 12], "severity": "major"}]}
+    check = {"source": "Guten Morgen", "outputs": [wrong | {"accepted": [0, 50]}]}
+    guidance = fields(check, "esa")["guidance"]
+    answer = find_protocol("esa").read_answer({"score": 10, "spans": spans}, "Good mourning")
+    assert is_right(guidance, {0: answer}) is right
+    clean = fields({"source": "s", "outputs": [{"text": "Good mourning", "spans": []}]}, "esa")["guidance"]
+    assert is_right(clean, {0: answer}) is (not spans)
+
+
+def test_spans_are_only_checked_where_they_are_marked() -> None:
+    with pytest.raises(InputError, match="raters mark no errors in da"):
+        fields({"source": "s", "outputs": [{"text": "a", "spans": []}]}, "da")
 
 
 # ---------------------------------------------------------------- when, and what is stored

@@ -10,7 +10,8 @@ A file in YAML or JSON:
         warning: Please read both sentences before you give values.
 
 `accepted` holds the lowest and the highest value of the protocol's scale, `above` the numbers of the outputs
-of the item that must have a lower score. A check with a `warning` is loud: after a wrong answer the rater
+of the item that must have a lower score, and `spans` the errors that must be marked, as in a tutorial
+(`tutorial`). A check with a `warning` is loud: after a wrong answer the rater
 reads it and may try again, at most `MAX_WARNINGS` times. Without one it is silent: any answer is stored.
 Either way the first answer decides whether the check was passed. Systems' statistics leave checks out.
 """
@@ -30,9 +31,11 @@ from creamtea.document.document import read_document
 from creamtea.document.mistakes import StudyErrors, mistakes_of_pydantic
 from creamtea.document.values import Strict
 from creamtea.errors import InputError
-from creamtea.human.protocols import Protocol
+from creamtea.human.protocols import Protocol, ScoredAnswer
+from creamtea.human.protocols.expected import as_expected
+from creamtea.human.protocols.spans import spans_of
 from creamtea.human.settings import AttentionItem, AttentionOutput
-from creamtea.human.tutorial import NO_SEGMENT, accepted_steps, check_outputs
+from creamtea.human.tutorial import NO_SEGMENT, accepted_steps, check_outputs, expected_spans
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import Assignment, Item, Rating
 
@@ -65,14 +68,17 @@ def attention_fields(checks: list[AttentionItem], protocol: Protocol) -> list[di
 def _fields(place: str, item: AttentionItem, protocol: Protocol) -> dict[str, Any]:
     check_outputs(place, [output.text for output in item.outputs], protocol)
     steps: dict[str, list[int]] = {}
+    spans: dict[str, list[dict[str, Any]]] = {}
     above: list[list[int]] = []
     for at, output in enumerate(item.outputs):
         where = f"{place}, output {at + 1}"
         if output.accepted is not None:
             steps[str(at)] = accepted_steps(where, output.accepted, protocol)
+        if output.spans is not None:
+            spans[str(at)] = expected_spans(where, output, protocol)
         above += _above(where, at, output, len(item.outputs))
-    if not above and not steps:
-        raise InputError(f"{place}: any answer would pass: give an output `accepted` or `above`")
+    if not above and not steps and not spans:
+        raise InputError(f"{place}: any answer would pass: give an output `accepted`, `above` or `spans`")
     return {
         "kind": ItemKind.ATTENTION,
         "segment_index": NO_SEGMENT,
@@ -82,7 +88,7 @@ def _fields(place: str, item: AttentionItem, protocol: Protocol) -> dict[str, An
         "systems": list(range(len(item.outputs))),
         "outputs": [output.text for output in item.outputs],
         "weight": 0.0,
-        "guidance": {"steps": steps, "above": above, "warning": item.warning},
+        "guidance": {"steps": steps, "spans": spans, "above": above, "warning": item.warning},
     }
 
 
@@ -98,10 +104,16 @@ def _above(place: str, at: int, output: AttentionOutput, outputs: int) -> list[l
 # ---------------------------------------------------------------- answers
 
 
-def is_right(guidance: Mapping[str, Any], steps: Mapping[int, int]) -> bool:
-    """Whether scores (steps by an output's number from 0) are as a check's item says."""
-    within = all(low <= steps[int(at)] <= high for at, (low, high) in guidance["steps"].items())
-    return within and all(steps[better] > steps[worse] for better, worse in guidance["above"])
+def is_right(guidance: Mapping[str, Any], answers: Mapping[int, ScoredAnswer]) -> bool:
+    """Whether answers (by an output's number from 0) are as a check's item says."""
+    return (
+        all(low <= answers[int(at)].step <= high for at, (low, high) in guidance["steps"].items())
+        and all(answers[better].step > answers[worse].step for better, worse in guidance["above"])
+        and all(
+            as_expected(expected, spans_of(answers[int(at)].payload))
+            for at, expected in guidance.get("spans", {}).items()
+        )
+    )
 
 
 @dataclass(frozen=True)
@@ -120,7 +132,8 @@ def attention_of(session: Session, campaign_id: int, rater_id: int | None = None
     """By rater, of those who have answered a check, or of one rater."""
     rows = session.execute(
         select(
-            Assignment.id, Assignment.rater_id, Assignment.warned, Item.guidance, Rating.system, Rating.step
+            *(Assignment.id, Assignment.rater_id, Assignment.warned, Item.guidance),
+            *(Rating.system, Rating.step, Rating.payload),
         )
         .join(Item, Item.id == Assignment.item_id)
         .join(Rating, Rating.assignment_id == Assignment.id)
@@ -131,12 +144,13 @@ def attention_of(session: Session, campaign_id: int, rater_id: int | None = None
             *([] if rater_id is None else [Assignment.rater_id == rater_id]),
         )
     )
-    answers: dict[tuple[int, int], tuple[bool, dict[str, Any], dict[int, int]]] = {}
-    for assignment_id, rater_id, warned, guidance, system, step in rows:
-        answers.setdefault((rater_id, assignment_id), (warned > 0, guidance, {}))[2][system] = step
+    checks: dict[tuple[int, int], tuple[bool, dict[str, Any], dict[int, ScoredAnswer]]] = {}
+    for assignment_id, rater_id, warned, guidance, system, step, payload in rows:
+        answers = checks.setdefault((rater_id, assignment_id), (warned > 0, guidance, {}))[2]
+        answers[system] = ScoredAnswer(step, payload)
     found: dict[int, Attention] = {}
-    for (rater_id, _), (warned_before, guidance, steps) in answers.items():
+    for (rater_id, _), (warned_before, guidance, answers) in checks.items():
         so_far = found.get(rater_id, Attention())
-        passed = not warned_before and is_right(guidance, steps)
+        passed = not warned_before and is_right(guidance, answers)
         found[rater_id] = Attention(so_far.answered + 1, so_far.passed + passed)
     return found

@@ -55,11 +55,9 @@ class TutorialItem(Strict):
     explanation: Written
 
 
-class AttentionOutput(Strict):
-    """A text and what its score must be: within two values of the scale, or above other outputs' scores."""
+class AttentionOutput(TutorialOutput):
+    """The same, or a text whose score must be above other outputs' scores."""
 
-    text: Written
-    accepted: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
     above: list[Positive] = Field(default_factory=list)  # numbers of outputs of the item, from 1
 
 

@@ -79,7 +79,7 @@ def _fields(number: int, item: TutorialItem, protocol: Protocol) -> dict[str, An
         if output.accepted is not None:
             steps[str(position)] = accepted_steps(where, output.accepted, protocol)
         if output.spans is not None:
-            spans[str(position)] = _expected(where, output, protocol)
+            spans[str(position)] = expected_spans(where, output, protocol)
     try:
         if len(steps) == len(texts):
             protocol.check_accepted(list(steps.values()))
@@ -105,9 +105,7 @@ def _fields(number: int, item: TutorialItem, protocol: Protocol) -> dict[str, An
 def _check_what_is_said(place: str, output: TutorialOutput, protocol: Protocol) -> None:
     """InputError for an output about which too little is said, or what the protocol does not ask for."""
     if not isinstance(protocol, MarksErrors):
-        if output.spans is not None:
-            raise InputError(f"{place}: spans: raters mark no errors in {protocol.name}")
-        if output.accepted is None:
+        if output.accepted is None and output.spans is None:
             raise InputError(f"{place}: accepted: required key is missing")
         return
     if output.accepted is not None and not protocol.scored:
@@ -117,8 +115,10 @@ def _check_what_is_said(place: str, output: TutorialOutput, protocol: Protocol) 
         raise InputError(f"{place}: any answer would be right: give {wanted}")
 
 
-def _expected(place: str, output: TutorialOutput, protocol: Protocol) -> list[dict[str, Any]]:
-    assert isinstance(protocol, MarksErrors)  # checked before
+def expected_spans(place: str, output: TutorialOutput, protocol: Protocol) -> list[dict[str, Any]]:
+    """The errors that must be marked, as they are stored; InputError for those that nobody can mark."""
+    if not isinstance(protocol, MarksErrors):
+        raise InputError(f"{place}: spans: raters mark no errors in {protocol.name}")
     for span in output.spans or ():
         try:
             span.check(output.text, protocol.taxonomy or protocol.usual_taxonomy)

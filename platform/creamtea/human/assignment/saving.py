@@ -281,9 +281,9 @@ def _warning(page: OwnPage, scored: Sequence[ScoredAnswer]) -> str | None:
     guidance = page.lead.guidance
     if page.lead.kind != ItemKind.ATTENTION or guidance is None or page.first.warned >= MAX_WARNINGS:
         return None
-    steps = {group[0]: answer.step for group, answer in zip(page.first.order, scored, strict=True)}
+    answers = {group[0]: answer for group, answer in zip(page.first.order, scored, strict=True)}
     warning: str | None = guidance["warning"]
-    return None if is_right(guidance, steps) else warning
+    return None if is_right(guidance, answers) else warning
 
 
 def _shared(page: OwnPage, active_ms: int | None) -> list[int | None]:

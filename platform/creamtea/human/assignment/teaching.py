@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from creamtea.human.assignment.model import Guidance
 from creamtea.human.assignment.page import OwnPage
 from creamtea.human.protocols import ScoredAnswer
-from creamtea.human.protocols.expected import ExpectedSpan, found
+from creamtea.human.protocols.expected import ExpectedSpan, as_expected, found
 from creamtea.human.protocols.spans import spans_of
 from creamtea.store.item_kinds import ItemKind
 
@@ -27,5 +27,5 @@ def guidance_of(page: OwnPage, answers: Mapping[int, ScoredAnswer]) -> Guidance 
         hits = found([ExpectedSpan.model_validate(one) for one in expected or ()], spans)
         told.spans.append(expected)
         told.found.append(hits)
-        told.marked.append(expected is None or (all(hits) if expected else not spans))
+        told.marked.append(expected is None or as_expected(expected, spans))
     return told

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -51,6 +51,12 @@ class ExpectedSpan(Strict):
                 return False
         severe = self.severity in (None, span.severity)
         return severe and span.category[: len(self.category)] == self.category
+
+
+def as_expected(expected: Sequence[Mapping[str, Any]], spans: Sequence[Span]) -> bool:
+    """Whether all of these are marked, or nothing is where no error is expected. `expected`: as stored."""
+    wanted = [ExpectedSpan.model_validate(one) for one in expected]
+    return all(found(wanted, spans)) if wanted else not spans
 
 
 def found(expected: Sequence[ExpectedSpan], spans: Sequence[Span]) -> list[bool]:
