@@ -13,7 +13,8 @@ from sqlalchemy import select
 from creamtea.human import campaigns
 from creamtea.human.preview import detectable, preview
 from creamtea.human.protocols import find_protocol
-from creamtea.human.settings import TutorialItem
+from creamtea.human.settings import CampaignSettings, TutorialItem
+from creamtea.stats.aiming import expected_share
 from creamtea.stats.documents import intraclass_correlation, worth
 from creamtea.stats.estimate import USUAL_INTRACLASS
 from creamtea.stats.power import default_deviation, power_of
@@ -172,6 +173,26 @@ def test_a_campaign_of_one_system_compares_nothing(study_database: Database) -> 
             item.systems, item.outputs = [0], item.outputs[:1]
     found = preview(study_database, "c")
     assert (found.comparisons, found.units, found.power, found.detectable) == (0, 0.0, 0.0, None)
+
+
+def test_a_campaign_that_aims_says_what_that_saves(study_database: Database) -> None:
+    lengthen(study_database, 160)
+    aiming = CampaignSettings(aim=True, bad_references=0, repeats=0)
+    for name, settings in (("aims", aiming), ("plain", PLAIN)):
+        request = campaigns.CampaignRequest(settings=settings, protocol="da", **GOOD)
+        campaigns.create_campaign(study_database, name, request)
+    assert preview(study_database, "plain").saved is None
+    found = preview(study_database, "aims")
+    assert found.saved is not None
+    assert found.saved.apart == 2 * found.delta
+    assert 0 < found.saved.differing < found.ratings
+    assert 0 < found.saved.equal < found.ratings
+
+
+def test_the_share_that_is_needed_falls_with_the_difference() -> None:
+    shares = [expected_share(200, 3, difference, 10.0, 2.0) for difference in (0.5, 3.0, 10.0)]
+    assert shares[2] < 0.35 < shares[1] < 0.9
+    assert shares == [expected_share(200, 3, difference, 10.0, 2.0) for difference in (0.5, 3.0, 10.0)]
 
 
 def test_items_of_documents_have_less_power_and_need_more_segments(study_database: Database) -> None:

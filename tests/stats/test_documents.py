@@ -89,3 +89,32 @@ def test_crossed_documents_and_raters_are_those_of_one_row_a_document() -> None:
     assert (found.ratio.low, found.ratio.high) == pytest.approx((expected.ratio.low, expected.ratio.high))
     alone = crossed_comparisons(item, rater, rows, [(0, 1)])[0]
     assert (alone.difference.standard_error or 0) < (found.difference.standard_error or 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("raters", [0, 6])
+def test_false_alarms_and_coverage_with_documents_of_unlike_length(raters: int) -> None:
+    """bench/coverage.py in small: over segments 16 % of equal systems would differ."""
+    rng = np.random.default_rng(7)
+    alarms = covered = naive = 0
+    campaigns = 600
+    for _ in range(campaigns):
+        sizes = rng.integers(1, 12, 30)
+        document = np.repeat(np.arange(30), sizes)
+        points = rng.normal(0, 6, 30)[document] + rng.normal(0, 12, len(document))
+        if raters:
+            views = rng.normal(0, 2, raters)
+            rater = (np.arange(30) % raters)[document]
+            rows = np.stack([np.zeros(len(document)), points + views[rater]], axis=1)
+            item = np.arange(len(document))
+            found = crossed_comparisons(item, rater, rows, [(0, 1)], clusters=document)[0].difference
+            p, low, high = found.p_value, found.low, found.high
+        else:
+            mean = mean_estimate(points, clusters=document)
+            p, low, high = mean.t_test(), mean.low, mean.high
+        alarms += (p or 1.0) < 0.05
+        covered += (low or 0.0) <= 0.0 <= (high or 0.0)
+        naive += (mean_estimate(points).t_test() or 1.0) < 0.05
+    assert 0.025 <= alarms / campaigns <= 0.075
+    assert 0.925 <= covered / campaigns <= 0.975
+    assert naive / campaigns > 0.1

@@ -14,6 +14,7 @@ from creamtea.human.campaigns import count_pages, find_campaign, item_kinds
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.results import document_numbers, load_ratings
 from creamtea.human.settings import CampaignSettings, DrawnFrom, settings_of
+from creamtea.stats.aiming import expected_share
 from creamtea.stats.documents import Sample, intraclass_correlation, worth
 from creamtea.stats.estimate import USUAL_INTRACLASS
 from creamtea.stats.power import (
@@ -29,6 +30,16 @@ from creamtea.store.tables import Campaign, Item, StudyRow
 _SAME = 1e-9
 _NOTHING = Sample(0.0, 0.0, 0.0)
 MIN_UNITS = 10  # of an earlier campaign, for a standard deviation
+
+
+@dataclass(frozen=True)
+class Saved:
+    """How many ratings a campaign that aims saves, about: where each system is as good as the baseline, and
+    where each lies `apart` points from it."""
+
+    equal: int
+    apart: float
+    differing: int
 
 
 @dataclass(frozen=True)
@@ -59,6 +70,7 @@ class Preview:
     power: float  # to find a difference of `delta` with the two-sided paired t-test at 5 %
     no_difference: float  # the chance to show that there is none larger than `delta` where there is none
     detectable: float | None  # the smallest difference found with a power of 80 %; None with one unit
+    saved: Saved | None  # where the campaign aims
     units_needed: int | None  # to find `delta` with a power of 80 %; None above a million
 
 
@@ -84,6 +96,7 @@ def preview(database: Database, name: str) -> Preview:
     # the test is over documents: as many differences, each of a whole document
     tested = sample.documents if in_documents else sample.units
     whole = max(1, int(tested + _SAME))
+    rated = sum(kinds.get(kind, 0) for kind in SYSTEM_KINDS) * campaign.ratings_per_item
     deviation = spread.deviation * math.sqrt(tested / sample.effective) if in_documents else spread.deviation
     segments_each = sample.units / sample.documents if in_documents else 1.0
     needed = items_needed(delta, deviation)
@@ -112,8 +125,20 @@ def preview(database: Database, name: str) -> Preview:
         power=power_of(whole, delta, deviation),
         no_difference=equivalence_power(whole, 0.0, delta, deviation),
         detectable=detectable(whole, deviation),
+        saved=_saved(rated, whole, len(campaign.systems) - 1, deviation, delta) if settings.aim else None,
         units_needed=None if needed is None else math.ceil(needed * segments_each - _SAME),
     )
+
+
+def _saved(ratings: int, units: int, comparisons: int, deviation: float, delta: float) -> Saved | None:
+    if units < 1 or comparisons < 1:
+        return None
+    apart = 2 * delta
+    equal, differing = (
+        round(ratings * (1 - expected_share(units, comparisons, difference, deviation, delta)))
+        for difference in (0.0, apart)
+    )
+    return Saved(equal, apart, differing)
 
 
 def detectable(units: int, deviation: float, power: float = POWER) -> float | None:

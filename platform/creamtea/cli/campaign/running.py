@@ -64,6 +64,11 @@ def _in_words(plan: Preview) -> list[str]:
         f"            assuming that differences vary by {plan.deviation:.3g} points (standard deviation), "
         + (f"as in {plan.deviation_from}" if plan.deviation_from else "the usual without earlier ratings"),
     ]
+    if plan.saved is not None:
+        lines.append(
+            f"aiming      saves about {plan.saved.equal:,} ratings if the systems are equal, "
+            f"{plan.saved.differing:,} if each lies {plan.saved.apart:g} points from the baseline (simulated)"
+        )
     if plan.comparisons > 1:
         lines.append(
             f"            for one comparison; Holm's correction for {plan.comparisons} takes some of it"
