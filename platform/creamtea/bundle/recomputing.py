@@ -34,17 +34,13 @@ from creamtea.store.tables import StepFile, StepInput, StepRow, StudyRow
 AGAIN = ("score", "compare", "buckets", "outputs")
 NEEDS = {
     "corpus": "its text is not in a bundle",
-    "subwords": "needs the training text",
-    "encode": "needs the training text",
-    "align": "needs the training text",
-    "ibm3": "needs the training text",
     "train": "needs the training text and the computer's time",
     "test_set": "made of files that are not in a bundle; its segments are there with their SHA-256",
     "decode": "needs the trained model; its outputs are there with their SHA-256",
     "latency": "was measured on a computer",
 }
 USERS_FILE = "needs a file that is not in a bundle; what was read of it is there with its SHA-256"
-NEEDS_MODEL = "needs the trained model"
+NEEDS_MODEL, NEEDS_TEXT = "needs the trained model", "needs the training text"
 Texts = dict[str, list[dict[str, Any]]]  # the rows of text files, by name
 
 
@@ -113,13 +109,13 @@ def check_step(bundle: Opened, session: Session, step: StepRow, place: str, foun
 def _reason(task: StepTask, store: ArtefactStore) -> str:
     """Why it cannot be computed again; empty if it can be."""
     if task.kind not in AGAIN:
-        return NEEDS.get(task.kind, NEEDS_MODEL)
+        return NEEDS.get(task.kind, NEEDS_MODEL if "train" in task.inputs else NEEDS_TEXT)
     if task.params.get("digests"):
         return USERS_FILE
     if task.kind == "score" and _metric_of(task).compares == "segment scores":
         return "needs the metric's model or program; its segment scores are there with their SHA-256"
     files = [file for steps in task.inputs.values() for files in steps for file in files]
-    return "" if all(store.exists(file.digest) for file in files) else "needs the training text"
+    return "" if all(store.exists(file.digest) for file in files) else NEEDS_TEXT
 
 
 def _metric_of(task: StepTask) -> Metric:
