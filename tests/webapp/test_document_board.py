@@ -224,3 +224,32 @@ def test_a_score_of_the_whole_and_a_reference_that_is_shown(site, open_page) -> 
             .where(Assignment.rater_id == rater_id)
         )
         assert sorted(map(tuple, rows), key=str) == [(0, 25), (0, 25), (1, None), (1, None)]
+
+
+def test_errors_of_a_document_by_keyboard(site, open_page) -> None:
+    own_campaign(site.database, "pangolin-errors", DA[:2], protocol="esa", pages=[2], **DOCUMENTS)
+    link, rater_id = site.rater_link("pangolin-errors", "errors")
+    page = open_page(link, before=slow_clock)
+    items_on(page, 1, 2, 2)
+    page.keyboard.press("j")
+    expect(current(page)).to_have_text(["Segment 2"])
+    for key in ("Space", "Space", "2", "e", "9", "0"):  # a major error: the first word
+        page.keyboard.press(key)
+    page.keyboard.press("k")
+    expect(current(page)).to_have_text(["Segment 1"])
+    for key in ("e", "5"):
+        page.keyboard.press(key)
+    wait_for_scores(page, ["5", "90"])
+    save(page)
+    all_done(page)
+    with site.database.session() as session:
+        rows = session.execute(
+            select(Item.position, Rating.step, Rating.payload)
+            .join_from(Rating, Assignment)
+            .join(Item)
+            .where(Assignment.rater_id == rater_id)
+            .order_by(Item.position)
+        ).all()
+    assert [(place, step) for place, step, _ in rows] == [(0, 5), (1, 90)]
+    assert [len(payload["spans"]) for _, _, payload in rows] == [0, 1]
+    assert rows[1][2]["spans"][0]["severity"] == "major"
