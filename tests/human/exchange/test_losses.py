@@ -67,7 +67,7 @@ def everything() -> Content:
         return ItemContent(position=position, kind=kind, **{**values, "outputs": ("text", "text"), **fields})
 
     items = (
-        item(0, weight=2.5, context=("davor",), references=("das da",)),
+        item(0, weight=2.5, chance=0.1, drawn=True, context=("davor",), references=("das da",)),
         item(1, kind="random", page=1, outputs=("\ntext", "\ntext")),
         item(2, kind="repeat", original=0),
         item(3, kind="tutorial"),

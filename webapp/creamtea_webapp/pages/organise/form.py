@@ -39,6 +39,7 @@ NAMES = (
     "segments_per_page",
     "document_score",
     "show_reference",
+    "aim",
     "items",
     "strata",
     "metrics",
@@ -204,6 +205,15 @@ def _items(
         key=key("show_reference"),
     )
     field_error("document-score", "show-reference")
+    if protocol.max_outputs == 1 and not protocol.relative and unit == "segment":
+        st.checkbox(
+            LABELS["aim"],
+            stored.aim,
+            help="Systems whose verdict is settled, or unlikely to be decided by what is planned, are rated "
+            "on one segment in ten from then on.",
+            key=key("aim"),
+        )
+    field_error("aim")
     if protocol.chooses_pairs:
         pairs = list(PAIR_NAMES)
         st.selectbox(

@@ -31,6 +31,7 @@ LABELS = {
     "unit": "Rated at once",
     "document-score": "Ask for a score of the whole, too",
     "show-reference": "References that raters see",
+    "aim": "Aim: rate where a verdict is open",
     "select": "Segments",
     "differ-between": "Only where these two differ",
     "items": "Segments at most",
