@@ -14,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from marked_text import drag_over
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from rating_board import item_on, items_on, own_campaign, press_at, save, shown_texts
@@ -81,6 +82,8 @@ def campaigns(database: Database) -> None:
         protocol="da-sqm",
         item_context=CONTEXT,
     )
+    literal = [(SOURCE, OUTPUTS[1:2])] * 20
+    own_campaign(database, "errors", literal, protocol="esa", item_context=CONTEXT)
     pairs = [(source, outputs[:2]) for source, outputs in twenty]
     own_campaign(database, "pair", pairs, protocol="preference")
     text = [(source, [output]) for source, output in zip(DOCUMENT, TRANSLATION, strict=True)]
@@ -119,6 +122,7 @@ def photograph(browser: Browser, database: Database, site: str, output: Path) ->
         picture(f"rating-{name}", "columns", width, columns)
         picture(f"rating-points-{name}", "points", width, points)
         picture(f"rating-pair-{name}", "pair", width, pair)
+        picture(f"rating-errors-{name}", "errors", width, errors)
     picture("rating-document-desktop", "document", DESKTOP, document)
     picture("rating-practice-desktop", "practice", DESKTOP, practice)
 
@@ -138,6 +142,14 @@ def columns(page: Page) -> None:
 def points(page: Page) -> None:
     item_on(page, 1)
     press_at(page, 0, 82, steps=101)
+
+
+def errors(page: Page) -> None:
+    item_on(page, 1)
+    drag_over(page, "Katzen", "Hunde")
+    page.keyboard.press("2")
+    page.keyboard.press("End")
+    page.keyboard.press("ArrowLeft")
 
 
 def pair(page: Page) -> None:

@@ -219,6 +219,41 @@ def test_the_pages_of_raters(site: Any, sweep: Sweep) -> None:
     assert sweep.found == []
 
 
+def test_the_boards_on_which_errors_are_marked(site: Any, sweep: Sweep) -> None:
+    page, text = sweep.page, "Es regnete Katzen und Hunde."
+    expected = [{"start": [11, 11], "end": [16, 16], "severity": "major"}, {"severity": "minor"}]
+    guidance = {"steps": {"0": [0, 60]}, "spans": {"0": expected}, "explanation": "It is an idiom."}
+    proposals = {"0": [{"start": 22, "end": 26, "severity": "minor"}]}
+    fields = {
+        "esa": {"item_kind": "tutorial", "item_guidance": guidance, "item_proposals": proposals},
+        "cesa": {"languages": ("en", "ar")},
+        "mqm": {},
+    }
+    for protocol, more in fields.items():
+        outputs = [text, "كانت السماء تمطر"] if protocol == "cesa" else [text]
+        own_campaign(site.database, f"ibex-{protocol}", [("rain", outputs)], protocol=protocol, **more)
+        page.context.clear_cookies()
+        page.goto(site.rater_link(f"ibex-{protocol}", "axe")[0])
+        item_on(page, 1)
+        sweep.look(f"{protocol}, to be marked")
+        back = ["Enter"] if protocol == "mqm" else []  # from the list of categories to the text
+        keys = ["Home", "Space", "Space", "2", *back, "End", "Space", "1", *back]
+        for key in keys:
+            page.keyboard.press(key)
+        expect(page.locator(".board .error")).to_have_count(3 if protocol == "esa" else 2)
+        page.keyboard.press("ArrowUp")
+        sweep.look(f"{protocol}, marked")
+    page.context.clear_cookies()
+    page.goto(site.rater_link("ibex-esa", "axe")[0])
+    item_on(page, 1)
+    page.keyboard.press("e")
+    page.keyboard.press("9")
+    save(page)
+    expect(page.get_by_role("button", name="Continue")).to_be_visible()
+    sweep.look("practice in marking errors")
+    assert sweep.found == []
+
+
 def save_preference(page: Any) -> None:
     page.get_by_role("radio", name="A is better").click()
     save(page)

@@ -383,3 +383,26 @@ def test_a_practice_item_says_which_errors_were_expected(site, open_page) -> Non
     assert serious(page) == []
     drag_over(page, "Good", "Good")
     errors_are(page, ["mourning: major"])  # what is saved stays
+
+
+def test_the_segments_of_a_document_are_marked_on_one_page(site, open_page) -> None:
+    texts = ["ein roter Becher", "die blaue Tasse"]
+    items = [(f"segment {number}", [text]) for number, text in enumerate(texts)]
+    own_campaign(site.database, "pangolin-page", items, protocol="esa", pages=[2], item_document="doc")
+    link, rater_id = site.rater_link("pangolin-page", "reads")
+    page = open_page(link, before=slow_clock)
+    expect(page.get_by_text("2 translations left to rate")).to_be_visible()
+    page.keyboard.press("e")
+    page.keyboard.type("100")
+    page.keyboard.press("Enter")  # to the next segment
+    expect(page.locator(".board .passage").nth(1)).to_be_focused()
+    drag_over(page, "blaue", "Tasse", row=1)
+    page.keyboard.press("2")
+    page.keyboard.press("Enter")
+    page.keyboard.type("20")
+    wait_for_scores(page, ["100", "20"])
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="All done")).to_have_count(1)
+    assert payloads(site.database, rater_id, "segment 0") == {texts[0]: {"score": 100, "spans": []}}
+    marked = [span(texts[1], "blaue Tasse", "major")]
+    assert payloads(site.database, rater_id, "segment 1") == {texts[1]: {"score": 20, "spans": marked}}

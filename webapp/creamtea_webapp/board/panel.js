@@ -186,7 +186,6 @@ class MarkingPanel {
       this.text.chosen = under < 0 ? null : under;
     }
     this.draw();
-    this.spoken.textContent = this.spokenCursor();
   }
 
   spokenCursor() {
@@ -344,6 +343,8 @@ class MarkingPanel {
     const omission = spans.find((_, n) => places[n] === null);
     if (omission !== undefined) this.missing.classList.add(omission.severity);
     this.missing.classList.toggle("cursor", text.atEnd);
+    const spoken = this.spokenCursor();
+    if (this.spoken.textContent !== spoken) this.spoken.textContent = spoken;
     this.cut.hidden = frozen;
     this.cut.textContent = text.granularity === "word" ? "Mark characters" : "Mark words";
   }
