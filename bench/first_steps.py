@@ -47,7 +47,7 @@ metrics: [{kind: chrf}]
 """
 FORETOLD = {"corpus": ("nothing-left",), "subwords": ("vocabulary",)}  # warnings of what a step may fail of
 FIRST_STEPS = ("corpus", "test_set", "overlap", "subwords", "encode", "align")
-LARGE = 5000  # sentences to make up: a case should take a second
+LARGE = 5000  # sentences to make up, say: a case should take a second
 
 
 def small_texts(folder: Path) -> None:
@@ -95,11 +95,9 @@ def first_steps() -> Iterator[Callable[[random.Random], str]]:
                 warned = warnings_of(loaded.study, planned, folder, loaded.place_of)
             except InputError:
                 return "refused"
-            sizes = [made for corpus in loaded.study.corpora.values() for made in _sizes(corpus)]
-            if (
-                max([*sizes, *(made for test in loaded.study.test_sets.values() for made in _sizes(test))])
-                > LARGE
-            ):
+            texts = (*loaded.study.corpora.values(), *loaded.study.test_sets.values())
+            sizes = [size for text in texts for size in _sizes(text)]
+            if max([*sizes, 100 * loaded.study.alignment.iterations]) > LARGE:
                 return "taken, and too large to run here"
             for step in planned.steps:
                 if step.kind not in FIRST_STEPS or step.key in known:

@@ -176,7 +176,7 @@ def test_outputs_are_filtered_ordered_and_paged(reader) -> None:
 def test_provenance_is_told(reader) -> None:
     for name, wanted in (("Corpora", "11,950"), ("Trainings", "seed 2")):
         reader.get_by_text(name, exact=True).click()
-        reader.get_by_text(wanted).first.wait_for()
+        reader.get_by_text(wanted).filter(visible=True).first.wait_for()
     assert "c0ffeec0ffee" in reader.locator("dl.list").last.inner_text()
 
 
