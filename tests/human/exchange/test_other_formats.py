@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections import defaultdict
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -25,6 +29,7 @@ from creamtea.human.exchange.mt_metrics_eval_import import read_mt_metrics_eval
 from creamtea.human.exchange.pearmut_export import write_pearmut
 from creamtea.human.exchange.pearmut_import import read_pearmut
 from creamtea.human.exchange.whole_test_set import known_test_set
+from creamtea.human.protocols import find_protocol
 from creamtea.store.item_kinds import ItemKind
 
 FACTS = ImportFacts("drawn", None, "test", "en", "de")
@@ -140,6 +145,42 @@ def test_mt_metrics_eval_with_marked_errors(tmp_path: Path, before: Content) -> 
         for line in whole.lines
     )
     assert_lost(after, MT_METRICS_EVAL)
+
+
+@some
+@given(before=contents("da", allowed=lambda name: sanitised(name) == name))
+def test_mt_metrics_eval_with_means(tmp_path: Path, before: Content) -> None:
+    """The mean over raters, of whom each has one vote, as the scores of one nameless rater."""
+    given: dict[tuple[int, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for counted in counted_scores(before):
+        given[counted.item.segment, counted.score.system][counted.answer.rater].append(counted.score.step)
+    assume(given)
+    whole = known_test_set(before)
+    out = folder(tmp_path)
+    write_mt_metrics_eval(before, whole, out)
+    after, _ = read_mt_metrics_eval(out, FACTS, START)
+    numbers = {line.index: at for at, line in enumerate(whole.lines)}
+    assert {
+        (counted.item.segment, counted.score.system): float(counted.score.payload["score"])
+        for counted in counted_scores(after)
+        if counted.score.payload
+    } == {
+        (numbers[segment], system): pytest.approx(fmean(fmean(steps) for steps in raters.values()))
+        for (segment, system), raters in given.items()
+    }
+    assert {person.pseudonym for person in after.raters} == {"da"}
+    again = folder(tmp_path)
+    write_mt_metrics_eval(after, known_test_set(after), again)
+    name = "human-scores/en-de.{}.seg.score"
+    assert (again / name.format("scores")).read_text() == (out / name.format("da")).read_text()
+
+
+@given(number=st.integers(0, 20).flatmap(lambda places: st.decimals(-1000, 1000, places=places)))
+def test_a_score_is_kept_as_it_was_written(number: Decimal) -> None:
+    protocol = find_protocol("scores")
+    scored = protocol.read_answer({"score": str(number)}, "")
+    assert protocol.value(scored.step, scored.payload) == Fraction(str(number))
+    assert abs(protocol.scale.value(scored.step) - Fraction(str(number))) <= Fraction(1, 2 * 10**6)
 
 
 @pytest.mark.parametrize("protocol", ["da", "esa", "cesa", "mqm"])

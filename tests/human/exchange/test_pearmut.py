@@ -194,6 +194,13 @@ def test_the_campaigns_file_says_the_protocol_and_has_the_items(tmp_path: Path) 
     assert [(row.source, row.value) for row in for_all] == [(row.source, row.value) for row in found]
 
 
+def test_a_download_from_the_dashboard(tmp_path: Path) -> None:
+    lines = [line([{"A": response(1)}]), line([{"A": response(2)}], user_id="bob")]
+    assert read(tmp_path, {"fox": lines}) == read(tmp_path, *lines)
+    with pytest.raises(InputError, match="found .fox., .hen.; allowed: a line"):
+        read(tmp_path, {"fox": lines, "hen": []})
+
+
 @pytest.mark.parametrize(
     ("lines", "said"),
     [

@@ -86,11 +86,8 @@ def _json(place: Place, text: str) -> Any:
 def _submitted(path: Path, left: Counter[str]) -> list[tuple[Place, Line]]:
     """The submitted documents, but those that a reset took back."""
     found: list[tuple[Place, Line]] = []
-    for number, text in enumerate(read_text(path).split("\n"), start=1):
-        if not text.strip():
-            continue
-        place = Place(path.name, number)
-        line = place.read(Line, _json(place, text), "the line")
+    for place, written in _written(path):
+        line = place.read(Line, written, "the line")
         if isinstance(line.annotation, list):
             found.append((place, line))
         elif line.annotation == RESET:
@@ -100,6 +97,27 @@ def _submitted(path: Path, left: Counter[str]) -> list[tuple[Place, Line]]:
         else:
             raise InputError(f"{place}: annotation: found {line.annotation[:60]!r}; allowed: a list")
     return found
+
+
+def _written(path: Path) -> Iterator[tuple[Place, Any]]:
+    """Each line; of a download from the dashboard, one object with a list for each campaign, each entry."""
+    lines = [
+        (Place(path.name, number), text)
+        for number, text in enumerate(read_text(path).split("\n"), start=1)
+        if text.strip()
+    ]
+    for place, text in lines:
+        written = _json(place, text)
+        if len(lines) > 1 or not isinstance(written, dict) or "annotation" in written:
+            yield place, written
+            continue
+        if len(written) != 1 or not isinstance(next(iter(written.values())), list):
+            raise InputError(
+                f"{place}: found {', '.join(map(repr, written))[:60]}; allowed: a line for each submitted "
+                "document, or a download of one campaign"
+            )
+        for entries in written.values():
+            yield from ((place, entry) for entry in entries)
 
 
 def _documents(campaign: Campaign | None) -> Iterator[list[Any]]:
