@@ -202,6 +202,34 @@ def test_a_page_that_loses_its_first_item_goes_by_the_next() -> None:
     assert [(item.position, item.page, item.systems) for item in left.items] == [(1, 1, ("B",))]
 
 
+def test_proposals_follow_their_systems_and_practice_goes() -> None:
+    assert everything().items[0].proposals is not None
+    left, not_kept = without_systems(everything(), ["A"])
+    assert left.items[0].proposals == {}
+    assert {item.kind for item in left.items} == {"rated", "random", "repeat"}
+    content = dataclasses.replace(everything(), answers=(answer(3, "ann", 1, ("A", "B")),))
+    left, not_kept = without_systems(content, ["A"])
+    assert not_kept[0] == NotKept(2, "answers to practice and checks")
+
+
+# whoever adds a field adds what formats make of it (`losses.PARTS`), then its name here
+KNOWN = {
+    Content: "name study test_set protocol systems source_language target_language ratings_per_item seed "
+    "instructions settings state registered created_at launched_at closed_at raters items answers",
+    RaterContent: "pseudonym created_at consented_at excluded_at forgotten_at",
+    ItemContent: "position page kind segment document source context references systems outputs weight "
+    "chance drawn original degraded guidance proposals",
+    AnswerContent: "item rater order assigned_at submitted_at skipped_at skip_reason comment active_ms "
+    "warned scores",
+    ScoreContent: "system revision step at payload document_step",
+}
+
+
+@pytest.mark.parametrize("part", KNOWN)
+def test_no_field_is_new_to_the_table(part: type) -> None:
+    assert [field.name for field in dataclasses.fields(part)] == KNOWN[part].split()
+
+
 def test_of_outputs_shown_together_the_others_stay(other: Database, tmp_path: Path) -> None:
     path = tmp_path / "ratings.csv"
     path.write_text("rater,segment,system,value\nann,1,A,2.0\nann,1,B,3.0\nann,1,C,4.0\n")

@@ -9,11 +9,13 @@ from dataclasses import replace
 from creamtea.errors import InputError
 from creamtea.human.exchange.content import AnswerContent, Content, ItemContent
 from creamtea.human.exchange.losses import NotKept, counts
+from creamtea.store.item_kinds import WRITTEN_KINDS
 
 
 def without_systems(content: Content, names: Collection[str]) -> tuple[Content, tuple[NotKept, ...]]:
-    """The campaign without these systems, their ratings, the items that showed nothing else, and raters who
-    rated nothing else. Positions and page orders of the rest stay.
+    """The campaign without these systems, their ratings, the items that showed nothing else, raters who rated
+    nothing else, and practice and checks, whose answers speak of systems by number. Positions and page orders
+    of the rest stay.
 
     InputError for a system that the campaign does not have, and where none would be left.
     """
@@ -26,7 +28,11 @@ def without_systems(content: Content, names: Collection[str]) -> tuple[Content, 
     systems = tuple(system for system in content.systems if system not in names)
     if not systems:
         raise InputError(f"--leave-out: no system would be left of {known}")
-    kept = {item.position: item for item in content.items if set(item.systems) - set(names)}
+    kept = {
+        item.position: item
+        for item in content.items
+        if set(item.systems) - set(names) and item.kind not in WRITTEN_KINDS
+    }
     items = tuple(_item(item, names) for item in kept.values() if _has_original(item, names, kept))
     pages = {item.page: item.position for item in reversed(items)}  # its first item names a page
     items = tuple(item if item.page is None else replace(item, page=pages[item.page]) for item in items)
@@ -44,10 +50,13 @@ def without_systems(content: Content, names: Collection[str]) -> tuple[Content, 
         rated_by[answer.item].add(answer.rater)
     references = [name for name in content.settings.get("references", []) if name not in names]
     settings = {**content.settings, "references": references} if "references" in content.settings else None
+    written = {item.position for item in content.items if item.kind in WRITTEN_KINDS}
+    practice = sum(len(answer.scores) for answer in content.answers if answer.item in written)
     before, after = (sum(len(answer.scores) for answer in each) for each in (content.answers, answers))
     left = counts(
         {
-            f"ratings of systems left out ({', '.join(names)})": before - after,
+            f"ratings of systems left out ({', '.join(names)})": before - after - practice,
+            "answers to practice and checks": practice,
             "raters of these alone": len(idle),
         }
     )
@@ -76,6 +85,8 @@ def _item(item: ItemContent, names: Collection[str]) -> ItemContent:
         item,
         systems=tuple(item.systems[at] for at in stays),
         outputs=tuple(item.outputs[at] for at in stays),
+        proposals=item.proposals
+        and {system: errors for system, errors in item.proposals.items() if system not in names},
     )
 
 

@@ -92,7 +92,7 @@ def read_mt_metrics_eval(
     scores = _scores(folder, name, len(sources), outputs)
     marked = _marked(folder, name, len(sources), outputs)
     protocol = facts.protocol or (Mqm.name if marked and _is_mqm(name) else SegmentScores.name)
-    systems = tuple(dict.fromkeys([*(system for _, system in scores), *outputs]))
+    systems = tuple(dict.fromkeys([*_order(folder, name), *outputs]))
     cells = [
         (segment, system)
         for segment in range(len(sources))
@@ -220,6 +220,13 @@ def _scores(
         for line, cell, (score,) in _blocks(folder, file, segments, systems, (2,))
         if score != NONE
     }
+
+
+def _order(folder: _Folder, name: str) -> list[str]:
+    """The systems as the file of scores has them, so that they come back in their order."""
+    file = f"human-scores/{folder.pair}.{name}{SCORES}"
+    lines = folder.lines(file) if (folder.path / file).is_file() else []
+    return list(dict.fromkeys(line.split()[0] for line in lines))
 
 
 def _marked(
