@@ -229,6 +229,27 @@ def test_files_are_read(creamtea: Any, database: Database, tmp_path: Path) -> No
     assert (work.tutorial, work.source) == (True, "Guten Tag")
 
 
+def test_a_taxonomy_and_proposals_are_read(creamtea: Any, database: Database, tmp_path: Path) -> None:
+    taxonomy, proposals = tmp_path / "own.yaml", tmp_path / "found.jsonl"
+    taxonomy.write_text("severities: [{name: critical, weight: 10}]\ncategories: [{name: Meaning}]\n")
+    span = {"start": 0, "end": 0, "severity": "critical", "category": ["Meaning"]}
+    proposals.write_text(json.dumps({"system": "plain", "segment": 1, "spans": [span]}))
+    more = ("--protocol", "mqm", "--taxonomy", str(taxonomy), "--proposals", str(proposals), "--repeats", "0")
+    make(creamtea, *more)
+    creamtea("campaign", "launch", "first")
+    rater = raters.add(database, "first", "test", pseudonym="anna")
+    raters.consent(database, rater)
+    proposed = []
+    while (work := assignment.next_item(database, rater)) is not None:
+        proposed += [spans for spans in work.segments[0].proposals if spans]
+        assert work.protocol.page_data()["marking"]["severities"] == ["critical"]
+        assignment.submit(database, rater, work.assignment_id, [{"spans": []}] * len(work.outputs))
+    assert proposed == [[span]]
+    taxonomy.write_text("severities: []")
+    done = create(creamtea, *more, name="other")
+    assert (done.returncode, "own.yaml:1: severities: found a list of 0" in done.stderr) == (2, True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("more", "message"),
