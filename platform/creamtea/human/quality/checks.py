@@ -233,7 +233,8 @@ def longest_run(own: Measures) -> Check:
     if (few := _few(own.answers, MIN_ITEMS, "items", "no items")) is not None:
         return _unknown("run", title, few, bound, reason, RUN_BY_CHANCE)
     run, p = own.longest_run, own.run_by_chance
-    shown = f"{run} of {own.answers} items; by chance in {100 * p:.2g} %"
+    chance = f"{100 * p:.0f}" if p >= 0.1 else f"{100 * p:.2g}"
+    shown = f"{run} of {own.answers} items; by chance in {chance} %"
     flagged = run >= MIN_RUN and p < RUN_BY_CHANCE
     return _judged("run", title, p, RUN_BY_CHANCE, flagged, shown, bound, reason)
 

@@ -50,9 +50,9 @@ def page(campaign_id: int) -> None:
         ["rater", "name or participant", "state", "items", "flags", "suggestion"], rows, words=[0, 1, 2, 5]
     )
     note(
-        "A flag is a reason to look, not a verdict: honest raters get one now and then. What answers look "
-        f"like is said of {described_in_words()}. Nobody is excluded automatically. Excluding a rater is "
-        "your decision, needs a reason, and can be undone."
+        "A flag is a reason to look, not a verdict: honest raters get one now and then. A description, such "
+        f"as “given at random”, is given to {described_in_words()}. Nobody is excluded automatically. "
+        "Excluding a rater is your decision, needs a reason, and can be undone."
     )
 
 
