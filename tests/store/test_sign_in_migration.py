@@ -60,9 +60,9 @@ def test_tokens_that_the_third_schema_cannot_tell_apart_stay(empty_url: str) -> 
         session.execute(table.insert(), [row | {"id": number} for number, row in enumerate(rows, 3)])
     before = dump(database)
     schema.downgrade(empty_url, "0003")
-    assert {name: len(rows) for name, rows in dump(database).items()} == {
-        name: len(rows) for name, rows in before.items()
-    }
+    after = dump(database)  # without the tables that the third schema has not
+    assert {name: len(rows) for name, rows in after.items()} == {name: len(before[name]) for name in after}
+    assert "access_token" in after
     digests = tokens(database, "digest")
     assert digests[3] == "sign-in:1:dora@example.org"
     assert digests[6] == "sign-in:1:eve@example.org"
