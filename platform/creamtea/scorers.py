@@ -11,13 +11,13 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from creamtea.document.canonical import digest
-from creamtea.document.document import read_document
-from creamtea.document.mistakes import Mistake, StudyErrors, mistakes_of_pydantic, one_of, shown
+from creamtea.document.checked import read_checked
+from creamtea.document.mistakes import one_of, shown
 from creamtea.document.values import Above0, Name, Strict
 from creamtea.errors import InputError
 from creamtea.regular import open_regular
@@ -112,16 +112,7 @@ def read_scorers(path: Path) -> dict[str, Scorer]:
             f"{path} names programs that creamtea runs, and every user of this machine may change it: "
             "take that right away (chmod o-w)"
         )
-    document = read_document(path, "scorers")
-    mistakes: list[Mistake] = list(document.mistakes)
-    try:
-        scorers = _File.model_validate(document.data).scorers
-    except ValidationError as error:
-        errors: Any = error.errors(include_url=False)
-        mistakes += mistakes_of_pydantic(errors, _File, document.data)
-    if mistakes:
-        raise StudyErrors([mistake.line(document.place(mistake.path)) for mistake in mistakes], str(path))
-    return scorers
+    return read_checked(path, _File, "scorers").scorers
 
 
 def content_digest(path: Path) -> str:

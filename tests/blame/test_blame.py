@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from unittest.mock import patch
 
 import pytest
 from blame_by_rule import REFERENCE, campaign_by_rule, disturbed
+from command_line import Run, runner
 from sqlalchemy import select, update
 
 from creamtea.blame.labels import Evidence, Origin, label
@@ -59,7 +60,6 @@ test_sets: {test: {kind: synthetic, corpus: grammar, lines: 40}}
 metrics: [{kind: bleu}]
 """
 SEARCHES = Settings(beam=8, states=20_000)
-Run = Callable[..., tuple[int, str, str]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,18 +104,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trained]:
 def run(trained: Trained, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     for name, value in trained.environment.items():
         monkeypatch.setenv(name, value)
-
-    def creamtea(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["creamtea", *arguments])
-        capsys.readouterr()
-        try:
-            main()
-            code = 0
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-        return code, *capsys.readouterr()
-
-    return creamtea
+    return runner(monkeypatch, capsys)
 
 
 def share(row: Row, origin: str) -> float:

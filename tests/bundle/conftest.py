@@ -7,13 +7,14 @@ import os
 import random
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
+from command_line import Run, runner
 from ready_campaigns import PLAIN, launched_campaign
 
 from creamtea.bundle.archive import write_archive
@@ -192,20 +193,9 @@ def answer(database: Database, name: str, of: Any) -> None:
 @pytest.fixture
 def run(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., tuple[int, str, str]]:
+) -> Run:
     """The command line in the test's folder: exit code, standard output, standard error."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CREAMTEA_HOME", str(home.folder / "home"))
     monkeypatch.setenv("CREAMTEA_DATABASE_URL", f"sqlite:///{home.folder / 'creamtea.db'}")
-
-    def creamtea(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["creamtea", *arguments])
-        capsys.readouterr()
-        try:
-            main()
-            code = 0
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-        return code, *capsys.readouterr()
-
-    return creamtea
+    return runner(monkeypatch, capsys)

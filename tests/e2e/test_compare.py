@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import Run, runner
 from sacrebleu.metrics import BLEU, CHRF
 from sqlalchemy import select
 
-from creamtea.cli.main import main
 from creamtea.engine import pairing
 from creamtea.report.several import common_test_sets, compared_systems
 from creamtea.store.artefacts import ArtefactStore
@@ -29,7 +27,6 @@ OUTPUTS = {
     "nllb": ["Haus am See", "er geht nicht", "", "ein Hund schläft"],
     "human.de": FIRST,
 }
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -47,18 +44,7 @@ def run(
     monkeypatch.setenv("CREAMTEA_HOME", str(files / "home"))
     monkeypatch.setenv("CREAMTEA_DATABASE_URL", empty_url)
     monkeypatch.setenv("COLUMNS", "200")
-
-    def creamtea(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["creamtea", *arguments])
-        capsys.readouterr()
-        try:
-            main()
-            code = 0
-        except SystemExit as ended:
-            code = int(ended.code or 0)
-        return code, *capsys.readouterr()
-
-    return creamtea
+    return runner(monkeypatch, capsys)
 
 
 def compare(run: Run, *more: str) -> tuple[int, str, str]:

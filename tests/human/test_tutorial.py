@@ -81,6 +81,10 @@ def test_answers_that_cannot_be_are_refused(protocol: str, outputs: list, messag
             "explanation: required key is missing",
         ),
         ("items:\n  - {source: '', outputs: [], explanation: e}", 'items\\[0\\].source: found ""'),
+        (
+            "items:\n  - {source: s, source: t, outputs: [{text: a, accepted: [1, 2]}], explanation: e}",
+            "source",  # written twice: which one is meant?
+        ),
         ("a: [", "valid YAML"),
         ("", "an empty file"),
     ],

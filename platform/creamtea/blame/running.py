@@ -127,8 +127,8 @@ def _read(session: Session, study: str | int, campaign: str, settings: Settings)
     if not has_marks(find_protocol(of.protocol)):
         if settings.below is None:
             raise InputError(
-                f"campaign {campaign!r} ({of.protocol}): raters mark no errors; say with --below up to which "
-                "score an output counts as one error"
+                f"campaign {campaign!r} ({of.protocol}): raters mark no errors; --below SCORE makes "
+                "one error of each output with at most this mean score"
             )
         marked = low_scores(marked, load_ratings(session, of), settings.below)
     nodes = study_nodes(session, row.id)

@@ -23,12 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from creamtea.document.document import read_document
-from creamtea.document.mistakes import StudyErrors, mistakes_of_pydantic
+from creamtea.document.checked import read_checked
 from creamtea.document.values import Strict
 from creamtea.errors import InputError
 from creamtea.human.protocols import Protocol, ScoredAnswer
@@ -48,13 +47,7 @@ class AttentionFile(Strict):
 
 def read_attention(path: Path) -> list[AttentionItem]:
     """The checks of a file; every mistake in it is one InputError with lines."""
-    document = read_document(path)
-    mistakes = list(document.mistakes)
-    try:
-        return AttentionFile.model_validate(document.data).checks
-    except ValidationError as error:
-        mistakes += mistakes_of_pydantic(error.errors(), AttentionFile, document.data)
-    raise StudyErrors([mistake.line(document.place(mistake.path)) for mistake in mistakes], document.name)
+    return read_checked(path, AttentionFile, "checks").checks
 
 
 def attention_fields(checks: list[AttentionItem], protocol: Protocol) -> list[dict[str, Any]]:

@@ -54,7 +54,7 @@ def read_proposals(path: Path) -> list[Proposal]:
         raise InputError(f"--proposals {path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise InputError(f"--proposals {path}: not UTF-8 text: save it as UTF-8") from None
-    lines = enumerate(text.splitlines(), start=1)
+    lines = enumerate(text.split("\n"), start=1)  # JSON may hold other line separators
     return [_read_line(f"{path.name}, line {number}", line) for number, line in lines if line.strip()]
 
 

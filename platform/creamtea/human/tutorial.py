@@ -29,10 +29,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from creamtea.document.document import read_document
-from creamtea.document.mistakes import StudyErrors, mistakes_of_pydantic
+from creamtea.document.checked import read_checked
 from creamtea.document.values import Strict
 from creamtea.errors import InputError
 from creamtea.human.protocols import Protocol
@@ -49,13 +48,7 @@ class TutorialFile(Strict):
 
 def read_tutorial(path: Path) -> list[TutorialItem]:
     """The items of a file; every mistake in it is one InputError with lines."""
-    document = read_document(path)
-    mistakes = list(document.mistakes)
-    try:
-        return TutorialFile.model_validate(document.data).items
-    except ValidationError as error:
-        mistakes += mistakes_of_pydantic(error.errors(), TutorialFile, document.data)
-    raise StudyErrors([mistake.line(document.place(mistake.path)) for mistake in mistakes], document.name)
+    return read_checked(path, TutorialFile, "items").items
 
 
 def tutorial_fields(items: list[TutorialItem], protocol: Protocol) -> list[dict[str, Any]]:

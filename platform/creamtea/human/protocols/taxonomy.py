@@ -19,10 +19,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from creamtea.document.document import read_document
-from creamtea.document.mistakes import StudyErrors, mistakes_of_pydantic
+from creamtea.document.checked import read_checked
 from creamtea.document.values import Strict
 from creamtea.human.storable import check_text
 
@@ -118,13 +117,7 @@ def _said(category: Sequence[str]) -> str:
 
 def read_taxonomy(path: Path) -> Taxonomy:
     """The taxonomy in a file of YAML or JSON; every mistake in it is one InputError with lines."""
-    document = read_document(path)
-    mistakes = list(document.mistakes)
-    try:
-        return Taxonomy.model_validate(document.data)
-    except ValidationError as error:
-        mistakes += mistakes_of_pydantic(error.errors(), Taxonomy, document.data)
-    raise StudyErrors([mistake.line(document.place(mistake.path)) for mistake in mistakes], document.name)
+    return read_checked(path, Taxonomy, "severities, categories, …")
 
 
 # Kocmi et al. 2024; the weights are those of a score by the spans alone
