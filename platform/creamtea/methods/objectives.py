@@ -95,7 +95,7 @@ class Entmax(FenchelYoung):
     # 1 would be softmax, 2 is sparsemax; the larger, the sparser
     alpha: Annotated[float, Field(ge=MIN_ALPHA, le=MAX_ALPHA)] = 1.5
     # standard deviation of a Transformer's logits before training; none: V^(1 - alpha), at least 0.01
-    initial_scale: Annotated[Above0 | None, Field(exclude_if=lambda scale: scale == 1.0)] = None
+    initial_scale: Above0 | None = None
     title: ClassVar[str] = "sparse entmax loss"
     worker: ClassVar[str] = "creamtea_workers.objectives.entmax"
 

@@ -66,9 +66,7 @@ class ItdsIdioms(Strict):
     info: str  # path of IdiomTranslationDS' `.info` file, line-aligned with the test set
     corpus: Name  # a corpus of files, in which words are aligned
     # words that idiom recall asks for: of the idiom and its dictionary translation, or of the text
-    words: Annotated[Literal["metadata", "text"], Field(exclude_if=lambda words: words == "text")] = (
-        "metadata"
-    )
+    words: Literal["metadata", "text"] = "metadata"
 
 
 class FilesTestSet(OfFile):
