@@ -265,6 +265,19 @@ def test_a_gpu_for_steps_that_do_not_run_the_system(write: Write, blocks: str) -
     )
 
 
+def test_the_device_of_a_step_is_the_one_that_its_variant_asks_for(write: Write) -> None:
+    own = "variants.softmax.resources={decode: {gpus: 1}}"
+    load_study(write((GREEDY, "  greedy: {variant: softmax, precision: fp16}")), [own])
+    path = write((GREEDY, "  greedy: {variant: softmax, precision: int8}"))
+    with pytest.raises(InputError, match=r"int8 on a GPU, .* in variants\.softmax\.resources\.decode"):
+        load_study(path, [own])
+
+
+def test_resources_of_a_variant_that_are_not_a_block(write: Write) -> None:
+    with pytest.raises(InputError, match=r"variants\.softmax\.resources\.train: found 2, allowed a block"):
+        load_study(write(), ["variants.softmax.resources={train: 2}"])
+
+
 def test_a_preset_gives_sizes_and_what_is_beside_it_overrides_it(write: Write) -> None:
     path = write(
         ("    nvs: {}", "    architecture: {preset: deep, decoder_layers: 3}"),

@@ -10,8 +10,9 @@ from creamtea.document.raw import RawStudy
 from creamtea.methods.analysis import ANALYSES
 from creamtea.methods.corpora import CORPORA
 from creamtea.methods.test_sets import TEST_SETS
-from creamtea.study.checks.measuring import check_latency, check_metrics, check_resources
+from creamtea.study.checks.measuring import check_latency, check_metrics
 from creamtea.study.checks.outputs import check_trained
+from creamtea.study.checks.resources import check_resources
 from creamtea.study.checks.systems import check_systems
 from creamtea.study.checks.texts import check_alignment, check_subwords
 from creamtea.study.checks.variants import check_variants

@@ -1,16 +1,15 @@
-"""Metrics, latency runs and resources."""
+"""Metrics and latency runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from creamtea.document.mistakes import KeyPath, Mistake, one_of
+from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import Block, RawStudy, parsed
 from creamtea.methods.measuring import Latency
 from creamtea.methods.metrics import METRICS, Metric
 from creamtea.methods.selections import SELECTIONS
-from creamtea.steps.catalogue import STEP_KINDS
 
 
 def check_metrics(study: RawStudy) -> Iterator[Mistake]:
@@ -93,21 +92,3 @@ def _root(variant: Block, study: RawStudy) -> Block:
     for _ in study.blocks("variants"):
         variant = study.named("variants", variant.get("start_from")) or variant
     return variant
-
-
-def check_resources(study: RawStudy) -> Iterator[Mistake]:
-    blocks: list[tuple[KeyPath, Any]] = [
-        (("resources", kind), block) for kind, block in study.blocks("resources")
-    ]
-    for name, variant in study.blocks("variants"):
-        own = variant.get("resources")
-        if isinstance(own, dict):
-            blocks += [(("variants", name, "resources", kind), block) for kind, block in own.items()]
-    for path, block in blocks:
-        kind = path[-1]
-        if kind not in STEP_KINDS:
-            yield Mistake(path, "an unknown step kind", one_of(STEP_KINDS, kind))
-        elif not STEP_KINDS[kind].divisible and isinstance(block, dict) and "workers" in block:
-            divisible = [other.name for other in STEP_KINDS.values() if other.divisible]
-            allowed = f"it under {' or '.join(divisible)}"
-            yield Mistake((*path, "workers"), f"several workers for a {kind} step", allowed)

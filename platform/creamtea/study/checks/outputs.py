@@ -19,7 +19,7 @@ def outputs_of(system: Block) -> list[str]:
     return list(outputs) if isinstance(outputs, dict) else []
 
 
-def check_origin(path: KeyPath, name: str, system: Block, study: RawStudy) -> Iterator[Mistake]:
+def check_origin(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mistake]:
     origins = [key for key in ORIGINS if key in system]
     if not origins:
         yield Mistake((*path, "variant"), "", f"{REQUIRED} (or `outputs`, text files, or `reference`)")

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from creamtea.contract.resources import StepResources
 from creamtea.document.mistakes import KeyPath, Mistake, shown
-from creamtea.document.raw import Block, RawStudy, kind_of, parsed
+from creamtea.document.raw import Block, RawStudy, kind_of
 from creamtea.methods.analysis import ANALYSES
 from creamtea.methods.precisions import PRECISIONS
 from creamtea.methods.searches import SEARCHES
 from creamtea.methods.selections import SELECTIONS
 from creamtea.methods.texts import needs_joint
+from creamtea.steps.systems import DECODE, LATENCY
 from creamtea.study.checks.outputs import check_origin, outputs_of
+from creamtea.study.checks.resources import own_resources, resources_of
 
 
 def check_systems(study: RawStudy) -> Iterator[Mistake]:
     for name, system in study.blocks("systems"):
         path: KeyPath = ("systems", name)
-        yield from check_origin(path, name, system, study)
+        yield from check_origin(path, system, study)
         yield from study.unknown_key(path, system, "variant", "variants")
         yield from _check_head((*path, "selection", "kind"), system, study)
         yield from _check_joint((*path, "selection"), system, study)
@@ -68,11 +69,15 @@ def _check_precision(path: KeyPath, name: str, system: Block, study: RawStudy) -
     if search and precision in search.excluded_precisions:
         reason = search.excluded_precisions[precision]
         yield Mistake(path, f"{precision} with {search.title}", f"another precision: {reason}")
-    on_gpu: dict[str, bool] = {}  # whether each step that runs the system is given a GPU
+    on_gpu: dict[str, bool] = {}  # by place of its resources: whether a step that runs the system has a GPU
+    chosen = system.get("variant")
     for kind in _steps_that_run(name, system, study):
-        resources = parsed(StepResources, study.named("resources", kind) or {})
+        # one latency step runs several variants, and has the study's resources
+        variant = {} if kind == LATENCY.name else study.named("variants", chosen) or {}
+        resources = resources_of(kind, variant, study)
         if resources is not None:
-            on_gpu[f"resources.{kind}"] = resources.gpus > 0
+            place = f"variants.{chosen}.resources" if own_resources(kind, variant) else "resources"
+            on_gpu[f"{place}.{kind}"] = resources.gpus > 0
     for gpu, device in ((False, "cpu"), (True, "gpu")):
         places = " and ".join(place for place, has_gpu in on_gpu.items() if has_gpu == gpu)
         if places and device not in PRECISIONS[precision]:
@@ -85,10 +90,10 @@ def _steps_that_run(name: str, system: Block, study: RawStudy) -> Iterator[str]:
     """The kinds of the steps that load a system's model in the system's precision."""
     if "variant" not in system:
         return
-    yield "decode"
+    yield DECODE.name
     latency = study.data.get("latency")
     if isinstance(latency, dict) and _names(latency.get("systems"), name, otherwise=True):
-        yield "latency"
+        yield LATENCY.name
     for kind in {kind_of(block) for _, block in study.blocks("analyses")}:
         analysis = ANALYSES.kinds.get(kind)
         if analysis is None or analysis.rows != "system":

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from creamtea.contract.resources import StepResources
 from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.document.raw import Block, RawStudy, parsed, repeated
 from creamtea.methods.architectures import ARCHITECTURES, Architecture
 from creamtea.methods.objectives import OBJECTIVES
 from creamtea.methods.texts import needs_joint
 from creamtea.methods.training import Training
+from creamtea.study.checks.resources import resources_of
 
 NAMED = {"corpus": "corpora", "subwords": "subwords", "alignment_corpus": "corpora"}
 
@@ -51,8 +51,7 @@ def _check_training(path: KeyPath, variant: Block) -> Iterator[Mistake]:
 def _check_workers(path: KeyPath, variant: Block, study: RawStudy) -> Iterator[Mistake]:
     """What an update is does not depend on the workers: each computes some of its batches."""
     training = parsed(Training, variant.get("training", {}))
-    own = variant.get("resources", {}).get("train") if isinstance(variant.get("resources", {}), dict) else {}
-    resources = parsed(StepResources, {**(study.named("resources", "train") or {}), **(own or {})})
+    resources = resources_of("train", variant, study)
     most = resources.workers[1] if resources else 1
     if training and training.accumulate < most:
         allowed = (
