@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from creamtea.errors import InputError
 from creamtea.methods.objectives import Scones
 from creamtea.methods.searches import Beam
 from creamtea.study.loader import load_study
@@ -40,6 +41,18 @@ def test_merge_keys(write: Write) -> None:
     assert variants["scones"].objective == variants["softmax"].objective
     assert variants["softmax"].nvs is not None
     assert variants["scones"].nvs is None
+
+
+def test_a_mistake_in_a_key_that_overrides_a_merged_one_is_at_its_own_line(write: Write) -> None:
+    path = write(
+        ("  softmax:\n", "  softmax: &base\n"),
+        (
+            "    corpus: grammar\n    subwords: joint\n    objective: {kind: scones, alpha: 0.5}",
+            "    <<: *base\n    objective: {kind: scones, alpha: 0}",
+        ),
+    )
+    with pytest.raises(InputError, match=r"^study\.yaml:15: variants\.scones\.objective\.alpha"):
+        load_study(path)
 
 
 def test_overrides_win_in_their_order(write: Write) -> None:

@@ -227,7 +227,8 @@ class _Builder:
                 found = f"the key a second time (first in line {first})"
                 self._mistake(key_node, (*path, key), found, "each key once")
             else:
-                self.places[(*path, key)] = self.place_of(key_node)
+                # what << merges is built last, and has no place of its own where a key overrides it
+                self.places.setdefault((*path, key), self.place_of(key_node))
                 result[key] = self.build(value_node, (*path, key))
         for source in merged:
             if isinstance(source, yaml.MappingNode):
