@@ -20,7 +20,7 @@ from creamtea.study.checks.warnings import warnings_of
 from creamtea.study.loader import LoadedStudy, load_study
 from creamtea.study.plan import plan
 from creamtea.study.start import timing
-from creamtea.study.start.aside import Pair
+from creamtea.study.start.aside import Pair, draw
 from creamtea.study.start.begin import Wishes, study_name
 from creamtea.study.start.recipe import Recipe, recipe_for
 from creamtea.study.start.timing import Timing, in_words
@@ -165,6 +165,24 @@ def test_nothing_is_overwritten_without_force(text: Callable[..., None]) -> None
     assert not Path("study-data").exists()
     init(*TRAIN, "--force")
     loaded()
+
+
+def test_text_is_never_overwritten_by_what_is_set_aside_from_it(text: Callable[..., None]) -> None:
+    Path("study-data").mkdir()
+    text("study-data/train", sentences(400))
+    before = Path("study-data/train.en").read_text()
+    with pytest.raises(InputError, match=r"study-data/train\.en would be overwritten"):
+        init("--source", "study-data/train.en", "--target", "study-data/train.de", "--force")
+    assert Path("study-data/train.en").read_text() == before
+
+
+def test_a_pair_with_an_empty_side_is_not_set_aside(tmp_path: Path) -> None:
+    source, target = tmp_path / "a", tmp_path / "b"
+    source.write_text("".join("\n" if number == 7 else f"one {number}\n" for number in range(200)))
+    target.write_text("".join(f"eins {number}\n" for number in range(200)))
+    found = survey(source, target, bare)
+    drawn = [draw(found, ["dev"], seed)["dev"] for seed in range(20)]  # a quarter of the lines each
+    assert not np.isin(7, np.concatenate(drawn))
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def plain(line: str) -> str:
 
 
 def bare(line: str) -> str:
-    """A sentence without case and punctuation: "Come in!" and "come in" are no two sentences."""
+    """A sentence without case and punctuation, so that "Come in!" and "come in" count as one."""
     return re.sub(r"[\W_]+", " ", plain(line).casefold()).strip() or plain(line)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from creamtea.errors import InputError
-from creamtea.study.survey import Survey, lines_of
+from creamtea.study.survey import Survey, bare, lines_of
 
 MIN_LINES, MAX_LINES, SHARE = 50, 1000, 15  # of each set: a 15th of the pairs, within these
 
@@ -22,15 +22,16 @@ class Pair:
 
 
 def draw(text: Survey, sets: list[str], seed: int) -> dict[str, NDArray[np.int64]]:
-    """The lines (from 0) of each set. Only pairs of which neither side occurs anywhere else in the text, also
-    with other case or punctuation, so that no sentence that is set aside is left in the training text.
+    """The lines (from 0) of each set. Only pairs of which neither side is empty or occurs anywhere else in
+    the text, also with other case or punctuation, so that no sentence that is set aside is left in the
+    training text.
 
     `text` is a survey by `bare` sentences. InputError where there are too few such pairs.
     """
     once = np.ones(text.pairs, dtype=np.bool_)
     for side in (text.source, text.target):
         _, places, counts = np.unique(side.sentences, return_inverse=True, return_counts=True)
-        once &= counts[places] == 1
+        once &= (counts[places] == 1) & (side.sentences != hash(bare("")))
     candidates = np.flatnonzero(once)
     each = min(MAX_LINES, max(MIN_LINES, text.pairs // SHARE))
     if each * len(sets) > len(candidates) // 2:

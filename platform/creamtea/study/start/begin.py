@@ -47,6 +47,10 @@ def begin(wishes: Wishes, progress: Callable[[str], None]) -> Plan:
     missing = [name for name in SETS if name not in wishes.given]
     folder = wishes.output.with_name(f"{wishes.output.stem}-data")
     _check_free([wishes.output, *([folder] if missing else [])], wishes.force)
+    if missing:
+        _check_kept(
+            pairs, [folder / f"{name}.{suffix}" for name in ("train", *missing) for suffix in languages]
+        )
     text = survey(wishes.train.source, wishes.train.target, bare)
     if text.usable < MIN_PAIRS:
         raise InputError(
@@ -131,6 +135,17 @@ def _check_free(paths: list[Path], force: bool) -> None:
         raise InputError(f"{' and '.join(taken)} exists already: --force overwrites, --output names another")
     if not paths[0].absolute().parent.is_dir():
         raise InputError(f"{paths[0]}: there is no folder {paths[0].parent}")
+
+
+def _check_kept(pairs: dict[str, Pair], outputs: list[Path]) -> None:
+    """InputError if text that is read would be overwritten by what is set aside from it."""
+    overwritten = {path.resolve() for path in outputs}
+    for path in (path for pair in pairs.values() for path in (pair.source, pair.target)):
+        if path.resolve() in overwritten:
+            raise InputError(
+                f"{path} would be overwritten by the text that is set aside: move it out of "
+                f"{path.parent}, or name another study with --output"
+            )
 
 
 def study_name(wishes: Wishes) -> str:
