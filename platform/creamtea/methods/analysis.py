@@ -100,10 +100,6 @@ class OfFirstSentences(OfVariants):
 
     sentences: Positive | None = None  # [segments] only the first of the test set
 
-    @classmethod
-    def about(cls) -> str:
-        return " ".join((cls.__doc__ or "").split())
-
     @property
     def first_sentences(self) -> int | None:
         return self.sentences

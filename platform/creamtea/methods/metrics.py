@@ -68,7 +68,7 @@ class Bleu(Metric):
     """BLEU (Papineni et al. 2002) as sacreBLEU computes it (Post 2018)."""
 
     kind: Literal["bleu"]
-    # sacreBLEU's tokenizer; empty: its choice for the target language
+    # sacreBLEU's tokenizer; scores have a note where it does not split the target language
     tokenize: Literal["13a", "intl", "char", "none", "ja-mecab", "zh", "spm"] = "13a"
     title: ClassVar[str] = "BLEU"
     several_references: ClassVar[bool] = True
