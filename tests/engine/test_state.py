@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 
@@ -103,11 +103,10 @@ def test_six_threads_claim_two_hundred_steps_once_each(
         for first in range(0, len(keys), group):
             taken.extend(state.claim(database, lease, keys[first : first + group], "artefacts"))
 
-    threads = [threading.Thread(target=work, args=(group,)) for group in (1, 1, 2, 3, 16, 200)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
+    with ThreadPoolExecutor() as threads:
+        done = [threads.submit(work, group) for group in (1, 1, 2, 3, 16, 200)]
+    for claimer in done:
+        claimer.result()  # raises what the claimer raised, as a deadlock
     assert sorted(taken) == sorted(keys)
 
 

@@ -63,14 +63,6 @@ CLAIM = (
     )
     .returning(StepRow.__table__)
 )
-BEGIN_STUDIES = (
-    update(StudyRow.__table__)  # type: ignore[arg-type]
-    .where(
-        StudyRow.state == "queued",
-        StudyRow.id.in_(select(StudyStep.study_id).where(StudyStep.step_key == bindparam("step"))),
-    )
-    .values(state="running")
-)
 INPUT_FILES = (
     select(StepInput.role, StepInput.position, StepFile.name, StepFile.digest, StepFile.size)
     .outerjoin(StepFile, StepFile.step_key == StepInput.input_key)
@@ -93,10 +85,20 @@ def claim(database: Database, lease: Lease, keys: Iterable[str], artefacts: str)
             given = {"step": key, "now": now, "until": now + LEASE}
             taken = session.connection().execute(CLAIM, values | given).first()
             if taken is not None:
-                session.connection().execute(BEGIN_STUDIES, {"step": key})
                 add_events(session, [key], now, "started", [f"attempt {taken.attempts}"])
                 tasks[key] = task_of(session, taken, lease.study_id, artefacts)
+        # after all steps: who holds a study and waits for a step may wait for one who waits for that study
+        _begin_studies(session, tasks)
     return tasks
+
+
+def _begin_studies(session: Session, keys: Iterable[str]) -> None:
+    studies: set[int] = set()
+    for batch in batches(keys):
+        studies.update(session.scalars(select(StudyStep.study_id).where(StudyStep.step_key.in_(batch))))
+    for study in sorted(studies):
+        queued = update(StudyRow).where(StudyRow.id == study, StudyRow.state == "queued")
+        session.execute(queued.values(state="running"))
 
 
 def task_of(session: Session, row: Row[Any] | StepRow, study_id: int | None, artefacts: str) -> StepTask:
