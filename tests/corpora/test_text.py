@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creamtea.errors import StepError
+from creamtea.study.files import scan
 from creamtea_workers.corpora import text as text_module
 from creamtea_workers.corpora.text import UserFile, move_span, normalise, read_lines, write_lines
 
@@ -63,6 +64,17 @@ def test_an_enormous_line_is_never_held(tmp_path: Path) -> None:
 def test_gzip_is_known_by_its_content_and_the_digest_is_of_the_text(tmp_path: Path) -> None:
     text = "grün\nblau\n".encode()
     assert list(user_file(tmp_path / "text", text, packed=gzip.compress(text)).lines()) == ["grün", "blau"]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_file_that_was_planned_can_be_read(tmp_path: Path, packed: bool) -> None:
+    """What planning and a worker take for the digest of a file is the same."""
+    path, text = tmp_path / "text", "grün\nblau\n".encode()
+    path.write_bytes(gzip.compress(text) if packed else text)
+    assert list(UserFile("text", path, scan(path).digest).lines()) == ["grün", "blau"]
+    path.write_bytes(gzip.compress(text + b"rot\n"))
+    with pytest.raises(StepError, match="has changed since"):
+        list(UserFile("text", path, hashlib.sha256(text).hexdigest()).lines())
 
 
 def test_a_damaged_gzip_file_is_named(tmp_path: Path) -> None:

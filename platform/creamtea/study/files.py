@@ -21,7 +21,7 @@ class UnreadableFile(Exception):
 
 @dataclass(frozen=True)
 class TextFacts:
-    digest: str  # sha256 of the file as it lies there, packed or not
+    digest: str  # sha256 of the unpacked content, which a worker compares (`corpora.text.UserFile`)
     lines: int  # of the unpacked text, split on \n only; a last line without \n counts
     blank: bool  # nothing but white space
     invalid_line: int | None  # the first line (from 1) that is not UTF-8
@@ -31,15 +31,15 @@ def scan(path: Path) -> TextFacts:
     """Read a plain or gzip file, in constant memory. Raises UnreadableFile."""
     newlines, blank, last = 0, True, b"\n"
     invalid: int | None = None
+    digest = hashlib.sha256()
     decoder = codecs.getincrementaldecoder("utf-8")()  # a character may end in the next block
     try:
         with open_regular(path) as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-            file.seek(0)
             is_gzip = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
             file.seek(0)
             text = gzip.GzipFile(fileobj=file) if is_gzip else file
             while block := text.read(BLOCK):
+                digest.update(block)
                 try:
                     decoder.decode(block)
                 except UnicodeDecodeError as error:
@@ -57,4 +57,4 @@ def scan(path: Path) -> TextFacts:
     lines = newlines + (last != b"\n")
     if invalid is None and decoder.getstate()[0]:  # the text ends inside a character
         invalid = lines
-    return TextFacts(digest, lines, blank, invalid)
+    return TextFacts(digest.hexdigest(), lines, blank, invalid)
