@@ -1,4 +1,4 @@
-"""A Ray cluster of two nodes on loopback, with a token: steps on both, a lost node, refused tokens."""
+"""A Ray cluster of two nodes on loopback, with a token: steps on both, a lost node, what is refused."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import moto_s3
 import pytest
 from limits import ANSWER, START, wait_until
 from toy_cluster import Cluster, free_ports, kill_tree, wait_for_head
@@ -21,7 +22,7 @@ from toy_study import ToyStudy, happenings
 from creamtea.engine import state
 from creamtea.engine.controller import Controller
 from creamtea.engine.events import EngineEvent, StepProgressed
-from creamtea.engine.executors.ray import RayExecutor, check_address
+from creamtea.engine.executors.ray import GROUP_LABEL, RayExecutor, check_address
 from creamtea.errors import InputError
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
@@ -40,11 +41,79 @@ def cluster() -> Iterator[Cluster]:
         try:
             started.start_node()
             wait_for_head(started)
-            started.start_node()
+            started.start_node("--node-name=second", f"--labels={GROUP_LABEL}=spare")
             yield started
         finally:
             started.stop()
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_steps_run_where_they_are_told_and_what_is_nowhere_gets_one_message(
+    cluster: Cluster, sqlite: Database, store: ArtefactStore, study: ToyStudy
+) -> None:
+    once = {"max_attempts": 1}  # a node may come
+    for name, where in {
+        "group": {"worker_group": "spare"},
+        "node": {"node": "second"},
+        "no group": {"worker_group": "spair"},
+        "no node": {"node": "secund"},
+        "not in the group": {"worker_group": "spare", "node": "127.0.0.2"},
+        "gpus": {"gpus": 4},
+        "gpus in the group": {"gpus": 4, "worker_group": "spare"},
+    }.items():
+        study.add(name, resources={**once, **where})
+    executor = RayExecutor(cluster.address, runtime_env())
+    try:
+        wait_for_nodes(executor, 2)
+        submission = study.submit(sqlite, store)
+        Controller(sqlite, store, executor).run(submission.study_id)
+    finally:
+        executor.shutdown()
+    rows = study.rows(sqlite)
+    where = {(row.facts or {}).get("node") for name, row in rows.items() if name in ("group", "node")}
+    assert len(where) == 1, "both on the second node"
+    assert None not in where, [row.error for row in rows.values()]
+    errors = {name: row.error or "" for name, row in rows.items() if row.state == "failed"}
+    remedy = "; change it under resources.toy in the study"
+    assert {error.endswith(remedy) and len(error.splitlines()) for error in errors.values()} == {1}
+    asks = {name: error.removeprefix("the step asks ").removeprefix("for ") for name, error in errors.items()}
+    assert asks.keys() == {"no group", "no node", "not in the group", "gpus", "gpus in the group"}
+    assert asks["no group"].startswith("worker group spair, and no node is of that group (groups: spare)")
+    assert asks["no node"].startswith("node secund, and no node is called that (names: ")
+    assert ", second" in asks["no node"]
+    assert asks["not in the group"].startswith("in worker group spare for node 127.0.0.2, and no node is ")
+    assert asks["gpus"].startswith("cpus=1, gpus=4, memory_gb=0 on one node, and no node has that (nodes: ")
+    assert "(nodes of worker group spare: cpus=1, gpus=0, " in asks["gpus in the group"]
+
+
+def test_a_worker_without_rights_on_the_bucket_says_so(
+    cluster: Cluster, sqlite: Database, study: ToyStudy, s3_endpoint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import s3fs
+
+    settings = {"AWS_ENDPOINT_URL": s3_endpoint, "AWS_DEFAULT_REGION": "us-east-1"}
+    key = moto_s3.user_with_rights(s3_endpoint, "lab-of-cluster")
+    for name, value in {**settings, **key}.items():
+        monkeypatch.setenv(name, value)
+    s3fs.S3FileSystem.clear_instance_cache()
+    environment = runtime_env()
+    stranger = {"AWS_ACCESS_KEY_ID": "stranger", "AWS_SECRET_ACCESS_KEY": "unknown"}
+    environment["env_vars"] = {**environment["env_vars"], **settings, **stranger}  # type: ignore[dict-item]
+    study.add("step", resources={"max_attempts": 1})
+    executor = RayExecutor(cluster.address, environment)
+    try:
+        with moto_s3.rights_enforced(s3_endpoint):
+            store = ArtefactStore("s3://lab-of-cluster/artefacts")
+            store.check_writable()
+            submission = study.submit(sqlite, store)
+            Controller(sqlite, store, executor).run(submission.study_id)
+    finally:
+        executor.shutdown()
+        s3fs.S3FileSystem.clear_instance_cache()
+    row = study.rows(sqlite)["step"]
+    assert (row.state, row.error_kind) == ("failed", "infrastructure")
+    assert "no rights on bucket lab-of-cluster" in (row.error or "")
+    assert len((row.error or "").splitlines()) == 1
 
 
 def test_steps_run_on_both_nodes_and_go_on_when_one_is_lost(

@@ -15,7 +15,7 @@ from creamtea.contract.resources import Resources
 from creamtea.contract.step import StepResult
 from creamtea.engine import lease as leases
 from creamtea.engine import settling, state
-from creamtea.engine.executors.base import Amounts, Capacity, Need
+from creamtea.engine.executors.base import Amounts, Capacity, Names, Need
 from creamtea.engine.queue import Choice, Queue, QueuedStep
 from creamtea.engine.task import StepOutcome
 from creamtea.orders import rows
@@ -83,6 +83,24 @@ def test_a_group_takes_as_many_workers_as_there_is_room_for() -> None:
 def test_what_fits_nowhere_is_taken_so_that_it_can_fail() -> None:
     queue = ready(("huge", Resources(gpus=9), 0))
     assert queue.next(Capacity({"a": GPUS, "b": GPUS}), 0.0) == Choice("huge", Need.of(Resources(gpus=9)), [])
+
+
+def test_a_named_node_and_a_group_are_kept_to() -> None:
+    names = {"a": Names(frozenset({"host-a"}), "big"), "b": Names(frozenset({"host-b", "10.0.0.2"}), "small")}
+    capacity = Capacity({"a": CPUS, "b": CPUS, "c": CPUS}, [(["b"], Need.of(Resources(cpus=8)))], names=names)
+    assert capacity.place(Need.of(Resources(worker_group="big", workers=[1, 4]))) == ["a"] * 4
+    assert capacity.place(Need.of(Resources(node="host-a", worker_group="big"))) == ["a"]
+    full = Need.of(Resources(node="10.0.0.2"))
+    assert (capacity.place(full), capacity.next_to_free(full), capacity.refusal(full)) == ([], ["b"], None)
+    refused = capacity.refusal(Need.of(Resources(node="host-a", worker_group="small")))
+    assert refused == (
+        "the step asks in worker group small for node host-a, and no node is called that "
+        "(names: 10.0.0.2, host-b)"
+    )
+    many = {f"{n}": Names(frozenset({f"host-{n:02}"})) for n in range(20)}
+    refused = Capacity(dict.fromkeys(many, CPUS), names=many).refusal(Need.of(Resources(node="host-99")))
+    assert str(refused).endswith("host-06, host-07 and 12 more)")
+    assert str(Capacity({}).refusal(full)).endswith("and there is none")
 
 
 def test_a_step_that_failed_waits_for_its_pause() -> None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import sys
 import time
-import urllib.request
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import moto_s3
 import pytest
 from fsspec.registry import _registry as classes
 from toy_study import ToyStudy
@@ -171,19 +170,8 @@ def test_no_such_bucket(s3: Any) -> None:
 
 
 def test_no_rights(s3: Any, s3_endpoint: str) -> None:
-    def enforce_from(requests: float) -> None:
-        request = urllib.request.Request(
-            f"{s3_endpoint}/moto-api/reset-auth",
-            str(requests).encode(),
-            {"Content-Type": "text/plain"},
-        )
-        urllib.request.urlopen(request).close()
-
-    enforce_from(0)  # moto knows no user with our key
-    try:
+    with moto_s3.rights_enforced(s3_endpoint):  # moto knows no user with our key
         assert "no rights on bucket lab" in refused()
-    finally:
-        enforce_from(math.inf)
 
 
 def test_no_credentials(s3: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

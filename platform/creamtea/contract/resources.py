@@ -28,6 +28,9 @@ Workers = Annotated[
 ]
 
 
+Named = Annotated[str, Field(min_length=1, max_length=253)]
+
+
 class StepResources(Strict):
     # [processes] of a training or a decoding, with these cpus and gpus each: as many as there is room for,
     # from the first to the second number
@@ -35,6 +38,11 @@ class StepResources(Strict):
     cpus: Count = 1  # [cores] per worker
     gpus: Annotated[float, Field(ge=0.0, le=4096.0)] = 0.0  # [GPUs] per worker
     memory_gb: Above0 | None = None  # [GB] per worker
+    # of a cluster: only on nodes of this group, as KubeRay's groupName or `ray start --labels
+    # ray.io/node-group=NAME` says; none: anywhere
+    worker_group: Named | None = Field(default=None, exclude_if=lambda name: name is None)
+    # only on the node with this host name, address or `ray start --node-name`; none: anywhere
+    node: Named | None = Field(default=None, exclude_if=lambda name: name is None)
     # [minutes] after which an attempt is stopped; none: the limit of its kind
     timeout_minutes: Above0 | None = None
     # [minutes] without a sign of life, after which an attempt is stopped and tried again; none: the limit

@@ -207,7 +207,7 @@ class Controller:
             else:  # a cluster may get a larger node, this machine will not
                 kind = "infrastructure" if self._executor.address else "deterministic"
                 refusal = capacity.refusal(choice.need)
-                self._fail(task, kind, f"{refusal}; lower it under resources.{task.kind} in the study")
+                self._fail(task, kind, f"{refusal}; change it under resources.{task.kind} in the study")
 
     def _claim(self, lease: leases.Lease, keys: list[str]) -> dict[str, StepTask]:
         return self._wait_out(lambda: state.claim(self._database, lease, keys, self._store.root))

@@ -39,7 +39,7 @@ class Cluster:
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
-    def start_node(self) -> subprocess.Popen[bytes]:
+    def start_node(self, *options: str) -> subprocess.Popen[bytes]:
         agent, metrics, client = free_ports(3)
         command = [Path(sys.executable).with_name("ray"), "start", "--block", "--num-cpus=1"]
         command += ["--node-ip-address=127.0.0.1", "--min-worker-port=0", "--max-worker-port=0"]
@@ -50,6 +50,7 @@ class Cluster:
         else:
             command += ["--head", f"--port={self.port}", f"--ray-client-server-port={client}"]
             command += [f"--temp-dir={self.folder}", "--include-dashboard=false"]
+        command += options
         environment = {
             **os.environ,
             "RAY_AUTH_MODE": "token",

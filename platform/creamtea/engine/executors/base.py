@@ -28,6 +28,7 @@ class Amounts:
 
 
 NOTHING = Amounts(0.0, 0.0, 0.0)
+SHOWN = 8  # names in a message
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,26 @@ class Need:
     amounts: Amounts
     exclusive: bool = False  # nothing else may run on the node
     workers: tuple[int, int] = (1, 1)  # at least, at most
+    group: str | None = None  # of nodes
+    node: str | None = None  # one of its names
 
     @classmethod
     def of(cls, resources: Resources) -> Need:
         least, most = resources.workers
         amounts = Amounts(resources.cpus, resources.gpus, resources.memory_gb or 0.0)
-        return cls(amounts, resources.exclusive, (least, most))
+        where = (resources.worker_group, resources.node)
+        return cls(amounts, resources.exclusive, (least, most), *where)
+
+
+@dataclass(frozen=True)
+class Names:
+    """What a study may call a node."""
+
+    own: frozenset[str] = frozenset()  # host name, address
+    group: str = ""  # that it belongs to
+
+    def match(self, need: Need) -> bool:
+        return need.group in (None, self.group) and (need.node is None or need.node in self.own)
 
 
 @dataclass
@@ -52,6 +67,7 @@ class Node:
     name: str
     total: Amounts
     free: Amounts
+    names: Names = Names()
     idle: bool = True
 
     def take(self, need: Need) -> None:
@@ -59,7 +75,8 @@ class Node:
         self.idle = False
 
     def has_room(self, need: Need) -> bool:
-        return self.free.covers(need.amounts) and (self.idle or not need.exclusive)
+        fits = self.free.covers(need.amounts) and (self.idle or not need.exclusive)
+        return fits and self.names.match(need)
 
 
 class Capacity:
@@ -70,13 +87,17 @@ class Capacity:
         nodes: Mapping[str, Amounts],
         running: Iterable[tuple[Sequence[str], Need]] = (),
         shared: bool = True,
+        names: Mapping[str, Names] | None = None,
     ) -> None:
         """`nodes`: all that each has; `running`: where attempts run, as `place` said, and what they need;
-        `shared`: whether a node runs several at once."""
+        `shared`: whether a node runs several at once; `names`: what a study may call them."""
         self._shared = shared
-        self.nodes = {name: Node(name, total, total) for name, total in nodes.items()}
-        for names, need in running:
-            self.take(names, need)
+        called = names or {}
+        self.nodes = {
+            name: Node(name, total, total, called.get(name, Names())) for name, total in nodes.items()
+        }
+        for places, need in running:
+            self.take(places, need)
 
     def take(self, names: Sequence[str], need: Need) -> None:
         for name in names:
@@ -99,20 +120,42 @@ class Capacity:
         """The nodes to keep free for a step that has to wait."""
         nodes = [node for name, node in self.nodes.items() if name not in without]
         nodes.sort(key=lambda node: (node.free.gpus, node.free.cpus), reverse=True)
-        return _placed(need, [Node(node.name, node.total, node.total) for node in nodes], lambda node: 0)
+        idle = [replace(node, free=node.total, idle=True) for node in nodes]
+        return _placed(need, idle, lambda node: 0)
 
     def refusal(self, need: Need) -> str | None:
         """Why a step that needs this can never run here; None if it can."""
         if self.next_to_free(need):
             return None
-        kinds = Counter(str(node.total) for node in self.nodes.values())
+        named = [node for node in self.nodes.values() if node.names.match(need)]
+        if not named:
+            return self._unknown(need)
+        kinds = Counter(str(node.total) for node in named)
         has = "; ".join(f"{count} with {kind}" if count > 1 else kind for kind, count in kinds.items())
         least, _ = need.workers
         if least > 1:
             asked = f"{need.amounts} for each of at least {least} workers, for which there is no room"
         else:
             asked = f"{need.amounts} on one node, and no node has that"
-        return f"the step asks for {asked} (nodes: {has or 'none'})"
+        of_group = f" of worker group {need.group}" if need.group else ""
+        return f"the step asks for {asked} (nodes{of_group}: {has})"
+
+    def _unknown(self, need: Need) -> str:
+        """Why no node is the one that a step asks for, or of its group."""
+        if not self.nodes:
+            return f"the step asks for {need.amounts} on one node, and there is none"
+        of_group = [node for node in self.nodes.values() if need.group in (None, node.names.group)]
+        if not of_group:
+            groups = ", ".join(sorted({node.names.group for node in self.nodes.values()} - {""}))
+            return (
+                f"the step asks for worker group {need.group}, and no node is of that group "
+                f"(groups: {groups or 'none'})"
+            )
+        known = sorted({name for node in of_group for name in node.names.own})
+        more = f" and {len(known) - SHOWN} more" if len(known) > SHOWN else ""
+        some = ", ".join(known[:SHOWN]) + more
+        asked = f"the step asks in worker group {need.group} for" if need.group else "the step asks for"
+        return f"{asked} node {need.node}, and no node is called that (names: {some or 'none'})"
 
 
 def _placed(need: Need, nodes: list[Node], order: Callable[[Node], Any]) -> list[str]:

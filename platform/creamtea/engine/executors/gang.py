@@ -16,6 +16,10 @@ from creamtea.scratch import scratch_folder
 
 # Ray notices a lost process or node by itself; this is for a validation, for which the others wait
 PATIENCE = 6 * 3600  # seconds
+# neither after a worker, nor after a start for which nodes are missing, nor after a preemption; the last two
+# Ray would try for ever
+ONCE = {"max_failures": 0, "controller_failure_limit": 0, "max_preemption_failures": 0}
+NODE_LABEL = "ray.io/node-id"  # Ray's own
 LOST = "a worker of the group, or its node, was lost"
 
 
@@ -27,8 +31,8 @@ class MemberFailed(Exception):
         self.kind, self.error = kind, error
 
 
-def run_gang(task: dict[str, Any], workers: int) -> dict[str, Any]:
-    """The Ray task. Only plain values go in and out."""
+def run_gang(task: dict[str, Any], nodes: list[str]) -> dict[str, Any]:
+    """The Ray task, with the node of each worker. Only plain values go in and out."""
     from ray.train import FailureConfig, RunConfig
     from ray.train.torch import TorchConfig, TorchTrainer
     from ray.train.v2.api.exceptions import TrainingFailedError
@@ -39,9 +43,11 @@ def run_gang(task: dict[str, Any], workers: int) -> dict[str, Any]:
             run_member,
             train_loop_config=task,
             torch_config=TorchConfig(timeout_s=PATIENCE),
-            scaling_config=_scaling(resources, workers),
+            scaling_config=_scaling(resources, nodes),
             run_config=RunConfig(
-                name="group", storage_path=folder, failure_config=FailureConfig(max_failures=0)
+                name="group",
+                storage_path=folder,
+                failure_config=FailureConfig(**ONCE),
             ),
         )
         try:
@@ -68,16 +74,18 @@ def run_member(task: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _scaling(resources: Resources, workers: int) -> Any:
+def _scaling(resources: Resources, nodes: list[str]) -> Any:
     from ray.train import ScalingConfig
 
     each: dict[str, float] = {"CPU": resources.cpus, "GPU": resources.gpus}
     if resources.memory_gb is not None:
         each["memory"] = int(resources.memory_gb * (1 << 30))
     return ScalingConfig(
-        num_workers=workers,
+        num_workers=len(nodes),
         use_gpu=resources.gpus > 0,
         resources_per_worker={name: amount for name, amount in each.items() if amount},
+        # where the controller counts them, or Ray would choose nodes by itself
+        label_selector=[{NODE_LABEL: node} for node in nodes],
     )
 
 

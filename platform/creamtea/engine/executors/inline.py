@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import queue
+import socket
 import threading
 from collections.abc import Sequence
 
 import psutil
 
-from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Need
+from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Names, Need
 from creamtea.engine.runner import execute
 from creamtea.engine.task import StepTask
 
@@ -49,7 +50,9 @@ class InlineExecutor:
         attempt = self._attempt
         # a cancelled attempt counts until its thread has stopped, any other until it has been polled
         busy = attempt is not None and (attempt.is_alive() or not attempt.cancelled.is_set())
-        return Capacity({NODE: machine}, [([NODE], Need(machine))] if busy else [], shared=False)
+        running = [([NODE], Need(machine))] if busy else []
+        names = {NODE: Names(frozenset({socket.gethostname()}))}
+        return Capacity({NODE: machine}, running, shared=False, names=names)
 
     def start(self, task: StepTask, nodes: Sequence[str]) -> None:
         self._attempt = _Attempt(task, self._finished)

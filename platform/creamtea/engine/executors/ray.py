@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from creamtea.engine.executors import local_ray
-from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Need
+from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Names, Need
 from creamtea.engine.executors.gang import run_gang
 from creamtea.engine.task import OUTCOMES, TASKS, StepOutcome, StepTask
 from creamtea.errors import CreamteaError, InputError
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ray import ObjectRef
 
 NODES_MAX_AGE = 3.0  # seconds after which the cluster's nodes are listed again
+GROUP_LABEL = "ray.io/node-group"  # Ray's own; KubeRay sets it to a group's name
 REACH_TIMEOUT = 15.0  # seconds that an address has to answer; a busy head may need some
 
 
@@ -43,6 +44,7 @@ class RayExecutor:
         self._connected = False
         self._lost = False  # the head is gone: any call to Ray would wait for it, then end the process
         self._nodes: dict[str, Amounts] = {}
+        self._names: dict[str, Names] = {}
         self._nodes_until = 0.0  # time.monotonic()
         self.opening = f"connecting to Ray at {address}" if address else "starting Ray on this machine"
 
@@ -55,7 +57,8 @@ class RayExecutor:
         self._connect()
         self._refresh_nodes()
         running = self._running.values()
-        return Capacity(self._nodes, ((nodes, Need.of(task.resources)) for task, nodes in running))
+        needs = ((nodes, Need.of(task.resources)) for task, nodes in running)
+        return Capacity(self._nodes, needs, names=self._names)
 
     def start(self, task: StepTask, nodes: Sequence[str]) -> None:
         import ray
@@ -75,7 +78,7 @@ class RayExecutor:
             options["memory"] = int(resources.memory_gb * (1 << 30))
         plain = TASKS.dump_python(task)
         if several:
-            reference = ray.remote(run_gang).options(**options).remote(plain, len(nodes))
+            reference = ray.remote(run_gang).options(**options).remote(plain, list(nodes))
         else:
             reference = ray.remote(run_in_worker).options(**options).remote(plain)
         self._running[reference] = (task, nodes)
@@ -149,7 +152,7 @@ class RayExecutor:
                 f"the head of the Ray cluster at {self.address} is gone. When it is back, run the same "
                 "command again: finished steps are kept, and training resumes from its last checkpoint"
             ) from None
-        self._nodes = _nodes()
+        self._nodes, self._names = _nodes()
         import ray
 
         if self.address and ray.get_runtime_context().get_node_id() not in self._nodes:
@@ -221,15 +224,22 @@ def _outcome(reference: ObjectRef) -> StepOutcome:
         )
 
 
-def _nodes() -> dict[str, Amounts]:
-    """All that each living node has, by its id."""
+def _nodes() -> tuple[dict[str, Amounts], dict[str, Names]]:
+    """All that each living node has, by its id, and what it is called."""
     import ray
 
-    alive = {node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]}
-    return {
-        name: Amounts(has.get("CPU", 0.0), has.get("GPU", 0.0), has.get("memory", 0.0) / (1 << 30))
-        for name, has in alive.items()
+    alive = {node["NodeID"]: node for node in ray.nodes() if node["Alive"]}
+    has = {name: node["Resources"] for name, node in alive.items()}
+    amounts = {
+        name: Amounts(own.get("CPU", 0.0), own.get("GPU", 0.0), own.get("memory", 0.0) / (1 << 30))
+        for name, own in has.items()
     }
+    return amounts, {name: _names(node) for name, node in alive.items()}
+
+
+def _names(node: dict[str, Any]) -> Names:
+    own = (node.get("NodeName"), node.get("NodeManagerHostname"), node.get("NodeManagerAddress"))
+    return Names(frozenset(filter(None, own)), node.get("Labels", {}).get(GROUP_LABEL, ""))
 
 
 @contextmanager
