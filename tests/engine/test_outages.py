@@ -23,7 +23,7 @@ from creamtea.engine.events import EngineEvent, Notice, StepProgressed, StepSucc
 from creamtea.engine.executors.inline import InlineExecutor
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
-from creamtea.store.outages import is_outage
+from creamtea.store.outages import is_outage, wait_out
 
 
 @pytest.fixture(autouse=True)
@@ -48,6 +48,24 @@ def own_server() -> Iterator[Any]:
 def kill_server(server: Any) -> None:
     server.get_postmaster_info().process.send_signal(signal.SIGQUIT)  # an immediate shut-down
     server.get_postmaster_info().process.wait(ANSWER)
+
+
+def test_an_outage_of_any_length_is_waited_for() -> None:
+    """Thirty seconds each, 2,000 pauses are most of a day."""
+    pauses: list[float] = []
+
+    def work() -> int:
+        if len(pauses) < 2000:
+            raise DBAPIError("SELECT 1", {}, sqlite3.OperationalError("database is locked"))
+        return len(pauses)
+
+    def wait(reason: str, pause: float) -> bool:
+        pauses.append(pause)
+        return True
+
+    assert wait_out(work, wait) == 2000
+    assert pauses[:3] == [0.05, 0.1, 0.2]
+    assert pauses[-1] == 0.5
 
 
 def survive(

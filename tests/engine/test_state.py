@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -196,6 +197,18 @@ def test_an_infrastructure_failure_pauses_longer_each_time_and_ends(
     assert pauses == [2.0, 8.0]
     assert state.fail(database, claimed(database, lease), "infrastructure", "worker died") == FAILED
     assert happenings(database, key) == ["started", "retry", "started", "retry", "started", "failed"]
+
+
+def test_the_pause_of_any_attempt_has_a_limit(
+    database: Database, store: ArtefactStore, study: ToyStudy, lease: Lease
+) -> None:
+    study.add("step", resources={"max_attempts": 1000})
+    study.submit(database, store)
+    settle(database)
+    task = replace(claimed(database, lease), attempt=500)
+    failure = state.fail(database, task, "infrastructure", "worker died")
+    assert failure is not None
+    assert failure.pause == state.MAX_BACK_OFF.total_seconds()
 
 
 def test_other_failures_are_final(

@@ -32,6 +32,7 @@ from creamtea.store.tables import Controller, StepFile, StepInput, StepRow, Stud
 
 BACK_OFF = timedelta(seconds=2)  # before the second attempt; four times longer each time
 MAX_BACK_OFF = timedelta(minutes=2)
+MAX_LONGER = 8  # times that it gets longer: far beyond the maximum, and nothing overflows
 
 
 # ---------------------------------------------------------------- claiming
@@ -188,7 +189,7 @@ def fail(database: Database, task: StepTask, kind: str, error: str) -> Failure |
     with database.transaction() as session:
         now = database.now(session)
         values: dict[str, Any] = {"error_kind": kind, "error": error, "state": "failed"}
-        pause = min(BACK_OFF * 4 ** (task.attempt - 1), MAX_BACK_OFF)
+        pause = min(BACK_OFF * 4 ** min(task.attempt - 1, MAX_LONGER), MAX_BACK_OFF)
         if retried:
             values |= {"state": "ready", "not_before": now + pause}
         if not _end(session, task, now, END.values(**values)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -35,11 +34,12 @@ def wait_out(work: Callable[[], T], wait: Callable[[str, float], bool]) -> T:
     `wait` is called with the reason and the seconds to wait; where it returns False, the error is raised. A
     transaction whose commit was not confirmed is tried again as well: `work` must allow for that.
     """
-    for number in itertools.count():
+    pause = FIRST_PAUSE
+    while True:
         try:
             return work()
         except DBAPIError as error:
             lines = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
-            if not is_outage(error) or not wait(lines[0], min(FIRST_PAUSE * 2**number, MAX_PAUSE)):
+            if not is_outage(error) or not wait(lines[0], pause):
                 raise
-    raise AssertionError("unreachable")
+            pause = min(2 * pause, MAX_PAUSE)
