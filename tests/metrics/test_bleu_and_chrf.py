@@ -123,6 +123,8 @@ def test_a_tokenizer_that_is_not_installed_is_unavailable_with_its_remedy(
         ("de", "13a", ""),
         ("zh", "zh", ""),
         ("zh", "13a", "tokenizer 13a does not split 'zh'; use zh or spm or char"),
+        ("jpn", "char", ""),
+        ("th", "13a", "tokenizer 13a does not split 'th'; use spm or char"),
     ],
 )
 def test_a_tokenizer_that_cannot_split_the_language_is_noted(target: str, tokenize: str, note: str) -> None:

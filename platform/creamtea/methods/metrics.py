@@ -11,6 +11,7 @@ from creamtea.contract.columns import Column
 from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.document.raw import Block, RawStudy
 from creamtea.document.values import Name, Positive, Strict
+from creamtea.languages import WITHOUT_BLANKS
 from creamtea.methods.family import Family, Method
 from creamtea.scorers import ScorerPins, find_scorer
 
@@ -62,6 +63,16 @@ MEAN_OF_GROUPS = (
     "mean over the test set's groups, bootstrap interval over the words of each group; detail.signature"
 )
 LENGTH_RATIO = "hypothesis over reference tokens, as the metric's tokenizer counts them"
+
+
+def bleu_tokenizers(language: str) -> tuple[str, ...]:
+    """sacreBLEU's tokenizers that split a language written without blanks; empty for others, where any will
+    do. 13a and intl split at blanks and marks only, so that a sentence would be one word."""
+    if language in ("zh", "zho", "cmn", "yue"):
+        return ("zh", "spm", "char")
+    if language in ("ja", "jpn"):
+        return ("ja-mecab", "spm", "char")
+    return ("spm", "char") if language in WITHOUT_BLANKS else ()
 
 
 class Bleu(Metric):

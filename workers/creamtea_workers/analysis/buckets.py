@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from creamtea.languages import WITHOUT_BLANKS
+
 MAX_LABELS = 12  # with buckets of their own; rarer ones share one
 _WORD = re.compile(r"\w+")
-WITHOUT_BLANKS = frozenset(
-    ["zh", "ja", "th", "lo", "km", "my", "yue", "zho", "jpn", "tha", "lao", "khm", "mya"]
-)
 
 
 @dataclass(frozen=True)

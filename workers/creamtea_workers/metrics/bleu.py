@@ -10,15 +10,13 @@ from sacrebleu.metrics import BLEU
 
 from creamtea.contract.step import StepContext
 from creamtea.errors import StepUnavailable
-from creamtea.methods.metrics import Bleu
+from creamtea.methods.metrics import Bleu, bleu_tokenizers
 from creamtea.methods.texts import Languages
 from creamtea_workers.metrics.base import Array
 from creamtea_workers.metrics.counting import corpus_statistics
 from creamtea_workers.metrics.texts import Texts
 
 ORDER = 4
-# 13a splits on white space, which these languages do not write; sacreBLEU advises the same tokenisers
-_TOKENIZERS = {"zh": ("zh", "spm", "char"), "ja": ("ja-mecab", "spm", "char")}
 _REMEDIES = {
     "ja-mecab": "install sacrebleu[ja] where the workers run",
     "spm": "its model is fetched on first use: run once with a network, or choose another tokenizer",
@@ -40,10 +38,10 @@ class BleuMetric:
             raise StepUnavailable(
                 f"BLEU's tokenizer {spec.tokenize!r} is unavailable ({error}); {remedy}"
             ) from error
-        fitting = _TOKENIZERS.get(languages.target, (spec.tokenize,))
+        fitting = bleu_tokenizers(languages.target)
         self.note = (
             ""
-            if spec.tokenize in fitting
+            if not fitting or spec.tokenize in fitting
             else f"tokenizer {spec.tokenize} does not split {languages.target!r}; use {' or '.join(fitting)}"
         )
 

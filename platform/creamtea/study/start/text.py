@@ -10,6 +10,7 @@ from typing import Any
 
 from creamtea.document.warning import StudyWarning
 from creamtea.languages import pair as language_pair
+from creamtea.methods.metrics import bleu_tokenizers
 from creamtea.study.start.aside import Pair
 from creamtea.study.start.recipe import Recipe
 from creamtea.study.start.timing import Timing, in_words
@@ -188,6 +189,6 @@ def _autocast(timing: Timing) -> str:
 
 
 def _tokenizer(target: str) -> str:
-    """Of BLEU, for scripts without blanks between words."""
-    chosen = {"zh": "zh", "ja": "char", "th": "char", "km": "char", "lo": "char", "my": "char"}.get(target)
+    """Of BLEU, for languages written without blanks: one that needs nothing to be installed."""
+    chosen = next((name for name in bleu_tokenizers(target) if name in ("zh", "char")), None)
     return f", tokenize: {chosen}" if chosen else ""
