@@ -26,21 +26,31 @@ P = TypeVar("P", bound=StepParams)
 
 # creamtea's own (`creamtea.steps.catalogue`), whose names no plug-in may take for a step
 OWN_STEP_KINDS = frozenset(
-    [
-        *("corpus", "test_set", "overlap", "subwords", "encode", "align", "ibm3", "train", "decode"),
-        *(
-            "outputs",
-            "score",
-            "compare",
-            "recall",
-            "beam_sizes",
-            "calibration",
-            "depth_limited",
-            "empty_string",
-            "nvs_context",
-        ),
-        *("recall_at_size", "search_errors", "support_density", "buckets", "latency"),
-    ]
+    {
+        "corpus",
+        "test_set",
+        "overlap",
+        "subwords",
+        "encode",
+        "align",
+        "ibm3",
+        "train",
+        "decode",
+        "outputs",
+        "score",
+        "compare",
+        "recall",
+        "beam_sizes",
+        "buckets",
+        "calibration",
+        "depth_limited",
+        "empty_string",
+        "nvs_context",
+        "recall_at_size",
+        "search_errors",
+        "support_density",
+        "latency",
+    }
 )
 
 

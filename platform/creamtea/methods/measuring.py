@@ -32,7 +32,7 @@ class LatencyProtocol(Strict):
 
     sentences: Positive = 20  # [segments] timed, the first of the test set
     repetitions: Annotated[int, Field(ge=2)] = 30  # how many times each is timed
-    warmup: Annotated[int, Field(ge=0)] = 3  # [segments] per system before the clock starts
+    warmup: Annotated[int, Field(ge=0)] = 3  # [batches] per system before the clock starts
     threads: Count = 1  # [threads] of the processor
     # [segments] at a time, of similar length; 1 is what a person waits for, more is what a server does
     batch_size: Positive = Field(default=1, exclude_if=lambda value: value == 1)

@@ -3,6 +3,8 @@
     objects/ab/<sha256>        an output file of a step, never changed
     checkpoints/<key>/<name>   what a running step resumes from
     progress/<key>.json        how far a running step is
+    live/<key>.json            what a running step shows of itself
+    logs/<key>/                the logs of its attempts (`store.logs`)
     controller/notice.json     why the controller starts nothing now
     tmp/                       what is being written
 

@@ -1,10 +1,11 @@
 """Pre-norm Transformer (Vaswani et al. 2017; layer normalisation first, as in Xiong et al. 2020).
 
-Source, target and output embeddings are one matrix, or that of the source is another where its vocabulary is
-another; the output layer has a bias of its own. The decoder
-looks back by self-attention or by SSRUs (`Layered.recurrent`); positions are added for both. Dropout falls
-on the embeddings and on the output of every sublayer, and on attention weights where `attention_dropout`
-says so.
+Source, target and output embeddings are one matrix; a source with a vocabulary of its own has embeddings of
+its own. The output layer has a bias. The decoder looks back by self-attention or by SSRUs
+(`Layered.recurrent`); positions are added for both. Dropout falls on the embeddings and on the output of
+every sublayer, and on attention weights where `attention_dropout` says so.
+
+Shapes: B sentences, N decoder rows, S source and T target positions, D width, V vocabulary.
 """
 
 from __future__ import annotations

@@ -94,11 +94,11 @@ def search_errors(beam: SearchedOutputs, exact: SearchedOutputs) -> list[bool]:
 
 
 def error_rows(width: str, errors: Sequence[bool], proved: Sequence[bool]) -> list[MetricRow]:
-    known, total = sum(proved), len(errors)
-    counted = sum(error and known for error, known in zip(errors, proved, strict=True))
+    decided, total = sum(proved), len(errors)
+    counted = sum(error and is_proved for error, is_proved in zip(errors, proved, strict=True))
     return [
-        share_row("search_errors", counted, known, width, {"unproved": total - known})
-        if known
+        share_row("search_errors", counted, decided, width, {"unproved": total - decided})
+        if decided
         else MetricRow("search_errors", None, subject=width, note=_NOTHING_PROVED),
         share_row("search_errors_at_least", sum(errors), total, width),
     ]
