@@ -12,6 +12,7 @@ output is another search's with the same model and words, only those are taken w
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from typing import Any
 
 from sqlalchemy import delete, select
 
-from creamtea.blame.labels import marks_of_edit
+from creamtea.blame.labels import Mark, marks_of_edit
 from creamtea.blame.running import Settings as Searches
 from creamtea.blame.running import gather
 from creamtea.cli.blame import shares
@@ -29,7 +30,7 @@ from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
 from creamtea.store.queries import find_study, study_nodes
-from creamtea.store.tables import Assignment, Campaign, Hypothesis, Item, Rater, Rating, Segment
+from creamtea.store.tables import Assignment, Campaign, Hypothesis, Item, Rater, Rating, Segment, StepFile
 
 REFERENCE = "reference"
 GOOD, BAD = 95, 50  # points of the better output, and of one with marks
@@ -43,15 +44,16 @@ class Disturbed:
     source: str
     output: str
     better: str
+    marks: tuple[Mark, ...]
 
 
-def marks(output: str, better: str) -> list[dict[str, Any]]:
-    """Each difference is a major error, as a payload of ESA has it."""
+def spans(marks: Sequence[Mark]) -> list[dict[str, Any]]:
+    """Each a major error, as a payload of ESA has it."""
     return [
         {"severity": "major"}
         if mark.start is None
         else {"start": mark.start, "end": mark.end, "severity": "major"}
-        for mark in marks_of_edit(output, better)
+        for mark in marks
     ]
 
 
@@ -83,9 +85,27 @@ def disturbed(
             text = segment.reference if second is None else second.text
             if higher and second is not None and not (second.score or 0) > (first.score or 0) + 1e-3:
                 continue
-            if marks(first.text, text):
-                found.append(Disturbed(segment.index, segment.source, first.text, text))
+            if marks := marks_of_edit(first.text, text):
+                found.append(Disturbed(segment.index, segment.source, first.text, text, tuple(marks)))
         return found
+
+
+def proved(
+    database: Database, store: ArtefactStore, study: str, test_set: str, system: str
+) -> dict[int, bool]:
+    """By segment whether exact search proved the system's output; empty for other searches."""
+    with database.session() as session:
+        node = next(
+            node
+            for node in study_nodes(session, find_study(session, study).id, "decode")
+            if node.labels["system"] == system and node.labels["test_set"] == test_set
+        )
+        file = session.get(StepFile, (node.key, "exact.jsonl"))
+        if file is None:
+            return {}
+        with store.open(file.digest) as lines:
+            rows = [json.loads(line) for line in lines]
+    return {row["index"]: row["outcome"] == "proved" for row in rows}
 
 
 def campaign_by_rule(
@@ -119,9 +139,9 @@ def campaign_by_rule(
         session.flush()
         for one in found:
             texts = [one.output, one.better][: len(systems)]
-            answers = [(BAD, marks(one.output, one.better)), (GOOD, [])]
-            for system, (text, (score, spans)) in enumerate(zip(texts, answers, strict=False)):
-                _rate(session, campaign, rater, one, system, text, score, spans)
+            answers = [(BAD, spans(one.marks)), (GOOD, [])]
+            for system, (text, (score, marked)) in enumerate(zip(texts, answers, strict=False)):
+                _rate(session, campaign, rater, one, system, text, score, marked)
         session.flush()
         campaign.registered = registration(session, campaign)
 
@@ -134,7 +154,7 @@ def _rate(
     system: int,
     text: str,
     score: int,
-    spans: list[dict[str, Any]],
+    marked: list[dict[str, Any]],
 ) -> None:
     position = one.index * len(campaign.systems) + system
     item = Item(
@@ -164,7 +184,7 @@ def _rate(
     )
     session.add(assignment)
     session.flush()
-    payload = {"score": score, "spans": spans}
+    payload = {"score": score, "spans": marked}
     session.add(
         Rating(
             assignment_id=assignment.id,
@@ -196,6 +216,7 @@ def main() -> None:
         same = better != REFERENCE and systems[system]["variant"] == systems[better]["variant"]
         searched = same and systems[system]["selection"] == systems[better]["selection"]
         found = disturbed(database, chosen.study, chosen.test_set, system, better, higher=searched)
+        proofs = {} if better == REFERENCE else proved(database, store, chosen.study, chosen.test_set, better)
         name, began = f"rule: {system} against {better}", time.monotonic()
         rated = [system] if better == REFERENCE else [system, better]
         campaign_by_rule(database, chosen.study, chosen.test_set, name, rated, found)
@@ -204,6 +225,12 @@ def main() -> None:
         )
         seconds = time.monotonic() - began
         print(f"{name}: {gathered.now} outputs in {seconds:.0f} s")
+        if proofs:
+            of_marked = sum(proofs[one.index] for one in found)
+            print(
+                f"  exact search proved {sum(proofs.values())} of {len(proofs)} sentences, of those with "
+                f"marks {of_marked} of {len(found)}; where it did not, the best that it found is taken"
+            )
         for line in shares(build_human(database, name)):
             print(f"  {line}")
 

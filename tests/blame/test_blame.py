@@ -3,108 +3,26 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from unittest.mock import patch
+from dataclasses import replace
 
 import pytest
-from blame_by_rule import REFERENCE, campaign_by_rule, disturbed
-from command_line import Run, runner
+from blame_by_rule import REFERENCE, campaign_by_rule, disturbed, proved
+from command_line import Run
+from faulty_study import SEARCHES, Trained
 from sqlalchemy import select, update
 
 from creamtea.blame.labels import Evidence, Origin, label
 from creamtea.blame.marks import marks_of
-from creamtea.blame.running import Settings, gather
-from creamtea.cli.main import main
+from creamtea.blame.running import gather
 from creamtea.errors import InputError
 from creamtea.human.launching import registration
 from creamtea.human.protocols import find_protocol
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Row, Texts
-from creamtea.store.artefacts import ArtefactStore
-from creamtea.store.database import Database, open_database
 from creamtea.store.queries import find_study, study_nodes
 from creamtea.store.tables import Assignment, Blame, Campaign, Hypothesis, Item, Rater, Rating
 
 pytestmark = pytest.mark.slow
-
-STUDY = """
-name: tiny
-languages: {source: en, target: de}
-corpora: {grammar: {kind: synthetic, train: 500, dev: 30}}
-subwords: {joint: {kind: bpe, vocabulary: 300}}
-variants:
-  softmax: &variant
-    corpus: grammar
-    subwords: joint
-    objective: {kind: softmax, label_smoothing: 0.0}
-    architecture: {encoder_layers: 1, decoder_layers: 1, width: 32, heads: 2, feed_forward: 64}
-    nvs: {positive_weight: 20.0}
-    training: {batch_tokens: 256, learning_rate: 0.01, warmup: 20, max_epochs: 6}
-  scones:
-    <<: *variant
-    objective: {kind: scones, alpha: 0.5}
-    nvs: null
-    training: {batch_tokens: 256, learning_rate: 0.01, warmup: 20, max_epochs: 1}
-systems:
-  greedy: {variant: softmax}
-  beam: {variant: softmax, search: {kind: beam, width: 8}}
-  exact: {variant: softmax, search: {kind: exact, max_states: 20000}}
-  nvs: {variant: softmax, selection: {kind: nvs, threshold: 0.97}}
-  lexicon: {variant: softmax, selection: {kind: lexicon, k: 1}}
-  scones: {variant: scones}
-baseline: greedy
-test_sets: {test: {kind: synthetic, corpus: grammar, lines: 40}}
-metrics: [{kind: bleu}]
-"""
-SEARCHES = Settings(beam=8, states=20_000)
-
-
-@dataclass(frozen=True, repr=False)
-class Trained:
-    database: Database
-    store: ArtefactStore
-    environment: dict[str, str]
-
-    def shares(self, system: str, better: str, higher: bool = False) -> Row:
-        """Of a system's differences from a better output, marked by rule."""
-        name = f"{system} against {better}"
-        found = disturbed(self.database, "tiny", "test", system, better, higher)
-        assert len(found) >= 3, f"the systems hardly differ: {name}"
-        systems = [system] if better == REFERENCE else [system, better]
-        campaign_by_rule(self.database, "tiny", "test", name, systems, found)
-        gather(self.database, self.store, "tiny", name, SEARCHES)
-        (row,) = build_human(self.database, name).table("origins").rows
-        assert row.name == system
-        return row
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trained]:
-    folder = tmp_path_factory.mktemp("trained")
-    (folder / "tiny.yaml").write_text(STUDY)
-    url = f"sqlite:///{folder / 'creamtea.db'}"
-    environment = {"CREAMTEA_HOME": str(folder / "home"), "CREAMTEA_DATABASE_URL": url}
-    arguments = ["run", str(folder / "tiny.yaml"), "--executor", "inline", "--quiet"]
-    with (
-        patch.dict(os.environ, environment),
-        patch.object(sys, "argv", ["creamtea", *arguments]),
-        pytest.raises(SystemExit) as ended,
-    ):
-        main()
-    assert ended.value.code == 0
-    database = open_database(url)
-    yield Trained(database, ArtefactStore(folder / "home" / "artefacts"), environment)
-    database.close()
-
-
-@pytest.fixture
-def run(trained: Trained, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    for name, value in trained.environment.items():
-        monkeypatch.setenv(name, value)
-    return runner(monkeypatch, capsys)
 
 
 def share(row: Row, origin: str) -> float:
@@ -119,6 +37,15 @@ def share(row: Row, origin: str) -> float:
 def test_what_a_beam_mends_was_greedy_searchs_error(trained: Trained) -> None:
     """Where the beam's output scores higher: the model prefers it."""
     assert share(trained.shares("greedy", "beam", higher=True), "search") == 1.0
+
+
+def test_what_exact_search_mends_was_greedy_searchs_error(trained: Trained) -> None:
+    row = trained.shares("greedy", "exact", higher=True)
+    assert share(row, "search") == 1.0
+    proofs = proved(trained.database, trained.store, "tiny", "test", "exact")
+    assert len(proofs) == 40
+    assert 0.0 < share(row, "proved") <= 1.0
+    assert proved(trained.database, trained.store, "tiny", "test", "beam") == {}
 
 
 @pytest.mark.parametrize("system", ["nvs", "lexicon"])
@@ -278,6 +205,18 @@ def test_what_raters_corrected(trained: Trained) -> None:
     gather(trained.database, trained.store, "tiny", "edited", SEARCHES)
     (row,) = build_human(trained.database, "edited").table("origins").rows
     assert share(row, "search") == 1.0
+
+
+def test_a_reference_that_raters_saw_is_a_better_translation(trained: Trained) -> None:
+    found = disturbed(trained.database, "tiny", "test", "greedy", "beam", True)
+    campaign_by_rule(trained.database, "tiny", "test", "referred", ["greedy"], found)
+    better = {one.index: one.better for one in found}
+    with trained.database.transaction() as session:
+        for item in session.scalars(select(Item).join(Campaign).where(Campaign.name == "referred")):
+            item.references = [better[item.segment_index]]
+    gather(trained.database, trained.store, "tiny", "referred", SEARCHES)
+    (row,) = build_human(trained.database, "referred").table("origins").rows
+    assert share(row, "search") >= 0.95  # it is nearly always the closest
 
 
 def test_low_scores_where_nothing_is_marked(trained: Trained) -> None:

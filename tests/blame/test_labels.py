@@ -128,6 +128,35 @@ def test_the_better_rated_output_comes_before_the_reference() -> None:
     assert label(found, at(DOG, "schläft"), names).needed == ("schlief",)
 
 
+def test_of_several_references_the_closest_says_what_was_needed() -> None:
+    far = candidate("reference", "heute schläft hier die Katze", -3.0)
+    near = candidate("reference 3", CAT, -6.0)
+    other = candidate("reference 2+beam 16", "das Tier schläft jetzt", -7.0)
+    found = evidence(candidate(OUTPUT, DOG, -5.0), far, near, other)
+    assert found.references() == ["reference 3", "reference 2", "reference"]
+    finding = label(found, at(DOG, "Hund"), found.references())
+    assert (finding.needed, finding.origin) == (("die", "Katze"), Origin.MODEL)
+    assert label(found, at(DOG, "heute"), found.references()).needed == ("jetzt",), "the closest has it, too"
+    same = evidence(candidate(OUTPUT, DOG, -5.0), candidate("reference 2+reference", CAT, -6.0))
+    assert same.references() == ["reference 2"]
+
+
+def test_of_equally_close_references_the_first() -> None:
+    found = evidence(
+        candidate(OUTPUT, DOG, -5.0),
+        candidate("reference 10", DOG.replace("Hund", "Esel"), -6.0),
+        candidate("reference 2", DOG.replace("Hund", "Kater"), -6.0),
+    )
+    assert found.references() == ["reference 2", "reference 10"]
+
+
+def test_whether_exact_search_was_proved() -> None:
+    own = candidate(OUTPUT, DOG, -5.0)
+    assert evidence(own).proved is None
+    assert evidence(own, candidate("exact search", CAT, -4.0, outcome="improved")).proved is False
+    assert evidence(candidate(f"{OUTPUT}+exact search", DOG, -5.0, outcome="proved")).proved is True
+
+
 def test_nothing_better_is_known() -> None:
     assert of_dog(candidate(REFERENCE, DOG.replace("heute", "jetzt"), -4.0)).origin is Origin.UNDECIDED
     found = evidence(candidate(OUTPUT, DOG, -5.0))

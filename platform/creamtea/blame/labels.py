@@ -19,6 +19,8 @@ from typing import Any, Self
 from creamtea.report.diff import word_spans, words
 
 OUTPUT, FULL, REFERENCE, POST_EDIT = "output", "full vocabulary", "reference", "post-edit"
+EXACT = "exact search"
+LACKS_OUTPUT = "the evidence lacks the output itself"
 
 
 def of_system(name: str) -> str:
@@ -29,6 +31,11 @@ def of_system(name: str) -> str:
 def of_variant(name: str) -> str:
     """What a candidate is called that another of the study's models gave."""
     return f"model {name}"
+
+
+def of_reference(number: int) -> str:
+    """What a candidate is called that is a reference of the segment, 0 for the first."""
+    return REFERENCE if number == 0 else f"{REFERENCE} {number + 1}"
 
 
 class Origin(StrEnum):
@@ -113,6 +120,24 @@ class Evidence:
 
     def named(self, name: str) -> Candidate | None:
         return next((candidate for candidate in self.candidates if name in candidate.names), None)
+
+    @property
+    def proved(self) -> bool | None:
+        """Whether exact search ended with a proof; None where it was not tried."""
+        searched = self.named(EXACT)
+        return None if searched is None else searched.proved
+
+    def references(self) -> list[str]:
+        """The names of the references, the closest to the output first: the one with the fewest words that
+        only one of the two has. Of equally close ones the first."""
+        output = self.named(OUTPUT)
+        if output is None:
+            raise ValueError(LACKS_OUTPUT)
+        found: dict[str, Candidate] = {}
+        for candidate in self.candidates:
+            if name := next((name for name in candidate.names if _is_reference(name)), ""):
+                found[name] = candidate
+        return sorted(found, key=lambda name: (_distance(output, found[name]), len(name), name))
 
 
 @dataclass(frozen=True)
@@ -238,7 +263,7 @@ def label(evidence: Evidence, mark: Mark, better: Sequence[str]) -> Finding:
     candidate FULL."""
     output = evidence.named(OUTPUT)
     if output is None:
-        raise ValueError("the evidence lacks the output itself")
+        raise ValueError(LACKS_OUTPUT)
     comparison = Comparison(output, mark)
     right = comparison.right(evidence, better)
     if right is None:
@@ -253,6 +278,17 @@ def label(evidence: Evidence, mark: Mark, better: Sequence[str]) -> Finding:
     prefers = best.rank > wrong.rank + max(best.tolerance, wrong.tolerance)
     origin, instead = (Origin.SEARCH, best) if prefers else (Origin.MODEL, wrong)
     return Finding(origin, comparison.text, needed.words, right, instead)
+
+
+def _is_reference(name: str) -> bool:
+    return name == REFERENCE or name.startswith(f"{REFERENCE} ")
+
+
+def _distance(one: Candidate, other: Candidate) -> int:
+    """Words that only one of the two has, as they are aligned."""
+    matcher = SequenceMatcher(None, one.words, other.words, autojunk=False)
+    shared = sum(block.size for block in matcher.get_matching_blocks())
+    return len(one.words) + len(other.words) - 2 * shared
 
 
 def _rank(candidate: Candidate) -> float:

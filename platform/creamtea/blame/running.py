@@ -13,8 +13,9 @@ from typing import Any
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from creamtea.blame.labels import REFERENCE, of_edit, of_system, of_variant
+from creamtea.blame.labels import of_edit, of_reference, of_system, of_variant
 from creamtea.blame.marks import Marked, Output, has_marks, low_scores, marks_of
+from creamtea.blame.references import references_of
 from creamtea.document.canonical import digest
 from creamtea.engine.reopened import TranslatingStep, opened, translating_step
 from creamtea.engine.runner import load_module
@@ -72,7 +73,8 @@ class _Material:
     campaign: int
     systems: list[str]
     marked: Marked
-    segments: dict[int, Segment]
+    sources: dict[int, str]
+    references: dict[int, list[str]]
     hypotheses: dict[tuple[str, int], str]  # by system and segment
     trained: frozenset[str]  # systems that translate
 
@@ -89,7 +91,7 @@ def gather(
     """`only`: of these systems. InputError where the study or the campaign is not there, where they have no
     system in common, and where there is nothing that could be marked."""
     with database.session() as session:
-        material = _read(session, study, campaign, settings)
+        material = _read(session, store, study, campaign, settings)
     unknown = sorted(set(only) - set(material.systems))
     if unknown:
         raise InputError(f"--system {unknown[0]}: campaign {campaign!r} rates {', '.join(material.systems)}")
@@ -120,7 +122,9 @@ def gather(
     return gathered
 
 
-def _read(session: Session, study: str | int, campaign: str, settings: Settings) -> _Material:
+def _read(
+    session: Session, store: ArtefactStore, study: str | int, campaign: str, settings: Settings
+) -> _Material:
     row, of = find_study(session, study), find_campaign(session, campaign)
     _check_same_study(session, row, of)
     marked = marks_of(session, of)
@@ -148,14 +152,15 @@ def _read(session: Session, study: str | int, campaign: str, settings: Settings)
             Hypothesis.step_key.in_(systems), Hypothesis.index.in_({at for at, _ in marked.marks})
         )
     )
-    segments = session.scalars(select(Segment).where(Segment.step_key == test_set.key))
+    sources = session.execute(select(Segment.index, Segment.source).where(Segment.step_key == test_set.key))
     return _Material(
         row.id,
         spec_of(row),
         of.id,
         list(of.systems),
         marked,
-        {segment.index: segment for segment in segments},
+        dict(sources.all()),
+        references_of(session, store, test_set.key, of.id),
         {(systems[key], index): text for key, index, text in hypotheses},
         frozenset(first),
     )
@@ -183,14 +188,14 @@ def _plan(
             output
             for output in outputs
             if material.hypotheses.get((system, output[0])) == material.marked.texts.get(output)
-            and output[0] in material.segments
+            and output[0] in material.sources
         ]
         if len(ours) < len(outputs):
             gathered.others[system] = len(outputs) - len(ours)
         if ours:
             step = translating_step(database, store, material.study, system, None)
             texts = {output: _texts(material, output) for output in ours}
-            sources = {output: material.segments[output[0]].source for output in ours}
+            sources = {output: material.sources[output[0]] for output in ours}
             work.append(_Work(position, system, step, sources, texts))
     if not work and gathered.others:
         raise InputError(
@@ -201,12 +206,15 @@ def _plan(
 
 
 def _texts(material: _Material, output: Output) -> dict[str, str]:
-    """Rated outputs of other systems, what raters made of this one, and the reference."""
+    """Rated outputs of other systems, what raters made of this one, and the references."""
     beside = {
         of_system(material.systems[at]): text for at, text in sorted(material.marked.beside(output).items())
     }
     edits = {of_edit(number): text for number, text in enumerate(material.marked.edits.get(output, []))}
-    return {**beside, **edits, REFERENCE: material.segments[output[0]].reference}
+    references = {
+        of_reference(number): text for number, text in enumerate(material.references.get(output[0], []))
+    }
+    return {**beside, **edits, **references}
 
 
 def _with_models(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from creamtea.blame.labels import Origin
 from creamtea.cli import workplace
 from creamtea.errors import InputError
 from creamtea.settings import Settings
@@ -112,11 +113,13 @@ def shares(report: Document) -> list[str]:
     lines = []
     for row in found.rows:
         shares = ", ".join(
-            f"{column.key} {_percent(cell)}"
-            for column in found.columns
-            if column.unit == "%" and (cell := row.cells[column.key]).value is not None
+            f"{origin.value} {_percent(cell)}"
+            for origin in Origin
+            if (cell := row.cells[origin.value]).value is not None
         )
-        lines.append(f"{row.name}: {row.cells['marks'].value:,.0f} marks: {shares}")
+        proved = row.cells["proved"]
+        words = "" if proved.value is None else f"; exact search ended with a proof for {_percent(proved)}"
+        lines.append(f"{row.name}: {row.cells['marks'].value:,.0f} marks: {shares}{words}")
     return lines
 
 

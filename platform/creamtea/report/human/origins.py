@@ -46,11 +46,21 @@ COLUMNS = (
         note="with a mark; in intervals the marks of a segment, or of a document, go together",
     ),
     *(Column(origin.value, origin.value, 1, scale=100.0, unit="%", note=NOTES[origin]) for origin in Origin),
+    Column(
+        "proved",
+        "exact search proved",
+        1,
+        scale=100.0,
+        unit="%",
+        note="of the marks, those of an output for which exact search ended with a proof; elsewhere a better "
+        "translation than the best that it found may exist",
+    ),
 )
 ABOUT = (
     "Of each marked error: the system's vocabulary selection, its search or its model. A better translation "
-    "is another rated output of the segment with a higher score, or else the reference, where it differs "
-    "there; the model's scores are those of its full vocabulary. The definitions are in docs/methods.md."
+    "is another rated output of the segment with a higher score, or else the closest reference, where it "
+    "differs there; the model's scores are those of its full vocabulary. The definitions are in "
+    "docs/methods.md."
 )
 REPAIRS = (
     "Of the marked errors, how many are gone or mended in the same model's output with all words, a wider "
@@ -103,8 +113,9 @@ def _cases(session: Session, judged: Judged) -> Iterator[_Case]:
         if own is None or own.text != marked.texts.get(output):
             continue
         better = [of_system(campaign.systems[at]) for at in better_of(marked, scores, output)]
+        references = evidence.references()
         for mark in marked.marks.get(output, []):
-            names = [mark.better] if mark.better else [*better, REFERENCE]
+            names = [mark.better] if mark.better else [*better, *references]
             cluster = clusters.get(row.segment_index, row.segment_index)
             yield _Case(output, mark, evidence, names, label(evidence, mark, names), cluster)
 
@@ -136,9 +147,21 @@ def _shares(cases: Sequence[_Case]) -> dict[str, Cell]:
             [found[origin] for found in of_cluster.values()],
             [found.total() for found in of_cluster.values()],
         )
+    cells["proved"] = _proved(cases)
     if all(case.evidence.named(FULL) is None for case in cases):
         cells[Origin.SELECTION.value] = Cell("absent", "the system allows every subword")
     return cells
+
+
+def _proved(cases: Sequence[_Case]) -> Cell:
+    """Of the marks, how many are of an output whose exact search was proved."""
+    tried: dict[int, list[bool]] = defaultdict(list)
+    for case in cases:
+        if case.evidence.proved is not None:
+            tried[case.cluster].append(case.evidence.proved)
+    if not tried:
+        return Cell("absent", "exact search does not go with the system's precision")
+    return _share([sum(found) for found in tried.values()], [len(found) for found in tried.values()])
 
 
 def _share(counts: Sequence[int], sizes: Sequence[int]) -> Cell:
@@ -175,7 +198,7 @@ def _alternatives(evidence: Evidence) -> list[str]:
         name
         for candidate in evidence.candidates
         for name in candidate.names
-        if name not in (OUTPUT, REFERENCE) and not name.startswith((of_system(""), POST_EDIT))
+        if name != OUTPUT and not name.startswith((of_system(""), POST_EDIT, REFERENCE))
     ]
 
 
