@@ -1,4 +1,4 @@
-"""A whole study through the command line: undisturbed, killed on local Ray, on PostgreSQL and on S3.
+"""A whole study through the command line: undisturbed, killed on local Ray, on PostgreSQL with S3.
 
 All must agree to the last digit in everything that is no measurement of time.
 """
@@ -180,14 +180,10 @@ def test_two_workers_one_of_which_is_killed_train_the_same_model(undisturbed: Pl
     assert place.happened("train/softmax/1").count("retry") == 1
 
 
-def test_postgresql_holds_the_same(undisturbed: Place, postgres_url: str, tmp_path: Path) -> None:
-    place = Place(tmp_path, postgres_url)
-    place.run("run", str(STUDY), "--executor", "inline")
-    assert place.contents() == undisturbed.contents()
-
-
 @pytest.mark.cluster
-def test_s3_holds_the_same(undisturbed: Place, s3_endpoint: str, tmp_path: Path) -> None:
+def test_postgresql_and_s3_hold_the_same(
+    undisturbed: Place, postgres_url: str, s3_endpoint: str, tmp_path: Path
+) -> None:
     import boto3
 
     account = {
@@ -198,7 +194,7 @@ def test_s3_holds_the_same(undisturbed: Place, s3_endpoint: str, tmp_path: Path)
     }
     credentials = {"aws_access_key_id": "key", "aws_secret_access_key": "secret", "region_name": "us-east-1"}
     boto3.client("s3", endpoint_url=s3_endpoint, **credentials).create_bucket(Bucket="study")
-    place = Place(tmp_path, more={**account, "CREAMTEA_ARTEFACTS": "s3://study/artefacts"})
+    place = Place(tmp_path, postgres_url, {**account, "CREAMTEA_ARTEFACTS": "s3://study/artefacts"})
     place.run("run", str(STUDY))
     assert place.contents() == undisturbed.contents()
     assert not (place.home / "artefacts").exists()
