@@ -195,6 +195,8 @@ class Controller:
             choices[choice.key] = choice
             if choice.nodes:
                 capacity.take(choice.nodes, choice.need)
+        if not choices:
+            return
         tasks = self._claim(lease, list(choices))
         for choice in choices.values():
             task = tasks.get(choice.key)
