@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,9 @@ from creamtea.store.tables import Base
 os.environ.update(RAY_ENVIRONMENT)
 # Small models are slower on several threads, and much slower beside other tests. torch reads this at import.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Tests start hundreds of processes: without compiled files each of them would compile creamtea anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 _numbers = itertools.count(1)
 
