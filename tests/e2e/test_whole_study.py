@@ -268,7 +268,7 @@ def test_an_exported_model_loads_as_its_card_says(undisturbed: Place, tmp_path: 
     folder, study = tmp_path / "model", ("export", "tiny", "greedy", "--to", to)
     assert "40 of 40 outputs" in undisturbed.run(*study, str(folder))
     card = (folder / "README.md").read_text()
-    for words in ("softmax", "600", "BLEU", "40 of 40 outputs", "license: unknown"):
+    for words in ("softmax", "320", "BLEU", "40 of 40 outputs", "license: unknown"):
         assert words in card
     snippet = card.partition("```python\n")[2].partition("```")[0]
     (tmp_path / "sources").write_text(

@@ -134,12 +134,12 @@ def test_pages_of_a_large_table_are_quick(filled: Database, fill: Fill) -> None:
         segments = [{"step_key": keys["test_set/test"], "index": 10 + i, **text} for i in range(20_000)]
         session.execute(insert(Segment), segments)
     with filled.session() as session:
-        started = time.perf_counter()
+        started = time.thread_time()
         page = side_by_side(session, PageQuery(keys["test_set/test"], some, offset=19_000))
-        plain = time.perf_counter() - started
+        plain = time.thread_time() - started
         chosen = SegmentFilter(different=True, contains="x")
         side_by_side(session, PageQuery(keys["test_set/test"], some, filter=chosen))
-        filtered = time.perf_counter() - started - plain
+        filtered = time.thread_time() - started - plain
     assert (page.total, page.rows[0].index) == (20_004, 19_006)
-    assert plain < 1.0  # a few ms on an idle machine
+    assert plain < 1.0  # a few ms; processor time, so that others on the machine do not count
     assert filtered < 5.0
