@@ -18,6 +18,7 @@ from creamtea.human.exchange.content import AnswerContent, Content, ItemContent,
 from creamtea.human.exchange.files import Record
 from creamtea.human.exchange.rows import OF_ANSWER, RatingRow, rows_of
 from creamtea.human.protocols import Protocol, ScoredAnswer, find_protocol
+from creamtea.store.item_kinds import ItemKind
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,11 @@ def checked_items(
                 "page",
                 item.page is None or item.page == pages[item.page],
                 "the position of the first item of its page",
+            ),
+            (
+                "segment",
+                item.segment >= 0 or ItemKind(item.kind).is_written,
+                f"0 or more for a {item.kind} item",
             ),
             ("systems", set(item.systems) <= set(systems), known),
             ("outputs", len(item.outputs) == len(item.systems), "one text for each of systems"),

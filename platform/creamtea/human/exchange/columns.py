@@ -95,6 +95,11 @@ ProtocolName = Annotated[
 KindName = Annotated[str, one_of(lambda: tuple(ItemKind)), f"one of {', '.join(ItemKind)}"]
 State = Annotated[str, one_of(lambda: CAMPAIGN_STATES), f"one of {', '.join(CAMPAIGN_STATES)}"]
 Integer = Annotated[int, Field(strict=True, ge=0, le=MAX_INTEGER), f"a whole number from 0 to {MAX_INTEGER}"]
+Segment = Annotated[
+    int,
+    Field(strict=True, ge=-1, le=MAX_INTEGER),
+    f"a whole number from 0 to {MAX_INTEGER}, or -1 for practice and attention checks",
+]
 Long = Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63), "a whole number of 64 bits"]
 Weight = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False), "a finite number, 0 or more"]
 Flag = Annotated[bool, Field(strict=True), "true or false"]
@@ -193,7 +198,7 @@ def _from_cell(python: type, cell: str) -> Any:
     if python is bool:
         return {"true": True, "false": False}.get(cell, cell)
     if python is int:
-        return int(cell) if re.fullmatch(r"[0-9]{1,10}", cell) else cell
+        return int(cell) if re.fullmatch(r"-?[0-9]{1,10}", cell) else cell
     try:
         if python is float:
             return float(cell)

@@ -20,6 +20,7 @@ from creamtea.human.exchange.columns import (
     Name,
     Names,
     ProtocolName,
+    Segment,
     State,
     Text,
     Texts,
@@ -49,7 +50,7 @@ class ItemContent:
     position: Integer
     page: Integer | None = None  # the position of the first item that was shown with it
     kind: KindName = ItemKind.RATED
-    segment: Integer
+    segment: Segment
     document: Text = ""
     source: Text = ""
     context: Texts = ()

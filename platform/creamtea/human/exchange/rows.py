@@ -18,6 +18,7 @@ from creamtea.human.exchange.columns import (
     Moment,
     Name,
     ProtocolName,
+    Segment,
     Text,
     Weight,
     columns_of,
@@ -34,7 +35,7 @@ class RatingRow:
     excluded: Flag
     item: Integer
     kind: KindName
-    segment: Integer
+    segment: Segment
     document: Text
     weight: Weight
     original: Integer | None

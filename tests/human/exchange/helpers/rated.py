@@ -165,7 +165,7 @@ def everything(database: Database, protocol: str, name: str = "") -> Rated:
     spoilt = {0: "ein Hund"} if single else {0: "ein Hund", 1: "das Haus"}
     rated.item(spoilt, kind="bad-reference", original=0, degraded=0, segment_index=0, document="a")
     guidance = {"steps": {"0": [1, 2]}, "explanation": 'Häuser\n"sind" keine Hunde'}
-    rated.item(texts, kind="tutorial", guidance=guidance, context=["davor", ""])
+    rated.item(texts, kind="tutorial", segment_index=-1, guidance=guidance, context=["davor", ""])
     rated.answer(0, "anna", order, first, second, comment='two\nlines, "quoted"\r\nand\ttabs')
     rated.answer(0, "=1+1", order, first, comment="-1")
     rated.answer(0, "خالد", order[::-1], second)
