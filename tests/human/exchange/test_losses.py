@@ -27,7 +27,7 @@ SPANS = [
         "start": 0,
         "end": 1,
         "severity": "minor",
-        "category": ["Design", "Link/cross-reference"],
+        "category": ["Design", "Links", "Link/cross-reference"],
         "proposed": 0,
     },
     {"start": 0, "end": 0, "in_source": True, "severity": "major"},

@@ -16,6 +16,7 @@ from creamtea.human.exchange.exporting import export_campaign, import_campaign
 from creamtea.human.exchange.pearmut import Units
 from creamtea.human.exchange.pearmut_import import read_pearmut
 from creamtea.human.exchange.rows import RatingRow, rows_of
+from creamtea.human.protocols.spans import Span
 from creamtea.store.database import Database
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -80,8 +81,8 @@ def test_scores_places_and_times(tmp_path: Path) -> None:
         action(100, "score", 0, "B"),
         action(102, "submit"),
     ]
-    # D e r _ 🦊🦊 (LF) r e n n t . [missing]: the emoji is two, the line feed none
-    spans = [(0, 2, "minor"), (4, 6, "major"), (12, 12, "major")]
+    # D e r _ 🦊🦊 (LF) r e n n t . [missing]: the emoji is two
+    spans = [(0, 2, "minor"), (4, 7, "major"), (13, 13, "major")]
     found, not_kept = read(tmp_path, line([{"A": response(95), "B": response(40, *spans)}], actions=actions))
     rows = {row.system: row for row in found}
     assert rows["B"].payload == {
@@ -96,19 +97,35 @@ def test_scores_places_and_times(tmp_path: Path) -> None:
     assert (rows["A"].value, rows["A"].active_ms, rows["B"].active_ms) == ("95", 70_000, 7_000)
     assert rows["A"].assigned_at == datetime.fromtimestamp(LOAD, UTC)
     assert rows["A"].submitted_at == rows["A"].rated_at == datetime.fromtimestamp(LOAD + 102, UTC)
-    assert not_kept == {"actions (their times are kept)": 3}
+    assert not_kept == {
+        "actions (their times are kept)": 3,
+        "places behind line feeds, read as Pearmut counts them from version 1.1.5 on": 3,
+    }
+
+
+def test_before_version_1_1_5_line_feeds_were_not_counted(tmp_path: Path) -> None:
+    """Nobody can click on a line feed: a place on one tells the old count."""
+    spans = [(4, 6, "major"), (12, 12, "minor")]
+    found, not_kept = read(tmp_path, line([{"A": response(1), "B": response(40, *spans)}]))
+    assert found[0].payload == {
+        "score": 40,
+        "spans": [{"start": 4, "end": 6, "severity": "major"}, {"severity": "minor"}],
+    }
+    assert not_kept == {}
 
 
 @pytest.mark.parametrize("text", ["", "abc", FOX, "\n", "a\n\nb", "👩‍👩‍👧", "مرحبا 🦊"])
 def test_every_place_comes_back(text: str) -> None:
-    units = Units(text)
-    assert len(units) == len(text.replace("\n", "").encode("utf-16-le")) // 2
-    for start in range(len(text)):
-        for end in range(start, len(text)):
-            if "\n" not in (text[start], text[end]):
-                assert units.characters(*units.units(start, end)) == (start, end)
-    assert units.units(None, None) == (len(units), len(units))
-    assert units.characters(len(units), len(units)) is None
+    for without in ("", "\n"):
+        units = Units(text, without)
+        assert len(units) == len(text.translate(dict.fromkeys(map(ord, without))).encode("utf-16-le")) // 2
+        for start in range(len(text)):
+            for end in range(start, len(text)):
+                if not {text[start], text[end]} & set(without):
+                    span = Span(start=start, end=end, severity="minor")
+                    assert units.characters(*units.of_span(span)) == (start, end)
+        assert units.of_span(Span(severity="minor")) == (len(units), len(units))
+        assert units.characters(len(units), len(units)) is None
 
 
 def test_what_is_submitted_again_is_a_revision_and_a_reset_takes_back(tmp_path: Path) -> None:
@@ -120,33 +137,41 @@ def test_what_is_submitted_again_is_a_revision_and_a_reset_takes_back(tmp_path: 
         ("bob", "30", 1, True, ""),
     ]
     assert not_kept == {"earlier texts of text fields": 1}
-    reset = {"user_id": "ann", "item_i": 0, "annotation": "__RESET__"}
-    found, not_kept = read(tmp_path, *again, reset, line([{"B": response(40)}]))
-    assert [(row.system, row.value, row.revision) for row in found] == [("B", "40", 1)]
-    assert not_kept == {"submitted documents before a reset": 2}
+    for where in ({"item_i": 0}, {}):  # of the document, and since version 1.1.6 of the user
+        reset = {"user_id": "ann", "annotation": "__RESET__", **where}
+        found, not_kept = read(tmp_path, *again, reset, line([{"B": response(40)}]))
+        assert [(row.system, row.value, row.revision) for row in found] == [("B", "40", 1)]
+        assert not_kept == {"submitted documents before a reset": 2}
 
 
 def test_practice_checks_and_forms_are_no_ratings_and_counted(tmp_path: Path) -> None:
-    check = item(9, validation={"A": {"score": [80, 90]}})
+    check = item(9, validation={"A": {"score": [80, 90], "warning": "Read!"}})
+    spans = [{"start_i": 0, "end_i": 1}, {"start_i": [0, 4], "end_i": [4, 99], "severity": "minor"}]
+    taught = item(8, skippable=True, validation={"A": {"error_spans": spans, "warning": "Mark it"}})
     found, not_kept = read(
         tmp_path,
-        line([{"A": response(), "B": response()}], item_i="welcome_0"),
-        line([{"A": response()}], item_i="random_3"),
+        line([{"A": response()}], [item(7)], item_i="goodbye_0"),
+        line([{"A": response(), "B": response()}], [taught], item_i="welcome_0"),
+        line([{"A": response(33)}], [check], item_i="random_3"),
         line([{"A": response()}, {"A": response(5)}], [check, item()]),
         line(["German", 7], item_i="welcome_1", item=[{"text": "Language?", "form": "string"}] * 2),
         line([{"A": response(None), "B": response(None)}, None], [item(2), item(3)]),
-        line([{"A": response(7)}], [item(4, ref="Fuchs", error_spans={"A": [{}]})], comment="odd"),
+        line([{"A": response(7)}], [item(4, ref="Fuchs")], comment="odd"),
     )
-    assert {(row.system, row.value, row.source) for row in found} == {
+    assert {(row.system, row.value, row.source) for row in found if row.kind == "rated"} == {
         ("A", "5", "The fox runs 1."),
         ("A", "7", "The fox runs 4."),
     }
+    checks = [row for row in found if row.kind != "rated"]
+    assert sorted((row.kind, row.source[-2:], row.value, row.segment) for row in checks) == [
+        ("attention-check", "9.", "33", -1),
+        ("attention-check", "9.", "70", -1),
+        ("tutorial", "8.", "70", -1),
+    ]
     assert not_kept == {
-        "answers to practice and checks": 4,
+        "answers to practice and checks that any answer passes": 2,
         "answers to forms": 2,
         "outputs without a score": 2,
-        "reference translations": 1,
-        "pre-filled errors, as such": 1,
         "comments on whole documents": 1,
     }
 
@@ -248,7 +273,12 @@ def test_a_campaign_to_be_rated_there(other: Database, tmp_path: Path) -> None:
         rated.item({1: f"b{segment}"}, segment_index=segment, document=document)
     export_campaign(other, rated.name, "pearmut", tmp_path / "out", "test")
     campaign = json.loads((tmp_path / "out/campaign.json").read_text())
-    assert campaign["info"] == {"assignment": "task-based", "protocol": "DA", "users": ["rater-1", "rater-2"]}
+    assert campaign["info"] == {
+        "assignment": "task-based",
+        "protocol": "DA",
+        "users": ["rater-1", "rater-2"],
+        "special_tokens": [],
+    }
     first, second = campaign["data"]
     assert first == second
     assert [[one["tgt"] for one in document] for document in first] == [
@@ -274,7 +304,11 @@ def test_a_campaign_to_be_rated_there(other: Database, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("protocol", "systems", "said"),
-    [("preference", ["a", "b"], "Pearmut has no preference"), ("da", ["1", "b"], "names of digits alone")],
+    [
+        ("preference", ["a", "b"], "Pearmut has no preference"),
+        ("da", ["1", "b"], "names of digits alone"),
+        ("da", ["a&b", "b"], "reads .* as HTML"),
+    ],
 )
 def test_what_pearmut_does_not_have(
     other: Database, tmp_path: Path, protocol: str, systems: list[str], said: str

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from creamtea.human.exchange.content import Content
 from creamtea.human.exchange.counted import WITH_CONTROLS, counted_scores
 from creamtea.human.exchange.mt_metrics_eval import sanitised
+from creamtea.human.exchange.pearmut import category_of, written_category
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.spans import Span, spans_of
 from creamtea.store.item_kinds import CONTROL_KINDS, WRITTEN_KINDS, ItemKind
@@ -152,17 +153,12 @@ def _off_the_text(content: Content) -> int:
     return sum(span.end is not None and span.end >= len(text) for span, text in _spans(content))
 
 
-def _at_line_feeds(content: Content) -> int:
-    places = ((text, span.start, span.end) for span, text in _spans(content) if not span.in_source)
-    return sum(
-        "\n" in (text[start : start + 1], text[end : end + 1])
-        for text, start, end in places
-        if start is not None and end is not None
-    )
-
-
 def _slashes(content: Content) -> int:
     return sum(any("/" in name for name in span.category) for span, _ in _spans(content))
+
+
+def _odd_categories(content: Content) -> int:
+    return sum(category_of(written_category(span.category)) != span.category for span, _ in _spans(content))
 
 
 def _renumbered(content: Content) -> int:
@@ -182,8 +178,8 @@ PARTS = (
     Part("instructions, settings, registered plan", _settings, EVERY, once=True),
     Part("name of the test set", lambda content: 1, (APPRAISE, MQM, PEARMUT), once=True),
     Part("languages", lambda content: 1, (MQM, PEARMUT), once=True),
-    Part("practice items and attention checks", _practice, EVERY),
-    Part("errors that were marked beforehand", _proposals, EVERY),
+    Part("practice items and attention checks", _practice, (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("errors that were marked beforehand", _proposals, (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("repeats and bad references", _controls, (MQM, MT_METRICS_EVAL)),
     Part("items drawn at random, as such", lambda content: _items_of(content, ItemKind.RANDOM),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
@@ -195,7 +191,7 @@ PARTS = (
     Part("pages of items", lambda content: sum(item.page is not None for item in content.items),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("references that raters saw", lambda content: sum(bool(item.references) for item in content.items),
-         EVERY),
+         (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("scores of whole documents", _of_documents, EVERY),
     Part("contexts", lambda content: sum(bool(item.context) for item in content.items),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
@@ -217,9 +213,10 @@ PARTS = (
     Part("moments at which items were given", lambda content: len(content.answers),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("moments of ratings", _ratings, (MQM, MT_METRICS_EVAL)),
-    Part("proposals that errors came from", _proposed, EVERY),
+    Part("proposals that errors came from", _proposed, (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("places of errors in the source", _in_source, (APPRAISE, PEARMUT)),
     Part("places of errors in texts that are not known", _off_the_text, (MQM, PEARMUT)),
-    Part("places of errors that begin or end with a line feed", _at_line_feeds, (PEARMUT,)),
-    Part("categories of errors with a slash in their names", _slashes, (MQM, MT_METRICS_EVAL, PEARMUT)),
+    Part("categories of errors with a slash in their names", _slashes, (MQM, MT_METRICS_EVAL)),
+    Part("categories of errors with a slash in the first name, or not of one or two different names",
+         _odd_categories, (PEARMUT,)),
 )  # fmt: skip

@@ -8,20 +8,30 @@ Answers are JSON Lines, one line a submitted document:
      "model", …}], "item": [the document], "user_id", "item_i", "comment"}
 
 `annotation` has an entry for each segment, null for one without an answer. A document that is submitted again
-has a further line: the last counts. "__RESET__" as annotation takes the earlier lines back. `item_i` is a
-number, or `welcome_0`, `random_0` for practice and checks; items with `validation` are such, too.
+has a further line: the last counts. "__RESET__" as annotation takes the user's earlier lines back, before
+version 1.1.6 those of the document `item_i`. `item_i` is a number, or `welcome_0`, `random_0`, `goodbye_0` in
+`data_welcome` and so on.
 
-Errors are at `start_i` to `end_i`, the last included, in UTF-16 code units without line feeds (the page has a
-`<span>` for each, and `<br>` for a line feed); the special token `[missing]` comes after the last.
+Errors are at `start_i` to `end_i`, the last included, in UTF-16 code units (`code_units`); special tokens,
+`[missing]` is the first, come behind the text. Before version 1.1.5 line feeds were not counted, and a file
+does not say by which version it is: but a place on a line feed, which nobody can click on, tells the old
+count. Errors that are there before an annotator begins are `error_spans` of the item.
+
+`validation` by system makes an item practice (in `data_welcome`, or `skippable`) or a check: a range for the
+`score`, `error_spans` that must be marked (with ranges for their places), `score_greaterthan` another
+system's; with a `warning` it is loud.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from creamtea.human.exchange.columns import MAX_INTEGER
+from creamtea.human.exchange.code_units import CodeUnits
+from creamtea.human.exchange.columns import MAX_INTEGER, Document, KindName, Segment
+from creamtea.human.protocols.spans import Span
 from creamtea.human.storable import check_text
 
 PROTOCOLS = {"DA": "da", "ESA": "esa", "cESA": "cesa", "MQM": "mqm"}  # Pearmut's name → creamtea's
@@ -40,6 +50,7 @@ def _not_blank(name: str) -> str:
 Text = Annotated[str, AfterValidator(check_text)]
 Name = Annotated[str, AfterValidator(_not_blank)]
 Whole = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
+Pair = Annotated[list[int], Field(min_length=2, max_length=2)]
 
 
 class _Loose(BaseModel):
@@ -52,24 +63,23 @@ class OwnItem(_Loose):
     """What an export adds to an item."""
 
     position: Whole
-    segment: Whole
+    segment: Segment
     document: Text
-    kind: Literal["rated", "random", "repeat", "bad-reference"]
+    kind: KindName
     weight: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     context: list[Text]
     original: Whole | None
     degraded: Name | None
     page: Whole | None
+    references: list[Text] = []
+    systems: list[Name] = []  # as the guidance counts them; Pearmut shuffles those of `tgt`
+    guidance: Document | None = None
 
 
-class PearmutItem(_Loose):
-    src: Text = ""
-    ref: str | None = None
-    tgt: Annotated[dict[Name, Text], Field(min_length=1)]
-    item_id: str | int | None = None
-    error_spans: dict[str, list[Any]] | None = None
-    validation: dict[str, Any] | list[Any] | None = None
-    creamtea: OwnItem | None = None
+class OwnProposal(_Loose):
+    """What an export adds to an error that is marked beforehand, and Pearmut passes on with it."""
+
+    proposed: Whole
 
 
 class PearmutSpan(_Loose):
@@ -77,6 +87,44 @@ class PearmutSpan(_Loose):
     end_i: int
     severity: str | None = None
     category: str | None = None
+    creamtea: OwnProposal | None = None
+
+
+class PearmutExpected(_Loose):
+    """An error that must be marked: places as such or as lowest and highest."""
+
+    start_i: int | Pair | None = None
+    end_i: int | Pair | None = None
+    severity: str | None = None
+
+
+class Validation(_Loose):
+    warning: Text | None = None
+    score: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
+    error_spans: list[PearmutExpected] | None = None
+    score_greaterthan: str | None = None
+    allow_skip: bool = False  # of practice, where the item is not `skippable`: an earlier way of writing
+
+
+class PearmutItem(_Loose):
+    src: Text = ""
+    ref: str | None = None
+    tgt: Annotated[dict[Name, Text], Field(min_length=1)]
+    item_id: str | int | None = None
+    error_spans: dict[str, list[PearmutSpan]] | list[Any] | None = None  # a list in version 0
+    validation: dict[str, Validation | list[Any]] | list[Any] | None = None  # with lists in version 0
+    skippable: bool = False
+    creamtea: OwnItem | None = None
+
+    def prefilled(self, system: str) -> list[PearmutSpan]:
+        """The errors that are marked in its output beforehand."""
+        return self.error_spans.get(system, []) if isinstance(self.error_spans, dict) else []
+
+    @property
+    def rules(self) -> dict[str, Validation]:
+        """By system; none of lists."""
+        given = self.validation if isinstance(self.validation, dict) else {}
+        return {name: rule for name, rule in given.items() if isinstance(rule, Validation)}
 
 
 class Response(_Loose):
@@ -103,7 +151,7 @@ class Action(_Loose):
 
 class Line(_Loose):
     user_id: Name
-    item_i: int | str
+    item_i: int | str | None = None  # none of a reset
     annotation: list[Any] | str
     actions: list[Action] = []
     item: list[dict[str, Any]] | None = None
@@ -112,28 +160,25 @@ class Line(_Loose):
 
 class Info(_Loose):
     protocol: str = "ESA"
+    special_tokens: list[Any] | None = None  # written by version 1.1.5 and later
     users: int | list[Any] | None = None
 
 
 class Campaign(_Loose):
     info: Info
     data: dict[str, list[list[dict[str, Any]]]] | list[Any]
+    data_welcome: list[list[dict[str, Any]]] = []
+    data_goodbye: list[list[dict[str, Any]]] = []
+    data_random: list[list[dict[str, Any]]] = []
+
+    @property
+    def parts(self) -> dict[str, list[list[dict[str, Any]]]]:
+        """What is beside the data, as `item_i` names it."""
+        return {"welcome": self.data_welcome, "goodbye": self.data_goodbye, "random": self.data_random}
 
 
-class Units:
-    """Characters of a text and Pearmut's counting of them."""
-
-    def __init__(self, text: str) -> None:
-        self._first: list[int] = []  # of each character: its first unit
-        self._characters: list[int] = []  # of each unit: its character
-        for at, character in enumerate(text):
-            self._first.append(len(self._characters))
-            if character != "\n":
-                self._characters += [at] * (2 if ord(character) > 0xFFFF else 1)
-        self._first.append(len(self._characters))
-
-    def __len__(self) -> int:
-        return len(self._characters)
+class Units(CodeUnits):
+    """Places in an output as Pearmut counts them, with its special tokens behind the text."""
 
     def characters(self, start: int, end: int) -> tuple[int, int] | None:
         """First and last character of these units; None on a special token behind the text. ValueError for
@@ -142,12 +187,24 @@ class Units:
             raise ValueError(f"an error from {start} to {end}")
         if start >= len(self):
             return None
-        return self._characters[start], self._characters[min(end, len(self) - 1)]
+        return self.character(start), self.character(min(end, len(self) - 1))
 
-    def units(self, start: int | None, end: int | None) -> tuple[int, int]:
-        """First and last unit of these characters; `[missing]` for none, and for line feeds alone."""
-        if start is not None and end is not None and end + 1 < len(self._first):
-            first, last = self._first[start], self._first[end + 1] - 1
-            if first <= last:
-                return first, last
-        return len(self), len(self)
+    def of_span(self, span: Span) -> tuple[int, int]:
+        """First and last unit; `[missing]` for an omission, and for what has no place in the output."""
+        found = None
+        if span.start is not None and span.end is not None and not span.in_source:
+            found = self.units(span.start, span.end)
+        return found or (len(self), len(self))
+
+
+def category_of(written: str | None) -> list[str]:
+    """ "Accuracy/Omission" as names from wide to narrow. A kind may have a slash in its name; a category
+    without kinds is written twice."""
+    names = written.split("/", 1) if written else []
+    return names[:1] if len(set(names)) == 1 else names
+
+
+def written_category(names: Sequence[str]) -> str | None:
+    """As `category_of` reads it; other names come back where there are more than two, where the first has a
+    slash, and where both are the same."""
+    return "/".join([*names] * 2 if len(names) == 1 else names) or None

@@ -12,11 +12,24 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from creamtea.errors import InputError
+from creamtea.human.exchange.code_units import CodeUnits
 from creamtea.human.exchange.content import ItemContent
 from creamtea.human.exchange.files import Record
-from creamtea.human.exchange.pearmut import LONGEST_PAUSE, Action, Line, PearmutItem, Response, Units
+from creamtea.human.exchange.pearmut import (
+    LONGEST_PAUSE,
+    Action,
+    Line,
+    PearmutItem,
+    PearmutSpan,
+    Response,
+    Units,
+    category_of,
+)
+from creamtea.human.exchange.pearmut_checks import guidance_of
 from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.spans import Mqm
+from creamtea.human.tutorial import NO_SEGMENT
+from creamtea.store.item_kinds import ItemKind
 
 Model = TypeVar("Model", bound=BaseModel)
 ItemKey = tuple[Any, ...]
@@ -48,6 +61,9 @@ class Answers:
 
     protocol: Protocol
     now: datetime
+    without: str = ""  # characters that the places do not count
+    on_line_feeds: int = 0  # places at which nobody can click, but in an older version
+    behind_line_feeds: int = 0
     items: dict[ItemKey, ItemContent] = field(default_factory=dict)
     places: dict[ItemKey, Place] = field(default_factory=dict)
     records: list[Record] = field(default_factory=list)
@@ -60,57 +76,112 @@ class Answers:
 
     # ------------------------------------------------------------ items
 
-    def add_document(self, place: Place, written: Sequence[Any]) -> list[PearmutItem] | None:
-        """The items of a document. Those without checks become the campaign's. None for a form."""
+    def add_document(self, place: Place, written: Sequence[Any], part: str = "") -> list[PearmutItem] | None:
+        """The items of a document; None for a form. `part` is "welcome", "random" or "goodbye"."""
         if written and isinstance(written[0], dict) and "form" in written[0]:
             return None
         read = [place.read(PearmutItem, item, f"item {at}") for at, item in enumerate(written)]
+        kinds = [_kind(item, part) for item in read]
         keys = [_segment_key(item, written[at]) for at, item in enumerate(read)]
-        self._document += not all(key in self._documents for key in keys)
-        for key, item in zip(keys, read, strict=True):
-            if item.validation:
-                continue
-            if key not in self._segments:
-                self.left["reference translations"] += item.ref is not None
-                self.left["pre-filled errors, as such"] += sum(map(len, (item.error_spans or {}).values()))
-            self._segments.setdefault(key, len(self._segments))
-            self._documents.setdefault(key, str(self._document))
+        rated = [key for key, kind in zip(keys, kinds, strict=True) if not kind.is_written]
+        self._document += not all(key in self._documents for key in rated)
+        for key, kind, item in zip(keys, kinds, read, strict=True):
+            if not kind.is_written:
+                self._segments.setdefault(key, len(self._segments))
+                self._documents.setdefault(key, str(self._document))
             for systems in self._shown(item):
-                self._add_item(place, key, item, systems)
+                self._add_item(place, key, kind, item, systems)
         return read
 
     def _shown(self, item: PearmutItem) -> list[tuple[str, ...]]:
         """The systems of each item that the segment is here; an export says itself."""
-        together = self.protocol.max_outputs > 1 or item.creamtea is not None
-        return [tuple(item.tgt)] if together else [(system,) for system in item.tgt]
+        if item.creamtea is not None:
+            return [tuple(item.creamtea.systems or item.tgt)]
+        return [tuple(item.tgt)] if self.protocol.max_outputs > 1 else [(system,) for system in item.tgt]
 
-    def _key(self, segment: str, item: PearmutItem, systems: Sequence[str]) -> ItemKey:
-        return (item.creamtea.position,) if item.creamtea else (segment, *sorted(systems))
+    def _key(self, segment: str, kind: ItemKind, item: PearmutItem, systems: Sequence[str]) -> ItemKey:
+        """Outputs with other errors marked beforehand are other items."""
+        if item.creamtea:
+            return (item.creamtea.position,)
+        return (kind, segment, *sorted(systems), repr([item.prefilled(system) for system in sorted(systems)]))
 
-    def _add_item(self, place: Place, segment: str, item: PearmutItem, systems: tuple[str, ...]) -> None:
-        key = self._key(segment, item, systems)
+    def _add_item(
+        self, place: Place, segment: str, kind: ItemKind, item: PearmutItem, systems: tuple[str, ...]
+    ) -> None:
+        key = self._key(segment, kind, item, systems)
+        if unknown := set(systems) - set(item.tgt):
+            raise InputError(f"{place}: creamtea.systems: the item has no output of {unknown.pop()!r}")
         outputs = {system: item.tgt[system] for system in systems}
-        made = ItemContent(
-            position=len(self.items),
-            segment=self._segments[segment],
-            document=self._documents[segment],
-            source=item.src,
-            systems=systems,
-            outputs=tuple(outputs.values()),
-        )
-        if own := item.creamtea:
-            made = replace(made, **{**own.model_dump(), "context": tuple(own.context)})
-        known = self.items.setdefault(key, made)
-        self.places.setdefault(key, place)
+        known = self.items.get(key)
+        if known is None:
+            known = self._item(kind, item, outputs, self._segments.get(segment), self._documents.get(segment))
+            if known is None:
+                return
+            self.items[key] = known
+            self.places[key] = place
         if (known.source, dict(zip(known.systems, known.outputs, strict=True))) != (item.src, outputs):
             raise InputError(
                 f"{place}: the segment {segment[:60]!r} has another text than in {self.places[key]}; "
                 "allowed: one source and one output of a system"
             )
 
+    def _item(
+        self,
+        kind: ItemKind,
+        item: PearmutItem,
+        outputs: Mapping[str, str],
+        segment: int | None,
+        document: str | None,
+    ) -> ItemContent | None:
+        """None for a check that any answer would pass."""
+        guidance = None
+        if kind.is_written and item.creamtea is None:
+            guidance = guidance_of(kind, outputs, item.rules, self.protocol, self.left)
+            if guidance is None:
+                return None
+        made = ItemContent(
+            position=len(self.items),
+            kind=kind,
+            segment=NO_SEGMENT if segment is None else segment,
+            document=document or "",
+            source=item.src,
+            references=() if item.ref is None else (item.ref,),
+            systems=tuple(outputs),
+            outputs=tuple(outputs.values()),
+            weight=0.0 if kind.is_written else 1.0,
+            guidance=guidance,
+            proposals=None if kind.is_written else self._proposals(item, outputs),
+        )
+        if own := item.creamtea:
+            texts = {"context": tuple(own.context), "references": tuple(own.references)}
+            made = replace(made, **{**own.model_dump(exclude={"systems"}), **texts})
+        return made
+
+    def _proposals(self, item: PearmutItem, outputs: Mapping[str, str]) -> dict[str, Any] | None:
+        found = {}
+        for system, output in outputs.items():
+            if prefilled := item.prefilled(system):
+                if self.protocol.marks_errors:
+                    units = Units(output, self.without)
+                    found[system] = [self._span(units, span) for span in prefilled]
+                else:
+                    self.left["pre-filled errors"] += len(prefilled)
+        return found or None
+
+    def _span(self, units: Units, span: PearmutSpan) -> dict[str, Any]:
+        """As a payload has it. ValueError for a place that the text does not have."""
+        found = units.characters(span.start_i, span.end_i)
+        self.left["marks on a second special token, kept as omissions"] += span.start_i > len(units)
+        placed = {} if found is None else {"start": found[0], "end": found[1]}
+        severity = (span.severity or "undecided").lower()
+        category = category_of(span.category)
+        return {**placed, "severity": severity, **({"category": category} if category else {})}
+
     # ------------------------------------------------------------ answers
 
-    def add_line(self, place: Place, line: Line, read: Sequence[PearmutItem], written: Sequence[Any]) -> None:
+    def add_line(
+        self, place: Place, line: Line, read: Sequence[PearmutItem], written: Sequence[Any], part: str = ""
+    ) -> None:
         """The answers of a line to the items of its document."""
         if len(line.annotation) != len(read):
             raise InputError(
@@ -125,10 +196,16 @@ class Answers:
             if annotation is None:
                 continue
             given = self._responses(place, f"annotation {index}", item, annotation)
-            for systems in self._shown(item) if not item.validation else ():
-                if all(system in given for system in systems):
-                    known = self.items[self._key(_segment_key(item, written[index]), item, systems)]
-                    answers = {system: given[system] for system in systems}
+            for systems in self._shown(item):
+                known = self.items.get(
+                    self._key(_segment_key(item, written[index]), _kind(item, part), item, systems)
+                )
+                answers = {
+                    system: given[system] for system in item.tgt if system in given and system in systems
+                }
+                if known is None:
+                    self.left["answers to practice and checks that any answer passes"] += len(answers)
+                elif len(answers) == len(systems):
                     self._add_answer(place, line.user_id, known, item, answers, times.of(index, systems))
 
     def _responses(self, place: Place, what: str, item: PearmutItem, annotation: Any) -> dict[str, Response]:
@@ -140,9 +217,6 @@ class Answers:
         }
         if unknown := sorted(set(read) - set(item.tgt)):
             raise InputError(f"{place}: {what}: the item has no output of {unknown[0]!r}")
-        if item.validation:
-            self.left["answers to practice and checks"] += len(read)
-            return {}
         self.left["values of other scales (sliders)"] += sum(len(one.sliders or {}) for one in read.values())
         whole = {
             system: response
@@ -183,31 +257,45 @@ class Answers:
                 "shown": shown,
                 "revision": self._revisions[rater, item.position],
                 "rated_at": moments["rated_at"],
-                **self._answer(place, system, pearmut.tgt[system], response),
+                **self._answer(place, item, pearmut, system, response),
             }
             self.records.append(Record(place.file, place.line, values))
 
-    def _answer(self, place: Place, system: str, output: str, response: Response) -> dict[str, Any]:
+    def _answer(
+        self, place: Place, item: ItemContent, pearmut: PearmutItem, system: str, response: Response
+    ) -> dict[str, Any]:
         if not self.protocol.marks_errors:
             self.left["marked errors"] += len(response.error_spans)
             return {"step": response.score}
-        units = Units(output)
+        output = pearmut.tgt[system]
+        units = Units(output, self.without)
+        if pearmut.creamtea is None:
+            self._look_for_line_feeds(output, response.error_spans)
+        open_proposals = list(enumerate(pearmut.prefilled(system)))
         spans = []
         for span in response.error_spans:
             try:
-                found = units.characters(span.start_i, span.end_i)
+                marked = self._span(units, span)
             except ValueError as error:
                 raise InputError(f"{place}: {system}: {error}; allowed: characters of its output") from None
-            self.left["marks on a second special token, kept as omissions"] += span.start_i > len(units)
-            placed = {} if found is None else {"start": found[0], "end": found[1]}
-            names = span.category.split("/") if span.category else []
-            spans.append({**placed, "severity": (span.severity or "undecided").lower(), "category": names})
+            if not ItemKind(item.kind).is_written:
+                marked |= _proposed(span, open_proposals, pearmut.creamtea is not None)
+            spans.append(marked)
         if isinstance(self.protocol, Mqm):
             self.left["scores beside errors of MQM, from which its score follows"] += (
                 response.score is not None
             )
             return {"payload": {"spans": spans}}
         return {"payload": {"score": response.score, "spans": spans}}
+
+    def _look_for_line_feeds(self, output: str, spans: Sequence[PearmutSpan]) -> None:
+        if "\n" not in output:
+            return
+        units = CodeUnits(output)
+        first = units.units(output.index("\n"), output.index("\n"))
+        for place in (place for span in spans for place in (span.start_i, span.end_i)):
+            self.behind_line_feeds += first is not None and place > first[0]
+            self.on_line_feeds += 0 <= place < len(units) and output[units.character(place)] == "\n"
 
     def rows(self) -> list[Record]:
         """With what is the same in all rows of an answer."""
@@ -258,6 +346,26 @@ class Times:
             raise InputError(
                 f"{self._place}: actions: found the time {seconds}; allowed: seconds since 1970"
             ) from None
+
+
+def _kind(item: PearmutItem, part: str) -> ItemKind:
+    if item.creamtea is not None:
+        return ItemKind(item.creamtea.kind)
+    skippable = item.skippable or any(rule.allow_skip for rule in item.rules.values())
+    if part == "welcome" or (item.validation and skippable):
+        return ItemKind.TUTORIAL
+    return ItemKind.ATTENTION if item.validation or part else ItemKind.RATED
+
+
+def _proposed(span: PearmutSpan, proposals: list[tuple[int, PearmutSpan]], own: bool) -> dict[str, Any]:
+    """Which proposal a mark came from: an export's tell, of others the one at its place. It is taken out of
+    `proposals`."""
+    for number, proposal in proposals:
+        told = span.creamtea is not None and span.creamtea.proposed == number
+        if told or (not own and (proposal.start_i, proposal.end_i) == (span.start_i, span.end_i)):
+            proposals.remove((number, proposal))
+            return {"proposed": number}
+    return {}
 
 
 def _comment(answers: Mapping[str, Response]) -> str:

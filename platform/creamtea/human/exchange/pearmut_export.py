@@ -12,11 +12,17 @@ from creamtea.errors import InputError
 from creamtea.human.exchange.content import AnswerContent, Content, ItemContent
 from creamtea.human.exchange.counted import WITH_CONTROLS
 from creamtea.human.exchange.folder import make_empty_folder
-from creamtea.human.exchange.pearmut import ANSWERS, CAMPAIGN, OWN, PROTOCOLS, Units
+from creamtea.human.exchange.pearmut import ANSWERS, CAMPAIGN, OWN, PROTOCOLS, Units, written_category
+from creamtea.human.exchange.pearmut_checks import validation_of
+from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.da_sqm import DaSqm
-from creamtea.human.protocols.spans import Mqm, spans_of
+from creamtea.human.protocols.spans import MarksErrors, Mqm, Span, spans_of
+from creamtea.human.settings import settings_of
+from creamtea.store.item_kinds import ItemKind
 
 NAMES = {**{ours: theirs for theirs, ours in PROTOCOLS.items()}, DaSqm.name: "DA"}
+HTML = '" < and &'
+MEDIA = ("<audio ", "<video ", "<img ", "<iframe ")  # at the beginning of a text
 NOBODY = "open"  # the user for documents that nobody rated
 Document = tuple[ItemContent, ...]
 
@@ -24,8 +30,44 @@ Document = tuple[ItemContent, ...]
 def write_pearmut(content: Content, path: Path) -> list[Path]:
     """Write campaign.json, for `pearmut add`, and annotations.jsonl into the folder, new or empty.
 
-    InputError for a protocol that Pearmut does not have, and for systems called by digits alone.
+    InputError for a protocol that Pearmut does not have, for names of systems that its page takes for numbers
+    or HTML, and for texts that it would run as HTML.
     """
+    _check(content)
+    answered = _answered(content)
+    documents = _documents(content)
+    tasks = _tasks(content, documents, answered)
+    if not tasks:
+        raise InputError(f"campaign {content.name!r} has no items that tell of systems: nothing to export")
+    practice: list[Document] = [(item,) for item in _of_kind(content, ItemKind.TUTORIAL)]
+    campaign: dict[str, Any] = {
+        "info": {"assignment": "task-based", "users": list(tasks), **_protocol_info(content)},
+        "campaign_id": content.name.replace("/", "_"),  # the name of its files there
+        "data": [[[_item(item) for item in document] for document in task] for task in tasks.values()],
+        **(
+            {"data_welcome": [[_item(item) for item in document] for document in practice]}
+            if practice
+            else {}
+        ),
+    }
+    lines: list[dict[str, Any]] = []
+    for user, task in tasks.items():
+        for number, document in enumerate(practice):
+            lines += _lines(user, f"welcome_{number}", document, answered)
+        for number, document in enumerate(task):
+            lines += _lines(user, number, document, answered)
+    make_empty_folder(path)
+    files = {
+        CAMPAIGN: json.dumps(campaign, ensure_ascii=False, indent=1) + "\n",
+        ANSWERS: "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines),
+    }
+    for name, text in files.items():
+        (path / name).write_bytes(text.encode())
+    return [path / name for name in files]
+
+
+def _check(content: Content) -> None:
+    """InputError for what Pearmut would refuse, or show as something else."""
     if content.protocol not in NAMES:
         raise InputError(
             f"--format pearmut: Pearmut has no {content.protocol}, only {', '.join(NAMES)}; export as csv or "
@@ -36,34 +78,34 @@ def write_pearmut(content: Content, path: Path) -> list[Path]:
             raise InputError(
                 f"system {system!r}: Pearmut refuses names of digits alone; export as csv or jsonl"
             )
-    answered = _answered(content)
-    tasks = _tasks(content, _documents(content), answered)
-    if not tasks:
-        raise InputError(f"campaign {content.name!r} has no items that tell of systems: nothing to export")
-    campaign = {
-        "info": {
-            "assignment": "task-based",
-            "protocol": NAMES[content.protocol],
-            "users": list(tasks),
-            **({"sliders": []} if content.protocol == Mqm.name else {}),  # the errors are the rating
-        },
-        "campaign_id": content.name,
-        "data": [[[_item(item) for item in document] for document in task] for task in tasks.values()],
+        if set(system) & set('"<&'):
+            raise InputError(
+                f"system {system!r}: Pearmut's page reads {HTML} as HTML; export as csv or jsonl"
+            )
+    for item in content.items:
+        for text in (item.source, *item.outputs, *item.references):
+            if text.startswith(MEDIA):
+                raise InputError(
+                    f"item {item.position + 1}: Pearmut's page would run {text[:30]!r} as HTML; export as "
+                    "csv or jsonl"
+                )
+
+
+def _protocol_info(content: Content) -> dict[str, Any]:
+    """The protocol, and of a campaign with marked errors what raters choose from."""
+    info: dict[str, Any] = {"protocol": NAMES[content.protocol]}
+    protocol = find_protocol(content.protocol, content.settings)
+    if not isinstance(protocol, MarksErrors):
+        return {**info, "special_tokens": []}
+    taxonomy = protocol.taxonomy or protocol.usual_taxonomy
+    info |= {
+        "special_tokens": ["[missing]"],
+        "mqm_severities": [level.name.capitalize() for level in taxonomy.severities],
     }
-    lines = [
-        line
-        for user, task in tasks.items()
-        for number, document in enumerate(task)
-        for line in _lines(user, number, document, answered)
-    ]
-    make_empty_folder(path)
-    files = {
-        CAMPAIGN: json.dumps(campaign, ensure_ascii=False, indent=1) + "\n",
-        ANSWERS: "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines),
-    }
-    for name, text in files.items():
-        (path / name).write_bytes(text.encode())
-    return [path / name for name in files]
+    if isinstance(protocol, Mqm):
+        info["mqm_categories"] = {one.name: one.kinds for one in taxonomy.categories}
+        info["sliders"] = []  # the errors are the rating
+    return info
 
 
 def _answered(content: Content) -> dict[tuple[str, int], AnswerContent]:
@@ -91,41 +133,82 @@ def _documents(content: Content) -> list[Document]:
     return [tuple(items) for items in found.values()]
 
 
+def _of_kind(content: Content, kind: ItemKind) -> list[ItemContent]:
+    return sorted((item for item in content.items if item.kind == kind), key=lambda item: item.position)
+
+
 def _tasks(
     content: Content, documents: Sequence[Document], answered: dict[tuple[str, int], AnswerContent]
 ) -> dict[str, list[Document]]:
     """User → documents: what each rated, and one more user for the rest. Without a rating, as many users as
-    raters were asked for, each with all."""
+    raters were asked for, each with all, and attention checks among them."""
     raters = dict.fromkeys(rater for rater, _ in answered)
+    checks: list[Document] = [(item,) for item in _of_kind(content, ItemKind.ATTENTION)]
     if not raters and documents:
-        return {f"rater-{number + 1}": list(documents) for number in range(content.ratings_per_item)}
+        every = settings_of(content.settings).attention_every
+        mixed = _with_checks(documents, checks, every)
+        return {f"rater-{number + 1}": mixed for number in range(content.ratings_per_item)}
     tasks = {
         rater: [
-            document for document in documents if any((rater, item.position) in answered for item in document)
+            document
+            for document in (*documents, *checks)
+            if any((rater, item.position) in answered for item in document)
         ]
         for rater in raters
     }
     rated = {position for _, position in answered}
-    rest = [document for document in documents if not any(item.position in rated for item in document)]
+    rest = [
+        document for document in (*documents, *checks) if not any(item.position in rated for item in document)
+    ]
     nobody = NOBODY
     while nobody in tasks:
         nobody += "-"
     return {**tasks, **({nobody: rest} if rest else {})}
 
 
+def _with_checks(documents: Sequence[Document], checks: Sequence[Document], every: int) -> list[Document]:
+    """One after every so many items, at the end of a document."""
+    mixed: list[Document] = []
+    waiting, rated = list(checks), 0
+    for document in documents:
+        mixed.append(document)
+        rated += len(document)
+        if waiting and rated >= every:
+            mixed.append(waiting.pop(0))
+            rated = 0
+    return mixed
+
+
 def _item(item: ItemContent, order: Sequence[str] | None = None) -> dict[str, Any]:
     outputs = dict(zip(item.systems, item.outputs, strict=True))
-    own = ("position", "segment", "document", "kind", "weight", "original", "degraded", "page")
+    kind = ItemKind(item.kind)
+    own = ("position", "segment", "document", "kind", "weight", "original", "degraded", "page", "guidance")
+    lists = ("context", "references", "systems")
     return {
-        "item_id": f"{item.document} {item.segment}",
+        "item_id": f"{item.document} {item.segment}" if not kind.is_written else f"{kind} {item.position}",
         "src": item.source,
+        **({"ref": item.references[0]} if item.references else {}),
         "tgt": {system: outputs[system] for system in order or item.systems},
-        OWN: {**{name: getattr(item, name) for name in own}, "context": list(item.context)},
+        **({"validation": validation_of(item)} if kind.is_written else {}),
+        **({"skippable": True} if kind is ItemKind.TUTORIAL else {}),
+        **({"error_spans": _prefilled(item, outputs)} if item.proposals else {}),
+        OWN: {name: getattr(item, name) for name in own}
+        | {name: list(getattr(item, name)) for name in lists},
+    }
+
+
+def _prefilled(item: ItemContent, outputs: dict[str, str]) -> dict[str, list[dict[str, Any]]]:
+    return {
+        system: [
+            {**_error_span(Span.model_validate(span), Units(outputs[system])), OWN: {"proposed": number}}
+            for number, span in enumerate(spans)
+        ]
+        for system, spans in (item.proposals or {}).items()
     }
 
 
 def _lines(
-    user: str, number: int, document: Document, answered: dict[tuple[str, int], AnswerContent]
+    user: str, number: int | str, document: Document, answered: dict[tuple[str, int], AnswerContent]
 ) -> list[dict[str, Any]]:
     """One line for each revision; a segment without one of that number has null there."""
     answers = [answered.get((user, item.position)) for item in document]
@@ -164,12 +247,20 @@ def _annotation(item: ItemContent, answer: AnswerContent | None, revision: int) 
 
 def _error_spans(payload: dict[str, Any] | None, output: str) -> list[dict[str, Any]]:
     units = Units(output)
-    spans = []
-    for span in spans_of(payload):
-        start, end = units.units(*(None, None) if span.in_source else (span.start, span.end))
-        category = "/".join(span.category) or None
-        spans.append({"start_i": start, "end_i": end, "category": category, "severity": span.severity})
-    return spans
+    return [
+        _error_span(span, units) | ({} if span.proposed is None else {OWN: {"proposed": span.proposed}})
+        for span in spans_of(payload)
+    ]
+
+
+def _error_span(span: Span, units: Units) -> dict[str, Any]:
+    start, end = units.of_span(span)
+    return {
+        "start_i": start,
+        "end_i": end,
+        "category": written_category(span.category),
+        "severity": span.severity,
+    }
 
 
 def _actions(answers: Sequence[AnswerContent | None], revision: int) -> list[dict[str, Any]]:

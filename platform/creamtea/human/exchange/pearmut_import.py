@@ -17,6 +17,7 @@ from creamtea.human.exchange.files import Record, read_text
 from creamtea.human.exchange.losses import NotKept, counts
 from creamtea.human.exchange.pearmut import ANSWERS, CAMPAIGN, PROTOCOLS, RESET, Campaign, Line
 from creamtea.human.exchange.pearmut_answers import Answers, Place
+from creamtea.human.exchange.pearmut_checks import stand_in
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.protocols.da_sqm import DaSqm
 
@@ -33,33 +34,42 @@ def read_pearmut(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content
     if beside is not None:
         place = Place(beside.name, 1)
         campaign = place.read(Campaign, _json(place, read_text(beside)), "campaign")
-    answers = Answers(_protocol(facts, campaign), now)
-    for document in _documents(campaign):
-        answers.add_document(place, document)
-    for place, line in _submitted(file, answers.left):
-        if isinstance(line.item_i, str):
-            forms = not any(isinstance(annotation, dict) for annotation in line.annotation)
-            kind = "answers to forms" if forms else "answers to practice and checks"
-            answers.left[kind] += sum(len(one) if isinstance(one, dict) else 1 for one in line.annotation)
-            continue
-        document = _document(place, line, campaign)
-        read = answers.add_document(place, document)
-        if read is None:
-            answers.left["answers to forms"] += len(line.annotation)
-        else:
-            answers.add_line(place, line, read, document)
+    protocol = _protocol(facts, campaign)
+    answers = _read(Answers(protocol, now), file, place, campaign)
+    if answers.on_line_feeds:
+        answers = _read(Answers(protocol, now, without="\n"), file, place, campaign)
+    elif campaign is None or campaign.info.special_tokens is None:
+        answers.left["places behind line feeds, read as Pearmut counts them from version 1.1.5 on"] += (
+            answers.behind_line_feeds
+        )
     if not answers.records:
         found = "; ".join(map(str, counts(answers.left))) or "nothing"
         raise InputError(f"{file.name}: no ratings in it; found {found}")
-    items = sorted(answers.items.items(), key=lambda entry: entry[1].position)
-    systems = tuple(dict.fromkeys(system for _, item in items for system in item.systems))
+    ordered = sorted(answers.items.values(), key=lambda item: item.position)
+    systems, items, rows = stand_in(ordered, answers.rows(), answers.left)
+    places = {item.position: answers.places[key] for key, item in answers.items.items()}
     given = [
-        (Record(answers.places[key].file, answers.places[key].line, dict(vars(item))), item)
-        for key, item in items
+        (Record(places[item.position].file, places[item.position].line, dict(vars(item))), item)
+        for item in items
     ]
     checked = checked_items(given, systems)
-    made = made_elsewhere(facts, answers.protocol.name, facts.pair, systems, checked, answers.rows())
+    made = made_elsewhere(facts, answers.protocol.name, facts.pair, systems, checked, rows)
     return made, counts(answers.left)
+
+
+def _read(answers: Answers, file: Path, beside: Place, campaign: Campaign | None) -> Answers:
+    """The items of the campaign's file and the lines of the answers."""
+    for part, document in _documents(campaign):
+        answers.add_document(beside, document, part)
+    for place, line in _submitted(file, answers.left):
+        document = _document(place, line, campaign)
+        part = line.item_i.split("_")[0] if isinstance(line.item_i, str) else ""
+        read = answers.add_document(place, document, part)
+        if read is None:
+            answers.left["answers to forms"] += len(line.annotation)
+        else:
+            answers.add_line(place, line, read, document, part)
+    return answers
 
 
 def _protocol(facts: ImportFacts, campaign: Campaign | None) -> Protocol:
@@ -91,7 +101,11 @@ def _submitted(path: Path, left: Counter[str]) -> list[tuple[Place, Line]]:
         if isinstance(line.annotation, list):
             found.append((place, line))
         elif line.annotation == RESET:
-            stays = [one for one in found if (one[1].user_id, one[1].item_i) != (line.user_id, line.item_i)]
+            stays = [
+                (place, one)
+                for place, one in found
+                if one.user_id != line.user_id or line.item_i not in (None, one.item_i)
+            ]
             left["submitted documents before a reset"] += len(found) - len(stays)
             found = stays
         else:
@@ -120,16 +134,20 @@ def _written(path: Path) -> Iterator[tuple[Place, Any]]:
             yield from ((place, entry) for entry in entries)
 
 
-def _documents(campaign: Campaign | None) -> Iterator[list[Any]]:
-    """All documents of the campaign, with users and without."""
-    data: Any = [] if campaign is None else campaign.data
+def _documents(campaign: Campaign | None) -> Iterator[tuple[str, list[Any]]]:
+    """All documents of the campaign, with users and without, and the part of it that each is in."""
+    if campaign is None:
+        return
+    data = campaign.data
     for task in data.values() if isinstance(data, dict) else data:
         if not isinstance(task, list):
             raise InputError("the campaign's data: allowed: lists of documents, which are lists of items")
         if all(isinstance(item, dict) for item in task):
-            yield task  # of a list of documents for all
+            yield "", task  # of a list of documents for all
         else:
-            yield from (document for document in task if isinstance(document, list))
+            yield from (("", document) for document in task if isinstance(document, list))
+    for part, documents in campaign.parts.items():
+        yield from ((part, document) for document in documents)
 
 
 def _document(place: Place, line: Line, campaign: Campaign | None) -> list[Any]:
@@ -137,8 +155,12 @@ def _document(place: Place, line: Line, campaign: Campaign | None) -> list[Any]:
     if line.item is not None:
         return list(line.item)
     data: Any = [] if campaign is None else campaign.data
+    at: Any = line.item_i
+    if campaign is not None and isinstance(at, str):
+        part, _, number = at.partition("_")
+        data, at = campaign.parts.get(part), int(number) if number.isdecimal() else None
     try:
-        document = (data[line.user_id] if isinstance(data, dict) else data)[line.item_i]
+        document = (data[line.user_id] if isinstance(data, dict) else data)[at]
     except (KeyError, IndexError, TypeError):
         document = None
     if not isinstance(document, list) or not all(isinstance(item, dict) for item in document):

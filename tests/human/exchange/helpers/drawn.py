@@ -62,6 +62,7 @@ def contents(
     protocol: str,
     more: tuple[str, ...] = (),
     allowed: Callable[[str], bool] = lambda name: True,
+    proposals: bool = False,
 ) -> Content:
     """A campaign of one to three systems and raters with every part that a campaign has."""
     systems = draw(st.lists(names(more, allowed), min_size=1, max_size=3, unique=True))
@@ -90,9 +91,16 @@ def contents(
             weight = draw(st.sampled_from([1.0, 2.5]))
             context = draw(st.sampled_from([(), ("before",)]))
             items.append(ItemContent(position=len(items), kind=kind, weight=weight, context=context, **rated))
-            again = draw(st.sampled_from([None, None, None, "rated", "repeat", "bad-reference", "tutorial"]))
+            if proposals and find_protocol(protocol).marks_errors:
+                items[-1] = dataclasses.replace(items[-1], proposals=draw(_proposed(items[-1])))
+            kinds = [None, None, None, "rated", "repeat", "bad-reference", "tutorial", "attention-check"]
+            again = draw(st.sampled_from(kinds))
             if again is not None:
                 control = ItemKind(again).is_control
+                if ItemKind(again).is_written:  # its outputs are of no system: the first ones stand in
+                    own = {"systems": tuple(systems[: len(shown)]), "segment": -1, "document": ""}
+                    said = {"steps": {"0": [1, 20]}, "spans": {}, "above": [], "warning": "read"}
+                    rated |= {**own, "guidance": said, "weight": 0.0}
                 items.append(
                     ItemContent(
                         position=len(items),
@@ -124,6 +132,13 @@ def contents(
         items=tuple(items),
         answers=tuple(answers),
     )
+
+
+@st.composite
+def _proposed(draw: st.DrawFn, item: ItemContent) -> dict[str, Any] | None:
+    """One error of the first output."""
+    span = draw(spans("", item.outputs[0]))
+    return draw(st.sampled_from([None, {item.systems[0]: [{**span, "category": ["Accuracy", "Omission"]}]}]))
 
 
 @st.composite

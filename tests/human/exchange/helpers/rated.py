@@ -30,6 +30,7 @@ class Rated:
     study_id: int | None = None
     test_set: str = "test"
     moment: datetime = START
+    settings: dict[str, Any] = field(default_factory=lambda: {"select": "all", "random_share": 0.2})
 
     def __post_init__(self) -> None:
         self.name = self.name or f"{self.protocol}-{next(_numbers)}"
@@ -47,7 +48,7 @@ class Rated:
                 ratings_per_item=2,
                 seed=2**40,
                 instructions="# Rate\n*all* of it",
-                settings={"select": "all", "random_share": 0.2},
+                settings=self.settings,
                 state="launched",
                 registered={"digest": "abc", "items": [1, 2]},
                 created_at=self.moment,
