@@ -125,6 +125,12 @@ class FolderCheckpoints:
         path = self.folder / name
         return path if path.exists() else None
 
+    def names(self) -> list[str]:
+        return [path.name for path in self.folder.iterdir()]
+
+    def remove(self, name: str) -> None:
+        self.folder.joinpath(name).unlink(missing_ok=True)
+
 
 @dataclass
 class Context:

@@ -23,11 +23,22 @@ class FolderCheckpoints:
         self.folder.mkdir(exist_ok=True)
 
     def save(self, name: str, source: Path) -> None:
-        shutil.copy(source, self.folder / name)
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        whole = path.with_name(f"{path.name}.new")  # several processes may share the folder
+        shutil.copy(source, whole)
+        whole.replace(path)
 
     def load(self, name: str) -> Path | None:
         path = self.folder / name
         return path if path.exists() else None
+
+    def names(self) -> list[str]:
+        files = (path for path in self.folder.rglob("*") if path.is_file())
+        return sorted(path.relative_to(self.folder).as_posix() for path in files)
+
+    def remove(self, name: str) -> None:
+        self.folder.joinpath(name).unlink(missing_ok=True)
 
 
 @dataclass

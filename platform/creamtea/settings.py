@@ -14,6 +14,9 @@ from creamtea.errors import InputError
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
+CHECKPOINT_PART_MB = 2000
+
+
 @dataclass(frozen=True)
 class Settings:
     home: Path  # CREAMTEA_HOME: the embedded database, artefacts and logs
@@ -46,6 +49,18 @@ class Settings:
             data=Path(data).absolute() if (data := os.environ.get("CREAMTEA_DATA")) else None,
             try_out=_is_on(os.environ.get("CREAMTEA_TRY_OUT", "")),
         )
+
+
+def checkpoint_part() -> int:
+    """Bytes above which a checkpoint is written in parts, of at most so many: CREAMTEA_CHECKPOINT_PART_MB."""
+    value = os.environ.get("CREAMTEA_CHECKPOINT_PART_MB") or str(CHECKPOINT_PART_MB)
+    try:
+        megabytes = float(value)
+    except ValueError:
+        megabytes = 0.0
+    if not 0 < megabytes < 1e9:
+        raise InputError(f"CREAMTEA_CHECKPOINT_PART_MB={value}: write a number of megabytes above 0")
+    return max(1, int(megabytes * 1e6))
 
 
 def _is_service(value: str) -> bool:

@@ -76,8 +76,14 @@ def test_files_and_checkpoints_come_back_as_they_were(s3: Any, tmp_path: Path) -
     loaded = checkpoints.load("model/a")
     assert loaded is not None
     assert loaded.read_bytes() == b"second"
+    checkpoints.save("model.parts/1/b", tmp_path / "scratch" / "a")
+    assert sorted(checkpoints.names()) == ["model.parts/1/b", "model/a"]
+    checkpoints.remove("model.parts/1/b")
+    checkpoints.remove("model.parts/1/b")
+    assert checkpoints.names() == ["model/a"]
     store.drop_checkpoints("key")
     store.drop_checkpoints("key")
+    assert checkpoints.names() == []
     assert {entry.area for entry in entries(store)} == {"objects"}
 
 

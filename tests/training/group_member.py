@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -26,8 +27,7 @@ TRAINING = {**UPDATES, "checkpoint_every": 3, "average": 2}
 def train(folder: Path) -> dict[str, torch.Tensor]:
     """The weights at the end; with dropout, bf16 and an NVS head."""
     params = parameters(TRAINING, {"dropout": 0.2}, nvs={"positive_weight": 10.0})
-    made = trainer(params, reversals(70, 6, seed=1), folder)
-    made.group = current_group()
+    made = trainer(params, reversals(70, 6, seed=1), folder, group=current_group())
     assert any(len(made.plan_of(epoch)) % 6 for epoch in (0, 1))  # an update of fewer batches
     return made.run().model.state_dict()
 
@@ -63,6 +63,8 @@ if __name__ == "__main__":
             group = current_group()
             added = group.add(terms(rank))
             torch.save(added, folder / f"added-{size}-{rank}.pt")
-            torch.save(train(folder / f"checkpoints-{size}-{rank}"), folder / f"weights-{size}-{rank}.pt")
+            # of three and four workers each writes some of the parts of a checkpoint
+            os.environ["CREAMTEA_CHECKPOINT_PART_MB"] = "0.02" if size > 2 else "1000"
+            torch.save(train(folder / f"checkpoints-{size}"), folder / f"weights-{size}-{rank}.pt")
             decode(folder, folder / f"decoded-{size}-{rank}", folder / f"translations-{size}")
             distributed.destroy_process_group()

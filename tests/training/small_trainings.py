@@ -14,6 +14,7 @@ from step_context import FolderCheckpoints
 from creamtea.steps.systems import TrainParams
 from creamtea_workers.corpora.batches import Pairs
 from creamtea_workers.training.evaluate import Development
+from creamtea_workers.training.group import Group
 from creamtea_workers.training.trainer import Trainer, TrainingResult
 
 WORDS = 10
@@ -76,6 +77,7 @@ def trainer(
     dev: Pairs | None = None,
     kill_at: float = float("inf"),
     initial: Path | None = None,
+    group: Group | None = None,
 ) -> Trainer:
     """A trainer that dies at the first progress from update `kill_at` on."""
 
@@ -86,7 +88,7 @@ def trainer(
 
     held_out = development(reversals(20, 5, seed=9) if dev is None else dev)
     checkpoints = FolderCheckpoints(folder)
-    return Trainer(params, pairs, held_out, torch.device("cpu"), checkpoints, progress, initial)
+    return Trainer(params, pairs, held_out, torch.device("cpu"), checkpoints, progress, initial, group)
 
 
 def interrupted(

@@ -11,7 +11,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from step_context import FolderCheckpoints
 
+from creamtea.contract.parts import halves
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.training.summing import TreeSum, batch_seed, block, power_of_two
 
@@ -99,6 +101,16 @@ def test_any_number_of_workers_trains_the_same_weights(groups: Path, tmp_path: P
             assert weights.keys() == alone.keys()
             for name, value in alone.items():
                 assert torch.equal(value, weights[name]), (size, rank, name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", group_member.SIZES)
+def test_workers_write_large_checkpoints_together(groups: Path, size: int) -> None:
+    names = FolderCheckpoints(groups / f"checkpoints-{size}").names()
+    parts = [name for name in names if name.endswith(".safetensors")]
+    assert bool(parts) == (size > 2)
+    assert "training.pt" in names or "training.pt.json" in names
+    assert not halves(names, lambda name: (groups / f"checkpoints-{size}" / name).read_bytes())
 
 
 @pytest.mark.slow

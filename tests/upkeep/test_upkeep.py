@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import func, select
 from toy_study import ToyStudy
 
+from creamtea.contract.parts import PartIndex
 from creamtea.errors import InputError
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
@@ -59,6 +60,27 @@ def count_rows(database: Database, name: str) -> int:
 
 
 # ---------------------------------------------------------------- gc
+
+
+def test_halves_of_a_large_checkpoint_go_and_the_whole_one_stays(
+    run_toys: RunToys, database: Database, store: ArtefactStore
+) -> None:
+    key = run_toys("first", "broken", fail=True).keys["broken"]
+    folder = f"checkpoints/{key}"
+    parts = f"{folder}/training.pt.parts"
+    whole = [f"{parts}/b/rest.pt", f"{parts}/b/00000.safetensors", f"{folder}/best-0.pt"]
+    left = [f"{parts}/a/00000.safetensors", f"{parts}/c/00000.safetensors", f"{parts}/c/00001.safetensors"]
+    write(store, *whole, *left)
+    names = [name.removeprefix(f"{folder}/") for name in whole]
+    index = PartIndex(rest=names[0], tensors={names[1]: {}})
+    Path(store.root, folder, "training.pt.json").write_text(index.model_dump_json())
+    age_all(store)
+    Path(store.root, left[-1]).touch()  # perhaps of a save that goes on
+    garbage = unneeded(database, store)
+    assert sorted(entry.path for entry in garbage) == [f"{store.root}/{name}" for name in left[:-1]]
+    assert collect(store, garbage) == garbage
+    kept = {f"{folder}/{name}" for name in store.checkpoints(key).names()}
+    assert kept == {*whole, left[-1], f"{folder}/training.pt.json"}
 
 
 def test_after_a_removal_gc_leaves_what_the_other_studies_need(

@@ -78,6 +78,12 @@ class Checkpoints(Protocol):
     def load(self, name: str) -> Path | None:
         """A local copy of what was saved under `name`, or None."""
 
+    def names(self) -> list[str]:
+        """What is saved."""
+
+    def remove(self, name: str) -> None:
+        """Delete what was saved under `name`, if anything was."""
+
 
 P = TypeVar("P", covariant=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from creamtea.reference.markup import GENERATED, table
-from creamtea.settings import Serving
+from creamtea.settings import CHECKPOINT_PART_MB, Serving
 
 INTRODUCTION = f"""\
 # Environment
@@ -53,6 +53,12 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             "empty",
             "`service`: a controller runs elsewhere, and `creamtea submit` never starts one",
             "Settings.controller_is_service",
+        ),
+        Variable(
+            "CREAMTEA_CHECKPOINT_PART_MB",
+            f"{CHECKPOINT_PART_MB:,}",
+            "MB above which a checkpoint is written in parts, of at most so many, by all workers of a "
+            "training",
         ),
     ),
     "Metrics of other programs": (

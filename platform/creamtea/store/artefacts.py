@@ -335,6 +335,16 @@ class StoredCheckpoints:
                 return None
         return copy
 
+    def names(self) -> list[str]:
+        folder = self._store._path("checkpoints", self._key)
+        with self._store._failures(folder):
+            return [path.removeprefix(f"{folder}/") for path in self._store._fs.find(folder)]
+
+    def remove(self, name: str) -> None:
+        path = self._path(name)
+        with self._store._failures(path), suppress(FileNotFoundError):
+            self._store._fs.rm_file(path)
+
     def _path(self, name: str) -> str:
         return self._store._path("checkpoints", self._key, _checked(name))
 

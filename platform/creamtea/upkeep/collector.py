@@ -1,8 +1,9 @@
 """What no study needs any more: outputs, checkpoints, logs and temporary files (`creamtea gc`).
 
 A file is needed if the database refers to it: an output of a step, a checkpoint of a step that has not
-succeeded, a log of a step. A running attempt writes files that the database does not know yet, so that only
-files without a change for `age` are ever removed. A step that produces what exists already makes it young.
+succeeded (without parts that belong to no whole one), a log of a step. A running
+attempt writes files that the database does not know yet, so that only files without a change for `age` are
+ever removed. A step that produces what exists already makes it young.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from datetime import timedelta
 
 from sqlalchemy import select
 
-from creamtea.errors import InputError
+from creamtea.contract.parts import halves
+from creamtea.errors import InfrastructureError, InputError
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.inventory import Entry, entries, remove
@@ -67,12 +69,29 @@ def unneeded(database: Database, store: ArtefactStore, age: timedelta = AGE) -> 
             "CREAMTEA_DATABASE_URL and CREAMTEA_ARTEFACTS. If no database needs them, delete that folder"
         )
     before = time.time() - age.total_seconds()
-    return [
+    left = [
         entry
         for group in _by_owner(entry for entry in found if not needed.includes(entry))
         if max(entry.modified for entry in group) < before  # checkpoints go together or not at all
         for entry in group
     ]
+    kept = [entry for entry in found if entry.area == "checkpoints" and needed.includes(entry)]
+    parts = (entry for group in _by_owner(kept) for entry in _halves(store, group))
+    return [*left, *(entry for entry in parts if entry.modified < before)]
+
+
+def _halves(store: ArtefactStore, group: list[Entry]) -> list[Entry]:
+    """Parts of large checkpoints of one step, written by a save that did not end."""
+    names = {entry.path.partition(f"/{entry.owner}/")[2]: entry for entry in group}
+    saved = store.checkpoints(group[0].owner)
+
+    def read(name: str) -> bytes:
+        file = saved.load(name)
+        if file is None:
+            raise InfrastructureError(f"{names[name].path} has just been removed: run the command again")
+        return file.read_bytes()
+
+    return [names[name] for name in halves(names, read)]
 
 
 def collect(store: ArtefactStore, garbage: Iterable[Entry], age: timedelta = AGE) -> list[Entry]:

@@ -1,11 +1,12 @@
 """What a training needs to continue exactly where it stopped, as plain tensors and JSON-like values.
 
 Saves are atomic (`creamtea.contract.step.Checkpoints`); files are read with `weights_only`, so that a
-checkpoint cannot contain code.
+checkpoint cannot contain code. A large one is written in parts (`creamtea.contract.parts`) by all workers.
 """
 
 from __future__ import annotations
 
+import secrets
 import tempfile
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,7 +17,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from creamtea.contract.parts import PartIndex, halves
 from creamtea.contract.step import Checkpoints
+from creamtea.settings import checkpoint_part
+from creamtea_workers.training.group import Alone, Group
+from creamtea_workers.training.parts import Split, bytes_of, load_parts, read_index, remove_index
 
 MAIN = "training.pt"
 
@@ -52,34 +57,66 @@ class Position:
 class Saver:
     """Writes checkpoints in the background, one at a time, in the order in which they are saved.
 
-    `checkpoints` None: nothing is kept, at the workers other than the first of a training.
+    Every worker of the group calls the same methods in the same order. A content of at most `part` bytes is
+    copied in memory and written by the first. A larger one is written as it is, each worker some of its
+    parts: before any of its tensors changes, `settle`.
     """
 
-    def __init__(self, checkpoints: Checkpoints | None) -> None:
-        self._checkpoints = checkpoints
+    def __init__(self, checkpoints: Checkpoints, group: Group | None = None) -> None:
+        self._checkpoints, self._group = checkpoints, group or Alone()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
         self._pending: Future[None] | None = None
+        self._split: Split | None = None  # which is being written
+        self._part = 0  # bytes; as the first worker's settings say
 
     def save(self, name: str, content: Any) -> None:
         """Store `content` as it is now under `name`; raises what the write before this one raised."""
-        if self._checkpoints is None:
-            return
         self.wait()
-        self._pending = self._thread.submit(save, self._checkpoints, name, on_cpu(content))
+        self._part = self._part or self._group.share(checkpoint_part)
+        if bytes_of(content) > self._part:
+            save_id = self._group.share(lambda: secrets.token_hex(6))
+            self._split = Split.of(content, name, save_id, self._part)
+            place = (self._group.rank, self._group.size)
+            self._pending = self._thread.submit(self._split.write, self._checkpoints, *place)
+        elif self._group.rank == 0:
+            self._pending = self._thread.submit(save, self._checkpoints, name, on_cpu(content))
+
+    def settle(self) -> None:
+        """Until the tensors of what is being written may change."""
+        if self._split is not None:
+            self.wait()
 
     def wait(self) -> None:
         """Until everything is written."""
         pending, self._pending = self._pending, None
         if pending is not None:
             pending.result()
+        split, self._split = self._split, None
+        if split is not None:
+            self._group.gather(None)  # all have written
+            if self._group.rank == 0:
+                split.commit(self._checkpoints)
+
+    def clear(self) -> None:
+        """Remove the halves that a save left which did not end."""
+        if self._group.rank == 0:
+            for name in halves(self._checkpoints.names(), self._read):
+                self._checkpoints.remove(name)
+
+    def _read(self, name: str) -> bytes:
+        file = self._checkpoints.load(name)
+        return b"" if file is None else file.read_bytes()
 
     def close(self) -> None:
         """Let a write end, so that none is left behind by an attempt that is cancelled or fails."""
         self._thread.shutdown()
 
     def load(self, name: str) -> Any:
+        """None where nothing was saved. One file is read by the first worker for all, parts by each."""
         self.wait()
-        return None if self._checkpoints is None else load(self._checkpoints, name)
+        kept = self._checkpoints
+        found = self._group.share(lambda: read_index(kept, name) or load(kept, name))
+        return load_parts(kept, found) if isinstance(found, PartIndex) else found
 
 
 def on_cpu(content: Any) -> Any:
@@ -94,10 +131,12 @@ def on_cpu(content: Any) -> Any:
 
 
 def save(checkpoints: Checkpoints, name: str, content: Any) -> None:
+    """In one file."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / name
         torch.save(content, file)
         checkpoints.save(name, file)
+    remove_index(checkpoints, name)
 
 
 def load(checkpoints: Checkpoints, name: str) -> Any:

@@ -40,6 +40,12 @@ class _Nothing:
     def load(self, name: str) -> Path | None:
         return None
 
+    def names(self) -> list[str]:
+        return []
+
+    def remove(self, name: str) -> None:
+        pass
+
 
 def tokens_per_second(
     architecture: dict[str, Any], vocabulary: int, batch_tokens: int, length: float, threads: int

@@ -74,7 +74,7 @@ class Trainer:
         self.pairs, self.development, self.device = pairs, development, device
         self.progress, self.group = progress, group or Alone()
         self.live = LiveTraining(development, show)
-        self.saver = Saver(checkpoints if self.group.rank == 0 else None)
+        self.saver = Saver(checkpoints, self.group)
         torch.manual_seed(self.seed)
         unigram = unigram_frequencies(pairs.targets, development.subwords.size).to(device)
         self.objective = build_objective(params.objective, unigram)
@@ -107,7 +107,7 @@ class Trainer:
             if self.state.validated != self.state.update:
                 self.validate()
             self.saver.wait()
-            self.model.load_state_dict(self.group.share(lambda: average_best(self.saver, self.state.best)))
+            self.model.load_state_dict(average_best(self.saver, self.state.best))
         self.model.eval()
         return TrainingResult(self.model, self.group.share(self.evaluate), self.state, self.stop_reason())
 
@@ -125,7 +125,8 @@ class Trainer:
             self.checkpoint()
 
     def resume(self) -> None:
-        saved = self.group.share(lambda: load_position(self.saver))
+        self.saver.clear()
+        saved = load_position(self.saver)
         if saved is not None:
             self.state, model, optimiser = saved
             self.model.load_state_dict(model)
@@ -170,6 +171,7 @@ class Trainer:
             group["lr"] = self.learning_rate()
         self.losses.append(self.accumulate(members))
         self.clip_gradients()
+        self.saver.settle()
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         tokens = self.target_tokens(members)

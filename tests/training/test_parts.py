@@ -1,0 +1,185 @@
+"""Large checkpoints: in parts, the same as in one file; whole at every moment; nothing left behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from small_trainings import interrupted, parameters, reversals, trainer
+from step_context import FolderCheckpoints
+from torch import Tensor
+
+from creamtea.contract.parts import halves
+from creamtea.errors import InfrastructureError, InputError
+from creamtea.settings import checkpoint_part
+from creamtea_workers.training.checkpoint import Saver
+from creamtea_workers.training.parts import Split, bytes_of, tensors_of
+
+PART = "CREAMTEA_CHECKPOINT_PART_MB"
+SMALL, LARGE = "0.001", "1000"
+
+
+def content(number: float = 1.0) -> dict[str, Any]:
+    """What a training saves: nested, with tied weights, scalars, kinds of numbers and orders of memory."""
+    tied = torch.full((20, 30), number)
+    return {
+        "position": {"update": int(number), "points": [("loss", 1, 0.5)], "nothing": None},
+        "model": {"a/b": tied, "output": tied, "half": torch.randn(7, 9).bfloat16(), "none": torch.empty(0)},
+        "optimiser": {
+            "state": {0: {"step": torch.tensor(number), "mean": torch.randn(30, 20).T}, 1: {}},
+            "param_groups": [{"betas": (0.9, 0.98), "params": [0, 1], "lr": 0.1}],
+        },
+    }
+
+
+def same(first: Any, second: Any) -> bool:
+    """To the bit."""
+    if isinstance(first, Tensor):
+        kinds = first.dtype == second.dtype and first.shape == second.shape
+        return kinds and torch.equal(first.contiguous().view(-1), second.contiguous().view(-1))
+    if isinstance(first, dict):
+        return list(first) == list(second) and all(same(first[key], second[key]) for key in first)
+    if isinstance(first, list | tuple):
+        return type(first) is type(second) and len(first) == len(second) and all(map(same, first, second))
+    return bool(first == second)
+
+
+def save(saver: Saver, value: Any) -> None:
+    saver.save("training.pt", value)
+    saver.wait()
+
+
+def test_a_content_in_parts_is_that_of_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    value, loaded = content(), {}
+    for part in (SMALL, LARGE):
+        monkeypatch.setenv(PART, part)
+        saver = Saver(FolderCheckpoints(tmp_path / part))
+        save(saver, value)
+        loaded[part] = saver.load("training.pt")
+        assert same(loaded[part], value)
+    assert same(loaded[SMALL], loaded[LARGE])
+    files = FolderCheckpoints(tmp_path / SMALL).names()
+    assert sum(name.endswith(".safetensors") for name in files) >= 3
+    assert "training.pt.json" in files
+    assert FolderCheckpoints(tmp_path / LARGE).names() == ["training.pt"]
+
+
+@given(sizes=st.lists(st.integers(0, 40), max_size=12), most=st.integers(1, 200))
+def test_parts_hold_every_tensor_once_and_nothing_is_copied(sizes: list[int], most: int) -> None:
+    value = [torch.zeros(size) for size in sizes]
+    split = Split.of(value, "x.pt", "save", most)
+    held = [tensor for part in split.parts for tensor in part.tensors.values()]
+    assert [tensor.data_ptr() for tensor in held] == [tensor.data_ptr() for tensor in value]
+    for part in split.parts:
+        assert part.size <= most or sum(tensor.nbytes > 0 for tensor in part.tensors.values()) == 1
+    assert sum(part.size for part in split.parts) == bytes_of(value)
+    assert not list(tensors_of(split.rest))
+
+
+class Crash(Exception):
+    pass
+
+
+class Crashing(FolderCheckpoints):
+    """Its process dies at the change with this number."""
+
+    def __init__(self, folder: Path, crash_at: int) -> None:
+        super().__init__(folder)
+        self.left = crash_at
+
+    def save(self, name: str, source: Path) -> None:
+        self.count()
+        super().save(name, source)
+
+    def remove(self, name: str) -> None:
+        self.count()
+        super().remove(name)
+
+    def count(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise Crash
+
+
+@pytest.mark.parametrize("forms", [(SMALL, SMALL), (LARGE, SMALL), (SMALL, LARGE)])
+def test_a_crash_at_any_moment_leaves_a_whole_checkpoint(
+    forms: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, after, last = content(1.0), content(2.0), content(3.0)
+    crashes, ended = 0, False
+    while not ended:
+        folder = tmp_path / f"{crashes}"
+        monkeypatch.setenv(PART, forms[0])
+        save(Saver(FolderCheckpoints(folder)), before)
+        monkeypatch.setenv(PART, forms[1])
+        try:
+            save(Saver(Crashing(folder, crashes)), after)
+            ended = True
+        except Crash:
+            crashes += 1
+        found = Saver(FolderCheckpoints(folder)).load("training.pt")
+        assert same(found, after) if ended else same(found, before) or same(found, after)
+        resumed = Saver(FolderCheckpoints(folder))
+        resumed.clear()
+        assert same(resumed.load("training.pt"), found)
+        assert not halves(resumed._checkpoints.names(), resumed._read)
+        save(resumed, last)
+        save(resumed, last)
+        assert same(resumed.load("training.pt"), last)
+        kinds = {name.partition(".parts/")[0] for name in resumed._checkpoints.names()}
+        assert kinds == ({"training.pt"} if forms[1] == LARGE else {"training.pt", "training.pt.json"})
+    assert crashes >= 2
+
+
+def test_a_part_that_was_deleted_is_one_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PART, SMALL)
+    saver = Saver(FolderCheckpoints(tmp_path))
+    save(saver, content())
+    next(tmp_path.rglob("00001.safetensors")).unlink()
+    lost = r"lacks its part training\.pt\.parts/\w+/00001\.safetensors"
+    with pytest.raises(InfrastructureError, match=lost):
+        saver.load("training.pt")
+
+
+class Slow(FolderCheckpoints):
+    def save(self, name: str, source: Path) -> None:
+        time.sleep(0.005)
+        super().save(name, source)
+
+
+@pytest.mark.slow
+def test_a_training_with_large_checkpoints_resumes_with_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow_checkpoints: Callable[[], None]
+) -> None:
+    params = parameters({"batch_tokens": 60, "max_epochs": 2, "checkpoint_every": 2, "average": 2})
+    pairs = reversals(70, 6, seed=1)
+    monkeypatch.setenv(PART, LARGE)
+    whole = trainer(params, pairs, tmp_path / "whole").run()
+    monkeypatch.setenv(PART, "0.02")
+    slow_checkpoints()
+    updates = whole.position.update
+    pieces = interrupted(params, pairs, tmp_path / "pieces", [3, 6, updates - 1])
+    assert same(pieces.model.state_dict(), whole.model.state_dict())
+    names = FolderCheckpoints(tmp_path / "pieces").names()
+    assert not halves(names, Saver(FolderCheckpoints(tmp_path / "pieces"))._read)
+    assert {name.partition(".")[0] for name in names} >= {"training", "best-0"}
+    assert sum(name.endswith(".safetensors") for name in names) > 8
+
+
+@pytest.fixture
+def slow_checkpoints(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Updates go on while a checkpoint is being written."""
+    return lambda: monkeypatch.setattr("small_trainings.FolderCheckpoints", Slow)
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "much", "nan"])
+def test_a_size_that_is_none(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(PART, value)
+    with pytest.raises(InputError, match=f"{PART}={value}: write a number of megabytes"):
+        checkpoint_part()
