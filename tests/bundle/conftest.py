@@ -3,6 +3,7 @@ bundle."""
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
@@ -15,15 +16,17 @@ from unittest.mock import patch
 
 import pytest
 from command_line import Run, runner
+from media_files import png
 from ready_campaigns import PLAIN, launched_campaign
 
 from creamtea.bundle.archive import write_archive
 from creamtea.bundle.packing import pack
 from creamtea.cli.main import main
 from creamtea.human.launching import registration
+from creamtea.human.media.given import Given, read_media
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
-from creamtea.store.tables import Assignment, Blame, Campaign, Item, Rater, Rating, StepRow
+from creamtea.store.tables import Assignment, Blame, Campaign, CampaignMedia, Item, Rater, Rating, StepRow
 
 WORDS = ["der", "Hund", "bellt", "laut", "im", "Garten", "und", "niemand", "hört", "ihn", "heute", "Nacht"]
 SEGMENTS = 12
@@ -79,7 +82,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     assert ended.value.code == 0
     database, store = open_database(url), ArtefactStore(folder / "home" / "artefacts")
     try:
-        rated(database)
+        rated(database, files_beside_sources(folder, store))
         marked(database)
         yield Home(folder, database, store, pack(database, store, "tea"))
     finally:
@@ -87,13 +90,22 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
         shutil.rmtree(folder)
 
 
-def rated(database: Database) -> None:
+def files_beside_sources(folder: Path, store: ArtefactStore) -> list[Given]:
+    """A picture beside the first source, and one beside the third."""
+    for number in (1, 3):
+        (folder / f"{number}.png").write_bytes(png(number, number))
+    lines = [{"segment": number, "file": f"{number}.png", "description": "a dog"} for number in (1, 3)]
+    (folder / "media.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return read_media(folder / "media.jsonl", store)
+
+
+def rated(database: Database, media: list[Given]) -> None:
     """By two raters, with a completion code and a rater's name, which are nobody's business."""
     settings = PLAIN.model_copy(update={"completion_code": SECRET})
     launched_campaign(
         database, "coded", study="tea", test_set="test", systems=SYSTEMS, settings=settings, protocol="da"
     )
-    launched_campaign(database, "taste", study="tea", test_set="test", systems=SYSTEMS)
+    launched_campaign(database, "taste", study="tea", test_set="test", systems=SYSTEMS, media=media)
     answer(database, "taste", lambda item, system, rater: {"step": (7 * item + 5 * system + 3 * rater) % 26})
 
 
@@ -115,6 +127,9 @@ def marked(database: Database) -> None:
         for item in session.query(Item).where(Item.campaign_id == model.id).all():
             values = {column.key: getattr(item, column.key) for column in Item.__table__.columns}
             session.add(Item(**values | {"id": None, "campaign_id": campaign.id}))
+        for file in session.query(CampaignMedia).where(CampaignMedia.campaign_id == model.id).all():
+            values = {column.key: getattr(file, column.key) for column in CampaignMedia.__table__.columns}
+            session.add(CampaignMedia(**values | {"campaign_id": campaign.id}))
         session.flush()
         campaign.registered = registration(session, campaign)
 

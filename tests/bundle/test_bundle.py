@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from media_files import png
 
 from creamtea.bundle.archive import MANIFEST, json_bytes, sha256, write_archive
 from creamtea.bundle.differences import NOTHING, differences
@@ -330,3 +331,31 @@ def test_bad_bundles_get_one_message(home, tmp_path: Path, monkeypatch: pytest.M
 def test_a_study_that_is_not_there(home) -> None:
     with pytest.raises(InputError, match="no study 'coffee'"):
         pack(home.database, home.store, "coffee")
+
+
+# ---------------------------------------------------------------- files beside sources
+
+
+def test_files_beside_sources_are_in_it_and_checked(home, tmp_path: Path, changed) -> None:
+    pictures = {name: content for name, content in home.files.items() if name.startswith("media/")}
+    assert set(pictures.values()) == {png(1, 1), png(3, 3)}
+    assert all(name == f"media/{sha256(content)}" for name, content in pictures.items())
+    name = min(pictures)
+    files = relisted({**home.files, name: png(2, 2)})
+    write_archive(files, tmp_path / "other.zip")
+    assert f"campaign taste: files beside sources: {name.removeprefix('media/')}" in places(
+        verify(tmp_path / "other.zip")
+    )
+    files = dict(home.files)
+    del files[name]
+    write_archive(relisted(files), tmp_path / "without.zip")
+    assert name.removeprefix("media/") in places(verify(tmp_path / "without.zip"))
+    checked = changed("tables/campaign_media.jsonl", lambda rows: rows.pop(0))
+    assert "campaign taste: files beside sources" in places(checked)
+
+
+def test_another_description_is_found(changed) -> None:
+    def other(rows: list[dict[str, Any]]) -> None:
+        next(row for row in rows if row["media"])["media"][0]["description"] = "a cat"
+
+    assert "registered plan: items" in places(changed("tables/item.jsonl", other))

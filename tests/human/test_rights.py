@@ -28,6 +28,7 @@ TABLE = {
     rights.CONTROL_STUDIES: ({"organiser"}, {"organiser"}),
     rights.SHARE_REPORTS: ({"organiser"}, {"organiser"}),
     rights.READ_LOGS: ({"organiser"}, {"organiser"}),
+    rights.SEE_MEDIA: ({"rater", "one campaign", "organiser"}, {"organiser"}),
     rights.SEE_CAMPAIGN: ({"one campaign", "organiser"}, {"organiser"}),
     rights.CREATE_CAMPAIGN: ({"organiser"}, {"organiser"}),
     rights.RUN_CAMPAIGN: ({"one campaign", "organiser"}, {"organiser"}),

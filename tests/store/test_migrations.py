@@ -107,16 +107,17 @@ def test_there_is_one_head() -> None:
 @pytest.mark.parametrize(
     ("revision", "gone"),
     [
-        ("0012", set()),
-        ("0011", set()),
-        ("0010", {"blame"}),
-        ("0009", {"blame"}),
-        ("0008", {"blame"}),
-        ("0007", {"blame"}),
-        ("0006", {"blame"}),
-        ("0005", {"blame"}),
-        ("0003", {"blame"}),
-        ("0002", {"audit_event", "blame"}),
+        ("0014", {"campaign_media"}),
+        ("0012", {"campaign_media"}),
+        ("0011", {"campaign_media"}),
+        ("0010", {"blame", "campaign_media"}),
+        ("0009", {"blame", "campaign_media"}),
+        ("0008", {"blame", "campaign_media"}),
+        ("0007", {"blame", "campaign_media"}),
+        ("0006", {"blame", "campaign_media"}),
+        ("0005", {"blame", "campaign_media"}),
+        ("0003", {"blame", "campaign_media"}),
+        ("0002", {"audit_event", "blame", "campaign_media"}),
     ],
 )
 def test_rows_survive_a_revision_down_and_up(empty_url: str, revision: str, gone: set[str]) -> None:

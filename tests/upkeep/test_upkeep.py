@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from small_campaigns import make_campaign
 from sqlalchemy import func, select
 from toy_study import ToyStudy
 
@@ -18,7 +19,7 @@ from creamtea.errors import InputError
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.inventory import Entry, entries
-from creamtea.store.tables import Base, Campaign, StepFile, StudyRow, StudyStep
+from creamtea.store.tables import Base, Campaign, CampaignMedia, StepFile, StudyRow, StudyStep
 from creamtea.upkeep.collector import collect, unneeded
 from creamtea.upkeep.removal import Removed, remove_study
 from creamtea.upkeep.usage import usage
@@ -245,3 +246,22 @@ def campaign_on(database: Database, study_id: int) -> None:
                 created_at=database.now(session),
             )
         )
+
+
+def test_files_beside_sources_stay_while_a_campaign_shows_them(
+    database: Database, store: ArtefactStore, run_toys: RunToys, tmp_path: Path
+) -> None:
+    run_toys("jam", "a")
+    (tmp_path / "a.png").write_bytes(b"picture")
+    (tmp_path / "b.png").write_bytes(b"of nobody")
+    shown, unknown = store.put_file(tmp_path / "a.png"), store.put_file(tmp_path / "b.png")
+    number = make_campaign(database, [{"media": [{"digest": shown, "type": "image/png", "description": ""}]}])
+    with database.transaction() as session:
+        session.add(CampaignMedia(campaign_id=number, digest=shown, type="image/png", size=7))
+    age_all(store)
+    assert [entry.owner for entry in unneeded(database, store)] == [unknown]
+    (use,) = [use for use in usage(database, store) if use.part == "media"]
+    assert (use.studies, use.kind, use.files, use.size) == (("campaign c",), "campaign", 1, 7)
+    with database.transaction() as session:
+        session.delete(session.get_one(Campaign, number))
+    assert {entry.owner for entry in unneeded(database, store)} == {shown, unknown}

@@ -20,6 +20,7 @@ from creamtea import languages
 from creamtea.durations import duration
 from creamtea.human.protocols import protocol_title
 from creamtea.store.item_kinds import ItemKind
+from creamtea_webapp.gate.paths import address_of_media
 
 HERE = Path(__file__).parent
 MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
@@ -96,6 +97,7 @@ def _environment() -> Environment:
         "number": lambda value: f"{value:,}",
         "pair": lambda pair: languages.pair(*pair),
         "protocol": protocol_title,
+        "media_address": address_of_media,
         "item_kind": lambda kind: ItemKind(kind).label,
     }
     return environment

@@ -19,7 +19,7 @@ from creamtea.errors import InputError
 from creamtea.monitoring.server import load_token
 from creamtea.settings import Serving, SignIn
 from creamtea_webapp import board, session
-from creamtea_webapp.gate import entrance, metrics
+from creamtea_webapp.gate import entrance, media, metrics
 from creamtea_webapp.gate.middleware import Gate
 from creamtea_webapp.theme import THEME
 
@@ -47,7 +47,7 @@ def serve(
         ready(int(st.get_option("server.port")))
         yield
 
-    routes = entrance.routes(sign_in is not None)
+    routes = [*entrance.routes(sign_in is not None), media.route()]
     if sign_in is not None:
         # Authlib is slow to import, and only a server with a provider needs it
         from creamtea_webapp.gate.sign_in import routes as sign_in_routes

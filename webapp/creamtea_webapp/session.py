@@ -14,6 +14,7 @@ import streamlit as st
 from creamtea.human import access, rights
 from creamtea.human.access import Identity
 from creamtea.settings import Settings
+from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
 
 
@@ -21,6 +22,11 @@ from creamtea.store.database import Database, open_database
 def database() -> Database:
     """The database of the environment (CREAMTEA_DATABASE_URL), opened once per process."""
     return open_database(Settings.load().database_url)
+
+
+def artefacts() -> ArtefactStore:
+    """The artefact store of the environment (CREAMTEA_ARTEFACTS)."""
+    return ArtefactStore(Settings.load().artefacts)
 
 
 def cookie_name() -> str:

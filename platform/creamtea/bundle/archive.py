@@ -48,11 +48,9 @@ def write_archive(files: Mapping[str, bytes], path: Path) -> None:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
             for name in sorted(files):
                 info = zipfile.ZipInfo(name, FIRST_DATE)
-                info.compress_type, info.create_system, info.external_attr = (
-                    zipfile.ZIP_DEFLATED,
-                    UNIX,
-                    PLAIN_FILE,
-                )
+                # pictures, sound and films are compressed already
+                method = zipfile.ZIP_STORED if name.startswith("media/") else zipfile.ZIP_DEFLATED
+                info.compress_type, info.create_system, info.external_attr = method, UNIX, PLAIN_FILE
                 archive.writestr(info, files[name])
     except OSError as error:
         raise InputError(f"--out {path}: {error.strerror or error}") from None

@@ -30,6 +30,7 @@ from creamtea.store.tables import (
     Base,
     Blame,
     Campaign,
+    CampaignMedia,
     Item,
     Rater,
     Rating,
@@ -54,6 +55,7 @@ files/                 segments with sources and references, outputs, segment sc
 tables/                the rows of the database: JSON Lines, a file per table; study.jsonl has the study
                        as it was run, metric.jsonl every metric, campaign.jsonl what was registered,
                        rating.jsonl the ratings (raters by pseudonym)
+media/                 files that raters saw or heard beside sources, by their SHA-256
 manifest.json          versions, and the SHA-256 of every file
 """
 
@@ -84,6 +86,7 @@ def pack(database: Database, store: ArtefactStore, study: str | int) -> dict[str
             PAGE: to_html(report).encode(),
             **{file_of(table): to_lines(table, rows[table]) for table in TABLES},
             **_text_files(session, store, row.id, rows[StepFile]),
+            **_media_files(store, rows[CampaignMedia]),
         }
         about = {
             "study": {"name": row.name, "number": row.id},
@@ -125,6 +128,11 @@ def _rows(session: Session, study: StudyRow) -> dict[type[Base], list[Any]]:
             .order_by(StudyStep.position, StudyStep.node)
         ),
         Campaign: list(campaigns),
+        CampaignMedia: all_of(
+            select(CampaignMedia)
+            .where(CampaignMedia.campaign_id.in_(numbers))
+            .order_by(CampaignMedia.campaign_id, CampaignMedia.digest)
+        ),
         Rater: all_of(select(Rater).where(Rater.campaign_id.in_(numbers)).order_by(Rater.id)),
         Item: all_of(
             select(Item).where(of_campaign).order_by(Item.original_id.is_not(None), Item.id)
@@ -161,6 +169,23 @@ def _text_files(
         for file in step_files
         if file.name in TEXT_FILES
     }
+
+
+def _media_files(store: ArtefactStore, shown: list[Any]) -> dict[str, bytes]:
+    files = {}
+    for file in shown:
+        if not store.exists(file.digest):
+            raise InputError(
+                f"a file beside sources ({file.type}) is not in {store.root} any more: put it back there as "
+                f"objects/{file.digest[:2]}/{file.digest}, which is its SHA-256"
+            )
+        files[media_file(file.digest)] = store.read(file.digest)
+    return files
+
+
+def media_file(digest: str) -> str:
+    """Where a bundle has a file beside sources."""
+    return f"media/{digest}"
 
 
 def place_of(node: str, name: str) -> str:

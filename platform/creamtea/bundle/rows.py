@@ -20,6 +20,7 @@ from creamtea.store.tables import (
     Base,
     Blame,
     Campaign,
+    CampaignMedia,
     Item,
     Metric,
     Point,
@@ -36,7 +37,7 @@ from creamtea.store.tables import (
 # in the order in which rows can be written: what others refer to comes first
 TABLES: tuple[type[Base], ...] = (
     *(StudyRow, StepRow, StepInput, StudyStep, StepFile, Metric, Point),
-    *(Campaign, Rater, Item, Assignment, Rating, Blame),
+    *(Campaign, CampaignMedia, Rater, Item, Assignment, Rating, Blame),
 )
 # with what stands in their place
 LEFT_OUT: dict[type[Base], dict[str, Any]] = {

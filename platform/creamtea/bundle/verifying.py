@@ -13,10 +13,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 import creamtea
-from creamtea.bundle.archive import Archive
+from creamtea.bundle.archive import Archive, sha256
 from creamtea.bundle.differences import NOTHING, Difference, differences
 from creamtea.bundle.opening import Opened, opened_bundle
-from creamtea.bundle.packing import PAGE, REPORT, versions
+from creamtea.bundle.packing import PAGE, REPORT, media_file, versions
 from creamtea.bundle.recomputing import Found, check_plan, check_step
 from creamtea.document.canonical import digest
 from creamtea.errors import CreamteaError
@@ -26,7 +26,7 @@ from creamtea.report.build import report_of
 from creamtea.report.html import to_html
 from creamtea.report.values import to_values
 from creamtea.store.queries import find_study
-from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating, StepRow
+from creamtea.store.tables import Assignment, Campaign, CampaignMedia, Item, Rater, Rating, StepRow
 
 AROUND = 60  # characters shown on both sides of where two pages differ
 
@@ -110,6 +110,7 @@ def _check_campaign(session: Session, campaign: Campaign, archive: Archive, foun
             found.compare(what, registered["digest"], digest(kept), f"{place}: registered plan: digest")
         for part, (then, now) in changed_parts(session, campaign).items():
             found.differences += differences(then, now, f"{place}: registered plan: {part}")
+    _check_media(session, campaign, archive, found)
     protocol = find_protocol(campaign.protocol, campaign.settings)
     with_payload = (
         select(Rating, Item, Rater.pseudonym)
@@ -126,6 +127,28 @@ def _check_campaign(session: Session, campaign: Campaign, archive: Archive, foun
             text = item.outputs[item.systems.index(rating.system)]
             step = protocol.read_answer(rating.payload, text).step
         found.compare("ratings", rating.step, step, where)
+
+
+def _check_media(session: Session, campaign: Campaign, archive: Archive, found: Found) -> None:
+    """That the files beside sources are those that the items name."""
+    place = f"campaign {campaign.name}: files beside sources"
+    kept = select(CampaignMedia).where(CampaignMedia.campaign_id == campaign.id)
+    files = {file.digest: file for file in session.scalars(kept.order_by(CampaignMedia.digest))}
+    items = session.scalars(select(Item).where(Item.campaign_id == campaign.id).order_by(Item.position))
+    named = {entry["digest"] for item in items for entry in item.media}
+    for content_digest in sorted(named ^ set(files)):
+        both = ("named by an item", NOTHING) if content_digest in named else (NOTHING, "there")
+        found.differences.append(Difference(f"{place}: {content_digest}", *both))
+    there = set(archive.names("media/"))
+    for content_digest, file in files.items():
+        where = f"{place}: {content_digest}"
+        if media_file(content_digest) not in there:
+            found.differences.append(Difference(where, "a file", NOTHING))
+            continue
+        content = archive.read(media_file(content_digest))
+        found.compare(
+            "files beside sources", [content_digest, file.size], [sha256(content), len(content)], where
+        )
 
 
 def _check_report(bundle: Opened, session: Session, archive: Archive, found: Found) -> None:

@@ -20,6 +20,8 @@ from creamtea.human.assignment.page import leads
 from creamtea.human.attention import attention_fields
 from creamtea.human.choosing import choose, make_items
 from creamtea.human.controls import with_controls
+from creamtea.human.media.given import Given, add_media, add_to_written
+from creamtea.human.media.keeping import store_media
 from creamtea.human.outputs import (
     check_names,
     human_systems,
@@ -82,6 +84,7 @@ class CampaignRequest:
     instructions: str = ""  # Markdown
     documents: Sequence[str] | None = None  # of each segment
     proposals: Sequence[Proposal] | None = None  # errors that are marked before a rater begins
+    media: Sequence[Given] | None = None  # files beside sources
 
 
 def create_campaign(
@@ -133,6 +136,8 @@ def create_campaign(
                 setattr(row, column, value)
         session.flush()
         items = _store_items(session, row.id, pages, together=settings.by_documents)
+        shown = (entry for page in pages for item in page for entry in item.get("media", []))
+        store_media(session, row.id, shown, {one.media.digest: one.size for one in request.media or ()})
         detail = {"items": items, "made_anew": again}
         audit.record(session, row.id, actor, audit.CREATED, detail=detail)
     return summary(database, name)
@@ -211,6 +216,8 @@ def _draw(
     for page in rated:
         for item in page:
             item["references"] = shown[item["segment_index"]]
+    given = request.media or ()
+    add_media(rated, given, lines)
     references = {line.index: line.reference for line in lines}
     target = study.spec["languages"]["target"]
     tutorial = [[item] for item in tutorial_fields(settings.tutorial, protocol)]
@@ -218,6 +225,8 @@ def _draw(
     if request.proposals is not None:
         add_proposals(chain.from_iterable(pages), request.proposals, protocol, systems, lines)
     checks = [[item] for item in attention_fields(settings.attention, protocol)]
+    for written, kind in ((tutorial, "tutorial"), (checks, "attention")):
+        add_to_written(list(chain.from_iterable(written)), given, kind)
     known = {"drawn": drawn, "references": list(human_systems(study, systems))}
     return settings.model_copy(update=known), tutorial + pages + checks
 

@@ -133,6 +133,7 @@ def items_digest(session: Session, campaign_id: int) -> str:
                 # without one as before there were pages, so that what was registered then stays as it was
                 **({} if item.page is None else {"page": item.page}),
                 **({"references": item.references} if item.references else {}),
+                **({"media": item.media} if item.media else {}),
                 **({} if item.proposals is None else {"proposals": item.proposals}),
                 "segment": item.segment_index,
                 "original": None if item.original_id is None else position_of[item.original_id],

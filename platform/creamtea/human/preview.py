@@ -11,6 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.human.campaigns import count_pages, find_campaign, item_kinds
+from creamtea.human.media.keeping import Amount, amount_of_media
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.results import document_numbers, load_ratings
 from creamtea.human.settings import CampaignSettings, DrawnFrom, settings_of
@@ -53,6 +54,7 @@ class Preview:
     kinds: dict[str, int]  # items
     pages: int | None  # on which they are shown, tutorial left out; None where each item has its own
     minutes_per_page: float | None  # in the mean; None likewise
+    media: Amount  # files beside sources
     ratings_per_item: int
     ratings: int  # items times raters, controls included; tutorial items come on top, once a rater
     minutes_per_item: float
@@ -84,6 +86,7 @@ def preview(database: Database, name: str) -> Preview:
         protocol = find_protocol(campaign.protocol, campaign.settings)
         settings = settings_of(campaign.settings)
         kinds = item_kinds(session, campaign.id)
+        media = amount_of_media(session, campaign.id)
         pages = count_pages(session, campaign.id) if settings.by_documents else None
         spread = _spread(session, campaign, protocol)
         sample = _sample(session, campaign, protocol, settings, spread.intraclass)
@@ -108,6 +111,7 @@ def preview(database: Database, name: str) -> Preview:
         kinds=kinds,
         pages=pages,
         minutes_per_page=minutes * items / pages if pages else None,
+        media=media,
         ratings_per_item=campaign.ratings_per_item,
         ratings=ratings,
         minutes_per_item=minutes,

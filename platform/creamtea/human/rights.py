@@ -11,6 +11,7 @@ SUBMIT_STUDIES = "submit studies"
 CONTROL_STUDIES = "cancel and retry studies"
 SHARE_REPORTS = "make and withdraw links to one report"
 READ_LOGS = "read the logs of steps"
+SEE_MEDIA = "see and hear the files beside a campaign's sources"
 SEE_CAMPAIGN = "see a campaign's progress and texts"
 CREATE_CAMPAIGN = "create a campaign"
 RUN_CAMPAIGN = "preview, launch and close a campaign"
@@ -41,6 +42,7 @@ RIGHTS: dict[str, dict[str, str]] = {
     CONTROL_STUDIES: {ORGANISER: ANY},
     SHARE_REPORTS: {ORGANISER: ANY},
     READ_LOGS: {ORGANISER: ANY},
+    SEE_MEDIA: {RATER: OWN, **OF_ORGANISERS},
     SEE_CAMPAIGN: OF_ORGANISERS,
     CREATE_CAMPAIGN: {ORGANISER: ANY},
     RUN_CAMPAIGN: OF_ORGANISERS,

@@ -1,6 +1,6 @@
 """Artefacts: content-addressed files under one root, a local folder or any fsspec address.
 
-    objects/ab/<sha256>        an output file of a step, never changed
+    objects/ab/<sha256>        an output file of a step, or a file beside a source; never changed
     checkpoints/<key>/<name>   what a running step resumes from
     progress/<key>.json        how far a running step is
     live/<key>.json            what a running step shows of itself
@@ -72,6 +72,10 @@ class ArtefactStore:
     def put_folder(self, folder: Path) -> list[StoredFile]:
         """Store every file below `folder`, in the order of their names; StepError for what is not a file."""
         return [self._put_object(name, path) for name, path in sorted(_files_below(folder).items())]
+
+    def put_file(self, path: Path) -> str:
+        """Store one file; its sha256."""
+        return self._put_object(path.name, path).digest
 
     def materialise(self, files: list[StoredFile], folder: Path) -> None:
         """Put the files into the local `folder`: read-only links to a local root, otherwise verified

@@ -155,6 +155,7 @@ class Item(Base):
     source: Mapped[str]
     context: Mapped[list[Any]]  # source segments before this one, where asked for
     references: Mapped[list[Any]] = mapped_column(default=list)  # human translations that raters see
+    media: Mapped[list[Any]] = mapped_column(default=list)  # files beside the source (human/media)
     systems: Mapped[list[Any]]  # positions in Campaign.systems, one for each output
     outputs: Mapped[list[Any]]
     weight: Mapped[float]  # what the item counts in means, for stratified samples
@@ -168,6 +169,17 @@ class Item(Base):
     guidance: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
     # errors marked beforehand, by the system's position (human/proposals.py)
     proposals: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
+
+
+class CampaignMedia(Base):
+    """A file that items of the campaign show beside their sources (`Item.media`). Its content is in the
+    artefact store; the row keeps it there, and says whose raters may have it."""
+
+    __tablename__ = "campaign_media"
+    campaign_id: Mapped[int] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"), primary_key=True)
+    digest: Mapped[str] = mapped_column(primary_key=True, index=True)  # sha256
+    type: Mapped[str]  # MIME
+    size: Mapped[int] = mapped_column(BigInteger)  # bytes
 
 
 class Rater(Base):

@@ -1,9 +1,10 @@
 """What no study needs any more: outputs, checkpoints, logs and temporary files (`creamtea gc`).
 
 A file is needed if the database refers to it: an output of a step, a checkpoint of a step that has not
-succeeded (without parts that belong to no whole one), a log of a step. A running
-attempt writes files that the database does not know yet, so that only files without a change for `age` are
-ever removed. A step that produces what exists already makes it young.
+succeeded (without parts that belong to no whole one), a log of a step, a file beside a source of a campaign.
+A running attempt writes files that the database does not know yet, so that only files without a change for
+`age` are ever removed. A step that produces what exists already makes it young, as a campaign does that is
+given a file again.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sqlalchemy import select
+from sqlalchemy import select, union
 
 from creamtea.contract.parts import halves
 from creamtea.errors import InfrastructureError, InputError
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.inventory import Entry, entries, remove
-from creamtea.store.tables import StepFile, StepRow
+from creamtea.store.tables import CampaignMedia, StepFile, StepRow
 
 AGE = timedelta(hours=24)
 
@@ -37,7 +38,7 @@ class Needed:
     @classmethod
     def load(cls, database: Database) -> Needed:
         with database.session() as session:
-            digests = frozenset(session.scalars(select(StepFile.digest).distinct()))
+            digests = frozenset(session.scalars(union(select(StepFile.digest), select(CampaignMedia.digest))))
             steps = session.execute(select(StepRow.key, StepRow.state)).all()
         unfinished = frozenset(key for key, state in steps if state != "succeeded")
         return cls(digests, frozenset(key for key, _ in steps), unfinished)

@@ -11,18 +11,20 @@ from sqlalchemy.orm import Session
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.inventory import Entry, entries
-from creamtea.store.tables import StepFile, StepRow, StudyRow, StudyStep
+from creamtea.store.tables import Campaign, CampaignMedia, StepFile, StepRow, StudyRow, StudyStep
 
 PARTS = {"objects": "outputs", "checkpoints": "checkpoints", "logs": "logs"}
+MEDIA = "campaign"  # the kind of files beside sources
 
 
 @dataclass(frozen=True)
 class Use:
     """Files of one kind of step. They belong to one study, to several (shared), or to none (unneeded)."""
 
-    studies: tuple[str, ...]  # names; submissions of one name count as one study
-    kind: str  # of step; empty for what no step has
-    part: str  # outputs, checkpoints, logs; "other" for what no step has
+    # names; submissions of one name count as one study, and a campaign without a study as one
+    studies: tuple[str, ...]
+    kind: str  # of step, or MEDIA; empty for what neither has
+    part: str  # outputs, checkpoints, logs, media; "other" for what no step has
     files: int
     size: int  # bytes
 
@@ -61,11 +63,19 @@ def _owners(session: Session) -> Owners:
         if key in kinds:
             kinds[digest] = min(kinds.get(digest, kinds[key]), kinds[key])
             names[digest] |= names[key]
+    shown = (
+        select(CampaignMedia.digest, Campaign.name, StudyRow.name)
+        .join(Campaign, Campaign.id == CampaignMedia.campaign_id)
+        .outerjoin(StudyRow, StudyRow.id == Campaign.study_id)
+    )
+    for digest, campaign, study in session.execute(shown):
+        kinds.setdefault(digest, MEDIA)
+        names[digest].add(study or f"campaign {campaign}")
     return {owner: (kind, tuple(sorted(names[owner]))) for owner, kind in kinds.items()}
 
 
 def _place(entry: Entry, owners: Owners) -> tuple[tuple[str, ...], str, str]:
     if entry.area in PARTS and entry.owner in owners:
         kind, studies = owners[entry.owner]
-        return studies, kind, PARTS[entry.area]
+        return studies, kind, "media" if kind == MEDIA else PARTS[entry.area]
     return (), "", "other"

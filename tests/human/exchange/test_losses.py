@@ -17,7 +17,7 @@ from creamtea.human.exchange.exporting import export_campaign, import_campaign
 from creamtea.human.exchange.leaving_out import without_systems
 from creamtea.human.exchange.losses import FORMATS, PARTS, NotKept, not_held, table
 from creamtea.human.exchange.rows import rows_of
-from creamtea.human.exchange.storing import collect, store
+from creamtea.human.exchange.storing import collect, store_campaign
 from creamtea.human.protocols import find_protocol
 from creamtea.store.database import Database
 
@@ -59,6 +59,10 @@ def answer(item: int, rater: str, revisions: int, systems: tuple[str, ...], **fi
     )
 
 
+MEDIA = {"digest": "0" * 64, "type": "image/png", "description": "eine Tasse"}
+SIZES = {MEDIA["digest"]: 3}
+
+
 def everything() -> Content:
     """A campaign with each part that the table names."""
 
@@ -67,7 +71,9 @@ def everything() -> Content:
         return ItemContent(position=position, kind=kind, **{**values, "outputs": ("text", "text"), **fields})
 
     items = (
-        item(0, weight=2.5, chance=0.1, drawn=True, context=("davor",), references=("das da",)),
+        item(
+            0, weight=2.5, chance=0.1, drawn=True, context=("davor",), references=("das da",), media=(MEDIA,)
+        ),
         item(1, kind="random", page=1, outputs=("\ntext", "\ntext")),
         item(2, kind="repeat", original=0),
         item(3, kind="tutorial"),
@@ -130,7 +136,7 @@ def test_the_documents_show_the_table() -> None:
 
 @pytest.mark.parametrize("kind", ["appraise", "mqm"])
 def test_an_export_says_what_it_leaves_behind(other: Database, tmp_path: Path, kind: str) -> None:
-    store(other, everything(), "test", "here")
+    store_campaign(other, everything(), "test", "here", media_sizes=SIZES)
     done = export_campaign(other, "all", kind, tmp_path / "out", "test")
     assert done.not_kept == not_held(collect(other, "all"), kind)
     assert NotKept(1, "skipped items") in done.not_kept
@@ -139,7 +145,13 @@ def test_an_export_says_what_it_leaves_behind(other: Database, tmp_path: Path, k
 
 
 def test_formats_without_a_protocol_refuse_it(other: Database, tmp_path: Path) -> None:
-    store(other, dataclasses.replace(everything(), protocol="preference", answers=()), "test", "here")
+    store_campaign(
+        other,
+        dataclasses.replace(everything(), protocol="preference", answers=()),
+        "test",
+        "here",
+        media_sizes=SIZES,
+    )
     for kind, said in (("appraise", "no scores of preference"), ("mqm", "not preference")):
         with pytest.raises(InputError, match=said):
             export_campaign(other, "all", kind, tmp_path / kind, "test")
@@ -160,7 +172,13 @@ def test_what_a_format_would_take_for_something_else(
 ) -> None:
     content = everything()
     first = dataclasses.replace(content.items[0], **change)
-    store(other, dataclasses.replace(content, items=(first, *content.items[1:])), "test", "here")
+    store_campaign(
+        other,
+        dataclasses.replace(content, items=(first, *content.items[1:])),
+        "test",
+        "here",
+        media_sizes=SIZES,
+    )
     with pytest.raises(InputError, match=said):
         export_campaign(other, "all", kind, tmp_path / "out", "test")
     assert not (tmp_path / "out").exists()
@@ -217,7 +235,7 @@ KNOWN = {
     Content: "name study test_set protocol systems source_language target_language ratings_per_item seed "
     "instructions settings state registered created_at launched_at closed_at raters items answers",
     RaterContent: "pseudonym created_at consented_at excluded_at forgotten_at",
-    ItemContent: "position page kind segment document source context references systems outputs weight "
+    ItemContent: "position page kind segment document source context references media systems outputs weight "
     "chance drawn original degraded guidance proposals",
     AnswerContent: "item rater order assigned_at submitted_at skipped_at skip_reason comment active_ms "
     "warned scores",

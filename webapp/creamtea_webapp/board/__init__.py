@@ -18,13 +18,16 @@ from typing import Any
 import streamlit as st
 
 from creamtea.human.assignment import Guidance, Work
+from creamtea.human.assignment.model import ShownSegment
+from creamtea.human.media.types import kind_of
 from creamtea.human.protocols import find_protocol, usable_protocols
 from creamtea_webapp.gate.assets import UNTIL_THEN, publish
+from creamtea_webapp.gate.paths import address_of_media
 
 HERE = Path(__file__).parent
 # one module for the browser, in this order; the widgets of the protocol stand before the last
 SCRIPTS = (
-    *("texts.js", "widget.js", "slider.js", "choice.js", "edit.js"),
+    *("texts.js", "media.js", "widget.js", "slider.js", "choice.js", "edit.js"),
     *("marking.js", "errors.js", "panel.js", "spans.js"),
     *("asides.js", "segment.js", "whole.js", "board.js"),
 )
@@ -128,7 +131,7 @@ def board_data(work: Work, shown: BoardState) -> dict[str, Any]:
         "assignment": work.assignment_id,
         "revision": work.revision,
         "tutorial": work.tutorial,
-        "segments": [asdict(segment) for segment in work.segments],
+        "segments": [_segment(segment) for segment in work.segments],
         "draft": work.draft,
         "document": _whole(work),
         "comment": work.comment,
@@ -142,6 +145,20 @@ def board_data(work: Work, shown: BoardState) -> dict[str, Any]:
         "revising": shown.revising,
         "earlier": shown.earlier,
         "feedback": None if shown.feedback is None else asdict(shown.feedback),
+    }
+
+
+def _segment(segment: ShownSegment) -> dict[str, Any]:
+    """Files by their address, which tells nothing of them."""
+    return asdict(segment) | {
+        "media": [
+            {
+                "kind": kind_of(file["type"]),
+                "address": address_of_media(file["digest"]),
+                "description": file["description"],
+            }
+            for file in segment.media
+        ]
     }
 
 

@@ -321,6 +321,7 @@ class Board {
     const reading = /^[0-9]$/.test(event.key) && target.closest?.("summary");
     const free = target === document.body || target === document.documentElement || reading;
     if (event.defaultPrevented || event.isComposing || event.altKey || !(inside || free)) return;
+    if (target instanceof HTMLMediaElement) return; // its keys play, seek and change the volume
     if (this.skipping.isOpen || this.asked) return;
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.submit();
     else if (event.ctrlKey || event.metaKey) return;
@@ -333,7 +334,7 @@ class Board {
   }
 
   plainKey(event, target) {
-    const pressing = target.closest("button, summary") !== null;
+    const pressing = target.closest("a, button, summary") !== null;
     const { widget, active } = this.current;
     const letters = {
       d: () => this.canCompare && this.differences(!this.marked),

@@ -37,6 +37,9 @@ class Segment {
       this.element.setAttribute("role", "group");
       this.element.setAttribute("aria-label", `Segment ${this.number}`);
     }
+    this.find(".source .media").replaceChildren(
+      ...this.data.media.map((file, n) => shownMedia(file, n, () => this.page.clock.tick())),
+    );
     this.showReferences(references);
     this.find(".source .before").hidden = context.length === 0;
     this.find(".context").replaceChildren(

@@ -13,6 +13,11 @@ MAX_ID = 2**31 - 1  # of a row
 MAX_QUERY = 1000  # characters; what a cookie can keep during a sign-in
 
 
+def address_of_media(digest: str) -> str:
+    """Where a file beside a source is (gate/media.py)."""
+    return f"/beside-source/{digest}"
+
+
 def kept_query(query: str) -> str:
     """The query of the page that was asked for, as it goes through a sign-in; "" for one that is too long.
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from creamtea.cli.campaign.shared import ACTOR, Name, names, plural, show, with_options
-from creamtea.cli.workplace import AsJson, opened_database
+from creamtea.cli.workplace import AsJson, artefact_store, opened_database
 from creamtea.errors import InputError
 from creamtea.human.exchange import exporting
 from creamtea.human.exchange.elsewhere import ImportFacts
@@ -52,7 +52,7 @@ def export(
     tools, and the command says what of the campaign they cannot hold. docs/exchange.md describes the files.
     """
     with opened_database() as database:
-        done = exporting.export_campaign(database, name, kind, output, ACTOR)
+        done = exporting.export_campaign(database, name, kind, output, ACTOR, artefact_store())
     written = f"campaign {name}: {done.ratings} ratings, {plural(len(done.files), 'file')} in {output}"
     left_out = [f"left out: {part}" for part in done.left_out]
     show(as_json, done, (written, *_table(f"not kept by {kind}", done.not_kept), *left_out))
@@ -157,7 +157,7 @@ def import_(name: str, options: ImportOptions) -> None:
     )
     with opened_database() as database:
         done = exporting.import_campaign(
-            database, options.origin, options.kind, facts, ACTOR, dry_run=options.dry_run
+            database, options.origin, options.kind, facts, ACTOR, options.dry_run, artefact_store()
         )
     stored = (
         f"campaign {done.campaign}: {done.ratings} ratings of {done.systems} systems, {done.items} items, "

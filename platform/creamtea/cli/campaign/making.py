@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 from creamtea.cli.campaign.shared import names, plural, read_text, show, with_options
-from creamtea.cli.workplace import AsJson, opened_database
+from creamtea.cli.workplace import AsJson, artefact_store, opened_database
 from creamtea.errors import InputError
 from creamtea.human import campaigns
 from creamtea.human.attention import read_attention
+from creamtea.human.media.given import read_media
 from creamtea.human.outputs import documents_of
 from creamtea.human.proposals import read_proposals
 from creamtea.human.protocols import SELECTIONS, protocol_names
@@ -134,6 +135,13 @@ class CampaignOptions:
             help="JSON Lines: errors that are marked before a rater begins (ESA with AI).",
         ),
     ] = None
+    media: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.jsonl",
+            help="JSON Lines: image, audio and video files that raters get beside sources.",
+        ),
+    ] = None
     instructions: Annotated[
         Path | None, typer.Option(metavar="FILE.md", help="Markdown that raters read first.")
     ] = None
@@ -245,6 +253,7 @@ def create(name: str, options: CampaignOptions) -> None:
                 instructions=read_text("--instructions", options.instructions),
                 documents=options.segment_documents(),
                 proposals=None if options.proposals is None else read_proposals(options.proposals),
+                media=None if options.media is None else read_media(options.media, artefact_store()),
             ),
             replace=options.replace,
         )

@@ -48,6 +48,7 @@ class OwnPage:
                 outputs=shown_outputs(item, assignment.order),
                 letters=[_names(group, letters) if len(groups) > 1 else "" for group in assignment.order],
                 references=list(item.references),
+                media=list(item.media),
                 proposals=shown_proposals(item, assignment.order),
             )
             for item, assignment in zip(self.items, self.assignments, strict=True)

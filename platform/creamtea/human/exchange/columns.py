@@ -20,6 +20,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 from pydantic import AfterValidator, Field, PlainValidator, TypeAdapter, ValidationError
 
 from creamtea.errors import InputError
+from creamtea.human.media.files import check_entries
 from creamtea.human.protocols import GROUP, protocol_names
 from creamtea.human.protocols.registry import OWN
 from creamtea.human.storable import check_json, check_text
@@ -81,6 +82,11 @@ def _document(value: Any) -> dict[str, Any]:
     return value
 
 
+def _media(entries: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
+    check_entries(entries)
+    return entries
+
+
 def _different(names: tuple[str, ...]) -> tuple[str, ...]:
     if len(set(names)) != len(names):
         raise ValueError
@@ -112,6 +118,11 @@ Names = Annotated[
     Field(min_length=1),
     AfterValidator(_different),
     "a list of different names, at least one",
+]
+MediaEntries = Annotated[
+    tuple[dict[str, Any], ...],
+    AfterValidator(_media),
+    "a list of files beside the source: digest (SHA-256), type, description",
 ]
 Document = Annotated[dict[str, Any], PlainValidator(_document), "a JSON object without NUL, NaN or infinity"]
 

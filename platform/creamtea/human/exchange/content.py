@@ -16,6 +16,7 @@ from creamtea.human.exchange.columns import (
     Integer,
     KindName,
     Long,
+    MediaEntries,
     Moment,
     Name,
     Names,
@@ -55,6 +56,7 @@ class ItemContent:
     source: Text = ""
     context: Texts = ()
     references: Texts = ()  # that raters saw
+    media: MediaEntries = ()  # files beside the source
     systems: Names
     outputs: Texts  # one for each of `systems`
     weight: Weight = 1.0

@@ -23,14 +23,23 @@ from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.folder import FORMATS, read_folder, write_folder
 from creamtea.human.exchange.leaving_out import without_systems
 from creamtea.human.exchange.losses import APPRAISE, MQM, MT_METRICS_EVAL, PEARMUT, NotKept, not_held
+from creamtea.human.exchange.media import (
+    FOLDER,
+    MediaFiles,
+    keep_media,
+    named,
+    read_media_folder,
+    write_media,
+)
 from creamtea.human.exchange.mqm_tsv import read_mqm, write_mqm
 from creamtea.human.exchange.mt_metrics_eval import write_mt_metrics_eval
 from creamtea.human.exchange.mt_metrics_eval_import import read_mt_metrics_eval
 from creamtea.human.exchange.pearmut_export import write_pearmut
 from creamtea.human.exchange.pearmut_import import read_pearmut
 from creamtea.human.exchange.plain import read_ratings
-from creamtea.human.exchange.storing import Imported, amounts, check_free, collect, store
+from creamtea.human.exchange.storing import Imported, amounts, check_free, collect, store_campaign
 from creamtea.human.exchange.whole_test_set import whole_test_set
+from creamtea.human.media.files import FileStore
 from creamtea.human.settings import settings_of
 from creamtea.store.database import Database
 from creamtea.store.tables import Rater
@@ -64,6 +73,8 @@ WRITERS: dict[str, Callable[[Content, Path], list[Path]]] = {
     MQM: write_mqm,
     PEARMUT: write_pearmut,
 }
+# where exports have the files beside sources
+MEDIA_FOLDERS = {**dict.fromkeys(FORMATS, FOLDER)}
 EXPORTS = (*WRITERS, MT_METRICS_EVAL)
 IMPORTS = tuple(READERS)
 
@@ -76,8 +87,11 @@ class Exported:
     left_out: tuple[str, ...] = ()  # metrics that not every system has
 
 
-def export_campaign(database: Database, name: str, kind: str, path: Path, actor: str) -> Exported:
-    """Write a campaign into the folder `path`, new or empty, as one of EXPORTS; the log gets a line.
+def export_campaign(
+    database: Database, name: str, kind: str, path: Path, actor: str, store: FileStore | None = None
+) -> Exported:
+    """Write a campaign into the folder `path`, new or empty, as one of EXPORTS; the log gets a line. `store`
+    has the files beside its sources, where it has any.
 
     No rater's name or sign-in is in any file. Raises InputError, and then the folder is as it was, for what
     the format cannot hold.
@@ -93,6 +107,8 @@ def export_campaign(database: Database, name: str, kind: str, path: Path, actor:
         files = WRITERS[kind](content, path)
     if kind in FORMATS:
         files += _write_answers(database, name, path)
+    if kind in MEDIA_FOLDERS:
+        files += write_media(content, store, path / MEDIA_FOLDERS[kind])
     with database.transaction() as session:
         campaign = find_campaign(session, name)
         audit.record(session, campaign.id, actor, audit.EXPORTED, detail={"format": kind})
@@ -122,10 +138,16 @@ def _write_answers(database: Database, name: str, folder: Path) -> list[Path]:
 
 
 def import_campaign(
-    database: Database, path: Path, kind: str, facts: ImportFacts, actor: str, dry_run: bool = False
+    database: Database,
+    path: Path,
+    kind: str,
+    facts: ImportFacts,
+    actor: str,
+    dry_run: bool = False,
+    store: FileStore | None = None,
 ) -> Imported:
     """Store what is at `path`, one of IMPORTS, all of it or nothing; with `dry_run` only say what that would
-    be.
+    be. `store` gets the files beside sources, where there are any.
 
     InputError where `facts` say what the folder or the file says itself, or do not fit.
     """
@@ -147,6 +169,8 @@ def import_campaign(
     if facts.leave_out:
         content, left = without_systems(content, facts.leave_out)
         not_kept += left
+    media = read_media_folder(content, path / MEDIA_FOLDERS[kind]) if named(content) else MediaFiles()
     if dry_run:
         return amounts(content, not_kept)
-    return store(database, content, actor, path.name, not_kept)
+    keep_media(media, store)
+    return store_campaign(database, content, actor, path.name, not_kept, media.sizes)

@@ -192,6 +192,7 @@ PARTS = (
          (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("references that raters saw", lambda content: sum(bool(item.references) for item in content.items),
          (APPRAISE, MQM, MT_METRICS_EVAL)),
+    Part("files beside sources", lambda content: sum(len(item.media) for item in content.items), EVERY),
     Part("scores of whole documents", _of_documents, EVERY),
     Part("contexts", lambda content: sum(bool(item.context) for item in content.items),
          (APPRAISE, MQM, MT_METRICS_EVAL)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -15,6 +16,7 @@ from creamtea.human import audit
 from creamtea.human.campaigns import find_campaign
 from creamtea.human.exchange.content import AnswerContent, Content, ItemContent, RaterContent, ScoreContent
 from creamtea.human.exchange.losses import NotKept
+from creamtea.human.media.keeping import store_media
 from creamtea.store.database import Database
 from creamtea.store.rows import from_row
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating, StudyRow
@@ -64,6 +66,7 @@ def _item(item: Item, systems: list[str], positions: dict[int, int]) -> ItemCont
         segment=item.segment_index,
         context=tuple(item.context),
         references=tuple(item.references),
+        media=tuple(item.media),
         systems=tuple(systems[system] for system in item.systems),
         outputs=tuple(item.outputs),
         original=None if item.original_id is None else positions[item.original_id],
@@ -141,12 +144,18 @@ def check_free(session: Session, name: str) -> None:
         raise InputError(f"campaign {name!r} exists already: import under another name", about="name")
 
 
-def store(
-    database: Database, content: Content, actor: str, origin: str, not_kept: tuple[NotKept, ...] = ()
+def store_campaign(
+    database: Database,
+    content: Content,
+    actor: str,
+    origin: str,
+    not_kept: tuple[NotKept, ...] = (),
+    media_sizes: Mapping[str, int] | None = None,
 ) -> Imported:
     """Write a campaign that belongs to no study and is closed: it can be analysed, not rated.
 
-    One transaction, all of it or nothing. `actor` and `origin` (a file's name) go into the audit log. Raises
+    One transaction, all of it or nothing. `actor` and `origin` (a file's name) go into the audit log;
+    `media_sizes`: the bytes of each file beside a source, by SHA-256. Raises
     InputError where a campaign of this name exists.
     """
     with database.transaction() as session:
@@ -160,6 +169,8 @@ def store(
         }
         session.add_all(raters.values())
         items = _store_items(session, content, campaign)
+        shown = (entry for item in content.items for entry in item.media)
+        store_media(session, campaign.id, shown, media_sizes or {})
         ratings = _store_answers(session, content, raters, items)
         left_out = [str(part) for part in not_kept]
         detail = {"file": origin, "items": len(items), "ratings": ratings, "left_out": left_out}

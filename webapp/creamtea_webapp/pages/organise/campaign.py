@@ -13,6 +13,7 @@ from creamtea.human import campaigns, launching, progress, raters, rights
 from creamtea.human.access import Identity
 from creamtea.human.campaigns import CampaignSummary
 from creamtea.human.exchange.exporting import EXPORTS, export_campaign
+from creamtea.human.media.keeping import amount_of_media, first_media
 from creamtea.human.preview import preview
 from creamtea.human.raters import RaterProgress
 from creamtea.store.database import Database
@@ -32,6 +33,7 @@ from creamtea_webapp.pages.organise.shared import (
 TEMPLATE = "organise/campaign.html"
 REFRESH = 10  # seconds, of the progress
 EXPORT = "organise-export"
+SOURCES_WITH_FILES = 12  # that are shown
 
 
 def page(campaign_id: int) -> None:
@@ -43,6 +45,7 @@ def page(campaign_id: int) -> None:
         return
     _progress(campaign)
     _registration(campaign)
+    _media(campaign)
     if campaign.state == "launched":
         _closing(campaign)
     _export(campaign)
@@ -54,6 +57,7 @@ def page(campaign_id: int) -> None:
 def _draft(who: Identity, campaign: CampaignSummary) -> None:
     st.header("Before the launch", anchor=False)
     show(TEMPLATE, "preview", plan=preview(session.database(), campaign.name))
+    _media(campaign)
     if rights.may(who, rights.CREATE_CAMPAIGN):
         show(TEMPLATE, "change_draft", campaign=campaign)
     note(
@@ -73,6 +77,16 @@ def _draft(who: Identity, campaign: CampaignSummary) -> None:
 def _launch(name: str, database: Database, actor: str) -> str:
     registered = launching.launch(database, name, actor)
     return f"The campaign has been launched and registered as {registered['digest'][:16]}."
+
+
+def _media(campaign: CampaignSummary) -> None:
+    """The files beside sources, as raters get them."""
+    with session.database().session() as reading:
+        amount = amount_of_media(reading, campaign.id)
+        shown = first_media(reading, campaign.id, SOURCES_WITH_FILES)
+    if shown:
+        st.header("Files beside sources", anchor="files-beside-sources")
+        show(TEMPLATE, "media", shown=shown, amount=amount, language=campaign.languages[0])
 
 
 # ---------------------------------------------------------------- progress
@@ -192,7 +206,7 @@ def _export(campaign: CampaignSummary) -> None:
 def _prepare(name: str, database: Database, actor: str) -> str:
     kind = str(st.session_state.get("export-format", EXPORTS[0]))
     with tempfile.TemporaryDirectory() as folder:
-        done = export_campaign(database, name, kind, Path(folder) / "export", actor)
+        done = export_campaign(database, name, kind, Path(folder) / "export", actor, session.artefacts())
         packed = Path(shutil.make_archive(f"{folder}/packed", "zip", f"{folder}/export")).read_bytes()
     st.session_state[EXPORT] = (f"{safe_name(name)}-{kind}.zip", packed)
     left_out = f" Left out: {'; '.join(done.left_out)}." if done.left_out else ""

@@ -12,6 +12,7 @@ from typing import Any
 import streamlit as st
 
 from creamtea.human.campaigns import CampaignRequest
+from creamtea.human.media.types import ENDINGS
 from creamtea.human.protocols import Protocol, usable_protocols
 from creamtea.human.questions import write_questions
 from creamtea.human.settings import MAX_PER_PAGE
@@ -50,6 +51,8 @@ NAMES = (
     "batch",
     "taxonomy",
     "proposals",
+    "media",
+    "media_files",
     "tutorial",
     "context",
     "delta",
@@ -93,8 +96,8 @@ def draw(name: str, start: CampaignRequest, study: str, spec: dict[str, Any], me
 
 def form_values(state: Any) -> dict[str, Any]:
     """What the fields say, by the names of `create_campaign` and of its settings. `tutorial`, `attention`,
-    `taxonomy`, `proposals` and `documents` are uploaded files or None; fields that are not drawn are left
-    out."""
+    `taxonomy`, `proposals`, `media` and `documents` are uploaded files or None, `media_files` a list of them;
+    fields that are not drawn are left out."""
     study, protocol = state[key("study")], state[key("protocol")]
     values = {name: state[key(name)] for name in NAMES if key(name) in state}
     for name in ("systems", "test_set", "baseline"):
@@ -342,6 +345,22 @@ def _texts(start: CampaignRequest) -> None:
         key=key("failing_code"),
     )
     field_error("attention_every", "attention_share", "failing_code")
+    left, right = st.columns(2)
+    left.file_uploader(
+        f"{LABELS['media']} (JSON Lines)",
+        ["jsonl", "json"],
+        help="A list of image, audio and video files: beside which segment, document, practice item or "
+        "attention check each is shown. A draft that is changed needs the list and the files again.",
+        key=key("media"),
+    )
+    right.file_uploader(
+        "The files of this list",
+        [ending.removeprefix(".") for endings in ENDINGS.values() for ending in endings],
+        accept_multiple_files=True,
+        help="All of them, by the names that the list has, without folders.",
+        key=key("media_files"),
+    )
+    field_error("media")
 
 
 def index_of(known: Sequence[str], wanted: str | None) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import zipfile
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from creamtea.errors import InputError
 from creamtea.human import rights
 from creamtea.human.exchange import exporting
 from creamtea.human.exchange.elsewhere import ImportFacts
+from creamtea.human.exchange.packed import unpack
 from creamtea.human.protocols import protocol_title, usable_protocols
 from creamtea.store.database import Database
 from creamtea_webapp import session
@@ -26,13 +26,13 @@ KINDS = {
     "jsonl": "ratings as JSON Lines, or an export's zip with JSON Lines",
     "appraise": "scores of Appraise (CSV, as in the WMT releases)",
     "mqm": "errors marked by MQM (TSV, as in Google's releases)",
+    "mt-metrics-eval": "a zip of a folder of mt-metrics-eval (sources, human-scores, …)",
     "pearmut": "answers given in Pearmut (JSON Lines), or an export's zip",
 }
 IN_THE_FILE = "as the file says"
 OF_CAMPAIGN = ("test_set", "source_language", "target_language")
 TEXTS = ("sources", "output-of", "documents", "first-segment")
 BESIDE = "import"  # the place of errors: above the button
-MAX_UNPACKED = 256 * 2**20  # bytes of an unpacked zip
 
 
 def page() -> None:
@@ -103,7 +103,7 @@ def _import(database: Database, actor: str) -> str:
         path = folder / Path(file.name).name
         path.write_bytes(file.getvalue())
         if path.suffix == ".zip":
-            path = _unpacked(path, folder / "export")
+            path = unpack(path, folder / "export")
         facts = ImportFacts(
             name,
             protocol,
@@ -111,7 +111,7 @@ def _import(database: Database, actor: str) -> str:
             **_saved_texts(folder / "texts"),
             first_segment=int(state["import-first"]),
         )
-        done = exporting.import_campaign(database, path, kind, facts, actor)
+        done = exporting.import_campaign(database, path, kind, facts, actor, store=session.artefacts())
     not_kept = f" Not kept: {'; '.join(map(str, done.not_kept))}." if done.not_kept else ""
     return (
         f"Campaign {done.campaign}: {counted(done.ratings, 'rating')} by {counted(done.raters, 'rater')}, "
@@ -142,22 +142,3 @@ def _saved_texts(folder: Path) -> dict[str, Any]:
         "outputs": outputs,
         "documents": save(state.get("import-documents")),
     }
-
-
-def _unpacked(packed: Path, folder: Path) -> Path:
-    """The files of an export's zip, which lie side by side; InputError for any other."""
-    folder.mkdir()
-    try:
-        with zipfile.ZipFile(packed) as archive:
-            members = [member for member in archive.infolist() if not member.is_dir()]
-            if sum(member.file_size for member in members) > MAX_UNPACKED:
-                raise InputError(f"{packed.name}: more than {MAX_UNPACKED // 2**20} MB; use the command line")
-            for member in members:
-                if Path(member.filename).name != member.filename:
-                    raise InputError(
-                        f"{packed.name}: {member.filename!r} is in a folder: zip the files alone"
-                    )
-                (folder / member.filename).write_bytes(archive.read(member))
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError):
-        raise InputError(f"{packed.name}: not a zip file that can be read") from None
-    return folder

@@ -15,6 +15,7 @@ from creamtea.errors import InputError
 from creamtea.human import campaigns, rights
 from creamtea.human.attention import read_attention
 from creamtea.human.campaigns import CampaignRequest
+from creamtea.human.media.given import Given, read_media
 from creamtea.human.outputs import documents_of, metric_names
 from creamtea.human.proposals import read_proposals
 from creamtea.human.protocols.taxonomy import Taxonomy, read_taxonomy
@@ -79,7 +80,7 @@ def _start() -> tuple[str, CampaignRequest]:
             return "", NOTHING
         study, settings = find_study(reading, row.study_id).name, settings_of(row.settings)
         return row.name, from_row(
-            CampaignRequest, row, study=study, settings=settings, documents=None, proposals=None
+            CampaignRequest, row, study=study, settings=settings, documents=None, proposals=None, media=None
         )
 
 
@@ -94,6 +95,7 @@ def _make(draft: str, start: CampaignRequest, database: Database, actor: str) ->
     taxonomy = _taxonomy(values.get("taxonomy"), request["protocol"], start)
     values["taxonomy"] = None if taxonomy is None else taxonomy.model_dump()
     proposals = values.pop("proposals", None)
+    media = _media(values.pop("media"), values.pop("media_files"))
     values["questions"] = [one.model_dump() for one in read_questions(values["questions"])]
     for field in ("contact", "completion_code", "completion_url", "failing_code"):
         values[field] = values[field].strip()
@@ -106,6 +108,7 @@ def _make(draft: str, start: CampaignRequest, database: Database, actor: str) ->
             study=st.session_state[key("study")],
             settings=settings_of(values),
             documents=None if documents is None else _documents(documents),
+            media=media,
             proposals=None if proposals is None else _read("proposals", proposals, read_proposals),
             **request,
         ),
@@ -132,6 +135,21 @@ def _read(field: str, file: Any, read: Callable[[Path], Read]) -> Read:
             return read(path)
         except InputError as error:
             raise InputError(str(error), about=field) from None
+
+
+def _media(file: Any, beside: Sequence[Any]) -> list[Given] | None:
+    """What the list says, of the files that were uploaded with it."""
+    if file is None:
+        if beside:
+            raise InputError("these files need a list that says beside what each is shown", about="media")
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        for one in (file, *beside):
+            (Path(folder) / Path(one.name).name).write_bytes(one.getvalue())
+        try:
+            return read_media(Path(folder) / Path(file.name).name, session.artefacts())
+        except InputError as error:
+            raise InputError(str(error), about="media") from None
 
 
 def _documents(file: Any) -> list[str]:

@@ -41,6 +41,7 @@ LABELS = {
     "bad-references": "Bad references",
     "repeats": "Repeats",
     "documents": "Documents",
+    "media": "Files beside sources",
     "baseline": "Baseline",
     "protocol": "Protocol",
     "systems": "Systems",

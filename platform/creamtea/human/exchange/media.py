@@ -1,0 +1,90 @@
+"""Files beside sources in exports and imports: a folder of them, each called by its SHA-256 and its type.
+
+Items name them (`ItemContent.media`); an import checks that each is there, and is what its name says.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from creamtea.errors import InputError
+from creamtea.human.exchange.content import Content
+from creamtea.human.media.files import CheckedFile, FileStore, check_file, check_total
+from creamtea.human.media.types import file_name
+
+FOLDER = "media"
+
+
+@dataclass(frozen=True)
+class MediaFiles:
+    """The files of a campaign that is imported, by SHA-256; they are on this machine, and not kept yet."""
+
+    files: dict[str, CheckedFile] = field(default_factory=dict)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """In bytes."""
+        return {digest: file.size for digest, file in self.files.items()}
+
+
+def named(content: Content) -> dict[str, str]:
+    """SHA-256 → MIME type of every file that the items name."""
+    return {
+        entry["digest"]: entry["type"]
+        for item in sorted(content.items, key=lambda item: item.position)
+        for entry in item.media
+    }
+
+
+def write_media(content: Content, store: FileStore | None, folder: Path) -> list[Path]:
+    """The files, into a new folder; none where no item names one. InputError where they cannot be had."""
+    wanted = named(content)
+    if not wanted:
+        return []
+    store = _needed(store)
+    folder.mkdir()
+    written = []
+    for digest, media in wanted.items():
+        if not store.exists(digest):
+            raise InputError(
+                f"campaign {content.name!r}: a file beside its sources ({media}) is not in {store.root} any "
+                f"more: put it back there as objects/{digest[:2]}/{digest}, which is its SHA-256"
+            )
+        path = folder / file_name(digest, media)
+        with store.open(digest) as kept, path.open("wb") as copy:
+            while chunk := kept.read(1 << 20):
+                copy.write(chunk)
+        written.append(path)
+    return written
+
+
+def read_media_folder(content: Content, folder: Path) -> MediaFiles:
+    """The files that the items name. InputError for one that is missing, changed, or not allowed."""
+    found: dict[str, CheckedFile] = {}
+    for digest, media in named(content).items():
+        path = folder / file_name(digest, media)
+        place = f"{folder.name}/{path.name}"
+        if not path.is_file():
+            raise InputError(f"{place}: missing; items.jsonl names it: import the whole export")
+        file = check_file(path, place)
+        with path.open("rb") as opened:
+            same = hashlib.file_digest(opened, "sha256").hexdigest() == digest
+        if not same or file.type != media:
+            raise InputError(f"{place}: not the file that was exported: its name is the SHA-256 of that one")
+        found[digest] = file
+    check_total((file.size for file in found.values()), folder.name)
+    return MediaFiles(found)
+
+
+def keep_media(media: MediaFiles, store: FileStore | None) -> None:
+    """Put the files of an import where the campaign's rows will say that they are."""
+    for file in media.files.values():
+        _needed(store).put_file(file.path)
+
+
+def _needed(store: FileStore | None) -> FileStore:
+    if store is None:
+        raise ValueError("a campaign with files beside its sources needs the artefact store")
+    return store

@@ -1,0 +1,168 @@
+"""Which files an organiser gives for which sources (`--media FILE.jsonl`).
+
+A file in JSON Lines has one object for each file beside a source:
+
+    {"segment": 1, "file": "photos/tea.png", "description": "A cup of tea beside a scone"}
+    {"document": "interview-3", "file": "interview-3.mp3"}
+    {"tutorial": 1, "file": "practice.webm"}
+    {"attention": 2, "file": "check.png"}
+
+`segment` counts the test set's from 1; `document` is a name in `--documents`; `tutorial` and `attention`
+count the practice items and the attention checks from 1. The files are in the folder of this file, or below
+it. A document's file is shown once on each of its pages, or with each of its segments where these are rated
+alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError, model_validator
+
+from creamtea.document.mistakes import mistakes_of_pydantic
+from creamtea.document.values import Strict
+from creamtea.errors import InputError
+from creamtea.human.media.files import (
+    MAX_PER_ITEM,
+    Description,
+    FileStore,
+    ItemMedia,
+    check_file,
+    check_total,
+    inside,
+    keeper,
+)
+from creamtea.human.outputs import Line
+
+OPTION = "--media"
+MAX_BYTES = 20_000_000  # of the list of files
+TARGETS = ("segment", "document", "tutorial", "attention")
+Fields = dict[str, Any]  # of an item
+Number = Annotated[int, Field(ge=1, le=10**9)]
+
+
+class MediaLine(Strict):
+    segment: Number | None = None
+    document: Annotated[str, Field(min_length=1)] | None = None
+    tutorial: Number | None = None
+    attention: Number | None = None
+    file: Annotated[str, Field(min_length=1)]
+    description: Description = ""
+
+    @model_validator(mode="after")
+    def _says_beside_what(self) -> MediaLine:
+        if sum(getattr(self, target) is not None for target in TARGETS) != 1:
+            raise ValueError(f"one of {', '.join(TARGETS)} says beside what the file is shown")
+        return self
+
+
+@dataclass(frozen=True)
+class Given:
+    """A file that is checked and kept, and beside what it is shown: `target` is one of TARGETS, `number` a
+    number from 1 or a document's name."""
+
+    place: str  # "media.jsonl, line 3"
+    target: str
+    number: int | str
+    media: ItemMedia
+    size: int  # bytes
+
+
+def read_media(path: Path, store: FileStore) -> list[Given]:
+    """The lines of a file, once all files that they name are checked and then kept in the store.
+
+    InputError with file and line for what they must not be; nothing is kept then.
+    """
+    lines = [_read_line(f"{path.name}, line {number}", text) for number, text in _lines(path)]
+    checked = [check_file(inside(path.parent, line.file, place), place) for place, line in lines]
+    check_total({file.path: file.size for file in checked}.values(), path.name)
+    keep = keeper(store)
+    return [
+        Given(
+            place,
+            *_target(line),
+            ItemMedia(digest=keep(file), type=file.type, description=line.description),
+            file.size,
+        )
+        for (place, line), file in zip(lines, checked, strict=True)
+    ]
+
+
+def _lines(path: Path) -> list[tuple[int, str]]:
+    try:
+        content = path.read_bytes()
+        text = content.decode("utf-8-sig")
+    except OSError as error:
+        raise InputError(f"{OPTION} {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InputError(
+            f"{OPTION} {path}: not UTF-8 text: give the list of files in JSON Lines, not a file of them"
+        ) from None
+    if len(content) > MAX_BYTES:
+        raise InputError(f"{OPTION} {path}: more than {MAX_BYTES:,} bytes")
+    return [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+
+
+def _read_line(place: str, text: str) -> tuple[str, MediaLine]:
+    try:
+        data = json.loads(text)
+        return place, MediaLine.model_validate(data)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InputError(f"{place}: not JSON: {error}") from None
+    except ValidationError as error:
+        mistakes = mistakes_of_pydantic(error.errors(), MediaLine, data)
+        raise InputError(f"{place}: {'; '.join(mistake.line() for mistake in mistakes)}") from None
+
+
+def _target(line: MediaLine) -> tuple[str, int | str]:
+    return next((target, value) for target in TARGETS if (value := getattr(line, target)) is not None)
+
+
+# ---------------------------------------------------------------- into items
+
+
+def add_media(pages: Sequence[Sequence[Fields]], given: Sequence[Given], lines: Sequence[Line]) -> None:
+    """Give the fields of items their `media`: what is a document's with the first item of each page, and
+    before what is a segment's. InputError for a segment or a document that is not there.
+    """
+    segments, documents = {line.index for line in lines}, {line.document for line in lines} - {""}
+    for one in given:
+        if one.target == "segment" and int(one.number) - 1 not in segments:
+            raise InputError(
+                f"{one.place}: there is no segment {one.number}: the test set has {len(segments)}"
+            )
+        if one.target == "document" and one.number not in documents:
+            raise InputError(
+                f"{one.place}: there is no document {str(one.number)!r}: name one of the file of --documents"
+            )
+    for page in pages:
+        for at, item in enumerate(page):
+            of_document = [("document", item["document"])] if at == 0 else []
+            _give(item, given, [*of_document, ("segment", item["segment_index"] + 1)])
+
+
+def add_to_written(items: Sequence[Fields], given: Sequence[Given], target: str) -> None:
+    """The same for practice items (`target` is "tutorial") and attention checks ("attention")."""
+    for one in given:
+        if one.target == target and not int(one.number) <= len(items):
+            raise InputError(f"{one.place}: there is no {target} item {one.number}: there are {len(items)}")
+    for number, item in enumerate(items, start=1):
+        _give(item, given, [(target, number)])
+
+
+def _give(item: Fields, given: Iterable[Given], wanted: Sequence[tuple[str, int | str]]) -> None:
+    found = [one for of in wanted for one in given if (one.target, one.number) == of]
+    if not found:
+        return
+    seen: dict[str, Given] = {}
+    for one in found:
+        first = seen.setdefault(one.media.digest, one)
+        if first is not one:
+            raise InputError(f"{one.place}: the same file as in {first.place}, beside the same source")
+    if len(found) > MAX_PER_ITEM:
+        raise InputError(f"{found[-1].place}: more than {MAX_PER_ITEM} files beside one source: leave it out")
+    item["media"] = [one.media.stored() for one in found]

@@ -1,0 +1,327 @@
+"""Files beside sources: what is allowed, where they come from, beside what they are shown."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import media_files as samples
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_campaigns import add_rater, work_for
+from sqlalchemy import select
+
+from creamtea.errors import InputError
+from creamtea.human import assignment, campaigns, launching, raters
+from creamtea.human.media import files, keeping
+from creamtea.human.media import given as giving
+from creamtea.human.media.types import ENDINGS, file_name, kind_of, media_type
+from creamtea.human.preview import preview
+from creamtea.human.settings import CampaignSettings, settings_of
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
+from creamtea.store.tables import CampaignMedia, Item
+
+PICTURE = samples.png()
+SOUND = samples.wav(0.1)
+PRACTICE = {"source": "Tee", "outputs": [{"text": "tea", "accepted": [5.0, 6.0]}], "explanation": "Yes."}
+DOCUMENTS = ["tea", "tea", "tea", "jam", "jam"]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ArtefactStore:
+    return ArtefactStore(tmp_path / "artefacts")
+
+
+def listed(folder: Path, *lines: dict[str, Any], **contents: bytes) -> Path:
+    """A list of files, and files of these contents beside it; `a_png` is `a.png`."""
+    for name, content in {"a_png": PICTURE, "b_wav": SOUND, **contents}.items():
+        (folder / name.replace("_", ".")).write_bytes(content)
+    path = folder / "media.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return path
+
+
+def make(
+    database: Database,
+    store: ArtefactStore,
+    path: Path,
+    changes: dict[str, Any] | None = None,
+    name: str = "c",
+) -> list[Item]:
+    request: dict[str, Any] = {
+        **{"study": "jam", "test_set": "test", "systems": ["plain", "beam"], "protocol": "da"},
+        "settings": CampaignSettings(bad_references=0, repeats=1),
+        **(changes or {}),
+    }
+    request["media"] = giving.read_media(path, store)
+    made = campaigns.create_campaign(database, name, campaigns.CampaignRequest(**request), replace=True)
+    with database.session() as session:
+        return list(session.scalars(select(Item).where(Item.campaign_id == made.id).order_by(Item.position)))
+
+
+def rows(database: Database) -> dict[str, tuple[str, int]]:
+    with database.session() as session:
+        return {row.digest: (row.type, row.size) for row in session.scalars(select(CampaignMedia))}
+
+
+# ---------------------------------------------------------------- what is allowed
+
+KNOWN = {
+    "image/png": PICTURE,
+    "image/jpeg": samples.JPEG,
+    "image/gif": samples.GIF,
+    "image/webp": samples.WEBP,
+    "audio/mpeg": samples.MP3,
+    "audio/ogg": samples.OPUS,
+    "audio/wav": SOUND,
+    "audio/mp4": samples.M4A,
+    "video/mp4": samples.MP4,
+    "video/webm": samples.WEBM,
+}
+
+
+def test_types_are_told_by_content() -> None:
+    assert {media_type(content): content for content in KNOWN.values()} == KNOWN
+    assert set(KNOWN) == set(ENDINGS)
+    assert media_type(samples.VORBIS) == "audio/ogg"
+    assert media_type(samples.MP3_TAGGED) == "audio/mpeg"
+    assert file_name("0" * 64, "audio/mpeg") == f"{'0' * 64}.mp3"
+    assert {kind_of(media) for media in ENDINGS} == {"image", "audio", "video"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        samples.SVG,
+        samples.THEORA,
+        samples.MOV,
+        samples.HEIC,
+        samples.MATROSKA,
+        b"<html><script>alert(1)</script>",
+        b"%PDF-1.7",
+        b"PK\x03\x04",
+        b"RIFF\x00\x00\x00\x00AVI LIST",
+        b"\xff\xf1\x50\x80",  # AAC in ADTS: the same sync word, layer 0
+        b"\xff\xfb\xf4\x00",  # no such bit rate
+        b"\xff\xfb\x9c\x00",  # no such sampling rate
+        b"\xff\xfb",
+        b"",
+    ],
+)
+def test_other_types_are_refused(content: bytes, tmp_path: Path) -> None:
+    assert media_type(content) is None
+    path = tmp_path / "tea.png"
+    path.write_bytes(content)
+    with pytest.raises(
+        InputError, match=r"line 1: tea.png is none of png, jpg, webp, gif, mp3, ogg, wav, m4a"
+    ):
+        files.check_file(path, "line 1")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=64), st.sampled_from([b"", *(content[:16] for content in KNOWN.values())]))
+def test_any_bytes_have_a_known_type_or_none(content: bytes, head: bytes) -> None:
+    assert media_type(head + content) in {None, *ENDINGS}
+
+
+def test_a_files_ending_fits_its_content(tmp_path: Path) -> None:
+    path = tmp_path / "tea.png"
+    path.write_bytes(SOUND)
+    with pytest.raises(
+        InputError, match=r"line 1: tea.png is audio/wav by its content: rename it to end in .wav"
+    ):
+        files.check_file(path, "line 1")
+    (tmp_path / "TEA.WAV").write_bytes(SOUND)
+    assert files.check_file(tmp_path / "TEA.WAV", "").type == "audio/wav"
+
+
+def test_a_file_may_not_be_too_large(tmp_path: Path) -> None:
+    path = tmp_path / "tea.png"
+    path.write_bytes(PICTURE)
+    os.truncate(path, 20_000_001)
+    with pytest.raises(InputError, match=r"has 20.0 MB; at most 20 MB are allowed for image files"):
+        files.check_file(path, "line 1")
+    files.check_total([files.MAX_CAMPAIGN], "list")
+    with pytest.raises(InputError, match="list: 2,000 MB in all"):
+        files.check_total([files.MAX_CAMPAIGN, 1], "list")
+
+
+def test_a_pipe_and_a_folder_are_no_files(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.png")
+    (tmp_path / "folder.png").mkdir()
+    for name in ("pipe.png", "folder.png", "none.png"):
+        with pytest.raises(InputError, match=f"line 1: .*{name}: "):
+            files.check_file(tmp_path / name, "line 1")
+
+
+@pytest.mark.parametrize(
+    "name", ["/etc/a.png", "../a.png", "x/../../a.png", "C:a.png", "x\\a.png", ".", "link.png"]
+)
+def test_only_files_of_the_folder_are_taken(tmp_path: Path, name: str, store: ArtefactStore) -> None:
+    (tmp_path / "a.png").write_bytes(PICTURE)
+    folder = tmp_path / "inside"
+    folder.mkdir()
+    (folder / "link.png").symlink_to(tmp_path / "a.png")
+    path = listed(folder, {"segment": 1, "file": name})
+    with pytest.raises(InputError, match=r"line 1: file: found .*allowed: a file in the folder or below it"):
+        giving.read_media(path, store)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ({"file": "a.png"}, "line 2: .*one of segment, document, tutorial, attention says beside what"),
+        ({"segment": 1, "document": "tea", "file": "a.png"}, "line 2: .*one of segment, document"),
+        ({"segment": 0, "file": "a.png"}, "line 2: segment: found 0"),
+        ({"segment": 1}, "line 2: file: required key is missing"),
+        ({"segment": 1, "file": "none.png"}, "line 2: .*none.png: No such file"),
+        ({"segment": 1, "file": "a.png", "alt": "x"}, "line 2: alt: found an unknown key"),
+        ({"segment": 1, "file": "a.png", "description": "x" * 1001}, "line 2: description: "),
+        ({"segment": 1, "file": "a.png", "description": "\0"}, "line 2: description: "),
+    ],
+)
+def test_a_wrong_line_is_named_and_nothing_is_kept(
+    tmp_path: Path, store: ArtefactStore, line: dict[str, Any], message: str
+) -> None:
+    path = listed(tmp_path, {"segment": 1, "file": "a.png"}, line)
+    with pytest.raises(InputError, match=message):
+        giving.read_media(path, store)
+    assert not Path(store.root).exists()
+
+
+def test_what_is_no_list_is_said(tmp_path: Path, store: ArtefactStore) -> None:
+    with pytest.raises(InputError, match=r"--media .*: No such file"):
+        giving.read_media(tmp_path / "none.jsonl", store)
+    (tmp_path / "a.png").write_bytes(PICTURE)
+    with pytest.raises(InputError, match=r"a.png: not UTF-8 text: give the list of files"):
+        giving.read_media(tmp_path / "a.png", store)
+    (tmp_path / "x.jsonl").write_text("\n[")
+    with pytest.raises(InputError, match=r"x.jsonl, line 2: not JSON"):
+        giving.read_media(tmp_path / "x.jsonl", store)
+
+
+# ---------------------------------------------------------------- beside what
+
+
+def test_segments_and_documents_have_their_files(
+    study_database: Database, tmp_path: Path, store: ArtefactStore
+) -> None:
+    path = listed(
+        tmp_path,
+        {"segment": 1, "file": "a.png", "description": "a cup"},
+        {"segment": 4, "file": "a.png"},
+        {"document": "jam", "file": "b.wav"},
+    )
+    items = make(study_database, store, path, {"documents": DOCUMENTS})
+    (picture, sound) = (store.put_file(tmp_path / name) for name in ("a.png", "b.wav"))
+    entry = {"digest": picture, "type": "image/png", "description": ""}
+    of_jam = {"digest": sound, "type": "audio/wav", "description": ""}
+    wanted = {0: [entry | {"description": "a cup"}], 3: [of_jam, entry], 4: [of_jam]}
+    assert {item.kind for item in items} == {"rated", "repeat"}
+    for item in items:
+        assert item.media == wanted.get(item.segment_index, [])
+    assert rows(study_database) == {picture: ("image/png", len(PICTURE)), sound: ("audio/wav", len(SOUND))}
+    assert store.read(picture) == PICTURE
+    assert preview(study_database, "c").media == keeping.Amount(2, len(PICTURE) + len(SOUND))
+    with study_database.session() as session:
+        shown = keeping.first_media(session, 1, 2)
+        assert len(shown) == 2
+        file = keeping.find_media(session, sound)
+        assert file is not None
+        assert (file.type, file.size, file.campaigns) == ("audio/wav", len(SOUND), {1})
+
+
+def test_a_documents_file_is_shown_once_on_each_of_its_pages(
+    study_database: Database, tmp_path: Path, store: ArtefactStore
+) -> None:
+    path = listed(tmp_path, {"document": "tea", "file": "b.wav"}, {"segment": 2, "file": "a.png"})
+    settings_ = CampaignSettings(bad_references=0, repeats=0, unit="document", segments_per_page=2)
+    items = make(study_database, store, path, {"documents": DOCUMENTS, "settings": settings_})
+    of_tea = [item for item in items if item.document == "tea"]
+    assert len(of_tea) == 6
+    assert len({item.page for item in of_tea}) == 4  # two parts of two systems
+    for item in of_tea:
+        wanted = ["audio"] * (item.page == item.position) + ["image"] * (item.segment_index == 1)
+        assert [kind_of(file["type"]) for file in item.media] == wanted
+
+
+def test_practice_and_checks_have_files(
+    study_database: Database, tmp_path: Path, store: ArtefactStore
+) -> None:
+    practice = {**PRACTICE, "outputs": [{"text": "tea", "accepted": [50.0, 100.0]}]}
+    check = {"source": "Tee", "outputs": [{"text": "x", "accepted": [0.0, 10.0]}]}
+    stored = {"bad_references": 0, "repeats": 0, "tutorial": [practice], "attention": [check]}
+    changes = {"settings": settings_of(stored)}
+    path = listed(tmp_path, {"tutorial": 1, "file": "a.png"}, {"attention": 1, "file": "b.wav"})
+    items = make(study_database, store, path, changes)
+    assert {item.kind: len(item.media) for item in items} == {"tutorial": 1, "rated": 0, "attention-check": 1}
+    launching.launch(study_database, "c")
+    anna = add_rater(study_database)
+    work = work_for(study_database, anna)
+    assert work.tutorial
+    assert [kind_of(file["type"]) for file in work.segments[0].media] == ["image"]
+    for target in ("tutorial", "attention"):
+        path = listed(tmp_path, {target: 2, "file": "a.png"})
+        with pytest.raises(InputError, match=f"there is no {target} item 2: there are 1"):
+            make(study_database, store, path, changes, name="d")
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([{"segment": 6, "file": "a.png"}], "line 1: there is no segment 6: the test set has 5"),
+        ([{"document": "tea", "file": "a.png"}], "line 1: there is no document 'tea': name one"),
+        ([{"segment": 1, "file": "a.png"}] * 2, "line 2: the same file as in media.jsonl, line 1"),
+    ],
+)
+def test_what_is_not_there_is_named(
+    study_database: Database, tmp_path: Path, store: ArtefactStore, lines: list[Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        make(study_database, store, listed(tmp_path, *lines))
+    assert rows(study_database) == {}
+
+
+def test_a_source_has_few_files(study_database: Database, tmp_path: Path, store: ArtefactStore) -> None:
+    pictures = {f"p{n}_png": samples.png(n + 1) for n in range(9)}
+    lines = [{"segment": 1, "file": f"p{n}.png"} for n in range(9)]
+    with pytest.raises(InputError, match="line 9: more than 8 files beside one source"):
+        make(study_database, store, listed(tmp_path, *lines, **pictures))
+    assert len(make(study_database, store, listed(tmp_path, *lines[:8], **pictures))[0].media) in (0, 8)
+
+
+def test_a_draft_made_anew_forgets_its_files(
+    study_database: Database, tmp_path: Path, store: ArtefactStore
+) -> None:
+    make(study_database, store, listed(tmp_path, {"segment": 1, "file": "a.png"}))
+    assert len(rows(study_database)) == 1
+    make(study_database, store, listed(tmp_path))
+    assert rows(study_database) == {}
+
+
+def test_files_are_registered_and_raters_get_them(
+    study_database: Database, tmp_path: Path, store: ArtefactStore
+) -> None:
+    lines = [{"segment": number, "file": "a.png", "description": "a cup"} for number in range(1, 6)]
+    make(study_database, store, listed(tmp_path, *lines))
+    launching.launch(study_database, "c")
+    anna = add_rater(study_database)
+    work = work_for(study_database, anna)
+    (file,) = work.segments[0].media
+    assert file["description"] == "a cup"
+    assignment.submit(study_database, anna, work.assignment_id, [50])
+    again = assignment.reopen(study_database, anna, work.assignment_id)
+    assert again.segments[0].media == [file]
+    with study_database.session() as session:
+        assert launching.changes(session, campaigns.find_campaign(session, "c")) == []
+    with study_database.transaction() as session:
+        item = session.scalars(select(Item)).first()
+        assert item is not None
+        item.media = []
+    with study_database.session() as session:
+        assert launching.changes(session, campaigns.find_campaign(session, "c")) == ["items"]
+    assert raters.workload(study_database, anna).items > 0

@@ -1,0 +1,51 @@
+// A file beside the source. Nothing plays by itself; browsers' own controls are used, which keys reach. While
+// something plays the rater is at work, without a movement (`plays`).
+
+const NAMES = { image: "Image", audio: "Sound", video: "Video" };
+const LOST = "This file could not be loaded. Reload the page; if that does not help, tell the organiser.";
+
+function shownMedia({ kind, address, description }, number, plays) {
+  const figure = document.createElement("figure");
+  const name = description || `${NAMES[kind]} ${number + 1} of the source`;
+  figure.className = kind;
+  const lost = () => {
+    const note = document.createElement("p");
+    note.className = "lost";
+    note.textContent = `${name}: ${LOST}`;
+    figure.replaceChildren(note);
+  };
+  figure.append(kind === "image" ? image(address, name, lost) : player(kind, address, name, lost, plays));
+  if (description && kind !== "image") {
+    const caption = document.createElement("figcaption");
+    caption.dir = "auto";
+    caption.textContent = description;
+    figure.append(caption);
+  }
+  return figure;
+}
+
+// Opened by itself in full size: a phone's screen is narrow.
+function image(address, name, lost) {
+  const link = document.createElement("a");
+  const picture = document.createElement("img");
+  link.href = address;
+  link.target = "_blank";
+  link.rel = "noopener";
+  link.title = "Open in full size";
+  picture.alt = name;
+  picture.onerror = lost;
+  picture.src = address;
+  link.append(picture);
+  return link;
+}
+
+function player(kind, address, name, lost, plays) {
+  const element = document.createElement(kind);
+  element.controls = true;
+  element.preload = "metadata";
+  element.setAttribute("aria-label", name);
+  element.onerror = lost;
+  element.ontimeupdate = plays;
+  element.src = address;
+  return element;
+}

@@ -1,0 +1,114 @@
+"""Files beside sources (`creamtea.human.media`), for who may see their campaign and for nobody else.
+
+A file goes by its SHA-256 alone: its address tells neither its name nor the campaign. Players ask for parts
+of a file, so that one can seek in it (RFC 9110, 14.2); of several parts at once the whole is sent.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+from anyio.to_thread import run_sync
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from creamtea.errors import InfrastructureError
+from creamtea.human import access, rights
+from creamtea.human.media.keeping import KeptFile, find_media
+from creamtea_webapp import session
+from creamtea_webapp.gate.middleware import cookie_of
+from creamtea_webapp.gate.paths import address_of_media
+
+DIGEST = re.compile("[0-9a-f]{64}")
+RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
+CHUNK = 1 << 16  # bytes
+log = logging.getLogger(__name__)
+
+
+def route() -> Route:
+    return Route(address_of_media("{digest}"), _media, methods=["GET"])
+
+
+async def _media(request: Request) -> Response:
+    """200 with the file, 206 with a part of it, 416 for a part that is not there; 404 for a file that this
+    session may not have, as for one that does not exist."""
+    digest = request.path_params["digest"]
+    file = await run_sync(_allowed, digest, cookie_of(request.scope))
+    if file is None:
+        return PlainTextResponse("There is no such file.", status_code=404)
+    headers = {
+        "Content-Type": file.type,
+        "Content-Disposition": "inline",
+        "Accept-Ranges": "bytes",
+        "ETag": f'"{digest}"',
+        "Cross-Origin-Resource-Policy": "same-origin",
+    }
+    asked = _asked_part(request)
+    part = range(file.size) if asked is None else _part_of(file.size, *asked)
+    if not part and file.size:
+        return Response(status_code=416, headers={**headers, "Content-Range": f"bytes */{file.size}"})
+    headers["Content-Length"] = str(len(part))
+    if asked is not None:
+        headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{file.size}"
+    status = 200 if asked is None else 206
+    if request.method == "HEAD":
+        return Response(status_code=status, headers=headers)
+    try:
+        chunks = await run_sync(_chunks, digest, part)
+    except InfrastructureError as error:
+        log.error("a file beside a source: %s", error)
+        return PlainTextResponse("The file cannot be read at the moment.", status_code=503)
+    return StreamingResponse(chunks, status_code=status, headers=headers)
+
+
+def _allowed(digest: str, secret: str | None) -> KeptFile | None:
+    """The file, if a campaign shows it that this session may see."""
+    if not DIGEST.fullmatch(digest):
+        return None
+    database = session.database()
+    who = access.identify(database, secret)
+    with database.session() as reading:
+        file = find_media(reading, digest)
+    if file is None or not any(rights.may(who, rights.SEE_MEDIA, campaign) for campaign in file.campaigns):
+        return None
+    return file
+
+
+def _asked_part(request: Request) -> tuple[int | None, int | None] | None:
+    """The first and the last byte that are asked for, None for one that is left open. None for the whole
+    file, also where what is asked for is not a single part of the file as it is (it never changes: any other
+    tag than its own is wrong)."""
+    tag = request.headers.get("if-range")
+    asked = RANGE.fullmatch(request.headers.get("range", ""))
+    if asked is None or tag not in (None, f'"{request.path_params["digest"]}"'):
+        return None
+    first, last = (int(number) if number else None for number in asked.groups())
+    backwards = first is not None and last is not None and last < first
+    return None if backwards or first is last is None else (first, last)
+
+
+def _part_of(size: int, first: int | None, last: int | None) -> range:
+    """The bytes of a file of this size; none where all that is asked for lies behind its end."""
+    if first is None:  # the last so many
+        return range(max(0, size - (last or 0)), size)
+    return range(first, size if last is None else min(size, last + 1))
+
+
+def _chunks(digest: str, part: range) -> Iterator[bytes]:
+    """The bytes in pieces. InfrastructureError, before the first one, for a file that cannot be opened."""
+    opened = ExitStack()
+    file = opened.enter_context(session.artefacts().open(digest))
+    file.seek(part.start)
+
+    def read() -> Iterator[bytes]:
+        left = len(part)
+        with opened:
+            while left and (chunk := file.read(min(CHUNK, left))):
+                left -= len(chunk)
+                yield chunk
+
+    return read()
