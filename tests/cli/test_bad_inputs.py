@@ -174,6 +174,7 @@ CASES: dict[str, tuple[list[str], Change, str]] = {
         NOTHING,
         "no study 'nosuch'; the database has no study yet; `creamtea run STUDY.yaml` makes one",
     ),
+    "a report of a number that no row can have": (["report", "9" * 30], NOTHING, f"no study '{'9' * 30}'"),
 }
 
 

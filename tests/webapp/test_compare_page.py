@@ -77,3 +77,8 @@ def test_the_page_has_the_table_and_the_outputs(visit: Any, studies: list[int]) 
 def test_a_reader_of_one_report_compares_nothing(visit: Any, studies: list[int]) -> None:
     page = visit(Identity(1, "reader", study_id=studies[0]), *studies[:2])
     assert "Studies compared" not in html(page)
+
+
+def test_a_study_that_is_asked_for_twice_is_compared_once(visit: Any, studies: list[int]) -> None:
+    page = visit(Identity(1, "reader"), studies[0], studies[0], studies[1])
+    assert page.multiselect(key="compare-studies").value == studies[:2]

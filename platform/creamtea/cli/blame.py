@@ -10,7 +10,6 @@ import typer
 
 from creamtea.blame.labels import Origin
 from creamtea.cli import workplace
-from creamtea.errors import InputError
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 
@@ -74,12 +73,8 @@ def blame(
 
     store = ArtefactStore(Settings.load().artefacts)
     with workplace.opened_database() as database:
-        try:
-            gathered = gather(database, store, name, campaign, searches, systems or [], progress)
-        except InputError as error:
-            if not name.isdecimal() or "no study" not in str(error):  # by name first
-                raise
-            gathered = gather(database, store, int(name), campaign, searches, systems or [], progress)
+        study = workplace.study_asked_for(database, name)
+        gathered = gather(database, store, study, campaign, searches, systems or [], progress)
         report = build_human(database, campaign)
     if as_json:
         from creamtea.report.values import to_values

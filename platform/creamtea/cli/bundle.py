@@ -46,12 +46,7 @@ def bundle(
 
     store = ArtefactStore(Settings.load().artefacts)
     with workplace.opened_database() as database:
-        try:
-            files = pack(database, store, name)
-        except InputError:
-            if not name.isdecimal():  # by name first: a name may consist of digits
-                raise
-            files = pack(database, store, int(name))
+        files = pack(database, store, workplace.study_asked_for(database, name))
     path = out or Path(f"{json.loads(files['manifest.json'])['study']['name']}.bundle.zip")
     if path.exists():
         raise InputError(f"{path}: there is something already; name another file with --out")

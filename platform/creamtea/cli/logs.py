@@ -50,7 +50,8 @@ def logs(
     if last is None:
         raise InputError(f"step {step} of study {name} has no log: it is {node.state}")
     if node.state == "failed":
-        typer.echo(f"{step} failed ({node.error_kind}): {(node.error or '').splitlines()[0]}", err=True)
+        first_line = (node.error or "").partition("\n")[0]
+        typer.echo(f"{step} failed ({node.error_kind}): {first_line}", err=True)
 
 
 def _follow(

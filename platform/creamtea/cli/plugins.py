@@ -58,6 +58,7 @@ def _row(family: str, kind: str, plugin: Plugin, state: str, about: str) -> dict
 
 
 def _show(rows: list[dict[str, Any]]) -> None:
+    from rich.markup import escape
     from rich.table import Table
 
     from creamtea.report.terminal import make_console
@@ -65,5 +66,6 @@ def _show(rows: list[dict[str, Any]]) -> None:
     table = Table("family", "kind", "package", "state", "about", box=None, pad_edge=False)
     for row in rows:
         package = f"{row['distribution']} {row['version']}".rstrip()
-        table.add_row(row["family"], row["kind"], package, row["state"], row["about"])
+        cells = (row["family"], row["kind"], package, row["state"], row["about"])
+        table.add_row(*map(escape, cells))
     make_console().print(table)

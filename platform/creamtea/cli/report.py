@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from creamtea.cli.workplace import AsJson, opened_database
+from creamtea.cli.workplace import AsJson, opened_database, study_asked_for
 from creamtea.errors import InputError
 from creamtea.papers.catalogue import NAMES as PAPERS
 from creamtea.report.export import Format, export
@@ -208,12 +208,6 @@ def _build_paper(database: Database, paper: str, table: int | None, figure: int 
 
 
 def _build(database: Database, study: str) -> Document:
-    """By name first: a name may consist of digits."""
     from creamtea.report.build import build_report  # its statistics take a second to import
 
-    try:
-        return build_report(database, study)
-    except InputError:
-        if not study.isdecimal():
-            raise
-        return build_report(database, int(study))
+    return build_report(database, study_asked_for(database, study))

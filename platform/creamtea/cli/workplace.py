@@ -15,6 +15,8 @@ from creamtea.errors import InputError
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
+from creamtea.store.queries import find_study
+from creamtea.store.row_ids import row_id
 
 if TYPE_CHECKING:
     from creamtea.engine.executors.base import Executor
@@ -59,6 +61,21 @@ def artefact_store() -> ArtefactStore:
     store = ArtefactStore(Settings.load().artefacts)
     store.check_writable()
     return store
+
+
+def study_asked_for(database: Database, asked: str) -> str | int:
+    """What `find_study` finds it by: its name, or its number where no study has that name. InputError where
+    there is neither."""
+    with database.session() as session:
+        try:
+            find_study(session, asked)
+        except InputError:
+            number = row_id(asked)
+            if number is None:
+                raise
+            find_study(session, number)
+            return number
+    return asked
 
 
 def make_executor(name: str, address: str | None) -> Executor:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from creamtea.store.row_ids import row_id
+
 ENTRANCE = "/enter"
 SIGN_OUT = "/sign-out"
 LOGIN = "/login"
 CALLBACK = "/oauth2callback"
 SIGN_IN_PATHS = frozenset({LOGIN, CALLBACK})
-MAX_ID = 2**31 - 1  # of a row
 MAX_QUERY = 1000  # characters; what a cookie can keep during a sign-in
 
 
@@ -40,10 +41,3 @@ def login_address(query: str) -> str:
 def campaign_asked_for(query: Mapping[str, str]) -> int | None:
     """The campaign of an address's query."""
     return row_id(query.get("campaign", ""))
-
-
-def row_id(text: str) -> int | None:
-    """The number of a row as an address has it; None for what is not one."""
-    if not (text.isascii() and text.isdigit() and len(text) < 11):
-        return None
-    return number if (number := int(text)) <= MAX_ID else None

@@ -17,10 +17,10 @@ from sqlalchemy import select
 from creamtea.human import rights
 from creamtea.report.several import Compared, OfStudy, common_test_sets, compared_systems
 from creamtea.store.queries import list_studies
+from creamtea.store.row_ids import row_id
 from creamtea.store.tables import StudyRow
 from creamtea_webapp import session
 from creamtea_webapp.beside import Beside, TookTooLong
-from creamtea_webapp.gate.paths import row_id
 from creamtea_webapp.markup import note, show, show_styles
 from creamtea_webapp.pages import blocks, outputs
 
@@ -43,7 +43,8 @@ def page() -> None:
     with session.database().session() as reading:
         names = {study.id: f"{study.name} #{study.id}" for study in list_studies(reading)}
     show(TEMPLATE, "head")
-    asked = [number for part in st.query_params["compare"].split(",") if (number := row_id(part)) in names]
+    numbers = dict.fromkeys(row_id(part) for part in st.query_params["compare"].split(","))
+    asked = [number for number in numbers if number in names]
     chosen = st.multiselect("Studies", list(names), asked, format_func=names.__getitem__, key=CHOSEN)
     st.query_params["compare"] = ",".join(map(str, chosen))
     if len(chosen) < 2:

@@ -11,8 +11,8 @@ from creamtea.papers.catalogue import exhibits, find_exhibit, find_paper, papers
 from creamtea.papers.model import Exhibit, Kind
 from creamtea.report.papers.build import exhibit_document, list_exhibits
 from creamtea.report.papers.ours import Reports, members_of
+from creamtea.store.row_ids import row_id
 from creamtea_webapp import session
-from creamtea_webapp.gate.paths import row_id
 from creamtea_webapp.markup import show, show_styles
 from creamtea_webapp.pages import blocks
 

@@ -16,10 +16,10 @@ from creamtea.human import assignment, raters
 from creamtea.human.assignment import ConsentMissing, Guidance, RatingRefused, TryAgain, Work
 from creamtea.human.questions import WrongAnswers
 from creamtea.human.raters import Welcome
+from creamtea.store.row_ids import MAX_ID, row_id
 from creamtea_webapp import session
 from creamtea_webapp.board import BoardState, Notice, board
 from creamtea_webapp.board.earlier import earlier_items
-from creamtea_webapp.gate.paths import MAX_ID, row_id
 from creamtea_webapp.markup import show_styles
 from creamtea_webapp.pages import welcome as words
 

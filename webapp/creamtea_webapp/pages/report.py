@@ -17,6 +17,7 @@ from creamtea.report.build import build_report
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Document, Fact, Heading, Section
 from creamtea.store.queries import count_steps, find_study
+from creamtea.store.row_ids import row_id
 from creamtea.store.tables import Campaign
 from creamtea_webapp import session
 from creamtea_webapp.contents import show_contents
@@ -78,13 +79,13 @@ def _asked_for(who: Identity | None) -> int:
     asked = st.query_params.get("study", "").replace("\0", "")
     if rights.standing(who) == rights.ONE_REPORT and not asked:
         asked = str(who.study_id if who else "")
-    by_number = asked.isdecimal() and len(asked) < 10
+    number = row_id(asked)
     if rights.may(who, rights.READ_STUDIES):
         with session.database().session() as reading:
-            return find_study(reading, int(asked) if by_number else asked).id
-    if not by_number or not rights.may(who, rights.READ_REPORT, study_id=int(asked)):
+            return find_study(reading, asked if number is None else number).id
+    if number is None or not rights.may(who, rights.READ_REPORT, study_id=number):
         session.refuse()
-    return int(asked)
+    return number
 
 
 def _steps(study: int) -> tuple[int, int]:

@@ -12,6 +12,7 @@ from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.logs import list_logs, read_log
 from creamtea.store.queries import Node, events_of, find_study, study_nodes
+from creamtea.store.row_ids import row_id
 from creamtea.store.tables import StudyRow
 from creamtea_webapp import session
 from creamtea_webapp.markup import note, show, show_styles
@@ -25,10 +26,10 @@ def page() -> None:
     session.require(rights.READ_LOGS)
     show_styles()
     asked = st.query_params["study"].replace("\0", "")
-    by_number = asked.isdecimal() and len(asked) < 10
+    number = row_id(asked)
     with session.database().session() as reading:
         try:
-            study = find_study(reading, int(asked) if by_number else asked)
+            study = find_study(reading, asked if number is None else number)
         except InputError as error:
             show("report.html", "no_study", error=str(error))
             return

@@ -11,8 +11,9 @@ import streamlit as st
 
 from creamtea.human import rights
 from creamtea.human.access import Identity
+from creamtea.store.row_ids import row_id
 from creamtea_webapp import session
-from creamtea_webapp.gate.paths import campaign_asked_for, row_id
+from creamtea_webapp.gate.paths import campaign_asked_for
 from creamtea_webapp.markup import show_styles
 from creamtea_webapp.pages.organise import campaign, importing, listing, log, new, rater, raters
 from creamtea_webapp.pages.organise.shared import missing

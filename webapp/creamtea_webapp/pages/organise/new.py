@@ -24,10 +24,10 @@ from creamtea.human.settings import settings_of
 from creamtea.human.tutorial import read_tutorial
 from creamtea.store.database import Database
 from creamtea.store.queries import find_study, list_studies
+from creamtea.store.row_ids import row_id
 from creamtea.store.rows import from_row
 from creamtea.store.tables import Campaign
 from creamtea_webapp import session
-from creamtea_webapp.gate.paths import row_id
 from creamtea_webapp.markup import counted, note, show
 from creamtea_webapp.pages.organise.form import NOTHING, draw, form_values, index_of, key
 from creamtea_webapp.pages.organise.shared import TEMPLATE, act, show_notice
