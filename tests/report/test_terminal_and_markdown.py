@@ -159,6 +159,7 @@ def test_markdown_is_a_table_with_notes(troubled: Document) -> None:
         (Delta("ok", value=1.25, p_value=0.0, p_corrected=0.0004, significant=True), "+1.2* p<0.001"),
         (Delta("ok", value=-0.75, p_value=0.04, p_corrected=0.04999, significant=True), "−0.8* p=0.049"),
         (Delta("ok", value=0.0, p_value=1.0, p_corrected=1.0), "±0.0 p=1.00"),
+        (Delta("ok", value=0.5, p_value=0.29, p_corrected=0.29), "+0.5 p=0.29"),  # 0.29 * 100 < 29
         (Delta("ok", value=0.6, low=-0.4, high=1.4, p_corrected=0.66), "+0.6 [−0.4, 1.4] p=0.66"),
         (Delta("ok", value=1.0, p_corrected=0.0004, p_randomization_corrected=0.2), "+1.0 p<0.001/0.20"),
         (Delta("ok", value=1.0, p_corrected=0.04999, p_randomization_corrected=0.0), "+1.0 p=0.049/<0.001"),

@@ -82,3 +82,12 @@ def test_a_reader_of_one_report_compares_nothing(visit: Any, studies: list[int])
 def test_a_study_that_is_asked_for_twice_is_compared_once(visit: Any, studies: list[int]) -> None:
     page = visit(Identity(1, "reader"), studies[0], studies[0], studies[1])
     assert page.multiselect(key="compare-studies").value == studies[:2]
+
+
+def test_a_study_of_another_version_is_named_with_a_remedy(
+    visit: Any, database: Database, studies: list[int]
+) -> None:
+    with database.transaction() as session:
+        row = session.get_one(StudyRow, studies[1])
+        row.spec = {**row.spec, "forgotten": 1}
+    assert "run it again" in html(visit(Identity(1, "reader"), *studies[:2]))

@@ -9,10 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from pydantic import ValidationError
 from sqlalchemy.orm import Session
 
-from creamtea.errors import InputError
 from creamtea.report.analysis_tables import AnalysisResults, analyses_section, build_analyses
 from creamtea.report.cells import Material, counted, idioms_of, state_of
 from creamtea.report.columns import meanings
@@ -36,6 +34,7 @@ from creamtea.report.model import (
 )
 from creamtea.report.ngrams import ngrams_section
 from creamtea.report.parameters import sweeps
+from creamtea.report.specs import spec_of
 from creamtea.report.step_titles import step_title
 from creamtea.report.sweep_figures import sweep_choice
 from creamtea.report.tables import (
@@ -109,19 +108,6 @@ def report_of(session: Session, row: StudyRow, complete: bool = True) -> Documen
         test_sets=tuple(spec.test_sets),
         sections=tuple(section for section in sections if section is not None and section.blocks),
     )
-
-
-def spec_of(row: StudyRow) -> Study:
-    """InputError for a study that this version cannot read."""
-    try:
-        return Study.model_validate(row.spec)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise InputError(
-            f"study {row.name!r} (number {row.id}) was planned by creamtea {row.code_version}, whose spec "
-            f"this version cannot read ({place}: {first['msg']}); run it again"
-        ) from None
 
 
 def _steps(nodes: Iterable[Node]) -> str:

@@ -13,12 +13,12 @@ from creamtea.report import text
 from creamtea.report.cells import Material
 from creamtea.report.diff import words
 from creamtea.report.model import Cell, Row, Section, Table
+from creamtea.report.specs import spec_of
 from creamtea.report.tables import near_zero
 from creamtea.stats.ngrams import LONGEST, CharacteristicNGram, characteristic_ngrams
 from creamtea.store.database import Database
 from creamtea.store.queries import find_study
 from creamtea.store.tables import Hypothesis
-from creamtea.study.spec import Study
 
 KEY = "ngrams"
 MOST_ROWS = 6  # of those that a system has more often, and of those that it has less often
@@ -34,7 +34,7 @@ def build_ngrams(database: Database, study: int) -> Section:
     """The section of a study by its number, which reads every output; without blocks where it has nothing."""
     with database.session() as session:
         row = find_study(session, study)
-        return ngrams_section(session, Material(session, row.id, Study.model_validate(row.spec)))
+        return ngrams_section(session, Material(session, row.id, spec_of(row)))
 
 
 def ngrams_section(session: Session, material: Material) -> Section:

@@ -13,11 +13,11 @@ from creamtea.methods.measuring import Significance
 from creamtea.methods.metrics import Metric
 from creamtea.report.cells import Material, absent, correct, tested_delta
 from creamtea.report.model import Cell, Delta, Row, Table
+from creamtea.report.specs import spec_of
 from creamtea.report.tables import NO_MARK, near_zero, systems_table
 from creamtea.steps.systems import CompareParams
 from creamtea.store.queries import MetricValue, study_nodes
 from creamtea.store.tables import StudyRow
-from creamtea.study.spec import Study
 
 ROW = ("name", "subject", "value", "low", "high", "note", "detail")  # what a comparison leaves
 COMPARED = ("quality", "recall", "outputs")  # groups of columns; times of different runs cannot be compared
@@ -122,13 +122,10 @@ def _delta(found: Mapping[str, Any]) -> Delta:
 
 
 def compared_systems(session: Session, test_set: str, studies: Sequence[OfStudy]) -> Compared:
-    """Of the test set of this key. A metric is one column where its signature is the same."""
+    """Of the test set of this key. A metric is one column where its signature is the same. InputError for a
+    study that this version cannot read."""
     material = {
-        study: Material(
-            session,
-            study.number,
-            Study.model_validate(session.get_one(StudyRow, study.number).spec),
-        )
+        study: Material(session, study.number, spec_of(session.get_one(StudyRow, study.number)))
         for study in studies
     }
     tables = {study: systems_table(own, study.test_set) for study, own in material.items()}

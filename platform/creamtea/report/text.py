@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import ROUND_DOWN, Decimal
 
 from creamtea.contract.columns import Column
 from creamtea.report.model import Cell, Choice, Delta, Entry, Fact, Figure, Percent, Row, Table
@@ -74,8 +74,9 @@ def p_value(p: float) -> str:
 def _p_value(p: float) -> str:
     if p < 0.001:
         return "<0.001"
-    digits = 3 if p < 0.1 else 2
-    return f"={math.floor(p * 10**digits) / 10**digits:.{digits}f}"
+    last_digit = "0.001" if p < 0.1 else "0.01"
+    # of the digits that Python prints: 0.29 * 100 is less than 29
+    return f"={Decimal(str(p)).quantize(Decimal(last_digit), ROUND_DOWN)}"
 
 
 def percents(cell: Cell) -> list[str]:

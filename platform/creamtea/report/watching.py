@@ -16,6 +16,7 @@ from creamtea.orders.controllers import live_controller
 from creamtea.orders.rows import LIVE, UNFINISHED
 from creamtea.report.figures import Runs, learning_figures, run_name
 from creamtea.report.model import Figure
+from creamtea.report.specs import spec_of
 from creamtea.report.step_titles import step_title
 from creamtea.report.text import one_line
 from creamtea.store.artefacts import ArtefactStore
@@ -93,7 +94,7 @@ def watch(database: Database, store: ArtefactStore, study_id: int) -> Watched:
     notice = store.read_notice(controller.fence) if controller is not None else ""
     with database.session() as session:
         row = find_study(session, study_id)
-        spec = Study.model_validate(row.spec)
+        spec = spec_of(row)
         nodes = {node.key: node for node in reversed(study_nodes(session, study_id))}  # a step's first place
         nodes = dict(reversed(nodes.items()))
         now = database.now(session)

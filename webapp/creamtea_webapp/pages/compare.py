@@ -14,6 +14,7 @@ from typing import Any
 import streamlit as st
 from sqlalchemy import select
 
+from creamtea.errors import InputError
 from creamtea.human import rights
 from creamtea.report.several import Compared, OfStudy, common_test_sets, compared_systems
 from creamtea.store.queries import list_studies
@@ -59,8 +60,12 @@ def page() -> None:
     keys = list(common)
     titles = {key: _title(own) for key, own in common.items()}
     key = keys[0] if len(keys) == 1 else st.selectbox("Test set", keys, format_func=titles.__getitem__)
-    with session.database().session() as reading:
-        compared = compared_systems(reading, key, common[key])
+    try:
+        with session.database().session() as reading:
+            compared = compared_systems(reading, key, common[key])
+    except InputError as error:
+        note(str(error))
+        return
     show(TEMPLATE, "test_set", title=_title(common[key]), studies=common[key])
     _systems(compared)
     outputs.several(common[key])

@@ -15,6 +15,7 @@ from creamtea.report.cells import Material
 from creamtea.report.diff import Piece, differences
 from creamtea.report.model import Table
 from creamtea.report.several import OfStudy
+from creamtea.report.specs import spec_of
 from creamtea.report.tables import systems_table
 from creamtea.report.text import number
 from creamtea.store.queries import (
@@ -28,7 +29,6 @@ from creamtea.store.queries import (
     side_by_side,
     study_nodes,
 )
-from creamtea.study.spec import Study
 from creamtea_webapp import session
 from creamtea_webapp.markup import note, show
 
@@ -97,7 +97,7 @@ def several(studies: Sequence[OfStudy]) -> None:
     found: list[Translations] = []
     for study in studies:
         with session.database().session() as reading:
-            spec = Study.model_validate(find_study(reading, study.number).spec)
+            spec = spec_of(find_study(reading, study.number))
             table = systems_table(Material(reading, study.number, spec), study.test_set)
         own = _find(study.number, table, study.test_set)
         if own is not None:

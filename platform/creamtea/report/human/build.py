@@ -5,7 +5,6 @@ rows of the store -> `Ratings` (arrays) -> statistics -> tables of cells
 
 from __future__ import annotations
 
-from pydantic import ValidationError
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -23,10 +22,10 @@ from creamtea.report.human.origins import origins
 from creamtea.report.human.section import CampaignReport
 from creamtea.report.human.whole_documents import whole_documents
 from creamtea.report.model import Document, Fact, Section, Table, Texts
+from creamtea.report.specs import spec_of
 from creamtea.stats.wmt import RULES
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, StudyRow
-from creamtea.study.spec import Study
 
 
 def build_human(database: Database, campaign: str, wmt: str | None = None) -> Document:
@@ -123,8 +122,8 @@ def _material(session: Session, row: StudyRow | None) -> Material | None:
     if row is None:
         return None
     try:
-        return Material(session, row.id, Study.model_validate(row.spec))
-    except ValidationError:
+        return Material(session, row.id, spec_of(row))
+    except InputError:
         return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import Subquery, func, select
 from sqlalchemy.orm import Session
 
 from creamtea.store.item_kinds import SYSTEM_KINDS
@@ -25,9 +25,9 @@ class LastAnswer:
     proposed: list[dict[str, Any]] | None
 
 
-def last_answers(session: Session, campaign: int) -> list[LastAnswer]:
-    """Of items that rate systems, by raters who count."""
-    last = (
+def last_revisions(campaign: int) -> Subquery:
+    """Of each assignment of a campaign with ratings: `assignment_id`, and its last `revision`."""
+    return (
         select(Rating.assignment_id, func.max(Rating.revision).label("revision"))
         .join(Assignment)
         .join(Item)
@@ -35,6 +35,11 @@ def last_answers(session: Session, campaign: int) -> list[LastAnswer]:
         .group_by(Rating.assignment_id)
         .subquery()
     )
+
+
+def last_answers(session: Session, campaign: int) -> list[LastAnswer]:
+    """Of items that rate systems, by raters who count."""
+    last = last_revisions(campaign)
     query = (
         select(
             Rating.system,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
 from creamtea.human.results import Array
+from creamtea.report.human.last import last_revisions
 from creamtea.report.human.material import Judged, count, estimate, number, table
 from creamtea.report.model import Row, Table
 from creamtea.stats.paired import compare_paired
@@ -45,14 +46,7 @@ def _scores(session: Session, judged: Judged) -> Array:
     """(pages, systems): means over raters of their last revision, in points; NaN without one. A part of a
     document is one row, whichever pages showed its systems."""
     campaign = judged.ratings.campaign
-    last = (
-        select(Rating.assignment_id, func.max(Rating.revision).label("revision"))
-        .join(Assignment)
-        .join(Item)
-        .where(Item.campaign_id == campaign.id)
-        .group_by(Rating.assignment_id)
-        .subquery()
-    )
+    last = last_revisions(campaign.id)
     rows = session.execute(
         select(Item.segment_index, Rating.system, Rating.document_step)
         .join(last, (last.c.assignment_id == Rating.assignment_id) & (last.c.revision == Rating.revision))

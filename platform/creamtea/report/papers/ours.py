@@ -34,6 +34,7 @@ from creamtea.report.build import build_report
 from creamtea.report.idioms import MISSED
 from creamtea.report.model import Cell, Delta, Document, Row, Section, Table
 from creamtea.report.papers.verdict import Ours
+from creamtea.report.specs import spec_of
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyRow
 from creamtea.study.spec import Study
@@ -80,12 +81,11 @@ class Reports:
             row = session.scalar(newest)
             if row is None:
                 return None
-            number, state, stored = row.id, row.state, row.spec
         try:
-            document = build_report(self._database, number, complete=False)
+            document = build_report(self._database, row.id, complete=False)
+            return StudyReport(row.id, row.state, spec_of(row), document)
         except InputError as error:
             return str(error)
-        return StudyReport(number, state, Study.model_validate(stored), document)
 
 
 # ---------------------------------------------------------------- which cell
