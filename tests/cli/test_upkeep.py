@@ -44,9 +44,12 @@ def test_a_removed_study_frees_its_bytes(creamtea, study: Path, monkeypatch: pyt
     left.parent.mkdir(exist_ok=True)
     left.write_text("of the removed study")
     assert set(creamtea.json("gc")["areas"]) == {"logs"}  # the new object could be a running step's
+    view = creamtea.home / "artefacts" / "live" / f"{'0' * 64}.json"
+    view.parent.mkdir(exist_ok=True)
+    view.write_text("{}")  # of a training of the removed study
     age_all(creamtea.home)
     dry = creamtea.json("gc")
-    assert set(dry["areas"]) == {"logs", "objects"}
+    assert set(dry["areas"]) == {"logs", "objects", "live"}
     assert dry["areas"]["objects"] == {"files": 1, "bytes": 20}
     assert dry["deleted"] is False
     assert "creamtea gc --delete" in creamtea("gc").stdout

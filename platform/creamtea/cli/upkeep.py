@@ -22,6 +22,7 @@ AREAS = {
     "checkpoints": "checkpoints",
     "logs": "logs",
     "progress": "progress",
+    "live": "curves and examples of trainings",
     "tmp": "temporary files",
     "uploads": "unfinished uploads",
 }

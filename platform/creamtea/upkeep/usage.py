@@ -13,7 +13,14 @@ from creamtea.store.database import Database
 from creamtea.store.inventory import Entry, entries
 from creamtea.store.tables import Campaign, CampaignMedia, StepFile, StepRow, StudyRow, StudyStep
 
-PARTS = {"objects": "outputs", "checkpoints": "checkpoints", "logs": "logs"}
+# by the folder below the store's root
+PARTS = {
+    "objects": "outputs",
+    "checkpoints": "checkpoints",
+    "logs": "logs",
+    "progress": "progress",
+    "live": "progress",
+}
 MEDIA = "campaign"  # the kind of files beside sources
 
 
@@ -24,7 +31,7 @@ class Use:
     # names; submissions of one name count as one study, and a campaign without a study as one
     studies: tuple[str, ...]
     kind: str  # of step, or MEDIA; empty for what neither has
-    part: str  # outputs, checkpoints, logs, media; "other" for what no step has
+    part: str  # one of PARTS, "media", or "other" for what no step has
     files: int
     size: int  # bytes
 
