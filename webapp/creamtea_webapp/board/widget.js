@@ -17,8 +17,9 @@ function same(answer, other) {
   );
 }
 
-// What the board asks of a widget, of which each segment of a page has its own. An answer is any JSON value but null, which is "none yet"; the widget tells
-// the board with board.answer(i, answer), or with board.answerAll(answers) where one act gives all of them.
+// What the board asks of a widget, of which each segment of a page has its own. An answer is any JSON value but
+// null, which is "none yet"; the widget tells the board with board.answer(i, answer), or with
+// board.answerAll(answers) where one act gives all of them.
 class Widget {
   // `board` is the segment: `board.data` is what the server sent of it, `board.items` are the elements of the
   // outputs, `board.letter(i)` is what output i is called.

@@ -76,8 +76,9 @@ def _cell(cell: Cell, column: Column, best: float | None) -> dict[str, Any]:
         "words": bool(cell.words),
         "state": shown.state,
         "best": text.is_best(cell, column, best),
-        "note": shown.note or shown.change_note,
+        "note": shown.note,
         "lines": shown.details,
         "deltas": shown.change,
+        "deltaNote": shown.change_note,
         "change": shown.change_state,
     }

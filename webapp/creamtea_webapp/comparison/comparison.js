@@ -114,19 +114,22 @@ function line(row, columns, notes) {
 function box(cell, notes) {
   const td = make("td", cell.words ? `words ${cell.state}` : cell.state);
   const value = make("span", cell.best ? "value best" : "value", cell.text);
+  refer(value, cell.note, notes);
   td.append(value, ...cell.lines.map((text) => make("span", "small", text)));
   if (cell.deltas.length) {
-    const [difference, ...rest] = cell.deltas;
-    td.append(
-      make("span", `small delta ${cell.change}`, difference),
-      ...rest.map((text) => make("span", "small", text)),
-    );
-  }
-  if (cell.note) {
-    if (!notes.includes(cell.note)) notes.push(cell.note);
-    value.append(make("sup", "", String(notes.indexOf(cell.note) + 1)));
+    const [first, ...rest] = cell.deltas;
+    const difference = make("span", `small delta ${cell.change}`, first);
+    refer(difference, cell.deltaNote, notes);
+    td.append(difference, ...rest.map((text) => make("span", "small", text)));
   }
   return td;
+}
+
+// Put the number of a note after what it is about; equal notes have one number.
+function refer(element, note, notes) {
+  if (!note) return;
+  if (!notes.includes(note)) notes.push(note);
+  element.append(make("sup", "", String(notes.indexOf(note) + 1)));
 }
 
 function button(text, title, act) {
