@@ -10,6 +10,7 @@ import typer
 
 from creamtea.cli import workplace
 from creamtea.errors import InputError
+from creamtea.orders.rows import UNFINISHED
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
@@ -17,7 +18,6 @@ from creamtea.store.logs import LogName, list_logs, news, read_log
 from creamtea.store.queries import Node, find_study, study_nodes
 
 POLL_SECONDS = 1.0
-UNFINISHED = ("pending", "ready", "running")
 EXAMPLES = "Examples: `creamtea logs demo train/softmax/1` · `creamtea logs demo train/softmax/1 --follow`"
 
 

@@ -90,7 +90,7 @@ def _default(parameter: Any) -> str:
     default = parameter.default
     if parameter.required:
         return "*required*"
-    if default in (None, False, (), [], ""):
+    if default is None or default is False or default in ((), [], ""):  # 0 is a default like any other
         return ""
     if getattr(parameter, "is_flag", False):
         return code(parameter.opts[0])
