@@ -15,7 +15,7 @@ import zlib
 from pathlib import Path
 
 # creamtea-WHAT-HOST-PID-…: containers that share a folder do not share their process numbers
-_NAME = re.compile(r"creamtea-[a-z]+-(?P<host>[0-9a-f]{8})-(?P<pid>\d+)-")
+_NAME = re.compile(r"creamtea-[a-z]+-(?P<host>[0-9a-f]{8})-(?P<pid>\d{1,9})-")
 
 
 def scratch_folder(what: str) -> tempfile.TemporaryDirectory[str]:

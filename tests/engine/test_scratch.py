@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from creamtea.scratch import clear_abandoned, scratch_folder
+from creamtea.scratch import clear_abandoned, host_id, scratch_folder
 
 MAKE = """
 import sys
@@ -46,6 +46,7 @@ def test_others_folders_stay(tmp_path: Path) -> None:
         others = [
             tmp_path / "creamtea-step-abc",
             tmp_path / "creamtea-step-00000000-999999999-x",
+            tmp_path / f"creamtea-step-{host_id()}-{'9' * 30}-x",  # no number of a process
             tmp_path / "x",
         ]
         for folder in others:
