@@ -163,6 +163,37 @@ def test_marked_errors_and_parts_of_documents(database: Database, tmp_path: Path
     assert [row.payload for row in rows_of(collect(database, "again"))] == [row.payload for row in rows]
 
 
+def test_places_are_indices_of_a_javascript_string_without_outer_white_space(
+    database: Database, tmp_path: Path
+) -> None:
+    """As Appraise's page counts: it trims the text and takes it apart by split("")."""
+    (tmp_path / "A.txt").write_text("\u2003\ufeff🦊 läuft 🦊.\n", encoding="utf-8")
+    errors = ERRORS.replace('""start_i"": 0, ""end_i"": 1', '""start_i"": 9, ""end_i"": 10')
+    file = written(tmp_path, f"ann,A,1,TGT,eng,deu,60,news,False,{errors},3,4\n")
+    facts = options(protocol="esa", outputs={"A": tmp_path / "A.txt"})
+    import_campaign(database, file, "appraise", facts, "test")
+    [row] = rows_of(collect(database, "wmt"))
+    assert row.payload is not None
+    first = row.payload["spans"][0]
+    assert row.output[first["start"] : first["end"] + 1] == "🦊"
+    assert (first["start"], first["end"]) == (10, 10)
+    export_campaign(database, "wmt", "appraise", tmp_path / "out", "test")
+    assert '""start_i"": 9, ""end_i"": 10' in (tmp_path / "out/scores.csv").read_text()
+    beyond = tmp_path / "beyond"
+    beyond.mkdir()
+    file = written(beyond, f"ann,A,1,TGT,eng,deu,60,news,False,{errors.replace('10', '12')},3,4\n")
+    with pytest.raises(
+        InputError, match="csv, line 1, field errors: found place 12 of a text that has 0 to 11"
+    ):
+        import_campaign(
+            database,
+            file,
+            "appraise",
+            options(name="more", protocol="esa", outputs={"A": tmp_path / "A.txt"}),
+            "test",
+        )
+
+
 def test_errors_make_the_score_of_mqm(tmp_path: Path) -> None:
     zeros = re.sub(r"deu,\d+,", "deu,0,", ESA)
     content = campaign(tmp_path, zeros, protocol="mqm")

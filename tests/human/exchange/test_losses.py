@@ -74,7 +74,7 @@ def everything() -> Content:
         item(
             0, weight=2.5, chance=0.1, drawn=True, context=("davor",), references=("das da",), media=(MEDIA,)
         ),
-        item(1, kind="random", page=1, outputs=("\ntext", "\ntext")),
+        item(1, kind="random", page=1, outputs=("\n\ntext", "\n\ntext")),
         item(2, kind="repeat", original=0),
         item(3, kind="tutorial"),
         item(4, segment=8, outputs=("", "")),

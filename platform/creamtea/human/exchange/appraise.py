@@ -18,6 +18,9 @@ the same system's output of that segment; REF is the human translation shown in 
 line names: it counts for a system of its own, "reference". Scores of whole documents and of practice
 (documents with "tutorial" in their names) are left out, and counted. A rater who rates an output again gives
 a second opinion (WMT's scripts average them), on an item of its own.
+
+Places of errors are those of Appraise's page: indices of a JavaScript string, from 0, the last one included,
+in the text without white space at its ends (`code_units`).
 """
 
 from __future__ import annotations

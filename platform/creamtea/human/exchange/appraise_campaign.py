@@ -10,6 +10,7 @@ from typing import Any
 
 from creamtea.errors import InputError
 from creamtea.human.exchange.appraise import REFERENCE, AppraiseFile, Rated, occurrences, read_appraise
+from creamtea.human.exchange.code_units import CodeUnits
 from creamtea.human.exchange.content import Content, ItemContent
 from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
 from creamtea.human.exchange.files import Record, read_text
@@ -55,7 +56,15 @@ def read_appraise_campaign(
     positions = _positions([key for _, key in keyed])
     pair = ratings[0].source_language, ratings[0].target_language
     items = [_item(key, positions, numbers, texts) for key in positions]
-    rows = [Record(file.name, rating.line, _row(rating, positions[key], now)) for rating, key in keyed]
+    outputs = {item.position: item.outputs[0] for item in items}
+    rows = [
+        Record(
+            file.name,
+            rating.line,
+            _row(rating, positions[key], now, _in_characters(rating, outputs[positions[key]], file.name)),
+        )
+        for rating, key in keyed
+    ]
     content = made_elsewhere(facts, protocol, pair, systems, items, rows)
     settings = {**content.settings, "references": [system for system in systems if system == REFERENCE]}
     if rule := "crowd" if file.crowd else "da-sqm" if protocol == "da-sqm" else "":
@@ -136,20 +145,41 @@ def _item(
     )
 
 
-def _row(rating: Rated, position: int, now: datetime) -> dict[str, Any]:
+def _row(rating: Rated, position: int, now: datetime, answer: int | dict[str, Any]) -> dict[str, Any]:
     """The columns of an export that the score fills."""
     end = rating.end or now
     return {
         "rater": rating.rater,
         "item": position,
         "system": rating.system,
-        ("payload" if isinstance(rating.answer, dict) else "step"): rating.answer,
+        ("payload" if isinstance(answer, dict) else "step"): answer,
         "revision": 1,
         "assigned_at": rating.start or now,
         "submitted_at": end,
         "rated_at": end,
         "active_ms": rating.active_ms,
     }
+
+
+def _in_characters(rating: Rated, output: str, file: str) -> int | dict[str, Any]:
+    """The answer with places that are characters of the output; as they stand in the file where nobody has
+    it."""
+    answer = rating.answer
+    if isinstance(answer, int) or not output:
+        return answer
+    units = CodeUnits(output, trimmed=True)
+    try:
+        spans = [
+            span
+            | {end: units.character(span[end]) for end in ("start", "end") if isinstance(span.get(end), int)}
+            for span in answer["spans"]
+        ]
+    except ValueError as error:
+        raise InputError(
+            f"{file}, line {rating.line}, field errors: found {error}; allowed: places of its text in "
+            "--output-of"
+        ) from None
+    return {**answer, "spans": spans}
 
 
 class _Texts:

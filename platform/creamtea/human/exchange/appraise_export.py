@@ -15,6 +15,7 @@ from typing import Any
 
 from creamtea.errors import InputError
 from creamtea.human.exchange.appraise import HEADERS, MISSING, MTURK_HEADER, PART, PRACTICE, milliseconds
+from creamtea.human.exchange.code_units import CodeUnits
 from creamtea.human.exchange.content import AnswerContent, Content
 from creamtea.human.exchange.counted import WITH_CONTROLS, CountedScore, counted_scores
 from creamtea.human.exchange.folder import make_empty_folder
@@ -69,16 +70,22 @@ def _row(content: Content, counted: CountedScore) -> list[Any]:
         score.step if scored else 0,  # of MQM, the errors are the rating
         item.document,
         False,
-        json.dumps([_error(span) for span in spans_of(score.payload)], ensure_ascii=False),
+        json.dumps([_error(span, counted.output) for span in spans_of(score.payload)], ensure_ascii=False),
         *_times(counted.answer),
     ]
 
 
-def _error(span: Span) -> dict[str, Any]:
-    placed = span.start is not None and not span.in_source
+def _error(span: Span, output: str) -> dict[str, Any]:
+    """Places count as Appraise's page does; those of a text that nobody has are such already."""
+    places: tuple[int | str, int | str] = MISSING, MISSING
+    if span.start is not None and span.end is not None and not span.in_source:
+        counted = (
+            CodeUnits(output, trimmed=True).units(span.start, span.end) if output else (span.start, span.end)
+        )
+        places = counted or places
     return {
-        "start_i": span.start if placed else MISSING,
-        "end_i": span.end if placed else MISSING,
+        "start_i": places[0],
+        "end_i": places[1],
         "severity": span.severity,
         "error_type": span.category or None,
     }

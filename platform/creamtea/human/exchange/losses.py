@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
+from creamtea.human.exchange.code_units import CodeUnits
 from creamtea.human.exchange.content import Content
 from creamtea.human.exchange.counted import WITH_CONTROLS, counted_scores
 from creamtea.human.exchange.mt_metrics_eval import sanitised
@@ -153,6 +154,14 @@ def _off_the_text(content: Content) -> int:
     return sum(span.end is not None and span.end >= len(text) for span, text in _spans(content))
 
 
+def _in_margins(content: Content) -> int:
+    return sum(
+        CodeUnits(text, trimmed=True).units(span.start, span.end) is None
+        for span, text in _spans(content)
+        if text and not span.in_source and span.start is not None and span.end is not None
+    )
+
+
 def _slashes(content: Content) -> int:
     return sum(any("/" in name for name in span.category) for span, _ in _spans(content))
 
@@ -217,6 +226,7 @@ PARTS = (
     Part("proposals that errors came from", _proposed, (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("places of errors in the source", _in_source, (APPRAISE, PEARMUT)),
     Part("places of errors in texts that are not known", _off_the_text, (MQM, PEARMUT)),
+    Part("places of errors in white space at the ends of a text", _in_margins, (APPRAISE,)),
     Part("categories of errors with a slash in their names", _slashes, (MQM, MT_METRICS_EVAL)),
     Part("categories of errors with a slash in the first name, or not of one or two different names",
          _odd_categories, (PEARMUT,)),
