@@ -76,6 +76,13 @@ def test_equal_nothing_and_one() -> None:
     assert judge(compare_paired(base, base + 0.2), 0.1).outcome is Outcome.BETTER
 
 
+def test_equal_documents_are_counted_not_their_segments() -> None:
+    same, delta = np.full(12, 3.0), 1.0
+    of_two, of_six = np.arange(12) % 2, np.arange(12) % 6
+    assert judge(compare_paired(same, same, clusters=of_two), delta).outcome is Outcome.UNDECIDED
+    assert judge(compare_paired(same, same, clusters=of_six), delta).outcome is Outcome.NO_LARGER_DIFFERENCE
+
+
 def test_a_delta_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="above 0"):
         judge(comparison(0.1, 1.0, 10), 0.0)

@@ -69,9 +69,9 @@ def mean_estimate(
 
     With weights w (n,), all positive, `variance_of_mean` has the formulas. With `clusters` (n,), labels of
     what goes together (the documents of segments), the mean stays and its spread is that of the clusters'
-    means (`cluster_means`). `scale` is the size of the scores
-    that the values are differences of: a spread below its rounding error counts as none. ValueError for
-    values that are not finite or weights that are not positive: callers leave those out.
+    means (`cluster_means`). `scale` is the size of the scores that the values are differences of: a spread
+    below its rounding error counts as none. ValueError for values that are not finite or weights that are not
+    positive: callers leave those out.
     """
     x = np.asarray(values, dtype=np.float64)
     w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=np.float64)

@@ -89,8 +89,8 @@ def _for_these_raters(
     """Whether there is a difference, and none larger than δ, by the items alone.
 
     Where all differences are the same value there is no t. Then the signs decide: p is the sign-flip test's,
-    and the difference lies within δ where it does and n items on one side of δ have a chance of at most 5 %
-    under a median of δ: 0.5ⁿ ≤ 0.05, five items.
+    and the difference lies within δ where it does and n items (documents, where the tests are over these) on
+    one side of δ have a chance of at most 5 % under a median of δ: 0.5ⁿ ≤ 0.05, five of them.
     """
     interval = comparison.estimate.interval(0.90)
     if interval is not None:
@@ -98,7 +98,8 @@ def _for_these_raters(
         within = -delta < interval[0] and interval[1] < delta
     else:
         own = comparison.sign_flip.p_value
-        within = comparison.all_equal and abs(difference) < delta and 0.5**comparison.items <= ALPHA
+        n = comparison.items if comparison.documents is None else comparison.documents
+        within = comparison.all_equal and abs(difference) < delta and 0.5**n <= ALPHA
     p = own if p_value is None else p_value
     return p is not None and p < ALPHA and difference != 0.0, within
 

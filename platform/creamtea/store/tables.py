@@ -198,9 +198,8 @@ class Rater(Base):
     name: Mapped[str | None]
     subject: Mapped[str | None]  # who signs in by OpenID Connect: issuer and subject
     participant: Mapped[str | None]  # who it is on a recruiting platform
-    arrival: Mapped[dict[str, Any] | None] = mapped_column(
-        JSON_OR_NULL
-    )  # what else that platform's link said
+    # what else that platform's link said
+    arrival: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
     answers: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)  # to the campaign's questions
     created_at: Mapped[datetime]
     consented_at: Mapped[datetime | None]
@@ -259,9 +258,8 @@ class Blame(Base):
     campaign_id: Mapped[int] = mapped_column(ForeignKey("campaign.id", ondelete="CASCADE"), primary_key=True)
     system: Mapped[int] = mapped_column(primary_key=True)  # position in Campaign.systems
     segment_index: Mapped[int] = mapped_column(primary_key=True)
-    step_key: Mapped[str] = mapped_column(
-        ForeignKey("step.key", ondelete="CASCADE"), index=True
-    )  # its decode
+    # of the step that decoded the output
+    step_key: Mapped[str] = mapped_column(ForeignKey("step.key", ondelete="CASCADE"), index=True)
     key: Mapped[str]  # sha256 of what the evidence is of: with another one it is gathered anew
     evidence: Mapped[dict[str, Any]]
 

@@ -74,9 +74,8 @@ class Line:
     name: str
     text: str | None
     language: str
-    pieces: Sequence[
-        Piece
-    ] = ()  # the text, marked where it differs or has an idiom; none if nothing could be
+    # the text in pieces, marked where it differs or has an idiom; empty where nothing could be marked
+    pieces: Sequence[Piece] = ()
     score: str = ""
     own: bool = False
 
