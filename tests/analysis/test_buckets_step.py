@@ -172,3 +172,9 @@ def test_rare_labels_share_a_bucket() -> None:
 def test_a_language_without_blanks_has_words_of_one_character() -> None:
     assert buckets.words_of("猫が好き。", "ja") == ["猫", "が", "好", "き"]
     assert buckets.words_of("Die Katze, GROSS!", "de") == ["die", "katze", "gross"]
+
+
+def test_marks_belong_to_the_letter_before_them() -> None:
+    assert buckets.words_of("हिन्दी में", "hi") == ["हिन्दी", "में"]
+    assert buckets.words_of("İzmir", "tr") == ["i̇zmir"]  # small, its dot is a mark
+    assert buckets.words_of("ที่นี่", "th") == ["ที่", "นี่"]

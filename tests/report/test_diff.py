@@ -29,13 +29,16 @@ def marked(text: str, other: str) -> str:
         ("我喝茶", "我喝咖啡", "我喝<茶>"),  # no spaces: character by character
         ("<b>bold</b> & *x*", "bold", "<<b>>bold<</b> & *x*>"),  # markup is text like any other
         (" a b ", "b", " <a> b "),
+        ("हिन्दी में", "हिन्दू में", "<हिन्दी> में"),  # vowel signs are of the word
+        ("می\u200cخواهم", "می\u200cخواهد", "<می\u200cخواهم>"),
+        ("❤️a", "❤️b", "❤️<a>"),  # a mark of no letter begins no word
     ],
 )
 def test_differing_words_are_marked(text: str, other: str, shown: str) -> None:
     assert marked(text, other) == shown
 
 
-texts = st.text(alphabet="ab,. \u3000我ß", max_size=20)
+texts = st.text(alphabet="ab,. \u3000我ß\u0301", max_size=20)
 
 
 @given(texts, texts)

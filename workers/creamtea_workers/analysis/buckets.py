@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from creamtea.languages import WITHOUT_BLANKS
+from creamtea.words import MARK, WORD, with_one_mark
 
 MAX_LABELS = 12  # with buckets of their own; rarer ones share one
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(WORD)
+_CHARACTER = re.compile(rf"\w{MARK}*")
 
 
 @dataclass(frozen=True)
@@ -26,9 +28,10 @@ class Bucket:
 
 
 def words_of(text: str, language: str) -> list[str]:
-    """Runs of letters and digits, case folded; single ones where the language is written without blanks."""
-    found = _WORD.findall(text.casefold())
-    return list("".join(found)) if language in WITHOUT_BLANKS else found
+    """Runs of letters and digits with their marks, case folded; single ones where the language is written
+    without blanks."""
+    folded, pattern = text.casefold(), _CHARACTER if language in WITHOUT_BLANKS else _WORD
+    return [folded[slice(*match.span())] for match in pattern.finditer(with_one_mark(folded))]
 
 
 def count_words(lines: Iterable[str], wanted: Iterable[str], language: str) -> Counter[str]:

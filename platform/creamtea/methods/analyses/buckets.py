@@ -79,7 +79,7 @@ class Buckets(Analysis):
     of_models: ClassVar[bool] = False
     step: ClassVar[StepKind[BucketsParams]] = StepKind(
         "buckets",
-        1,
+        2,
         "score buckets of a test set",
         BucketsParams,
         inputs={
