@@ -31,9 +31,14 @@ SHORT = {  # of studies/demo.yaml
     "latency.repetitions": "2",
     "latency.warmup": "1",
     **{
-        f"variants.{variant}.training.{key}": "1"
+        f"variants.{variant}.{key}": value
         for variant in ("softmax", "scones", "entmax")
-        for key in ("max_epochs", "average")
+        for key, value in {
+            "architecture.width": "32",
+            "architecture.feed_forward": "64",
+            "training.max_epochs": "1",
+            "training.average": "1",
+        }.items()
     },
 }
 
