@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import binomtest, norm, t
+from scipy import special
 
 
 def wilson_interval(count: int, of: int) -> tuple[float, float]:
@@ -14,6 +14,8 @@ def wilson_interval(count: int, of: int) -> tuple[float, float]:
     for shares near 0 and 1. ValueError unless 0 ≤ count ≤ of and of > 0."""
     if not 0 <= count <= of or of == 0:
         raise ValueError(f"{count} of {of} is not a share")
+    from scipy.stats import binomtest  # takes a second to import
+
     interval = binomtest(count, of).proportion_ci(method="wilson")
     return float(interval.low), float(interval.high)
 
@@ -39,8 +41,8 @@ def clustered_interval(counts: Sequence[int], sizes: Sequence[int]) -> tuple[flo
     residuals = count - share * size
     variance = clusters / (clusters - 1) * float(residuals @ residuals) / cases**2
     effective = min(cases, simple / variance) if simple > 0 and variance > 0 else float(clusters)
-    normal = float(norm.ppf(0.975))
-    effective *= (normal / float(t.ppf(0.975, clusters - 1))) ** 2
+    normal = float(special.ndtri(0.975))
+    effective *= (normal / float(special.stdtrit(clusters - 1, 0.975))) ** 2
     scale = 1 + normal**2 / effective
     centre = (share + normal**2 / (2 * effective)) / scale
     half = normal / scale * math.sqrt(simple / effective + normal**2 / (4 * effective**2))
