@@ -14,6 +14,7 @@ import psycopg
 import pytest
 from limits import RAY_ENVIRONMENT
 from psycopg import sql
+from slowest import SLOWEST
 from sqlalchemy.engine import make_url
 
 from creamtea.store.database import Database, open_database
@@ -38,7 +39,11 @@ MARKS_OF_FIXTURES = {
 }
 
 
+PLACES = {Path(__file__).parent / name: place for place, name in enumerate(SLOWEST)}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: PLACES.get(item.path, len(PLACES)))
     for item in items:
         for fixture in MARKS_OF_FIXTURES.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker(MARKS_OF_FIXTURES[fixture])

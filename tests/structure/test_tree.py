@@ -11,6 +11,8 @@ import tomllib
 from collections import Counter
 from pathlib import Path
 
+from slowest import SLOWEST
+
 from creamtea.steps.catalogue import STEP_KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +35,11 @@ def test_modules_that_tests_share_have_names_of_their_own() -> None:
     assert [name for name, count in shared.items() if count > 1 and name != "conftest"] == []
     files = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "bench").rglob("*.py")]
     assert [path for path in files if CHANGES_PATH.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_the_slowest_files_are_there_once() -> None:
+    assert [name for name in SLOWEST if not (ROOT / "tests" / name).is_file()] == []
+    assert len(set(SLOWEST)) == len(SLOWEST)
 
 
 def test_the_catalogue_and_the_steps_folder_agree() -> None:
