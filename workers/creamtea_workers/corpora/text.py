@@ -15,7 +15,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from creamtea.errors import StepError
 
@@ -129,11 +129,6 @@ def iterate_lines(path: Path) -> Iterator[str]:
 def read_lines(path: Path) -> list[str]:
     """All of them: for text that is known to be small."""
     return list(iterate_lines(path))
-
-
-def read_split(corpus: Path, split: Literal["train", "dev"]) -> tuple[list[str], list[str]]:
-    """The source and target sides that a corpus step left."""
-    return read_lines(corpus / f"{split}.src"), read_lines(corpus / f"{split}.tgt")
 
 
 def read_jsonl(path: Path) -> list[dict[str, Any]]:
