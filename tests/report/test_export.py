@@ -16,6 +16,7 @@ from human_rows import add_campaign
 
 from creamtea.contract.columns import Column
 from creamtea.errors import InputError
+from creamtea.papers.catalogue import exhibits, papers
 from creamtea.report.build import build_report
 from creamtea.report.export import Format, export, figure_csv, files_of, table_csv
 from creamtea.report.latex import to_latex
@@ -84,6 +85,16 @@ def test_latex_is_booktabs_with_texts_escaped() -> None:
 def test_latex_needs_no_fonts_beyond_the_usual() -> None:
     made = to_latex(table('a "b"'))
     assert r"a \char34{}b\char34{}" in made
+
+
+@pytest.mark.parametrize("paper", papers())
+def test_what_papers_print_has_no_character_that_pdflatex_lacks(paper: str) -> None:
+    for exhibit in exhibits(paper):
+        titles = [column.title for column in exhibit.columns]
+        values = [value or "" for row in exhibit.rows for value in (row.title, *row.values)]
+        for words in (exhibit.heading, exhibit.title, *titles, *values):
+            lacking = {character for character in to_latex(table(words)) if ord(character) > 0xFF} - {*"–—†‡"}
+            assert not lacking, (exhibit.label, words)
 
 
 def test_every_table_of_a_report_is_latex_with_even_rows(report: Document) -> None:
