@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import permutations
 from random import Random
-from typing import get_args
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -21,6 +21,7 @@ from creamtea.stats.wmt import (
     RULES,
     WmtSystem,
     cluster_numbers,
+    combined_p,
     wmt_ranking,
     z_scores,
 )
@@ -311,3 +312,40 @@ def test_missing_scores_and_systems_without_ratings() -> None:
         wmt_ranking([0], [2], [0], [1.0], systems=2)
     with pytest.raises(ValueError, match="one length"):
         wmt_ranking([0], [1], [0, 1], [1.0], systems=2)
+
+
+@pytest.mark.parametrize("p", [[0.04, 0.2], [0.5, 0.5, 0.01], [1e-30, 0.9], [0.3]])
+def test_ps_of_domains_are_combined_as_scipy_combines_them(p: list[float]) -> None:
+    assert combined_p(p) == pytest.approx(stats.combine_pvalues(p, method="stouffer").pvalue, rel=1e-9)
+    assert combined_p([]) == combined_p([1.0, 1e-30]) == 1.0
+
+
+def test_means_and_tests_over_domains() -> None:
+    """System 0 is better on the small domain, system 1 on the large one: over segments 1 leads, over domains
+    they are equal but for a point."""
+    rng = np.random.default_rng(5)
+    large, small = rng.normal(60.0, 5.0, 40).round(), rng.normal(60.0, 5.0, 10).round()
+    domain = ["large"] * 40 + ["small"] * 10
+    scores = {0: np.concatenate([large, small + 10]), 1: np.concatenate([large + 9, small])}
+
+    def ranked(**domains: Any) -> list[WmtSystem]:
+        return wmt_ranking(
+            rater=["ann"] * 100,
+            system=[0] * 50 + [1] * 50,
+            segment=[*range(50)] * 2,
+            score=np.concatenate([scores[0], scores[1]]),
+            systems=2,
+            rule=RULES["esa"],
+            **domains,
+        )
+
+    first, second = ranked(domain=domain * 2)
+    assert [first.position, second.position] == [0, 1]
+    for row in (first, second):
+        own = scores[row.position]
+        assert row.raw == pytest.approx((own[:40].mean() + own[40:].mean()) / 2)
+    each = [stats.wilcoxon(scores[0][part] - scores[1][part]).pvalue for part in (slice(40), slice(40, 50))]
+    assert stats.combine_pvalues(each, method="stouffer").pvalue < 0.05
+    assert (first.wins, second.wins, second.cluster) == (1, 0, 2)
+    assert [row.position for row in ranked()] == [1, 0]
+    assert ranked(domain=["one"] * 100) == ranked()

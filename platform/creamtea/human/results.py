@@ -5,8 +5,8 @@ A few queries read a campaign whatever its size; texts are not among what they f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -104,6 +104,7 @@ class Ratings:
     wanted: int  # items that count times the raters asked for each
     items: int  # that count
     left_out: LeftOut
+    domains: Mapping[int, str] = field(default_factory=dict)  # segment → domain, where the campaign knows it
 
     @property
     def documents(self) -> Integers | None:
@@ -189,7 +190,10 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
         .join(Item, Item.id == Assignment.item_id)
         .where(Item.campaign_id == campaign.id, Assignment.skipped_at.is_not(None))
     )
-    return _assemble(facts, items, raters, assignments, scores, int(skipped or 0))
+    known: dict[str, str] = campaign.settings.get("domains", {})
+    domains = {row.segment_index: known[row.document] for row in rows if row.document in known}
+    found = _assemble(facts, items, raters, assignments, scores, int(skipped or 0))
+    return replace(found, domains=domains)
 
 
 def document_numbers(names: Sequence[str], segments: Sequence[int]) -> Integers:

@@ -34,8 +34,10 @@ class WmtRule:
     count in a segment's mean. `flat_raters`: whether those who give one score throughout count (with z = 0).
     `matched`: two systems are compared on the segments that are rated for both. `higher_mean`: a win needs a
     higher mean. `test`: the one-sided Mann-Whitney test, or the two-sided signed-rank test of the segments
-    rated for both. `line`: a cluster ends where every system above beats every one below, where the last has
-    as many wins as there are systems below, or where the fewest wins so far are as many.
+    rated for both. `domains`: where domains are known, a system's mean is that of its domains' means, and the
+    p of the domains are combined (`combined_p`). `line`: a cluster ends where every system above beats every
+    one below, where the last has as many wins as there are systems below, or where the fewest wins so far are
+    as many.
     """
 
     name: str
@@ -47,6 +49,7 @@ class WmtRule:
     higher_mean: bool = False
     test: Literal["Mann-Whitney", "signed-rank"] = "Mann-Whitney"
     line: Literal["all beaten", "own wins", "fewest wins"] = "all beaten"
+    domains: bool = False
 
 
 USUAL = WmtRule("usual", "creamtea's campaigns", "systems and repeats", repeats=False)
@@ -67,9 +70,10 @@ RULES = {
         ),
         WmtRule(
             "esa",
-            "ESA and MQM, 2024, without its average over domains",
+            "ESA and MQM, 2024",
             "none",
             repeats=False,
+            domains=True,
             matched=True,
             higher_mean=True,
             test="signed-rank",
@@ -126,6 +130,7 @@ def wmt_ranking(
     kind: ArrayLike | None = None,
     rule: WmtRule = USUAL,
     left_out: Collection[int] = (),
+    domain: ArrayLike | None = None,
 ) -> list[WmtSystem]:
     """The WMT table from the best z down (equal ones by position), of long arrays (m,): rater and segment by
     any label, system by its position, 0 … systems − 1.
@@ -133,23 +138,34 @@ def wmt_ranking(
     `kind` (m,): RATED, REPEAT or BAD; without it all are ratings of systems. A win of a over b is a one-sided
     Mann-Whitney p < 0.05 on their segments' mean z (scipy's `mannwhitneyu`: exact up to 8 segments without
     ties, else the normal approximation with continuity correction). `left_out`: positions of systems that are
-    no competitors (references), whose ratings count for their raters only; they have no row.
+    no competitors (references), whose ratings count for their raters only; they have no row. `domain` (m,):
+    that of the segment, by any label; None where it is not known, or one for all.
     """
     raters, positions, segments = np.asarray(rater), np.asarray(system), np.asarray(segment)
     scores = np.asarray(score, dtype=np.float64)
     kinds = np.zeros(scores.shape, dtype=np.int64) if kind is None else np.asarray(kind)
-    if not raters.shape == positions.shape == segments.shape == scores.shape == kinds.shape:
-        raise ValueError("rater, system, segment, score and kind must have one length")
+    of_domain = np.zeros(scores.shape, dtype=np.int64)
+    if rule.domains and domain is not None:
+        of_domain = np.unique(np.asarray(domain), return_inverse=True)[1]
+    if (
+        not raters.shape
+        == positions.shape
+        == segments.shape
+        == scores.shape
+        == kinds.shape
+        == of_domain.shape
+    ):
+        raise ValueError("rater, system, segment, score, kind and domain must have one length")
     if ((positions < 0) | (positions >= systems)).any():
         raise ValueError(f"systems are the positions 0 to {systems - 1}")
     z = _standardised(raters, scores, kinds, rule)
     counted = (kinds <= (REPEAT if rule.repeats else RATED)) & ~np.isnan(z)
     means = {
-        s: _segment_means(segments[rows], np.stack([scores[rows], z[rows]], axis=1))
+        s: _segment_means(segments[rows], np.stack([scores[rows], z[rows]], axis=1), of_domain[rows])
         for s in range(systems)
         if s not in left_out and (rows := counted & (positions == s)).any()
     }
-    raw, mean_z = ({s: float(found[:, at].mean()) for s, (_, found) in means.items()} for at in (0, 1))
+    raw, mean_z = ({s: _mean(found, at) for s, found in means.items()} for at in (0, 1))
     beats = np.zeros((systems, systems), dtype=bool)
     for a in means:
         for b in means:
@@ -164,7 +180,7 @@ def wmt_ranking(
             position=s,
             raw=raw[s],
             z=None if rule.standardised_by == "none" else mean_z[s],
-            segments=len(means[s][0]),
+            segments=len(means[s].segment),
             wins=int(wins[s]),
             losses=int(losses[s]),
             rank_low=int(losses[s]) + 1,
@@ -197,28 +213,54 @@ def _standardised(
     return z
 
 
-Means = tuple[NDArray[np.generic], Array]  # segments by their labels, ascending; (segments, 2) means
+@dataclass(frozen=True)
+class Means:
+    """Of a system's segments."""
+
+    segment: NDArray[np.generic]  # labels, ascending
+    value: Array  # (segments, 2): raw and standardised
+    domain: NDArray[np.int64]
 
 
-def _segment_means(segments: NDArray[np.generic], values: Array) -> Means:
+def _segment_means(segments: NDArray[np.generic], values: Array, domains: NDArray[np.int64]) -> Means:
     """values (m, 2) averaged per segment."""
-    labels, of_segment = np.unique(segments, return_inverse=True)
+    labels, first, of_segment = np.unique(segments, return_index=True, return_inverse=True)
     counts = np.bincount(of_segment)
-    return labels, np.stack([np.bincount(of_segment, weights=column) / counts for column in values.T], axis=1)
+    means = np.stack([np.bincount(of_segment, weights=column) / counts for column in values.T], axis=1)
+    return Means(labels, means, domains[first])
+
+
+def _mean(means: Means, at: int) -> float:
+    """Of the domains' means."""
+    return float(np.mean([means.value[means.domain == one, at].mean() for one in np.unique(means.domain)]))
 
 
 def _wins(ours: Means, theirs: Means, rule: WmtRule) -> bool:
-    mine, yours = ours[1][:, 1], theirs[1][:, 1]
+    mine, yours = ours.value[:, 1], theirs.value[:, 1]
+    domains = ours.domain
     if rule.matched:
-        mine, yours = mine[np.isin(ours[0], theirs[0])], yours[np.isin(theirs[0], ours[0])]
-    test = _signed_rank if rule.test == "signed-rank" else _mann_whitney
-    return len(mine) > 0 and test(mine, yours) < SIGNIFICANT
+        both = np.isin(ours.segment, theirs.segment)
+        mine, yours, domains = mine[both], yours[np.isin(theirs.segment, ours.segment)], domains[both]
+    if rule.test == "signed-rank":
+        differences = mine - yours
+        p = combined_p([_signed_rank(differences[domains == one]) for one in np.unique(domains)])
+    else:
+        p = _mann_whitney(mine, yours) if len(mine) else 1.0
+    return p < SIGNIFICANT
 
 
-def _signed_rank(ours: Array, theirs: Array) -> float:
+def _signed_rank(differences: Array) -> float:
     """Two-sided p of Wilcoxon's test without the zero differences; 1 where there are no others."""
-    differences = ours - theirs
     return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
+
+
+def combined_p(p: Collection[float]) -> float:
+    """Stouffer's z = Σ Φ⁻¹(1 − p) / √n, equally weighted, as p; 1 of none, and where one of them is 1. One p
+    stays as it is. WMT's script puts two-sided p in, which do not say whom a domain favours."""
+    if len(p) < 2:
+        return next(iter(p), 1.0)
+    z = stats.norm.isf(np.fromiter(p, dtype=np.float64))
+    return 1.0 if np.isneginf(z).any() else float(stats.norm.sf(z.sum() / np.sqrt(len(z))))
 
 
 def _mann_whitney(ours: Array, theirs: Array) -> float:

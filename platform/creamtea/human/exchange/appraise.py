@@ -76,6 +76,7 @@ MTURK = (
 DAY = 24 * 3600
 PART = "#"  # DOCUMENT#SYSTEM
 PRACTICE = "tutorial"  # in the name of a document
+FILLING = ("incomplete", "dup")  # DOCUMENT#dup: documents that fill a task up, which WMT 2024 leaves out
 MISSING = "missing"  # where an omission is marked
 WHOLE = 1e-3  # how far from a whole number a score turned back may be: statistics have five digits
 
@@ -112,6 +113,7 @@ class AppraiseFile:
     ratings: tuple[Rated, ...]
     document_scores: int  # left out
     practice: int  # scores of tutorials, left out
+    filling: int  # scores of documents that fill a task up, left out
     crowd: bool  # of Mechanical Turk
 
     @property
@@ -135,7 +137,7 @@ def read_appraise(
     raters, by whose means and deviations the file's scores were standardised (z).
     """
     ratings: list[Rated] = []
-    document_scores = practice = 0
+    document_scores = practice = filling = 0
     names: tuple[str, ...] = ()
     for line, names, cells in _lines(path):
         reading = _Reading(f"{path.name}, line {line}", dict(zip(names, cells, strict=True)))
@@ -145,13 +147,16 @@ def read_appraise(
         if PRACTICE in reading.cells.get("document", ""):
             practice += 1
             continue
+        if any(part.startswith(FILLING) for part in reading.cells.get("document", "").split(PART)[1:]):
+            filling += 1
+            continue
         if statistics is not None:
             reading = reading.with_raw_score(statistics)
         ratings.append(reading.rated(line, protocol))
     if not ratings:
         raise InputError(f"{path.name}: no scores of segments in it")
     placed = within_documents(ratings)
-    return AppraiseFile(path.name, tuple(placed), document_scores, practice, crowd="HIT" in names)
+    return AppraiseFile(path.name, tuple(placed), document_scores, practice, filling, crowd="HIT" in names)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, tuple[str, ...], list[str]]]:
@@ -262,13 +267,16 @@ def _span(
 def within_documents(ratings: Sequence[Rated]) -> list[Rated]:
     """ESA and MQM campaigns call a document DOCUMENT#SYSTEM (a bad reference DOCUMENT#SYSTEM#bad1) and number
     a rater's items throughout, a document's one after another. Here a segment is its place in the part of
-    the document that the campaign has, from 1, so that systems share segments. Others stay as they are.
+    the document that the campaign has, from 1, so that systems share segments. Others stay as they are: files
+    of 2024 number a segment as the test set does, DOCUMENT#bad1, too.
 
     A document that did not fit into a rater's hundred items goes on with the next rater: where the parts of
     several raters have together the length that the document has elsewhere, they are its beginning, its
     middle and its end in the order of the raters' names. (In WMT 2023's ESA campaign there are 32 such
     parts of 16 documents; all have the published scores that way.)
     """
+    if not any(_of_system(rating) for rating in ratings):
+        return [replace(rating, document=rating.document.partition(PART)[0]) for rating in ratings]
     groups: dict[tuple[str, str], list[int]] = defaultdict(list)
     for rating in ratings:
         groups[rating.document, rating.rater].append(rating.segment)
@@ -295,6 +303,12 @@ def within_documents(ratings: Sequence[Rated]) -> list[Rated]:
         else rating
         for rating in ratings
     ]
+
+
+def _of_system(rating: Rated) -> bool:
+    """DOCUMENT#SYSTEM; the system may have a prefix beside it (wmt23.SYSTEM)."""
+    parts = rating.document.split(PART)
+    return len(parts) > 1 and bool(parts[1]) and rating.system.endswith(parts[1])
 
 
 def _known(cell: str, known: dict[str, str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +13,7 @@ from creamtea.errors import InputError
 from creamtea.human.exchange.appraise import REFERENCE, AppraiseFile, Rated, occurrences, read_appraise
 from creamtea.human.exchange.code_units import CodeUnits
 from creamtea.human.exchange.content import Content, ItemContent
-from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
+from creamtea.human.exchange.elsewhere import ImportFacts, domain_settings, made_elsewhere
 from creamtea.human.exchange.files import Record, read_text
 from creamtea.human.exchange.losses import NotKept, counts
 from creamtea.human.exchange.statistics import read_statistics
@@ -50,7 +51,7 @@ def read_appraise_campaign(
             "--protocol mqm reads them"
         )
     systems = tuple(sorted({rating.system for rating in ratings}))
-    texts = _Texts(facts, systems)
+    texts = _Texts(facts, systems, ratings)
     numbers = _segment_numbers(ratings, texts)
     keyed = [(rating, _key(rating, opinion)) for rating, opinion in occurrences(ratings)]
     positions = _positions([key for _, key in keyed])
@@ -69,11 +70,13 @@ def read_appraise_campaign(
     settings = {**content.settings, "references": [system for system in systems if system == REFERENCE]}
     if rule := "crowd" if file.crowd else "da-sqm" if protocol == "da-sqm" else "":
         settings["wmt"] = rule  # of stats.wmt.RULES; those of marked errors follow from the protocol
+    settings |= domain_settings(texts.domains)
     content = replace(content, settings=settings)
     return content, counts(
         {
             "scores of whole documents": file.document_scores,
             "scores of practice (tutorials)": file.practice,
+            "scores of documents that fill a task up (#incomplete, #dup)": file.filling,
             "marked errors (--protocol esa keeps them)": marked,
             "scores of other language pairs": len(file.ratings) - len(ratings),
         }
@@ -185,7 +188,7 @@ def _in_characters(rating: Rated, output: str, file: str) -> int | dict[str, Any
 class _Texts:
     """Sources and outputs by document and segment; "" where no file was given."""
 
-    def __init__(self, facts: ImportFacts, systems: tuple[str, ...]) -> None:
+    def __init__(self, facts: ImportFacts, systems: tuple[str, ...], ratings: Sequence[Rated]) -> None:
         unknown = sorted(set(facts.outputs) - set(systems))
         if unknown:
             raise InputError(
@@ -194,7 +197,13 @@ class _Texts:
         self.first = facts.first_segment
         self.sources = None if facts.sources is None else _file_lines(facts.sources)
         self.outputs = {system: _file_lines(path) for system, path in facts.outputs.items()}
-        self.documents = None if facts.documents is None else _document_lines(facts.documents)
+        self.documents: dict[str, list[int]] | None = None
+        self.domains: dict[str, str] = {}
+        if facts.documents is not None:
+            lines, self.domains = _document_lines(facts.documents)
+            places = {document: set(numbers) for document, numbers in lines.items()}
+            if any(rating.segment - self.first not in places.get(rating.document, ()) for rating in ratings):
+                self.documents = lines  # else segments are numbered as the test set's lines are
 
     def line(self, document: str, segment: int) -> int:
         """Where a segment stands in the test set, 0 for the first."""
@@ -231,8 +240,9 @@ def _file_lines(path: Path) -> list[str]:
     return lines[:-1] if lines[-1] == "" else lines
 
 
-def _document_lines(path: Path) -> dict[str, list[int]]:
-    """Document → the numbers of its lines, 0 for the first."""
+def _document_lines(path: Path) -> tuple[dict[str, list[int]], dict[str, str]]:
+    """Document → the numbers of its lines, 0 for the first; document → domain."""
+    domains: dict[str, str] = {}
     lines_of: dict[str, list[int]] = defaultdict(list)
     for number, line in enumerate(_file_lines(path)):
         words = line.split()
@@ -242,4 +252,5 @@ def _document_lines(path: Path) -> dict[str, list[int]]:
             allowed = f"DOMAIN TAB DOC, or {NOT_RATED} for a segment that the campaign has not"
             raise InputError(f"{path.name}, line {number + 1}: found {line[:60]!r}; allowed: {allowed}")
         lines_of[words[1]].append(number)
-    return dict(lines_of)
+        domains.setdefault(words[1], words[0])
+    return dict(lines_of), domains

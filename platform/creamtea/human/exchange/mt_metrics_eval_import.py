@@ -19,7 +19,7 @@ from typing import Any
 from creamtea.errors import InputError
 from creamtea.human.exchange.columns import checked_name, checked_text
 from creamtea.human.exchange.content import Content, ItemContent
-from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
+from creamtea.human.exchange.elsewhere import ImportFacts, domain_settings, made_elsewhere
 from creamtea.human.exchange.files import Record, read_text
 from creamtea.human.exchange.losses import NotKept, counts
 from creamtea.human.exchange.mt_metrics_eval import NO_TEXT
@@ -84,7 +84,8 @@ def read_mt_metrics_eval(
     folder = _Folder(path, _pair(path, facts))
     name = _chosen(folder, facts.scores)
     sources = folder.texts(f"sources/{folder.pair}.txt")
-    documents, domains = _documents(folder, len(sources))
+    documents, of_documents = _documents(folder, len(sources))
+    domains = list(dict.fromkeys(of_documents.values()))
     outputs = {
         checked_name(system): folder.texts(f"system-outputs/{folder.pair}/{system}.txt", len(sources))
         for system in folder.names(f"system-outputs/{folder.pair}", "", ".txt")
@@ -126,7 +127,8 @@ def read_mt_metrics_eval(
     test_set = facts.test_set or (domains[0] if len(domains) == 1 else None)
     source, _, target = folder.pair.partition("-")
     made = made_elsewhere(replace(facts, test_set=test_set), protocol, (source, target), systems, items, rows)
-    return made, (*counts(left), *_beside(folder, name, domains))
+    made = replace(made, settings={**made.settings, **domain_settings(of_documents)})
+    return made, (*counts(left), *_beside(folder, name))
 
 
 # ---------------------------------------------------------------- what to read
@@ -168,8 +170,8 @@ def _is_mqm(name: str) -> bool:
     return name.lower().startswith(Mqm.name)
 
 
-def _documents(folder: _Folder, segments: int) -> tuple[list[str], list[str]]:
-    """Each segment's document, and the different domains."""
+def _documents(folder: _Folder, segments: int) -> tuple[list[str], dict[str, str]]:
+    """Each segment's document, and each document's domain."""
     file = f"documents/{folder.pair}.docs"
     words = [line.split() for line in folder.lines(file)]
     for number, line in enumerate(words, start=1):
@@ -177,7 +179,7 @@ def _documents(folder: _Folder, segments: int) -> tuple[list[str], list[str]]:
             raise InputError(f"{file}, line {number}: found {' '.join(line)[:60]!r}; allowed: DOMAIN DOC")
     if len(words) != segments:
         raise InputError(f"{file}: found {len(words)} lines; allowed: {segments}, as the sources have")
-    return [document for _, document in words], list(dict.fromkeys(domain for domain, _ in words))
+    return [document for _, document in words], {document: domain for domain, document in words}
 
 
 # ---------------------------------------------------------------- scores and marked errors
@@ -364,7 +366,7 @@ def _differing(
     return differ
 
 
-def _beside(folder: _Folder, name: str, domains: Sequence[str]) -> tuple[NotKept, ...]:
+def _beside(folder: _Folder, name: str) -> tuple[NotKept, ...]:
     """What else is in the folder."""
     others = [other for other in folder.of_people(SCORES) if other != name]
     metrics = folder.path / "metric-scores" / folder.pair
@@ -386,6 +388,5 @@ def _beside(folder: _Folder, name: str, domains: Sequence[str]) -> tuple[NotKept
             f"other scores of people ({', '.join(others)}; --scores)": len(others),
             "files of metric scores": len(list(metrics.glob("*.score"))) if metrics.is_dir() else 0,
             "reference translations": sum(text is not None for text in references),
-            "names of domains": len(domains) if len(domains) > 1 else 0,
         }
     )

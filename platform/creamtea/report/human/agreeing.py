@@ -164,15 +164,18 @@ def wmt_mode(judged: Judged, rule: WmtRule | None = None) -> Table:
     ratings, controls = judged.ratings, judged.ratings.controls
     chosen = rule or RULES[ratings.campaign.settings.get("wmt") or USUAL.name]
     references = ratings.campaign.settings.get("references", [])
+    segments = np.concatenate([ratings.segment_index[ratings.unit], controls.segment])
+    by_domain = chosen.domains and bool(ratings.domains)
     ranking = wmt_ranking(
         rater=np.concatenate([ratings.rater, controls.rater]),
         system=np.concatenate([ratings.system, controls.system]),
-        segment=np.concatenate([ratings.segment_index[ratings.unit], controls.segment]),
+        segment=segments,
         score=np.concatenate([ratings.value, controls.value]),
         systems=len(judged.systems),
         kind=np.concatenate([np.full(len(ratings.value), RATED), np.where(controls.repeat, REPEAT, BAD)]),
         rule=chosen,
         left_out=[judged.systems.index(name) for name in references],
+        domain=[ratings.domains.get(int(one), "") for one in segments] if by_domain else None,
     )
     standardised = chosen.standardised_by != "none"
     columns = [ITEMS, judged.points("raw", "raw mean", better="higher"), *WMT[1 if standardised else 2 :]]
@@ -189,9 +192,17 @@ def wmt_mode(judged: Judged, rule: WmtRule | None = None) -> Table:
             "cluster": number(system.cluster),
         }
         rows.append(Row(judged.systems[system.position], cells))
+    over = ""
+    weakness = (
+        "the Mann-Whitney test ignores that ratings of one item are paired, and misses most true differences"
+    )
+    if chosen.test == "signed-rank":
+        weakness = "segments of one document count as independent"
+    if chosen.domains:
+        known = len(set(ratings.domains.values()))
+        over = f", means over {known} domains" if by_domain else ", over segments: no domains are known"
     about = (
-        f"By WMT's rules ({chosen.title}), only to compare with its published tables: the Mann-Whitney test "
-        "ignores that ratings of one item are paired, and misses most true differences. Item weights are "
-        "ignored here."
+        f"By WMT's rules ({chosen.title}{over}), only to compare with its published tables: {weakness}. Item "
+        "weights are ignored here."
     )
     return table("wmt", "WMT mode", about, "system", columns, rows)
