@@ -5,6 +5,7 @@ All must agree to the last digit in everything that is no measurement of time.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any
 
 import psutil
 import pytest
+from command_line import runner
 from limits import COMMAND, RAY_ENVIRONMENT, wait_until
 from sqlalchemy import select
 
@@ -230,20 +232,25 @@ def test_lines_are_translated_as_the_test_set_was(undisturbed: Place, system: st
     assert allowed == [None] * len(rows) if system == "beam" else [len(words) for words in allowed] == sizes
 
 
-def test_several_translations_of_a_line(undisturbed: Place) -> None:
-    def translate(*more: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "creamtea.cli.main", "translate", "tiny", *more]
-        return subprocess.run(
-            command,
-            env=undisturbed.environment,
-            input="the dog\nthe old house\n",
-            capture_output=True,
-            text=True,
-            timeout=COMMAND,
-        )
+def test_several_translations_of_a_line(
+    undisturbed: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In this process: six that load torch would take longer than all that they do."""
+    for name in ("CREAMTEA_HOME", "CREAMTEA_DATABASE_URL"):
+        monkeypatch.setenv(name, undisturbed.environment[name])
+    run = runner(monkeypatch, capsys)
 
-    rows = [line.split("\t") for line in translate("beam", "--nbest", "3").stdout.splitlines()]
-    objects = [json.loads(line) for line in translate("beam", "--nbest", "3", "--json").stdout.splitlines()]
+    def tried(*more: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"the dog\nthe old house\n")))
+        return run("translate", "tiny", *more)
+
+    def translate(*more: str) -> list[str]:
+        code, said, errors = tried(*more)
+        assert code == 0, errors
+        return said.splitlines()
+
+    rows = [line.split("\t") for line in translate("beam", "--nbest", "3")]
+    objects = [json.loads(line) for line in translate("beam", "--nbest", "3", "--json")]
     assert [(number, text) for number, _, text in rows] == [
         (str(number), best["text"]) for number, line in enumerate(objects, start=1) for best in line["best"]
     ]
@@ -253,14 +260,14 @@ def test_several_translations_of_a_line(undisturbed: Place) -> None:
             (best["score"] for best in line["best"]), reverse=True
         )
     word = objects[0]["text"].split()[0]
-    rows = [json.loads(line) for line in translate("nvs", "--word", word, "--json").stdout.splitlines()]
+    rows = [json.loads(line) for line in translate("nvs", "--word", word, "--json")]
     for line in rows:
         assert "".join(found["subword"] for found in line["word"]) == f"▁{word}"
         assert all(found["allowed"] == (not found["needs"]) for found in line["word"])
     for system, said in {"greedy": "only one translation", "beam": "at most 3"}.items():
-        refused = translate(system, "--nbest", "4")
-        assert refused.returncode == 2
-        assert said in refused.stderr
+        code, _, errors = tried(system, "--nbest", "4")
+        assert code == 2
+        assert said in errors
 
 
 @pytest.mark.parametrize("to", ["ctranslate2", "safetensors"])
