@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -138,35 +137,6 @@ def test_a_ray_that_dies_is_started_again_on_loopback_and_leaves_no_folder(
     assert counts(log) == ["from 0", "at 3", "from 3"]
     assert ports == {"127.0.0.1"}
     assert not list(local_ray.sessions().glob(f"session_*_{os.getpid()}"))
-
-
-def test_a_slow_raylet_is_waited_for_and_one_that_ended_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from ray._private import services
-
-    asked: list[str] = []
-
-    def get_node(address: str, node: str) -> str:
-        asked.append(address)
-        if len(asked) != 3:
-            raise RuntimeError("not there")
-        return node
-
-    monkeypatch.setattr(services, "get_node", get_node)
-    local_ray._wait_for_raylet()
-    shutil.copy(shutil.which("sleep") or "", tmp_path / "raylet")
-    raylet = subprocess.Popen([tmp_path / "raylet", "600"])
-    try:
-        wait_until(local_ray._raylet_lives)
-        assert services.get_node("gcs", "node") == "node"
-    finally:
-        raylet.kill()  # nobody has waited for it yet, as nobody waits for Ray's
-    wait_until(lambda: not local_ray._raylet_lives())
-    with pytest.raises(RuntimeError, match="not there"):
-        services.get_node("gcs", "node")
-    raylet.wait()
-    assert len(asked) == 4
 
 
 def test_what_ray_raises_at_its_start_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:

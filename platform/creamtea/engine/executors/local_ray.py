@@ -7,12 +7,8 @@ import re
 import secrets
 import shutil
 import tempfile
-import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
-
-import psutil
 
 from creamtea.errors import InputError
 from creamtea.scratch import host_id, is_running
@@ -30,7 +26,6 @@ def prepare() -> dict[str, Any]:
     for limit in ("gcs_server_port_wait_time_s", "gcs_server_request_timeout_seconds"):
         os.environ.setdefault(f"RAY_{limit}", str(START_SECONDS))
     os.environ.setdefault("RAY_worker_register_timeout_seconds", str(START_SECONDS))
-    _wait_for_raylet()
     if "RAY_AUTH_TOKEN_PATH" not in os.environ:
         # a token of this run's own; Ray would write one into the home folder
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
@@ -55,37 +50,6 @@ def _stay_on_loopback() -> None:
     from ray._private import ray_constants
 
     ray_constants.ENABLE_RAY_CLUSTER = False
-
-
-def _wait_for_raylet() -> None:
-    """Let Ray ask for its node until that is there or its raylet has ended; by itself it asks for 30 seconds,
-    which no setting changes."""
-    from ray._private import services
-
-    if getattr(services.get_node, "patient", False):
-        return
-    ask = services.get_node
-
-    def get_node(*place: Any) -> Any:
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            try:
-                return ask(*place)
-            except RuntimeError:  # it has not registered yet
-                if time.monotonic() > deadline or not _raylet_lives():
-                    raise
-                time.sleep(0.1)
-
-    get_node.patient = True  # type: ignore[attr-defined]
-    services.get_node = get_node
-
-
-def _raylet_lives() -> bool:
-    for process in psutil.Process().children():
-        with suppress(psutil.NoSuchProcess):
-            if process.name() == "raylet" and process.status() != psutil.STATUS_ZOMBIE:
-                return True
-    return False
 
 
 def sessions() -> Path:
