@@ -14,7 +14,7 @@ from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.outages import wait_out
-from creamtea.store.queries import Node, study_nodes
+from creamtea.store.queries import Node, steps_of, study_nodes
 
 POLL_SECONDS = 1.0
 MISSING_SECONDS = 30.0  # without any controller, after which waiting is given up
@@ -33,7 +33,7 @@ def follow(
     alive_at = time.monotonic()
     while True:
         over, nodes, alive = wait_out(lambda: _look(database, study_id), _wait)
-        for key, node in {node.key: node for node in reversed(nodes)}.items():  # a shared step's first place
+        for key, node in steps_of(nodes).items():
             if node.state != seen[key]:
                 event = _event(node, seen[key])
                 seen[key] = node.state

@@ -11,7 +11,7 @@ import typer
 
 from creamtea.orders.submission import Submission
 from creamtea.store.database import Database
-from creamtea.store.queries import study_nodes
+from creamtea.store.queries import steps_of, study_nodes
 from creamtea.store.tables import StudyRow
 
 REMEDIES = {
@@ -48,9 +48,9 @@ def outcome_of(database: Database, study_id: int) -> StudyOutcome:
     with database.session() as session:
         study = session.get_one(StudyRow, study_id)
         nodes = study_nodes(session, study_id)
-    steps = {node.key: node for node in reversed(nodes)}  # a shared step's first place
+    steps = steps_of(nodes)
     by_kind: dict[str, list[StepProblem]] = {"upstream": [], "unavailable": [], "failed": []}
-    for node in reversed(steps.values()):
+    for node in steps.values():
         if node.state == "failed":
             kind = node.error_kind or "deterministic"
             problem = StepProblem(node.name, kind, node.error or "", node.attempts)

@@ -21,7 +21,7 @@ from creamtea.report.step_titles import step_title
 from creamtea.report.text import one_line
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.queries import CurvePoint, Node, batches, find_study, points_of, study_nodes
+from creamtea.store.queries import CurvePoint, Node, batches, find_study, points_of, steps_of, study_nodes
 from creamtea.store.tables import Controller, StepInput, StepRow
 from creamtea.study.spec import Study
 
@@ -95,8 +95,7 @@ def watch(database: Database, store: ArtefactStore, study_id: int) -> Watched:
     with database.session() as session:
         row = find_study(session, study_id)
         spec = spec_of(row)
-        nodes = {node.key: node for node in reversed(study_nodes(session, study_id))}  # a step's first place
-        nodes = dict(reversed(nodes.items()))
+        nodes = steps_of(study_nodes(session, study_id))
         now = database.now(session)
         views = {
             key: view

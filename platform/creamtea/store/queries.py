@@ -159,6 +159,14 @@ def study_nodes(session: Session, study_id: int, *kinds: str) -> list[Node]:
     return nodes
 
 
+def steps_of(nodes: Iterable[Node]) -> dict[str, Node]:
+    """Each step once, by its key: a step that a plan has at several places by the first of them."""
+    steps: dict[str, Node] = {}
+    for node in nodes:
+        steps.setdefault(node.key, node)
+    return steps
+
+
 def events_of(session: Session, key: str, limit: int = 50) -> list[Event]:
     """What happened to a step, newest first."""
     return list(
