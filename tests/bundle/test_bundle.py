@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from media_files import png
+from sqlalchemy import select
 
 from creamtea.bundle.archive import MANIFEST, json_bytes, sha256, write_archive
 from creamtea.bundle.differences import NOTHING, differences
@@ -23,7 +24,8 @@ from creamtea.bundle.verifying import Verification, verify
 from creamtea.errors import InputError
 from creamtea.human.settings import CampaignSettings
 from creamtea.store.ingest import TABLES as TEXT_FILES
-from creamtea.store.tables import Assignment, Base, Rater
+from creamtea.store.item_kinds import ItemKind
+from creamtea.store.tables import Assignment, Base, Campaign, Item, Rater
 
 Change = Callable[[Any], Any]
 
@@ -331,6 +333,30 @@ def test_bad_bundles_get_one_message(home, tmp_path: Path, monkeypatch: pytest.M
 def test_a_study_that_is_not_there(home) -> None:
     with pytest.raises(InputError, match="no study 'coffee'"):
         pack(home.database, home.store, "coffee")
+
+
+def test_checks_of_an_open_campaign_are_not_given_away(home) -> None:
+    """Raters who see the bundle would know the answers; once the campaign is closed, nobody rates."""
+
+    def state(of: str, first: ItemKind) -> None:
+        with home.database.transaction() as session:
+            campaign = session.scalars(select(Campaign).where(Campaign.name == "taste")).one()
+            campaign.state = of
+            items = select(Item).where(Item.campaign_id == campaign.id).order_by(Item.id)
+            session.scalars(items).first().kind = first
+
+    try:
+        for kind, said in (("attention-check", "attention checks"), ("repeat", "repeats")):
+            state("launched", ItemKind(kind))
+            with pytest.raises(
+                InputError, match=f"'taste' is open, .* \\(1 {said}\\): close it first, or say --with"
+            ):
+                pack(home.database, home.store, "tea")
+            assert pack(home.database, home.store, "tea", with_checks=True)
+        state("closed", ItemKind.ATTENTION)
+        assert pack(home.database, home.store, "tea")
+    finally:
+        state("launched", ItemKind.RATED)
 
 
 # ---------------------------------------------------------------- files beside sources

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
+from collections import Counter
 from typing import Any
 from urllib.parse import quote
 
@@ -23,6 +24,7 @@ from creamtea.report.values import to_values
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.ingest import TABLES as TEXT_FILES
+from creamtea.store.item_kinds import ItemKind
 from creamtea.store.queries import batches, find_study, study_nodes
 from creamtea.store.schema import head
 from creamtea.store.tables import (
@@ -68,10 +70,13 @@ def versions() -> dict[str, str]:
     }
 
 
-def pack(database: Database, store: ArtefactStore, study: str | int) -> dict[str, bytes]:
+def pack(
+    database: Database, store: ArtefactStore, study: str | int, with_checks: bool = False
+) -> dict[str, bytes]:
     """The files of the bundle of the study with this number, or the newest of this name.
 
-    InputError for a study that is not there or not ended, or whose outputs are gone.
+    InputError for a study that is not there or not ended, or whose outputs are gone; and without
+    `with_checks` for one with an open campaign whose raters the bundle would tell what they are checked by.
     """
     with database.session() as session:
         row = find_study(session, study)
@@ -79,6 +84,8 @@ def pack(database: Database, store: ArtefactStore, study: str | int) -> dict[str
             raise InputError(f"study {row.name!r} is {row.state}: a bundle is made of a study that has ended")
         report = report_of(session, row)
         rows = _rows(session, row)
+        if not with_checks:
+            _check_no_check_is_open(rows[Campaign], rows[Item])
         left_out = _without_secrets(session, rows[Campaign])
         files = {
             README: ABOUT.encode(),
@@ -149,6 +156,19 @@ def _rows(session: Session, study: StudyRow) -> dict[type[Base], list[Any]]:
         if table not in rows:
             rows[table] = _of_steps(session, table, table.__table__.c.step_key, keys)
     return rows
+
+
+def _check_no_check_is_open(campaigns: list[Any], items: list[Any]) -> None:
+    for campaign in campaigns:
+        kinds = Counter(ItemKind(item.kind) for item in items if item.campaign_id == campaign.id)
+        found = [
+            f"{number} {kind.label}" for kind, number in kinds.items() if kind.is_written or kind.is_control
+        ]
+        if campaign.state == "launched" and found:
+            raise InputError(
+                f"campaign {campaign.name!r} is open, and the bundle would tell its raters their checks "
+                f"({', '.join(found)}): close it first, or say --with-checks if they will not see it"
+            )
 
 
 def _of_steps(session: Session, table: type[Base], column: Any, keys: list[str]) -> list[Any]:

@@ -32,6 +32,12 @@ def bundle(
         Path | None,
         typer.Option(metavar="FILE", help="The archive; by default NAME.bundle.zip. It is not overwritten."),
     ] = None,
+    with_checks: Annotated[
+        bool,
+        typer.Option(
+            "--with-checks", help="Pack an open campaign, too, whose raters could read their checks in it."
+        ),
+    ] = False,
 ) -> None:
     """Pack a study into one file that proves itself: its spec, outputs, references, metric values, ratings,
     registered plans and report.
@@ -39,14 +45,17 @@ def bundle(
     `creamtea verify` computes the numbers in it again, anywhere, without a database. There is no model in it,
     no secret, and nothing of raters but their pseudonyms and ratings. The same study gives the same bytes.
 
-    Exit code 0: written; 2: no such study, or it has not ended, or its outputs are gone.
+    It holds the answers of practice items and attention checks, and which items are repeats and bad
+    references: while a campaign with such items is open, it is not packed without --with-checks.
+
+    Exit code 0: written; 2: no such study, or it has not ended, or its outputs are gone, or checks are open.
     """
     from creamtea.bundle.archive import write_archive
     from creamtea.bundle.packing import pack
 
     store = ArtefactStore(Settings.load().artefacts)
     with workplace.opened_database() as database:
-        files = pack(database, store, workplace.study_asked_for(database, name))
+        files = pack(database, store, workplace.study_asked_for(database, name), with_checks)
     path = out or Path(f"{json.loads(files['manifest.json'])['study']['name']}.bundle.zip")
     if path.exists():
         raise InputError(f"{path}: there is something already; name another file with --out")
