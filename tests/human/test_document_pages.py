@@ -287,3 +287,39 @@ def test_a_pages_order_is_found_again_from_those_of_its_items(texts: list[list[i
     found = joint_order(orders)
     assert [order_on(found, of_item) for of_item in groups] == orders
     assert sorted(map(sorted, found)) == sorted(map(sorted, together(groups)))
+
+
+def systems_in_their_order(database: Database, rater: int) -> list[tuple[str, int, int]]:
+    """Document, system and first position of each page that the rater gets, one output at a time."""
+    seen = []
+    while (work := assignment.next_item(database, rater)) is not None:
+        with database.session() as session:
+            row = session.get_one(Assignment, work.assignment_id)
+            item = session.get_one(Item, row.item_id)
+            seen.append((item.document, item.systems[0], item.position))
+        rate(database, rater, work)
+    return seen
+
+
+def test_each_rater_gets_a_documents_systems_in_an_order_of_their_own(database: Database) -> None:
+    items = [
+        one
+        for document in range(3)
+        for system in range(4)
+        for part in range(2)
+        for one in page(f"d{document}", 16 * document + 4 * system + 2 * part, 2, [system])
+    ]
+    make_campaign(database, items, unit="document", protocol="da", systems=4, k=3)
+    raters = [add_rater(database, name) for name in ("anna", "ben", "cleo")]
+    found = [systems_in_their_order(database, rater) for rater in raters]
+    for pages in found:
+        assert [document for document, _, _ in pages] == ["d0"] * 8 + ["d1"] * 8 + ["d2"] * 8
+        for first, second in zip(pages[::2], pages[1::2], strict=True):  # the parts of one system's text
+            assert (second[1], second[2]) == (first[1], first[2] + 2)
+    orders = {
+        tuple(system for _, system, _ in pages[start : start + 8 : 2])
+        for pages in found
+        for start in (0, 8, 16)
+    }
+    assert len(orders) > 3
+    assert all(sorted(order) == [0, 1, 2, 3] for order in orders)

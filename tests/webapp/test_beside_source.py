@@ -273,8 +273,7 @@ def test_an_organiser_looks_at_the_files(site, open_page, tmp_path: Path) -> Non
     number = campaign_with(
         site, "pangolin-looked", entries, settings={"baseline": "tapir-greedy", "delta": 2.0}, state="draft"
     )
-    page = open_page(site.new_link("organiser"))
-    page.goto(f"{site.url}/?campaign={number}")
+    page = open_page(site.new_link("organiser").replace("/enter#", f"/enter?campaign={number}#"))
     expect(page.get_by_role("heading", name="Files beside sources")).to_be_visible()
     expect(page.get_by_text(re.compile(r"2, \d+\.\d MB"))).to_be_visible()
     picture = page.locator(".beside-source img").first

@@ -188,4 +188,6 @@ def test_a_draft_without_a_name_says_so_at_the_field_and_the_button(filled: Data
 
 def test_an_unknown_campaign_is_told(visit: Visit) -> None:
     for query in ({"campaign": 99}, {"campaign": "x"}, {"campaign": 99, "view": "log"}):
-        assert "No such campaign" in shown(visit(**query))
+        app = visit(**query)
+        assert "No such campaign" in shown(app)
+        assert "Sign out" in shown(app)

@@ -27,10 +27,12 @@ from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
 
 from creamtea.human import access, audit, campaigns, raters
+from creamtea.human.protocols import find_protocol
 from creamtea.human.quality import reports_of
 from creamtea.store.database import Database
 from creamtea.store.tables import AccessToken, Item, Rater
 from creamtea_webapp.pages.organise import reports as pages_reports
+from creamtea_webapp.pages.organise.rater import score_axis
 
 
 @pytest.fixture
@@ -205,11 +207,14 @@ def test_texts_that_do_not_fit_store_nothing(
     assert campaigns.summaries(filled) == []
 
 
-def test_a_zip_with_folders_or_no_zip_is_refused(filled: Database, visit: Visit) -> None:
+def test_a_zip_that_leads_elsewhere_or_no_zip_is_refused(filled: Database, visit: Visit) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("../campaign.json", "{}")
-    for data, told in ((packed.getvalue(), "in a folder"), (b"PK nonsense", "not a zip file")):
+    for data, told in (
+        (packed.getvalue(), "is no plain file of a folder"),
+        (b"PK nonsense", "not a zip file"),
+    ):
         app = visit(campaigns="import")
         app.text_input(key="import-name").set_value("again")
         app.file_uploader(key="import-file").set_value([("x.zip", data, "application/zip")])
@@ -246,3 +251,45 @@ def test_reports_are_kept_until_a_rating_comes(
     raters.add(filled, "other", "test", pseudonym="carl")
     assert "no answers yet" in shown(visit(campaign=other.id, view="raters"))
     assert computed == [campaign.id, campaign.id, other.id]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "values", "width", "domain"),
+    [
+        ("da", [40.0], 5.0, (-2.5, 102.5)),
+        ("contrastive-da", [], 0.2, (0.9, 6.1)),
+        ("mqm", [-25.0, -1.0, 0.0], 1.0, (-25.5, 0.5)),
+        ("mqm", [-110.0, 0.0], 5.0, (-112.5, 2.5)),
+        ("mqm", [-1.1], 0.1, (-1.15, -1.05)),
+        ("mqm", [], 0.1, (-0.05, 0.05)),
+    ],
+)
+def test_an_axis_spans_the_scale_or_what_was_given(
+    protocol: str, values: list[float], width: float, domain: tuple[float, float]
+) -> None:
+    assert score_axis(find_protocol(protocol), values) == (width, pytest.approx(domain))
+
+
+def test_a_zip_of_a_folder_of_mt_metrics_eval_is_imported(filled: Database, visit: Visit) -> None:
+    files = {
+        "sources/en-de.txt": "one\ntwo\n",
+        "documents/en-de.docs": "news\td1\nnews\td1\n",
+        "system-outputs/en-de/A.txt": "eins\nzwei\n",
+        "human-scores/en-de.mine.seg.score": "A\t70\nA\tNone\n",
+        "human-scores/en-de.other.seg.score": "A\t1\nA\t2\n",
+    }
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(f"wmt/{name}", text)
+    app = visit(campaigns="import")
+    app.text_input(key="import-name").set_value("mtme")
+    app.selectbox(key="import-kind").set_value("mt-metrics-eval")
+    app.file_uploader(key="import-file").set_value([("wmt.zip", packed.getvalue(), "application/zip")])
+    app = ran(app.button[0].click().run())
+    assert "“Scores of people”" in shown(app)
+    assert campaigns.summaries(filled) == []
+    app.text_input(key="import-scores").set_value("mine")
+    app.file_uploader(key="import-file").set_value([("wmt.zip", packed.getvalue(), "application/zip")])
+    ran(app.button[0].click().run())
+    assert "Campaign mtme: 1 rating by 1 rater, 2 items, 1 system" in shown(app)

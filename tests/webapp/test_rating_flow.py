@@ -62,7 +62,14 @@ def test_consent_comes_first_and_instructions_stay_at_hand(site, open_page) -> N
     expect(page.get_by_role("link", name="More")).to_have_attribute("href", "https://example.org")
     expect(page.locator(".written img")).to_have_count(0)
     expect(page.locator(".written").first).to_contain_text("<b>x</b>")
-    page.get_by_role("button", name="I agree, begin").click()
+    begin = page.get_by_role("button", name="I agree, begin")
+    presses = "button => getComputedStyle(button).pointerEvents"
+    assert begin.evaluate(presses) == "auto"
+    state = "(app, state) => { app.dataset.testScriptState = state; }"
+    page.get_by_test_id("stApp").evaluate(state, "running")  # still being drawn: a press would be lost
+    assert begin.evaluate(presses) == "none"
+    page.get_by_test_id("stApp").evaluate(state, "notRunning")
+    begin.click()
     item_on(page, 1, 3)
     with site.database.session() as session:
         assert session.get_one(Rater, rater_id).consented_at is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,50 @@ def test_files_survive(
         assert (path / file).read_bytes() == (tmp_path / "again" / file).read_bytes()
 
 
+def test_files_survive_pearmut(
+    database: Database, other: Database, tmp_path: Path, store: ArtefactStore, elsewhere: ArtefactStore
+) -> None:
+    entries = with_files(database, store, tmp_path)
+    path = tmp_path / "out"
+    done = export_campaign(database, "c", "pearmut", path, "test", store)
+    assert "files beside sources" not in {part.what for part in done.not_kept}
+    campaign = json.loads((path / "campaign.json").read_text())
+    folder = campaign["info"]["assets"]
+    assert (folder["source"], folder["destination"][:16]) == ("media", "assets/creamtea-")
+    sources = [item["src"] for task in campaign["data"] for document in task for item in document]
+    first = (
+        f'<img src="{folder["destination"]}/{entries[0]["digest"]}.png" alt="&lt;b&gt;image/png&lt;/b&gt;"'
+    )
+    assert sources[0].startswith(first)
+    assert sources[0].endswith("<br>source 0")
+    assert "<br><audio controls src=" in sources[1]
+    assert sources[2] == "source 2"
+    for source in sources[:2]:
+        assert all((path / "media" / name).is_file() for name in re.findall(r"[0-9a-f]{64}[.]\w+", source))
+    import_campaign(other, path, "pearmut", ImportFacts("c"), "test", store=elsewhere)
+    found = [(item.source, list(item.media)) for item in collect(other, "c").items]
+    assert found == [("source 0", entries[:1]), ("source 1", entries), ("source 2", [])]
+    assert noted(other) == noted(database)
+    again = ImportFacts("again", campaign_file=path / "campaign.json")
+    (tmp_path / "answers.jsonl").write_bytes((path / "annotations.jsonl").read_bytes())
+    import_campaign(other, tmp_path / "answers.jsonl", "pearmut", again, "test", store=elsewhere)
+    assert [list(item.media) for item in collect(other, "again").items] == [entries[:1], entries, []]
+    alone = ImportFacts("alone", protocol="da")
+    with pytest.raises(InputError, match="missing, and an item names it"):
+        import_campaign(other, tmp_path / "answers.jsonl", "pearmut", alone, "test", store=elsewhere)
+
+
+def test_tags_of_other_peoples_pearmut_stay_and_are_counted(tmp_path: Path, other: Database) -> None:
+    source = '<img src="https://example.org/x.jpg"/>'
+    item = {"item_id": "a", "src": source, "tgt": {"A": "Bild"}}
+    line = {"annotation": [{"A": {"score": 70}}], "item": [item], "user_id": "ann", "item_i": 0}
+    (tmp_path / "x.jsonl").write_text(json.dumps(line))
+    done = import_campaign(other, tmp_path / "x.jsonl", "pearmut", ImportFacts("x", protocol="da"), "test")
+    counted = {part.what: part.count for part in done.not_kept}
+    assert counted["files beside sources (their tags stay in the text)"] == 1
+    assert collect(other, "x").items[0].source == source
+
+
 def test_formats_without_files_count_them(database: Database, tmp_path: Path, store: ArtefactStore) -> None:
     with_files(database, store, tmp_path)
     done = export_campaign(database, "c", "appraise", tmp_path / "out", "test", store)
@@ -101,7 +146,7 @@ def changed(path: Path, how: str) -> None:
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ("missing", "missing; items.jsonl names it"),
+        ("missing", "missing, and an item names it"),
         ("changed", "not the file that was exported"),
         ("markup", "is none of png"),
     ],

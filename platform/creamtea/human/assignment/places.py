@@ -14,12 +14,15 @@ item of a page stands for it (`page.leads`).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import random
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import groupby
 from statistics import median
+from typing import Any
 
-from sqlalchemy import ColumnElement, Subquery, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, Row, Subquery, and_, case, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from creamtea.human.assignment.orders import Order, joint_order
@@ -182,7 +185,8 @@ def _open_items(
     Pages come by position, so that they are completed in that order and raters of the same items can be
     compared early. With context or documents, what is left of the rater's present document comes first.
     A document that as many others have begun as there are places comes last: whoever begins one shall
-    rate all of its systems, and only who finds nothing else takes over from them.
+    rate all of its systems, and only who finds nothing else takes over from them. Each rater gets a
+    document's systems in an order of their own.
     """
     taken = (
         select(Assignment.item_id, func.count().label("count"))
@@ -202,7 +206,7 @@ def _open_items(
     # a page has as many controls as its first item, of its own size
     items = func.coalesce(sizes.c.count, 1) * (1 + func.coalesce(controls.c.count, 0))
     query = (
-        select(Item.id, func.sum(items).over(), Item.drawn)
+        select(Item.id, func.sum(items).over(), Item.drawn, Item.document, Item.systems, Item.position)
         .outerjoin(taken, taken.c.item_id == Item.id)
         .outerjoin(controls, controls.c.original_id == Item.id)
         .outerjoin(sizes, sizes.c.page == Item.page)
@@ -228,8 +232,22 @@ def _open_items(
     if aims:  # those whose turn has not come are among what may come, and not to be had yet
         query = query.order_by(Item.drawn.is_(None))
     rows = session.execute(query.order_by(Item.position).limit(SHORTLIST)).all()
+    if campaign.settings.get("unit") == "document":
+        rows = _by_own_order(campaign, session.get_one(Rater, rater_id), rows)
     to_be_had = [row[0] for row in rows if row[2] or not aims]
     return (to_be_had, int(rows[0][1])) if rows else ([], 0)
+
+
+def _by_own_order(campaign: Campaign, rater: Rater, rows: Sequence[Row[Any]]) -> list[Row[Any]]:
+    """Pages of documents (with `document`, `systems` and `position`) with each document's systems in an order
+    of this rater's own: if all read them in one order, what comes first or last would count for or against
+    the same system. Documents stay where they are, and so do the parts of one system's text."""
+    ordered: list[Row[Any]] = []
+    for document, pages in groupby(rows, key=lambda row: row.document):
+        rank = list(range(len(campaign.systems)))
+        random.Random(f"{campaign.seed}/systems/{document}/{rater.pseudonym}").shuffle(rank)
+        ordered += sorted(pages, key=lambda row: (sorted(rank[at] for at in row.systems), row.position))
+    return ordered
 
 
 def _present_document(past: list[Past], now: datetime) -> str:

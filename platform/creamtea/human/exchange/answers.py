@@ -17,6 +17,7 @@ from creamtea.errors import InputError
 from creamtea.human.exchange.content import AnswerContent, Content, ItemContent, ScoreContent
 from creamtea.human.exchange.files import Record
 from creamtea.human.exchange.rows import OF_ANSWER, RatingRow, rows_of
+from creamtea.human.media.files import check_entries
 from creamtea.human.protocols import Protocol, ScoredAnswer, find_protocol
 from creamtea.store.item_kinds import ItemKind
 
@@ -63,6 +64,7 @@ def checked_items(
             ("original", item.original in originals, "the position of an item"),
             ("original", item.original != item.position, "the position of another item"),
             ("degraded", item.degraded in (None, *systems), known),
+            ("media", _are_files(item.media), "a list of files: digest, type, description"),
             ("proposals", set(item.proposals or ()) <= set(item.systems), "by systems of the item"),
         )
         for column, right, allowed in checks:
@@ -70,6 +72,14 @@ def checked_items(
                 raise record.refuse(column, allowed)
         seen.add(item.position)
     return tuple(item for _, item in given)
+
+
+def _are_files(entries: Sequence[Any]) -> bool:
+    try:
+        check_entries(entries)
+    except ValueError:
+        return False
+    return True
 
 
 def with_answers(content: Content, records: Sequence[Record]) -> Content:

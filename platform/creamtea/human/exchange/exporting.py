@@ -74,7 +74,7 @@ WRITERS: dict[str, Callable[[Content, Path], list[Path]]] = {
     PEARMUT: write_pearmut,
 }
 # where exports have the files beside sources
-MEDIA_FOLDERS = {**dict.fromkeys(FORMATS, FOLDER)}
+MEDIA_FOLDERS = dict.fromkeys((*FORMATS, PEARMUT), FOLDER)
 EXPORTS = (*WRITERS, MT_METRICS_EVAL)
 IMPORTS = tuple(READERS)
 
@@ -169,7 +169,10 @@ def import_campaign(
     if facts.leave_out:
         content, left = without_systems(content, facts.leave_out)
         not_kept += left
-    media = read_media_folder(content, path / MEDIA_FOLDERS[kind]) if named(content) else MediaFiles()
+    media = MediaFiles()
+    if named(content):
+        beside = facts.campaign_file.parent if facts.campaign_file and not path.is_dir() else path
+        media = read_media_folder(content, beside / MEDIA_FOLDERS[kind])
     if dry_run:
         return amounts(content, not_kept)
     keep_media(media, store)

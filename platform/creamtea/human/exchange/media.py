@@ -67,7 +67,7 @@ def read_media_folder(content: Content, folder: Path) -> MediaFiles:
         path = folder / file_name(digest, media)
         place = f"{folder.name}/{path.name}"
         if not path.is_file():
-            raise InputError(f"{place}: missing; items.jsonl names it: import the whole export")
+            raise InputError(f"{place}: missing, and an item names it: import the whole export")
         file = check_file(path, place)
         with path.open("rb") as opened:
             same = hashlib.file_digest(opened, "sha256").hexdigest() == digest

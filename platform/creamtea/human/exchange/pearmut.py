@@ -74,6 +74,8 @@ class OwnItem(_Loose):
     references: list[Text] = []
     systems: list[Name] = []  # as the guidance counts them; Pearmut shuffles those of `tgt`
     guidance: Document | None = None
+    source: Text | None = None  # where `src` has tags of files beside it, and those files
+    media: list[dict[str, Any]] = []
 
 
 class OwnProposal(_Loose):
@@ -115,6 +117,12 @@ class PearmutItem(_Loose):
     validation: dict[str, Validation | list[Any]] | list[Any] | None = None  # with lists in version 0
     skippable: bool = False
     creamtea: OwnItem | None = None
+
+    @property
+    def source(self) -> str:
+        """Without tags of files."""
+        own = self.creamtea
+        return self.src if own is None or own.source is None else own.source
 
     def prefilled(self, system: str) -> list[PearmutSpan]:
         """The errors that are marked in its output beforehand."""

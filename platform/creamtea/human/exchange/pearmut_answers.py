@@ -26,6 +26,7 @@ from creamtea.human.exchange.pearmut import (
     category_of,
 )
 from creamtea.human.exchange.pearmut_checks import guidance_of
+from creamtea.human.exchange.pearmut_media import TAGS
 from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.spans import Mqm
 from creamtea.human.tutorial import NO_SEGMENT
@@ -119,7 +120,8 @@ class Answers:
                 return
             self.items[key] = known
             self.places[key] = place
-        if (known.source, dict(zip(known.systems, known.outputs, strict=True))) != (item.src, outputs):
+            self.left["files beside sources (their tags stay in the text)"] += item.source.startswith(TAGS)
+        if (known.source, dict(zip(known.systems, known.outputs, strict=True))) != (item.source, outputs):
             raise InputError(
                 f"{place}: the segment {segment[:60]!r} has another text than in {self.places[key]}; "
                 "allowed: one source and one output of a system"
@@ -144,7 +146,7 @@ class Answers:
             kind=kind,
             segment=NO_SEGMENT if segment is None else segment,
             document=document or "",
-            source=item.src,
+            source=item.source,
             references=() if item.ref is None else (item.ref,),
             systems=tuple(outputs),
             outputs=tuple(outputs.values()),
@@ -153,8 +155,8 @@ class Answers:
             proposals=None if kind.is_written else self._proposals(item, outputs),
         )
         if own := item.creamtea:
-            texts = {"context": tuple(own.context), "references": tuple(own.references)}
-            made = replace(made, **{**own.model_dump(exclude={"systems"}), **texts})
+            lists = {name: tuple(getattr(own, name)) for name in ("context", "references", "media")}
+            made = replace(made, **{**own.model_dump(exclude={"systems", "source"}), **lists})
         return made
 
     def _proposals(self, item: PearmutItem, outputs: Mapping[str, str]) -> dict[str, Any] | None:

@@ -14,6 +14,8 @@ from creamtea.human.exchange.counted import WITH_CONTROLS
 from creamtea.human.exchange.folder import make_empty_folder
 from creamtea.human.exchange.pearmut import ANSWERS, CAMPAIGN, OWN, PROTOCOLS, Units, written_category
 from creamtea.human.exchange.pearmut_checks import validation_of
+from creamtea.human.exchange.pearmut_media import TAGS, assets, shown_source
+from creamtea.human.exchange.pearmut_media import own as own_media
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.da_sqm import DaSqm
 from creamtea.human.protocols.spans import MarksErrors, Mqm, Span, spans_of
@@ -22,7 +24,6 @@ from creamtea.store.item_kinds import ItemKind
 
 NAMES = {**{ours: theirs for theirs, ours in PROTOCOLS.items()}, DaSqm.name: "DA"}
 HTML = '" < and &'
-MEDIA = ("<audio ", "<video ", "<img ", "<iframe ")  # at the beginning of a text
 NOBODY = "open"  # the user for documents that nobody rated
 Document = tuple[ItemContent, ...]
 
@@ -34,6 +35,7 @@ def write_pearmut(content: Content, path: Path) -> list[Path]:
     or HTML, and for texts that it would run as HTML.
     """
     _check(content)
+    files = assets(content)
     answered = _answered(content)
     documents = _documents(content)
     tasks = _tasks(content, documents, answered)
@@ -41,11 +43,11 @@ def write_pearmut(content: Content, path: Path) -> list[Path]:
         raise InputError(f"campaign {content.name!r} has no items that tell of systems: nothing to export")
     practice: list[Document] = [(item,) for item in _of_kind(content, ItemKind.TUTORIAL)]
     campaign: dict[str, Any] = {
-        "info": {"assignment": "task-based", "users": list(tasks), **_protocol_info(content)},
+        "info": {"assignment": "task-based", "users": list(tasks), **_protocol_info(content), **files},
         "campaign_id": content.name.replace("/", "_"),  # the name of its files there
-        "data": [[[_item(item) for item in document] for document in task] for task in tasks.values()],
+        "data": [[[_item(item, files) for item in document] for document in task] for task in tasks.values()],
         **(
-            {"data_welcome": [[_item(item) for item in document] for document in practice]}
+            {"data_welcome": [[_item(item, files) for item in document] for document in practice]}
             if practice
             else {}
         ),
@@ -53,17 +55,17 @@ def write_pearmut(content: Content, path: Path) -> list[Path]:
     lines: list[dict[str, Any]] = []
     for user, task in tasks.items():
         for number, document in enumerate(practice):
-            lines += _lines(user, f"welcome_{number}", document, answered)
+            lines += _lines(user, f"welcome_{number}", document, answered, files)
         for number, document in enumerate(task):
-            lines += _lines(user, number, document, answered)
+            lines += _lines(user, number, document, answered, files)
     make_empty_folder(path)
-    files = {
+    texts = {
         CAMPAIGN: json.dumps(campaign, ensure_ascii=False, indent=1) + "\n",
         ANSWERS: "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines),
     }
-    for name, text in files.items():
+    for name, text in texts.items():
         (path / name).write_bytes(text.encode())
-    return [path / name for name in files]
+    return [path / name for name in texts]
 
 
 def _check(content: Content) -> None:
@@ -84,7 +86,7 @@ def _check(content: Content) -> None:
             )
     for item in content.items:
         for text in (item.source, *item.outputs, *item.references):
-            if text.startswith(MEDIA):
+            if text.startswith(TAGS):
                 raise InputError(
                     f"item {item.position + 1}: Pearmut's page would run {text[:30]!r} as HTML; export as "
                     "csv or jsonl"
@@ -179,21 +181,22 @@ def _with_checks(documents: Sequence[Document], checks: Sequence[Document], ever
     return mixed
 
 
-def _item(item: ItemContent, order: Sequence[str] | None = None) -> dict[str, Any]:
+def _item(item: ItemContent, files: dict[str, Any], order: Sequence[str] | None = None) -> dict[str, Any]:
     outputs = dict(zip(item.systems, item.outputs, strict=True))
     kind = ItemKind(item.kind)
     own = ("position", "segment", "document", "kind", "weight", "original", "degraded", "page", "guidance")
     lists = ("context", "references", "systems")
     return {
         "item_id": f"{item.document} {item.segment}" if not kind.is_written else f"{kind} {item.position}",
-        "src": item.source,
+        "src": shown_source(item, files),
         **({"ref": item.references[0]} if item.references else {}),
         "tgt": {system: outputs[system] for system in order or item.systems},
         **({"validation": validation_of(item)} if kind.is_written else {}),
         **({"skippable": True} if kind is ItemKind.TUTORIAL else {}),
         **({"error_spans": _prefilled(item, outputs)} if item.proposals else {}),
         OWN: {name: getattr(item, name) for name in own}
-        | {name: list(getattr(item, name)) for name in lists},
+        | {name: list(getattr(item, name)) for name in lists}
+        | own_media(item),
     }
 
 
@@ -208,7 +211,11 @@ def _prefilled(item: ItemContent, outputs: dict[str, str]) -> dict[str, list[dic
 
 
 def _lines(
-    user: str, number: int | str, document: Document, answered: dict[tuple[str, int], AnswerContent]
+    user: str,
+    number: int | str,
+    document: Document,
+    answered: dict[tuple[str, int], AnswerContent],
+    files: dict[str, Any],
 ) -> list[dict[str, Any]]:
     """One line for each revision; a segment without one of that number has null there."""
     answers = [answered.get((user, item.position)) for item in document]
@@ -220,7 +227,7 @@ def _lines(
             ],
             "actions": _actions(answers, revision),
             "item": [
-                _item(item, [system for group in answer.order for system in group] if answer else None)
+                _item(item, files, [system for group in answer.order for system in group] if answer else None)
                 for item, answer in zip(document, answers, strict=True)
             ],
             "user_id": user,

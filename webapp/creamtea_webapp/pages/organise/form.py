@@ -91,6 +91,7 @@ def draw(name: str, start: CampaignRequest, study: str, spec: dict[str, Any], me
             "file again.",
             key=key("proposals"),
         )
+        field_error("taxonomy", "proposals")
     _texts(start)
 
 

@@ -13,7 +13,7 @@ from creamtea.errors import InputError
 from creamtea.human import rights
 from creamtea.human.exchange import exporting
 from creamtea.human.exchange.elsewhere import ImportFacts
-from creamtea.human.exchange.packed import unpack
+from creamtea.human.exchange.packed import MAX_UNPACKED, unpack
 from creamtea.human.protocols import protocol_title, usable_protocols
 from creamtea.store.database import Database
 from creamtea_webapp import session
@@ -30,7 +30,7 @@ KINDS = {
     "pearmut": "answers given in Pearmut (JSON Lines), or an export's zip",
 }
 IN_THE_FILE = "as the file says"
-OF_CAMPAIGN = ("test_set", "source_language", "target_language")
+OF_CAMPAIGN = ("test_set", "source_language", "target_language", "scores")
 TEXTS = ("sources", "output-of", "documents", "first-segment")
 BESIDE = "import"  # the place of errors: above the button
 
@@ -61,6 +61,14 @@ def page() -> None:
         columns[2].text_input(LABELS["source-language"], key="import-source_language", placeholder="de")
         columns[3].text_input(LABELS["target-language"], key="import-target_language", placeholder="en")
         field_error("protocol", "test-set", "source-language", "target-language")
+        left, _ = st.columns(2)
+        left.text_input(
+            LABELS["scores"],
+            key="import-scores",
+            placeholder="where there are several",
+            help="Of mt-metrics-eval: the NAME in human-scores/SOURCE-TARGET.NAME.seg.score.",
+        )
+        field_error("scores")
         with st.expander("Texts for Appraise scores", expanded=is_wrong(*TEXTS)):
             _texts_of_appraise()
         show_notice(BESIDE)
@@ -69,7 +77,11 @@ def page() -> None:
             type="primary",
             on_click=partial(act, rights.IMPORT_RATINGS, None, _import, errors_at=BESIDE, usual_field="file"),
         )
-    note("Protocol, test set and languages are needed only where the file does not contain them; a zip does.")
+    note(
+        "Protocol, test set and languages are needed only where the file does not contain them; an export's "
+        f"zip does. A zip may have a folder in it and unpack to {MAX_UNPACKED // 10**6} MB; the command line "
+        "has no such limit."
+    )
 
 
 def _texts_of_appraise() -> None:

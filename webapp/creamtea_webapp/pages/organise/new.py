@@ -95,26 +95,33 @@ def _make(draft: str, start: CampaignRequest, database: Database, actor: str) ->
     taxonomy = _taxonomy(values.get("taxonomy"), request["protocol"], start)
     values["taxonomy"] = None if taxonomy is None else taxonomy.model_dump()
     proposals = values.pop("proposals", None)
-    media = _media(values.pop("media"), values.pop("media_files"))
+    listed = values.pop("media")
+    media = _media(listed, values.pop("media_files"))
     values["questions"] = [one.model_dump() for one in read_questions(values["questions"])]
     for field in ("contact", "completion_code", "completion_url", "failing_code"):
         values[field] = values[field].strip()
     for field in ("delta", "minutes_per_item"):
         values[field] = values[field] or None  # 0 is as good as empty: the usual one
-    made = campaigns.create_campaign(
-        database,
-        draft or typed,
-        CampaignRequest(
-            study=st.session_state[key("study")],
-            settings=settings_of(values),
-            documents=None if documents is None else _documents(documents),
-            media=media,
-            proposals=None if proposals is None else _read("proposals", proposals, read_proposals),
-            **request,
-        ),
-        replace=bool(draft),
-        actor=actor,
-    )
+    try:
+        made = campaigns.create_campaign(
+            database,
+            draft or typed,
+            CampaignRequest(
+                study=st.session_state[key("study")],
+                settings=settings_of(values),
+                documents=None if documents is None else _documents(documents),
+                media=media,
+                proposals=None if proposals is None else _read("proposals", proposals, read_proposals),
+                **request,
+            ),
+            replace=bool(draft),
+            actor=actor,
+        )
+    except InputError as error:  # what only the outputs tell: a segment that is not there, say
+        for field, file in (("proposals", proposals), ("media", listed)):
+            if file is not None and str(error).startswith(f"{file.name}, line"):
+                raise InputError(str(error), about=field) from None
+        raise
     st.session_state[MADE] = made.id
     return f"The draft has {counted(made.items, 'item')}."
 
@@ -134,7 +141,7 @@ def _read(field: str, file: Any, read: Callable[[Path], Read]) -> Read:
         try:
             return read(path)
         except InputError as error:
-            raise InputError(str(error), about=field) from None
+            raise InputError(_without(folder, error), about=field) from None
 
 
 def _media(file: Any, beside: Sequence[Any]) -> list[Given] | None:
@@ -149,7 +156,12 @@ def _media(file: Any, beside: Sequence[Any]) -> list[Given] | None:
         try:
             return read_media(Path(folder) / Path(file.name).name, session.artefacts())
         except InputError as error:
-            raise InputError(str(error), about="media") from None
+            raise InputError(_without(folder, error), about="media") from None
+
+
+def _without(folder: str, error: InputError) -> str:
+    """The message, which calls a file as the organiser does."""
+    return str(error).replace(f"{folder}/", "")
 
 
 def _documents(file: Any) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -30,6 +31,8 @@ from creamtea_webapp.pages.organise.shared import (
 
 TEMPLATE = "organise/rater.html"
 DECISIONS = "decisions"  # the place of what came of one
+MAX_BARS, USUAL_BARS = 60, 30  # of a histogram of scores
+BAR_WIDTHS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)  # points, where a scale is not filled
 MAX_SECONDS = 300  # longer times are drawn in the last bar
 
 
@@ -75,7 +78,6 @@ def _report(report: RaterReport) -> None:
 
 
 def _plots(report: RaterReport, others: list[RaterReport], protocol: Protocol) -> None:
-    lowest, highest, bins = float(protocol.scale.lowest), float(protocol.scale.highest), protocol.bin_width
     times = [min(value, MAX_SECONDS) for value in report.seconds]
     usual = [min(value, MAX_SECONDS) for other in others for value in other.seconds]
     left, right = st.columns(2)
@@ -90,9 +92,20 @@ def _plots(report: RaterReport, others: list[RaterReport], protocol: Protocol) -
         )
     with right:
         values = [value for other in others for value in other.values]
-        _histogram(
-            "Scores", list(report.values), values, "points", bins, (lowest - bins / 2, highest + bins / 2)
-        )
+        width, domain = score_axis(protocol, [*report.values, *values])
+        _histogram("Scores", list(report.values), values, "points", width, domain)
+
+
+def score_axis(protocol: Protocol, values: Sequence[float]) -> tuple[float, tuple[float, float]]:
+    """The width of a bar, and where the first begins and the last ends: the whole scale, or of a scale
+    that nobody fills, as that of MQM from -1000 to 0, what was given."""
+    lowest, highest = float(protocol.scale.lowest), float(protocol.scale.highest)
+    width = protocol.bin_width
+    if (highest - lowest) / width > MAX_BARS:
+        lowest, highest = min(values, default=highest), max(values, default=highest)
+        width = next(step for step in BAR_WIDTHS if (highest - lowest) / step < USUAL_BARS)
+        lowest, highest = (round(end / width) * width for end in (lowest, highest))
+    return width, (lowest - width / 2, highest + width / 2)
 
 
 def _histogram(

@@ -51,6 +51,7 @@ LABELS = {
     "test-set": "Test set",
     "source-language": "Source language",
     "target-language": "Target language",
+    "scores": "Scores of people",
     "sources": "Sources",
     "output-of": "Outputs",
     "first-segment": "First segment",
@@ -187,6 +188,7 @@ def find(campaign_id: int) -> CampaignSummary:
         row = reading.get(Campaign, campaign_id)
     if row is None:
         missing()
+        show("parts.html", "foot")  # nothing comes after this
         st.stop()
         raise KeyError(campaign_id)
     return campaigns.summary(session.database(), row.name)
