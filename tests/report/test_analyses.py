@@ -150,6 +150,17 @@ def test_a_share_of_counts_that_a_step_has_not_left_says_so(
     assert cells["empty_higher"].note.startswith("not measured (")
 
 
+def test_a_deviation_of_one_sentence_alone_says_why_it_is_missing(
+    filled: Database, fill: Fill, with_analyses: dict[str, Any]
+) -> None:
+    one = [{"name": "log_prob_gap", "subject": "", "value": 2.5, "detail": {"deviation": None}}]
+    fill(filled, spec=with_analyses, changes={"empty_string/empty_string/softmax-greedy": {"metrics": one}})
+    cells = rows_of(of(build_report(filled, "teatime"), "empty_string"))["softmax-greedy", ""].cells
+    assert cells["log_prob_gap"].value == 2.5
+    missing = cells["log_prob_gap_deviation"]
+    assert (missing.state, missing.note) == ("unavailable", "one sentence alone has no deviation")
+
+
 @pytest.mark.slow
 def test_means_over_idioms_are_there_where_an_idiom_is_repeated(
     filled: Database, fill: Fill, with_analyses: dict[str, Any]

@@ -122,6 +122,13 @@ def test_learning_curves_have_every_run_also_one_without_points(filled: Database
     assert drawn.spec["layer"][0]["encoding"]["color"]["scale"]["domain"] == RUNS
 
 
+def test_an_infinite_perplexity_is_no_point_that_is_still_to_come() -> None:
+    point = [CurvePoint(100.0, 2.5, "")]
+    runs = {"softmax": {"dev_loss": point, "dev_perplexity": point}, "entmax": {"dev_loss": point}}
+    drawn = learning_curves(runs | {"later": {}}, "dev_perplexity")
+    assert drawn.missing == ("entmax (infinite: a reference has probability 0)", "later (no points yet)")
+
+
 def test_losses_of_different_objectives_have_an_axis_each(report: Document) -> None:
     (learning,) = [
         block for _, block in report.walk() if isinstance(block, Choice) and block.key == "learning"

@@ -29,6 +29,7 @@ class Measure:
     column: Column
     metric: str = ""  # the column's key where it is not given
     detail: str = ""  # what of the metric's detail is shown, in place of its value
+    no_detail: str = ""  # why a metric that has a value may lack it
     counts: Callable[[Mapping[str, Any]], tuple[int, int]] | None = None  # (count, of) of the detail: a share
     part: int | None = None  # the subject is this part of the setting's, or all of them joined by "/"
     undefined: Mapping[str, str] = field(default_factory=dict)  # subjects without this measure: the reason
@@ -116,7 +117,7 @@ def share(key: str, title: str, note: str, better: str = "") -> Column:
 def deviation_of(name: str, words: str) -> Measure:
     """The standard deviation of a mean log-probability."""
     column = Column(f"{name}_deviation", f"± {words}", 2, note="standard deviation over sentences")
-    return Measure(column, metric=name, detail="deviation")
+    return Measure(column, metric=name, detail="deviation", no_detail="one sentence alone has no deviation")
 
 
 BLEU = Column("bleu", "BLEU", 1, "higher")

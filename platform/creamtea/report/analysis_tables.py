@@ -137,7 +137,9 @@ def _cell(measure: Measure, setting: RowSetting, measured: Sequence[Measured]) -
             return _counted(metric, measure.counts)
         if metric is None or not measure.detail:
             return metric
-        return replace(metric, value=metric.detail.get(measure.detail), low=None, high=None)
+        value = metric.detail.get(measure.detail)
+        note = measure.no_detail if value is None and metric.value is not None else metric.note
+        return replace(metric, value=value, low=None, high=None, note=note)
 
     return read_cell(measured, read, "the plan has no such step")
 

@@ -6,7 +6,7 @@ analyses, `sweep_figures` what depends on a parameter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -255,6 +255,13 @@ def learning_figures(runs: Runs, objectives: Mapping[str, Runs]) -> Choice:
     return Choice("learning", "Learning curves", ("Curve",), tuple(figures), "no training has begun yet")
 
 
+def _why_without(series: str, own: Collection[str]) -> str:
+    # written at the same validations as the loss, but where it is infinite, which no point can be
+    if series == "dev_perplexity" and "dev_loss" in own:
+        return "infinite: a reference has probability 0"
+    return "no points yet"
+
+
 def learning_curves(runs: Runs, series: str, every: Sequence[str] = (), objective: str = "") -> Figure:
     """One line per training run over its updates; `series` as in `LEARNING_TITLES`. `every`: all runs of the
     study, so that one keeps its colour; `objective`: of these, where others have a figure of their own."""
@@ -280,7 +287,7 @@ def learning_curves(runs: Runs, series: str, every: Sequence[str] = (), objectiv
         {"mark": {"type": "line", "strokeWidth": 2}, "encoding": encoding},
         vega.points(points, size=35),
     ]
-    missing = [f"{run} (no points yet)" for run in waiting]
+    missing = [f"{run} ({_why_without(series, runs[run])})" for run in waiting]
     words = f"{title[0].upper()}{title[1:]}" + (f": {objective}" if objective else "")
     key = f"{series}-{text.key_of(objective)}" if objective else series
     return replace(vega.figure(key, words, rows, layer, missing), choice=(title,))
