@@ -26,6 +26,7 @@ class Fenced:
     name: str  # of a file: ```yaml study.yaml
     mark: str  # of the comment above: "not run: it needs a cluster"
     text: str
+    follows: bool = False  # directly below another block, but for its comment
 
     def __str__(self) -> str:
         return f"{self.document.relative_to(ROOT)}:{self.line}"
@@ -38,9 +39,14 @@ def fenced(*documents: Path) -> Iterator[Fenced]:
             before = text[: match.start()]
             mark = MARK.search(before)
             body = re.sub(rf"^{match['indent']}", "", match["text"], flags=re.M)
-            line = before.count("\n") + 1
             yield Fenced(
-                document, line, match["language"], match["name"] or "", mark["mark"] if mark else "", body
+                document,
+                before.count("\n") + 1,
+                match["language"],
+                match["name"] or "",
+                mark["mark"] if mark else "",
+                body,
+                MARK.sub("", before).rstrip().endswith("```"),
             )
 
 

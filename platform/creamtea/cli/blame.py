@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from creamtea.report.model import Document, Table
 
 EXAMPLES = (
-    "Examples: `creamtea blame demo esa-demo` · "
-    "`creamtea blame demo esa-demo --system softmax-nvs --beam 64` · `creamtea blame demo da-demo --below 40`"
+    "Examples: `creamtea blame demo esa-demo` · `creamtea blame demo esa-demo --system softmax-lexicon "
+    "--beam 64` · `creamtea blame demo da-demo --below 40`"
 )
 
 

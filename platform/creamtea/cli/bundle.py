@@ -19,8 +19,8 @@ from creamtea.store.artefacts import ArtefactStore
 if TYPE_CHECKING:
     from creamtea.bundle.verifying import Verification
 
-EXAMPLES = "Examples: `creamtea bundle demo` · `creamtea bundle 12 --out paper/study.zip`"
-VERIFY_EXAMPLES = "Examples: `creamtea verify demo.bundle.zip` · `creamtea verify study.zip --json`"
+EXAMPLES = "Examples: `creamtea bundle demo` · `creamtea bundle 1 --out study.zip`"
+VERIFY_EXAMPLES = "Examples: `creamtea verify demo.bundle.zip` · `creamtea verify demo.bundle.zip --json`"
 SHOWN = 50  # differences that are printed
 
 

@@ -24,7 +24,7 @@ EXAMPLES = """Examples:
 
 `creamtea controller --until-idle`
 
-`CREAMTEA_METRICS_TOKEN_FILE=FILE creamtea controller --metrics-port 9464`
+`CREAMTEA_METRICS_TOKEN_FILE=metrics-token creamtea controller --metrics-port 9464`
 """
 
 

@@ -18,7 +18,8 @@ EXAMPLES = """Examples:
 
 `creamtea init --source train.en --target train.de`
 
-`creamtea init --source train.en --target train.de --dev dev.en dev.de --test test.en test.de`
+`creamtea init --source train.en --target train.de --dev dev.en dev.de --test test.en test.de
+-o with-dev.yaml`
 
 `creamtea init --source a.txt --target b.txt --source-language en --target-language ja -o en-ja.yaml`
 """

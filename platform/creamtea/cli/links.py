@@ -37,7 +37,7 @@ def list_links(
         typer.echo(_line(link))
 
 
-@commands.command(epilog="Example: `creamtea links revoke 12 --reason 'left the team'`")
+@commands.command(epilog="Example: `creamtea links revoke 1 --reason 'left the team'`")
 def revoke(
     number: Annotated[int, typer.Argument(metavar="NUMBER", help="The link, as `list` numbers it.")],
     reason: Reason = "",

@@ -23,7 +23,7 @@ from creamtea.store.database import Database
 
 EXAMPLES = (
     "Examples: `creamtea report demo` · `creamtea report demo --test-set test --markdown` · "
-    "`creamtea report 12 --json > report.json` · `creamtea report demo --html demo.html` · "
+    "`creamtea report 1 --json > report.json` · `creamtea report demo --html demo.html` · "
     "`creamtea report demo --export paper --format latex --format svg` · "
     "`creamtea report --paper scones` · `creamtea report --paper scones --table 3`"
 )

@@ -22,7 +22,7 @@ EXAMPLES = """Examples:
 
 `creamtea run studies/demo.yaml`
 
-`creamtea run studies/multi30k-quick.yaml --data DIR --set metrics.0.tokenize=intl`
+`creamtea run my-study.yaml --data corpora --set metrics.0.tokenize=intl`
 
 `creamtea run studies/demo.yaml --executor inline --json --quiet`
 """

@@ -27,7 +27,7 @@ EXAMPLES = """Examples:
 
 `creamtea submit studies/demo.yaml --address ray-head:6379`
 
-`creamtea submit studies/multi30k.yaml --data /shared/data --wait`
+`creamtea submit my-study.yaml --data corpora --wait`
 """
 
 

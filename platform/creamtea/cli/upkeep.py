@@ -124,7 +124,7 @@ def _whose(studies: Sequence[str]) -> str:
     return studies[0] if len(studies) == 1 else f"shared: {', '.join(studies)}"
 
 
-@study_commands.command("rm", epilog="Examples: `creamtea study rm demo` · `creamtea study rm demo --older`")
+@study_commands.command("rm", epilog="Examples: `creamtea study rm demo --older` · `creamtea study rm demo`")
 def remove(
     name: workplace.StudyName,
     older: Annotated[

@@ -23,7 +23,7 @@ EXAMPLES = """Examples:
 
 `creamtea validate studies/demo.yaml`
 
-`creamtea validate studies/multi30k-quick.yaml --data DIR`
+`creamtea validate my-study.yaml --data corpora`
 
 `creamtea validate studies/demo.yaml --set variants.softmax.training.max_epochs=2 --json`
 """

@@ -21,7 +21,7 @@ def register(commands: typer.Typer) -> None:
     commands.command(
         "export",
         epilog="Examples: `creamtea campaign export first --format csv -o first` · "
-        "`creamtea campaign export first --format pearmut -o first-pearmut`",
+        "`creamtea campaign export esa-demo --format pearmut -o esa-pearmut`",
     )(export)
     commands.command(
         "import",

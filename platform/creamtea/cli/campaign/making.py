@@ -24,9 +24,10 @@ from creamtea.human.tutorial import read_tutorial
 from creamtea.store.item_kinds import ItemKind
 
 EXAMPLES = (
-    "Examples: `creamtea campaign create first --study demo --test-set test --systems a,b,c,d --items 100 "
-    "--ratings 2` · `creamtea campaign create odd --study demo --test-set test --systems a,b --select "
-    "disagreement --metrics bleu,chrf --items 100`"
+    "Examples: `creamtea campaign create first --study demo --test-set test "
+    "--systems softmax-greedy,softmax-beam4,scones-greedy,entmax-greedy --items 100 --ratings 2` · "
+    "`creamtea campaign create odd --study demo --test-set test --systems softmax-greedy,softmax-lexicon "
+    "--select disagreement --metrics bleu,chrf --items 100`"
 )
 
 # settings that are taken as they are written

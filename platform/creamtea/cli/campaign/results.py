@@ -16,8 +16,8 @@ from creamtea.human.settings import WmtRuleName
 RULE_NAMES = get_args(WmtRuleName)
 
 EXAMPLE = (
-    "Examples: `creamtea campaign report first` · `creamtea campaign report wmt22 --html wmt22.html` · "
-    "`creamtea campaign report wmt22 --export paper --format latex`"
+    "Examples: `creamtea campaign report first` · `creamtea campaign report first --html first.html` · "
+    "`creamtea campaign report first --export paper --format latex`"
 )
 
 

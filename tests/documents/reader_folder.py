@@ -1,0 +1,94 @@
+"""What a reader of the documents has on the machine: little text under the documents' names, and the study
+`demo`, run to its end."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import yaml
+from fenced import ROOT
+
+STUDIES = ROOT / "studies"
+TATOEBA = STUDIES / "tatoeba"
+LINES = {"train": 500, "dev": 20, "test": 20}
+SMALL = {"encoder_layers": 1, "decoder_layers": 1, "width": 32, "heads": 2, "feed_forward": 64}
+OTHERS = {  # files of texts: which lines of which file of Tatoeba are in them
+    **{f"{name}.{code}": (f"{name}.{code}", 0) for name in LINES for code in ("en", "de")},
+    "sentences.en": ("dev.en", 0),
+    "held-out.en": ("dev.en", 0),
+    "thousand.en": ("dev.en", 0),
+    "a.de": ("test.de", 0),
+    # outputs of other systems; what they say is of no matter here
+    "b.de": ("dev.de", 100),
+    "gpt.de": ("dev.de", 150),
+    "nllb.de": ("dev.de", 200),
+    "ours.de": ("dev.de", 50),
+    "gpt.out.de": ("dev.de", 150),
+    "ours.out.de": ("dev.de", 50),
+    "s.txt": ("test.en", 0),
+    "r.txt": ("test.de", 0),
+    "A.txt": ("dev.de", 150),
+    "B.txt": ("dev.de", 50),
+    "a.txt": ("train.en", 0),
+    "b.txt": ("train.de", 0),
+}
+WRITTEN = {
+    "instructions.md": "Read both sentences *twice*.\n",
+    "people.txt": "anna\nben\n",
+    "about-you.txt": "Which language did you grow up with? | German | English | another\n",
+    "consent.txt": "My answers may be published without my name.\n",
+    "test.docs": "".join(f"letter-{line // 5}\n" for line in range(LINES["test"])),
+    "metrics-token": "0" * 64 + "\n",
+}
+
+
+def make_files(folder: Path) -> None:
+    """All but what creamtea itself writes."""
+    shutil.copytree(STUDIES, folder / "studies", ignore=shutil.ignore_patterns("tatoeba"))
+    tatoeba = folder / "studies" / "tatoeba"
+    tatoeba.mkdir()
+    for name, count in LINES.items():
+        for path in TATOEBA.glob(f"{name}.*"):
+            _copy_lines(path, tatoeba / path.name, 0, count)
+    for name, (source, start) in OTHERS.items():
+        _copy_lines(TATOEBA / source, folder / name, start, LINES["train" if "train" in source else "test"])
+    for name, text in WRITTEN.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    study = yaml.safe_load((STUDIES / "demo.yaml").read_text(encoding="utf-8"))
+    (folder / "studies" / "demo.yaml").write_text(_dumped(shrunk(study)), encoding="utf-8")
+    (folder / "my-study.yaml").write_text(_dumped(study | {"name": "my-study"}), encoding="utf-8")
+    installed = folder / ".venv" / "share" / "creamtea"
+    installed.mkdir(parents=True)
+    (installed / "studies").symlink_to("../../../studies")
+    (folder / "corpora").symlink_to("studies")
+
+
+def shrunk(study: dict[str, Any]) -> dict[str, Any]:
+    """Of the same parts with the same names, and trained in a second."""
+    for subwords in study["subwords"].values():
+        subwords["vocabulary"] = 300
+    for variant in study["variants"].values():
+        variant["architecture"] = SMALL
+        variant["training"] |= {
+            "batch_tokens": 256,
+            "warmup": 20,
+            "learning_rate": 0.01,
+            "max_epochs": 2,
+            "average": 1,
+        }
+    study["recall"] = {"k": [1, 50], "thresholds": [0.9, 0.5]}
+    study["latency"] |= {"sentences": 2, "repetitions": 3, "warmup": 1}
+    return study
+
+
+def _dumped(study: dict[str, Any]) -> str:
+    return yaml.safe_dump(json.loads(json.dumps(study)), sort_keys=False, allow_unicode=True)  # no anchors
+
+
+def _copy_lines(source: Path, target: Path, start: int, count: int) -> None:
+    with source.open(encoding="utf-8") as lines:
+        target.write_text("".join(itertools.islice(lines, start, start + count)), encoding="utf-8")
