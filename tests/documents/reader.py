@@ -2,7 +2,7 @@
 
 What stands for what costs too much or is not here:
 - steps run in this process instead of on Ray;
-- `init` times no updates where the document does not show its output; its study is small, and trained for an epoch;
+- `init` times no updates where the document does not show its output; its study is small, of one epoch;
 - `submit` queues and starts no controller, unless it waits;
 - a server is started once for each of its options, asked for a page, and interrupted;
 - raters come as soon as a campaign is launched;
