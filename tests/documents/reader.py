@@ -117,7 +117,7 @@ class Reader:
 
     def environment(self, variables: dict[str, str]) -> dict[str, str]:
         mine = {name: text for name, text in os.environ.items() if not name.startswith(("CREAMTEA_", "RAY_"))}
-        return mine | {"HOME": str(self.folder), "COLUMNS": "100"} | variables
+        return mine | {"HOME": str(self.folder), "COLUMNS": "160"} | variables
 
     def _creamtea(
         self, arguments: list[str], text: bytes | None, variables: dict[str, str], where: str
@@ -178,6 +178,7 @@ def printed_lines(expected: str) -> Iterator[re.Pattern[str]]:
     number = r"[<+−±-]?\\d[\\d.,]*( ?\\*| \\(\\d\\))?"
     for line in expected.splitlines():
         words = re.escape(" ".join(line.split())).replace("…", ".*?")
+        words = re.sub("─+", "─+", words)
         pattern = re.sub(r"(\\[+-]|[+−±<])?\d[\d.,]*(\\\.[\d]+)*", number, words)
         if pattern not in ("", ".*?"):
             yield re.compile(pattern)
