@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("playwright.sync_api")
 
+from marked_text import payloads, span, tap_on
 from playwright.sync_api import expect
 from rating_board import (
     at_rest,
@@ -19,6 +20,7 @@ from rating_board import (
     serious,
     slow_clock,
     stored,
+    tap_at,
     wait_for_scores,
     wait_for_width,
 )
@@ -253,3 +255,37 @@ def test_errors_of_a_document_by_keyboard(site, open_page) -> None:
     assert [(place, step) for place, step, _ in rows] == [(0, 5), (1, 90)]
     assert [len(payload["spans"]) for _, _, payload in rows] == [0, 1]
     assert rows[1][2]["spans"][0]["severity"] == "major"
+
+
+def test_a_document_by_touch(site, open_page) -> None:
+    own_campaign(site.database, "pangolin-doc-touch", PAIRS[:2], protocol="cesa", pages=[2], **DOCUMENTS)
+    link, rater_id = site.rater_link("pangolin-doc-touch", "thumb")
+    page = open_page(link, phone=True)
+    items_on(page, 1, 2, 2)
+    wait_for_width(page, 390)
+    passages = page.locator(".board .passage .text")
+    expect(passages).to_have_count(3)  # two, and one that both share
+    texts = passages.all_text_contents()
+    row = texts.index(OTHER[0])
+    tap_on(page, "Regen", "fiel", row=row)
+    page.locator(".board .error .major").tap()
+    tap_at(page, row, 30, steps=101)
+    for other in {0, 1, 2} - {row}:
+        output = page.locator(".board .segments .outputs > li").nth(other)
+        output.get_by_role("button", name="No errors").tap()
+        tap_at(page, other, 90, steps=101)
+    expect(current(page)).to_have_text(["Segment 2"])
+    small = page.locator(".board button:visible, .board summary:visible").evaluate_all(
+        "all => all.filter((one) => one.getBoundingClientRect().height < 44).map((one) => one.textContent)"
+    )
+    assert small == []
+    scores = [int(text) for text in page.locator(".board output.value").all_text_contents()]
+    assert abs(scores[row] - 30) < 3
+    page.get_by_role("button", name="Save").tap()
+    all_done(page)
+    error = span(OTHER[0], "Regen fiel", "major")
+    assert payloads(site.database, rater_id, TEXT[0]) == {
+        OTHER[0]: {"score": scores[row], "spans": [error]},
+        DE[0]: {"score": scores[1 - row], "spans": []},
+    }
+    assert payloads(site.database, rater_id, TEXT[1])[DE[1]] == {"score": scores[2], "spans": []}
