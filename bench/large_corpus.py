@@ -153,6 +153,9 @@ class Context:
     def progress(self, done: float, total: float, message: str = "") -> None:
         pass
 
+    def has_more_room(self) -> bool:
+        return False
+
     def show(self, view: LiveView) -> None:
         pass
 

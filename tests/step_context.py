@@ -74,6 +74,9 @@ class Context:
     def progress(self, done: float, total: float, message: str = "") -> None:
         self.progresses.append((done, total, message))
 
+    def has_more_room(self) -> bool:
+        return False
+
     def show(self, view: LiveView) -> None:
         self.views.append(view)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from creamtea.errors import StepError, StepUnavailable
+from creamtea.errors import InfrastructureError, StepError, StepUnavailable
 from creamtea_workers.corpora.tokens import Shard
 from creamtea_workers.selection import eflomal
 from creamtea_workers.selection.eflomal import align_with_eflomal
@@ -100,6 +100,14 @@ def test_nothing_to_align_is_an_error(install) -> None:  # type: ignore[no-untyp
     install(DIAGONAL)
     with pytest.raises(StepError, match="no pair to align"):
         align_with_eflomal([Shard.of([[]], [[4]])], 20, 1, lambda: None)
+
+
+def test_a_killed_program_is_explained(install) -> None:  # type: ignore[no-untyped-def]
+    install("os.kill(os.getpid(), 9)")
+    with pytest.raises(
+        InfrastructureError, match=r"memory ran out: .* \(\d+ bytes .*memory_gb .*aligner: em"
+    ):
+        align_with_eflomal([Shard.of(SOURCES, TARGETS)], 20, 1, lambda: None)
 
 
 class Cancelled(BaseException):

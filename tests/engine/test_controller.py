@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -32,7 +33,7 @@ from creamtea.engine.events import (
 )
 from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Need
 from creamtea.engine.executors.inline import InlineExecutor
-from creamtea.engine.task import StepOutcome, StepTask
+from creamtea.engine.task import GAVE_WAY, StepOutcome, StepTask
 from creamtea.errors import CreamteaError
 from creamtea.orders import cancelling, controllers
 from creamtea.store import tables
@@ -338,6 +339,55 @@ class Prompt:
 
     def shutdown(self) -> None:
         pass
+
+
+class Growing(Prompt):
+    """A machine of which half is there at first; a group that is told of more gives way."""
+
+    def __init__(self, store: ArtefactStore) -> None:
+        super().__init__({})
+        self._store, self._asked = store, 0
+        self.groups: list[int] = []
+        self._group: StepTask | None = None
+
+    def capacity(self) -> Capacity:
+        self._asked += 1
+        running = [] if self._group is None else [(["a"] * self.groups[-1], Need.of(self._group.resources))]
+        return Capacity({"a": Amounts(2.0 if self._asked < 4 else 4.0, 0.0, 8.0)}, running)
+
+    def start(self, task: StepTask, nodes: Sequence[str]) -> None:
+        self._group = task
+        self.groups.append(len(nodes))
+
+    def poll(self, timeout: float) -> list[FinishedAttempt]:
+        time.sleep(0.001)
+        if self._group is None:
+            return []
+        room = self._store.read_room(self._group.key, self._group.fence)
+        if self.groups[-1] < 4 and room != 4:
+            return []
+        outcome = StepOutcome() if self.groups[-1] == 4 else StepOutcome.failure(GAVE_WAY, "more room")
+        outcome.result.facts["seconds"] = 0.0
+        ended, self._group = FinishedAttempt(self._group, outcome), None
+        return [ended]
+
+
+def test_a_group_is_told_of_room_and_begins_again_larger(
+    database: Database,
+    study: ToyStudy,
+    store: ArtefactStore,
+    run_study: Run,
+    quick: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("creamtea.engine.growing.GROW_AFTER", 0.0)
+    key = study.add("group", resources={"workers": [1, 4]})
+    executor = Growing(store)
+    emitted = run_study(study, database, executor)
+    assert executor.groups == [2, 4]
+    assert [event.reason for event in emitted if isinstance(event, StepStopped)] == ["more room"]
+    assert happenings(database, key) == ["started", "interrupted", "started", "succeeded"]
+    assert study.rows(database)["group"].attempts == 1
 
 
 graphs = st.lists(

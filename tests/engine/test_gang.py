@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from toy_gang import ALONE, WRONG, outcomes_elsewhere
+from toy_gang import ALONE, LARGER, WRONG, outcomes_elsewhere
+
+from creamtea.engine.task import GAVE_WAY
 
 
 @pytest.fixture(scope="module")
@@ -16,6 +18,7 @@ def reported() -> dict[str, tuple[str | None, str]]:
     [
         ("alone", "infrastructure", ALONE.error),
         ("wrong", "deterministic", WRONG.error),
+        ("larger", GAVE_WAY, LARGER.error),
         ("gone", "infrastructure", "was lost: The actor died unexpectedly"),
         ("no room", "infrastructure", "was lost: Training failed due to"),
     ],

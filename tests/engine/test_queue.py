@@ -16,6 +16,7 @@ from creamtea.contract.step import StepResult
 from creamtea.engine import lease as leases
 from creamtea.engine import settling, state
 from creamtea.engine.executors.base import Amounts, Capacity, Names, Need
+from creamtea.engine.growing import larger_group
 from creamtea.engine.queue import Choice, Queue, QueuedStep
 from creamtea.engine.task import StepOutcome
 from creamtea.orders import rows
@@ -83,6 +84,20 @@ def test_a_group_takes_as_many_workers_as_there_is_room_for() -> None:
 def test_what_fits_nowhere_is_taken_so_that_it_can_fail() -> None:
     queue = ready(("huge", Resources(gpus=9), 0))
     assert queue.next(Capacity({"a": GPUS, "b": GPUS}), 0.0) == Choice("huge", Need.of(Resources(gpus=9)), [])
+
+
+def test_a_group_grows_to_a_power_of_two_for_which_there_is_room() -> None:
+    names = {"a": Names(group="big")}
+
+    def grown(workers: int, free: int, most: int = 8, **more: str) -> int:
+        running = [(["a"], Need.of(Resources(cpus=8 - free)))] if free < 8 else []
+        resources = Resources(workers=[1, most], **more)
+        return larger_group(resources, workers, Capacity({"a": CPUS}, running, names=names))
+
+    assert [grown(2, free) for free in (0, 1, 2, 5, 6, 8)] == [0, 0, 4, 4, 8, 8]
+    assert [grown(workers, 8) for workers in (1, 2, 4, 7, 8)] == [8, 8, 8, 8, 0]
+    assert [grown(2, 8, most) for most in (2, 3, 4)] == [0, 0, 4]
+    assert grown(2, 8, worker_group="small") == 0
 
 
 def test_a_named_node_and_a_group_are_kept_to() -> None:

@@ -54,6 +54,22 @@ def claimed(database: Database, lease: Lease, capacity: Capacity | None = None) 
     return task
 
 
+def test_a_step_that_gives_way_is_ready_at_once_and_has_used_no_attempt(
+    database: Database, study: ToyStudy, store: ArtefactStore, lease: Lease
+) -> None:
+    key = study.add("step")
+    study.submit(database, store)
+    task = claimed(database, lease)
+    assert state.give_way(database, task, "room")
+    assert not state.give_way(database, task, "room")
+    row = study.rows(database)["step"]
+    assert (row.state, row.attempts, row.started_at, row.finished_at) == ("ready", 0, None, None)
+    assert happenings(database, key) == ["started", "interrupted"]
+    again = claimed(database, lease)
+    assert (again.attempt, again.fence) == (1, task.fence + 1)
+    assert state.finish(database, store, task, StepOutcome()) is None, "a late result"
+
+
 def settle(database: Database) -> list[settling.Blocked]:
     with database.transaction() as session:
         return settling.settle(session)

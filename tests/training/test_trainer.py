@@ -12,6 +12,7 @@ import torch
 from small_trainings import interrupted, parameters, reversals, trainer
 from step_context import FolderCheckpoints
 
+from creamtea.contract.step import GaveWay
 from creamtea.errors import StepError
 from creamtea.methods.training import Keep
 from creamtea_workers.training import trainer as trainer_module
@@ -72,6 +73,27 @@ def test_an_interrupted_training_ends_with_the_same_bits(
 
 
 @pytest.mark.slow
+def test_a_training_gives_way_after_a_checkpoint_and_goes_on_with_the_same_bits(tmp_path: Path) -> None:
+    params, pairs = parameters(SHORT), reversals(70, 6, seed=1)
+    whole = trainer(params, pairs, tmp_path / "whole").run()
+    asked: list[int] = []
+    made = trainer(params, pairs, tmp_path / "pieces")
+
+    def has_more_room() -> bool:
+        asked.append(made.state.update)
+        return len(asked) == 3
+
+    made.has_more_room = has_more_room
+    with pytest.raises(GaveWay):
+        made.run()
+    assert 0 < asked[0] < asked[2] == made.state.update < whole.position.update
+    resumed = trainer(params, pairs, tmp_path / "pieces")
+    resumed.resume()
+    assert resumed.state.update == asked[2]
+    weights = trainer(params, pairs, tmp_path / "pieces").run().model.state_dict()
+    assert all(torch.equal(weights[name], value) for name, value in whole.model.state_dict().items())
+
+
 def test_everything_else_resumes_with_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """SSRUs, LAMB, several batches an update, an automatic NVS weight."""
     monkeypatch.setattr(trainer_module, "REPORT_EVERY", 1)

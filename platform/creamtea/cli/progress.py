@@ -147,7 +147,7 @@ def line(event: events.EngineEvent) -> str:
         case events.StepFailed():
             return f"FAILED    {event.node}: {first_line(event.error)}"
         case events.StepStopped():
-            return f"stopped   {event.node}"
+            return f"stopped   {event.node}" + (f": {event.reason}" if event.reason else "")
         case events.Notice():
             return event.message
     return ""

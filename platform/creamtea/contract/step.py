@@ -109,8 +109,16 @@ class StepContext(Protocol[P]):
     def progress(self, done: float, total: float, message: str = "") -> None:
         """Report how far the step is; cheap to call often. Raises StepCancelled once it is cancelled."""
 
+    def has_more_room(self) -> bool:
+        """Whether the step could go on with more workers. One that has just saved what it resumes from may
+        then raise GaveWay; cheap enough to ask after every checkpoint."""
+
     def show(self, view: LiveView) -> None:
         """Let people see how the step develops; every call writes a small file."""
+
+
+class GaveWay(BaseException):
+    """Raised by a step that is to be started again with more workers; not an Exception, see below."""
 
 
 class StepCancelled(BaseException):

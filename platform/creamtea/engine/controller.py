@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 
 from sqlalchemy.exc import DBAPIError
 
-from creamtea.engine import events, settling, state
+from creamtea.engine import events, growing, settling, state
 from creamtea.engine import lease as leases
 from creamtea.engine.executors.base import Executor, FinishedAttempt
 from creamtea.engine.queue import Choice, Queue
 from creamtea.engine.runner import describe
-from creamtea.engine.task import StepTask
+from creamtea.engine.task import GAVE_WAY, StepTask
 from creamtea.errors import CreamteaError, InfrastructureError, StepError
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
@@ -33,9 +33,11 @@ LOAD_SECONDS = 30.0  # at least, between two times that the queue is built
 @dataclass
 class _Running:
     task: StepTask
+    workers: int = 1
     started: float = field(default_factory=time.monotonic)
     progress: dict[str, Any] | None = None  # the last one reported
     heard: float = field(default_factory=time.monotonic)  # when it was reported
+    offered: int = 0  # workers
 
     def overdue(self) -> bool:
         minutes = self.task.resources.timeout_minutes
@@ -163,6 +165,7 @@ class Controller:
             self._report_progress(running)
         for running in [running for running in self._running.values() if running.silent()]:
             self._give_up(running.task)
+        self._offer_room()
         if self._live_studies(lease) != self._queue.studies or time.monotonic() >= self._next_load:
             self._load(lease)
 
@@ -204,7 +207,7 @@ class Controller:
                 continue
             if choice.nodes:
                 self._emit(events.StepStarted(task.key, task.node, task.kind, task.attempt))
-                self._running[task.key] = _Running(task)
+                self._running[task.key] = _Running(task, len(choice.nodes))
                 self._executor.start(task, choice.nodes)
             else:  # a cluster may get a larger node, this machine will not
                 kind = "infrastructure" if self._executor.address else "deterministic"
@@ -217,6 +220,9 @@ class Controller:
     def _commit(self, finished: FinishedAttempt) -> None:
         task, outcome = finished.task, finished.outcome
         self._running.pop(task.key)
+        if outcome.error_kind == GAVE_WAY:
+            self._begin_again(task, outcome.error)
+            return
         if outcome.error_kind is not None:
             self._fail(task, outcome.error_kind, outcome.error)
             return
@@ -233,6 +239,29 @@ class Controller:
         self._end(self._queue.succeeded(task.key))
         for key in ready:
             self._queue.add(key, time.monotonic())
+
+    def _begin_again(self, task: StepTask, why: str) -> None:
+        if self._wait_out(lambda: state.give_way(self._database, task, why)):
+            self._queue.add(task.key, time.monotonic())
+        self._emit(events.StepStopped(task.key, task.node, why))
+
+    def _offer_room(self) -> None:
+        """Tell groups of workers that they could be larger, unless steps wait for what is free."""
+        now = time.monotonic()
+        small = [
+            running
+            for running in self._running.values()
+            if running.workers < running.task.resources.workers[1]
+            and now > running.started + growing.GROW_AFTER
+        ]
+        if not small or self._queue.has_ready(now):
+            return
+        for running in small:
+            task = running.task
+            room = growing.larger_group(task.resources, running.workers, self._executor.capacity())
+            if room != running.offered:
+                running.offered = room
+                self._store.write_room(task.key, task.fence, room)
 
     def _fail(self, task: StepTask, kind: str, error: str) -> None:
         failure = self._wait_out(lambda: state.fail(self._database, task, kind, error))

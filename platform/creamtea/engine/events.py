@@ -44,8 +44,11 @@ class StepFailed(StepEvent):
     error: str
 
 
+@dataclass(frozen=True)
 class StepStopped(StepEvent):
-    """A running step was cancelled, or its result was discarded."""
+    """A running step was cancelled, or its result was discarded, or it begins again for this reason."""
+
+    reason: str = ""
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from typing import Any
 
 import creamtea
 from creamtea.contract.kind import StepKind, StepParams
-from creamtea.contract.step import Checkpoints, LiveView, StepCancelled, StepResult
+from creamtea.contract.step import Checkpoints, GaveWay, LiveView, StepCancelled, StepResult
 from creamtea.engine.capture import AttemptLog, captured
-from creamtea.engine.task import StepOutcome, StepTask
+from creamtea.engine.task import GAVE_WAY, StepOutcome, StepTask
 from creamtea.errors import CreamteaError, InfrastructureError, StepError, StepUnavailable
 from creamtea.hardware import processor_name
 from creamtea.methods.plugins import require
@@ -55,6 +55,8 @@ def execute(
             except BaseException as error:
                 log.error(error)
                 raise
+    except GaveWay:
+        return StepOutcome.failure(GAVE_WAY, "it goes on with more workers")
     except StepCancelled:
         return StepOutcome.failure("infrastructure", "the attempt was cancelled")
     except Exception as error:
@@ -181,6 +183,10 @@ class Context:
         if self.log is not None and now >= self._next_line:
             self._next_line = now + LINE_EVERY
             self.log.line(f"{done:g} of {total:g} {message}".rstrip())
+
+    def has_more_room(self) -> bool:
+        several = self._task.resources.workers[1] > 1
+        return several and self._store.read_room(self._task.key, self._task.fence) > 0
 
     def show(self, view: LiveView) -> None:
         if self._reports:

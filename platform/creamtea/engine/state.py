@@ -1,7 +1,7 @@
 """The state machine of steps, in SQL; every function here is one transaction.
 
     pending -> ready -> running -> succeeded | failed | cancelled
-                  ^---------|  interrupted, or an infrastructure failure with attempts left
+                  ^---------|  interrupted, given way, or an infrastructure failure with attempts left
 
 A claim raises the step's fence; whoever finishes, fails or renews it names the fence of its claim. If that is
 no longer the step's, nothing happens, and the return value says so.
@@ -176,6 +176,16 @@ def finish(
     return ready
 
 
+def give_way(database: Database, task: StepTask, why: str) -> bool:
+    """Make the step ready again, which has used no attempt. False: it is no longer this attempt's."""
+    with database.transaction() as session:
+        now = database.now(session)
+        if not _end(session, task, now, GIVE_WAY):
+            return False
+        add_events(session, [task.key], now, "interrupted", [why])
+    return True
+
+
 @dataclass(frozen=True)
 class Failure:
     pause: float | None  # seconds until the step is tried again; None: it has failed
@@ -210,6 +220,7 @@ END = (
 
 
 SUCCEED = END.values(state="succeeded", error_kind=None, error=None)
+GIVE_WAY = END.values(state="ready", attempts=StepRow.attempts - 1, started_at=None, finished_at=None)
 STORE_FACTS = (
     update(StepRow.__table__)  # type: ignore[arg-type]
     .where(StepRow.key == bindparam("step"))

@@ -29,9 +29,12 @@ class StepTask:
     attempt: int = 1
 
 
+GAVE_WAY = "gave way"  # instead of an error kind: it saved a checkpoint, to go on with more workers
+
+
 @dataclass(frozen=True)
 class StepOutcome:
-    """How an attempt ended; `error_kind` None: it succeeded."""
+    """How an attempt ended; `error_kind` None: it succeeded. GAVE_WAY is no failure."""
 
     result: StepResult = field(default_factory=StepResult)
     files: list[StoredFile] = field(default_factory=list)

@@ -3,6 +3,7 @@
     objects/ab/<sha256>        an output file of a step, or a file beside a source; never changed
     checkpoints/<key>/<name>   what a running step resumes from
     progress/<key>.json        how far a running step is
+    room/<key>.json            with how many workers it could go on
     live/<key>.json            what a running step shows of itself
     logs/<key>/                the logs of its attempts (`store.logs`)
     controller/notice.json     why the controller starts nothing now
@@ -190,6 +191,15 @@ class ArtefactStore:
     def read_live(self, step_key: str, fence: int) -> dict[str, Any] | None:
         """What the attempt with this fence shows of itself; None if there is nothing that can be read."""
         return self._read_report("live", step_key, fence, ("points", "examples", "tokens_per_second"))
+
+    def write_room(self, step_key: str, fence: int, workers: int) -> None:
+        """Tell the attempt with this fence with how many workers its step could go on."""
+        self._write_report("room", step_key, fence, {"workers": workers})
+
+    def read_room(self, step_key: str, fence: int) -> int:
+        """What this attempt has been told; 0 if nothing."""
+        report = self._read_report("room", step_key, fence, ("workers",))
+        return int(report["workers"]) if report else 0
 
     def write_notice(self, fence: int, message: str) -> None:
         """Why the controller with this fence starts nothing now, for people; "" once it does again."""

@@ -17,7 +17,7 @@ UPLOADS = "uploads"  # the area of uploads in parts that have not ended; not a f
 class Entry:
     """A file in the store."""
 
-    area: str  # the folder below the root: objects, checkpoints, progress, live, logs, tmp
+    area: str  # the folder below the root: objects, checkpoints, progress, room, live, logs, tmp
     owner: str  # whose it is: a digest in objects/, a step's key elsewhere
     path: str
     size: int  # bytes

@@ -47,7 +47,7 @@ class Needed:
         match entry.area:
             case "objects":
                 return entry.owner in self.digests
-            case "checkpoints" | "progress":
+            case "checkpoints" | "progress" | "room":
                 return entry.owner in self.unfinished
             case "logs" | "live":
                 return entry.owner in self.steps

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
-from limits import ANSWER, START, wait_until
+from limits import ANSWER, RAY_ENVIRONMENT, START, wait_until
 
 
 def free_ports(count: int) -> list[int]:
@@ -53,6 +53,7 @@ class Cluster:
         command += options
         environment = {
             **os.environ,
+            **RAY_ENVIRONMENT,
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": self.token,
             # a killed node is noticed in seconds instead of half a minute; a busy one has time to answer

@@ -22,7 +22,8 @@ from creamtea.store.database import open_database
 
 def runtime_env() -> dict[str, object]:
     return {
-        "env_vars": {"PYTHONPATH": str(Path(__file__).parent)},
+        # with the code of these tests, wherever it is
+        "env_vars": {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])},
         "worker_process_setup_hook": "toy_catalogue.register",
     }
 

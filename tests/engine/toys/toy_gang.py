@@ -10,8 +10,10 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 from creamtea.engine.executors.gang import MemberFailed, _failure
+from creamtea.engine.task import GAVE_WAY
 
 ALONE = MemberFailed("infrastructure", "another worker of this step was lost: connection closed")
+LARGER = MemberFailed(GAVE_WAY, "it goes on with more workers")
 WRONG = MemberFailed("deterministic", "the training loss is nan at update 3")
 
 
@@ -24,6 +26,7 @@ def outcomes() -> dict[str, tuple[str | None, str]]:
         "alone": WorkerGroupError("", {0: ALONE, 1: gone}),
         "wrong": WorkerGroupError("", {0: ALONE, 1: WRONG}),
         "gone": WorkerGroupError("", {1: gone}),
+        "larger": WorkerGroupError("", {0: ALONE, 1: LARGER}),
         "no room": ControllerError(OSError("no room")),
     }
     reported = {name: _failure(error) for name, error in errors.items()}

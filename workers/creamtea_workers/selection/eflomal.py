@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from creamtea.errors import StepError, StepUnavailable
+from creamtea.errors import InfrastructureError, StepError, StepUnavailable
 from creamtea.scratch import scratch_folder
 from creamtea_workers.corpora.tokens import Shard
 from creamtea_workers.metrics.scorer import end
@@ -42,7 +43,8 @@ def align_with_eflomal(
     watch: Callable[[], None],
 ) -> TranslationTable:
     """`watch` is called every second while eflomal runs; an exception from it stops eflomal. StepUnavailable
-    if eflomal is not installed; StepError if it fails."""
+    if eflomal is not installed; StepError if it fails, InfrastructureError if it is killed. Here the text is
+    read in shards; eflomal itself holds all of it."""
     program = find_program()
     with scratch_folder("eflomal") as name:
         folder = Path(name)
@@ -114,6 +116,13 @@ def _run(program: Path, folder: Path, threads: int, watch: Callable[[], None]) -
                     continue
         finally:
             end(process)
+    if code == -signal.SIGKILL:
+        size = sum((folder / side).stat().st_size for side in ("source", "target"))
+        raise InfrastructureError(
+            f"{PROGRAM} was killed, probably because memory ran out: it holds the whole training text "
+            f"({size:,} bytes as numbers) in memory, several times. Set memory_gb under resources.align, or "
+            "take `aligner: em`, which works in parts"
+        )
     if code != 0 or not (folder / "links").is_file():
         printed = " ".join(log.read_text(encoding="utf-8", errors="replace").split())[-400:]
         raise StepError(f"{program} failed (code {code}): {printed or 'it printed nothing'}")

@@ -43,6 +43,7 @@ def run(context: StepContext[TrainParams]) -> StepResult:
         initial[0] if initial else None,
         current_group(),
         context.show,
+        context.has_more_room,
     )
     outcome = trainer.run()
     save_model(context.output, outcome.model, trainer.config)

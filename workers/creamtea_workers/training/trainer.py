@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import Parameter
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from creamtea.contract.step import Checkpoints, LiveView
+from creamtea.contract.step import Checkpoints, GaveWay, LiveView
 from creamtea.errors import StepError
 from creamtea.steps.systems import TrainParams
 from creamtea_workers.corpora.batches import Batch, Pairs, plan_epoch
@@ -69,10 +69,12 @@ class Trainer:
         initial: Path | None = None,
         group: Group | None = None,
         show: Callable[[LiveView], None] = lambda view: None,
+        has_more_room: Callable[[], bool] = lambda: False,
     ) -> None:
         self.training, self.nvs, self.seed = params.training, params.nvs, params.seed
         self.pairs, self.development, self.device = pairs, development, device
         self.progress, self.group = progress, group or Alone()
+        self.has_more_room = has_more_room
         self.live = LiveTraining(development, show)
         self.saver = Saver(checkpoints, self.group)
         torch.manual_seed(self.seed)
@@ -341,6 +343,9 @@ class Trainer:
         self.flush_losses()
         self.count_seconds()
         save_position(self.saver, self.state, self.model.state_dict(), self.optimiser.state_dict())
+        if not self.stop_reason() and self.group.share(self.has_more_room):
+            self.saver.wait()
+            raise GaveWay("saved, to go on with more workers")
         self.clock = time.monotonic()
 
 
