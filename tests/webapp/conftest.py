@@ -36,6 +36,22 @@ def filled(database: Database) -> Database:
     return database
 
 
+@pytest.fixture
+def ready(sqlite_template: Path, tmp_path: Path) -> Iterator[Database]:
+    """The filled study on SQLite, for an organiser's pages."""
+    from organiser_app import filled_database  # imports Streamlit, which most tests here do without
+
+    with filled_database(sqlite_template, tmp_path) as database:
+        yield database
+
+
+@pytest.fixture
+def visit(ready: Database, monkeypatch: pytest.MonkeyPatch) -> Any:
+    from organiser_app import visits
+
+    return visits(ready, monkeypatch)
+
+
 @dataclass
 class Site:
     """A running `creamtea serve` and its database."""

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 from filled_study import HOSTILE, SPEC, fill_study, lines
 from organiser_app import (
     Visit,
     actions,
     campaign_row,
-    filled_database,
     press,
     shown,
-    visits,
 )
 
 from creamtea.human import audit, campaigns
@@ -22,26 +17,15 @@ from creamtea.human.settings import CampaignSettings
 from creamtea.store.database import Database
 
 
-@pytest.fixture
-def filled(sqlite_template: Path, tmp_path: Path) -> Iterator[Database]:
-    with filled_database(sqlite_template, tmp_path) as database:
-        yield database
-
-
-@pytest.fixture
-def visit(filled: Database, monkeypatch: pytest.MonkeyPatch) -> Visit:
-    return visits(filled, monkeypatch)
-
-
 @pytest.mark.slow
-def test_a_campaign_from_the_form_to_its_end(filled: Database, visit: Visit) -> None:
+def test_a_campaign_from_the_form_to_its_end(ready: Database, visit: Visit) -> None:
     app = visit(campaigns="new")
     app.text_input(key="campaign-name").set_value("scones")
     app.number_input(key="campaign-items").set_value(12)
     app.number_input(key="campaign-ratings_per_item").set_value(2)
     app.text_area(key="campaign-instructions").set_value("*Read* twice.")
     press(app, "make")
-    row = campaign_row(filled, "scones")
+    row = campaign_row(ready, "scones")
     assert (row.state, row.ratings_per_item, row.instructions) == ("draft", 2, "*Read* twice.")
     assert row.settings["items"] == 12
     assert app.query_params["campaign"] == str(row.id)  # the draft's page with its preview
@@ -57,7 +41,7 @@ def test_a_campaign_from_the_form_to_its_end(filled: Database, visit: Visit) -> 
         assert word in page, word
 
     press(app, "launch")
-    row = campaign_row(filled, "scones")
+    row = campaign_row(ready, "scones")
     assert row.state == "launched"
     assert row.registered is not None
     assert f"Registered at the launch as <code>{row.registered['digest'][:16]}" in shown(app)
@@ -66,21 +50,21 @@ def test_a_campaign_from_the_form_to_its_end(filled: Database, visit: Visit) -> 
 
     app.text_input(key="close-reason").set_value("enough")
     press(app, "close")
-    assert campaign_row(filled, "scones").state == "closed"
+    assert campaign_row(ready, "scones").state == "closed"
     who = "organiser, session 7"
-    assert actions(filled) == [(who, audit.CREATED), (who, audit.LAUNCHED), (who, audit.CLOSED)]
+    assert actions(ready) == [(who, audit.CREATED), (who, audit.LAUNCHED), (who, audit.CLOSED)]
     assert "enough" in shown(visit(campaign=row.id, view="log"))
 
 
 def test_a_mistake_in_the_form_is_told_in_its_own_words_and_makes_nothing(
-    filled: Database, visit: Visit
+    ready: Database, visit: Visit
 ) -> None:
     app = visit(campaigns="new")
     app.text_input(key="campaign-name").set_value("scones")
     app.multiselect(key="campaign-systems-quagga").set_value(["tapir-greedy"])
     press(app, "make")
     assert "name them with “Systems”" in shown(app)
-    assert campaigns.summaries(filled) == []
+    assert campaigns.summaries(ready) == []
     app.multiselect(key="campaign-systems-quagga").set_value(["tapir-nvs", "dugong-greedy"])
     press(app, "make")  # the baseline is still the study's, which does not take part
     assert "“Baseline” is one of tapir-nvs, dugong-greedy" in shown(app)
@@ -96,7 +80,7 @@ def test_a_mistake_in_the_form_is_told_in_its_own_words_and_makes_nothing(
     ],
 )
 def test_the_form_makes_every_kind_of_campaign(
-    filled: Database, visit: Visit, protocol: str, select: str, fields: dict[str, int]
+    ready: Database, visit: Visit, protocol: str, select: str, fields: dict[str, int]
 ) -> None:
     app = visit(campaigns="new")
     app.text_input(key="campaign-name").set_value("kind")
@@ -111,17 +95,17 @@ def test_the_form_makes_every_kind_of_campaign(
         app.multiselect(key="campaign-differ_between-quagga").set_value(["tapir-greedy", "tapir-nvs"])
     press(app, "make")
     assert "The draft has" in shown(app)
-    row = campaign_row(filled, "kind")
+    row = campaign_row(ready, "kind")
     assert (row.protocol, row.settings["select"]) == (protocol, select)
     if protocol == "preference":
         assert row.settings["pairs"] == "baseline"
         assert row.settings["differ_between"] == ["tapir-greedy", "tapir-nvs"]
 
 
-def test_a_draft_is_made_anew_with_what_it_had(filled: Database, visit: Visit) -> None:
+def test_a_draft_is_made_anew_with_what_it_had(ready: Database, visit: Visit) -> None:
     settings = CampaignSettings(items=8, bad_references=3, consent="I agree.", delta=0.4)
     made = campaigns.create_campaign(
-        filled,
+        ready,
         "first",
         campaigns.CampaignRequest(
             study="quagga",
@@ -136,7 +120,7 @@ def test_a_draft_is_made_anew_with_what_it_had(filled: Database, visit: Visit) -
     app = visit(campaigns="new", from_=made.id)
     app.number_input(key="campaign-items").set_value(9)
     press(app, "make")
-    row = campaign_row(filled, "first")
+    row = campaign_row(ready, "first")
     assert row.id == made.id
     assert row.settings["items"] == 9
     assert (row.systems, row.ratings_per_item, row.seed) == (["tapir-nvs", "tapir-greedy"], 3, 9)
@@ -147,12 +131,12 @@ def test_a_draft_is_made_anew_with_what_it_had(filled: Database, visit: Visit) -
     )
 
 
-def test_a_draft_keeps_metrics_whose_stored_names_are_not_their_kinds(filled: Database, visit: Visit) -> None:
+def test_a_draft_keeps_metrics_whose_stored_names_are_not_their_kinds(ready: Database, visit: Visit) -> None:
     metrics = [{"kind": "bleu"}, {"kind": "chrf", "word_order": 2}]
-    fill_study(filled, HOSTILE + lines(36), SPEC | {"name": "quince", "metrics": metrics})
+    fill_study(ready, HOSTILE + lines(36), SPEC | {"name": "quince", "metrics": metrics})
     settings = CampaignSettings(select="disagreement", items=8, metrics=["chrf++"])
     made = campaigns.create_campaign(
-        filled,
+        ready,
         "first",
         campaigns.CampaignRequest(
             study="quince", test_set="narwhal", systems=["tapir-nvs", "tapir-greedy"], settings=settings
@@ -162,10 +146,10 @@ def test_a_draft_keeps_metrics_whose_stored_names_are_not_their_kinds(filled: Da
     field = app.multiselect(key="campaign-metrics")
     assert (field.options, field.value) == (["bleu", "chrf++"], ["chrf++"])
     press(app, "make")
-    assert campaign_row(filled, "first").settings["metrics"] == ["chrf++"]
+    assert campaign_row(ready, "first").settings["metrics"] == ["chrf++"]
 
 
-def test_a_draft_without_a_name_says_so_at_the_field_and_the_button(filled: Database, visit: Visit) -> None:
+def test_a_draft_without_a_name_says_so_at_the_field_and_the_button(ready: Database, visit: Visit) -> None:
     app = visit(campaigns="new")
     press(app, "make")
     told = [
@@ -181,7 +165,7 @@ def test_a_draft_without_a_name_says_so_at_the_field_and_the_button(filled: Data
         "https://app.prolific.com/submissions/complete?cc=C"
     )
     press(app, "make")
-    settings = campaign_row(filled, "scones").settings
+    settings = campaign_row(ready, "scones").settings
     assert settings["questions"][0]["options"] == ["German", "English"]
     assert settings["completion_url"].endswith("cc=C")
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,12 +13,10 @@ from organiser_app import (
     Visit,
     actions,
     campaign_row,
-    filled_database,
     press,
     ran,
     rated_campaign,
     shown,
-    visits,
 )
 from ready_campaigns import launched_campaign
 from sqlalchemy import select
@@ -35,20 +31,9 @@ from creamtea_webapp.pages.organise import reports as pages_reports
 from creamtea_webapp.pages.organise.rater import score_axis
 
 
-@pytest.fixture
-def filled(sqlite_template: Path, tmp_path: Path) -> Iterator[Database]:
-    with filled_database(sqlite_template, tmp_path) as database:
-        yield database
-
-
-@pytest.fixture
-def visit(filled: Database, monkeypatch: pytest.MonkeyPatch) -> Visit:
-    return visits(filled, monkeypatch)
-
-
-def test_many_raters_get_a_file_of_links_and_participants_one_link(filled: Database, visit: Visit) -> None:
+def test_many_raters_get_a_file_of_links_and_participants_one_link(ready: Database, visit: Visit) -> None:
     made = launched_campaign(
-        filled, "tasting", study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"]
+        ready, "tasting", study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"]
     )
     app = visit(campaign=made.id, view="raters")
     app.text_area(key="many-pseudonyms").set_value("anna\nben")
@@ -60,29 +45,29 @@ def test_many_raters_get_a_file_of_links_and_participants_one_link(filled: Datab
     assert "PROLIFIC_PID=" in app.code[0].value
 
 
-def test_a_rater_is_added_and_the_link_is_shown_until_the_next_action(filled: Database, visit: Visit) -> None:
+def test_a_rater_is_added_and_the_link_is_shown_until_the_next_action(ready: Database, visit: Visit) -> None:
     made = launched_campaign(
-        filled, "tasting", study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"]
+        ready, "tasting", study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"]
     )
     app = visit(campaign=made.id, view="raters")
     app.text_input(key="add-name").set_value("Anna Example")
     ran(app.button[0].click().run())
     (link,) = [one.value for one in app.code]
     assert "/enter#" in link
-    assert access.exchange(filled, link.split("#")[1]).role == "rater"
+    assert access.exchange(ready, link.split("#")[1]).role == "rater"
     assert "Anna Example" in shown(app)
-    with filled.session() as reading:
+    with ready.session() as reading:
         secrets = " ".join(reading.scalars(select(AccessToken.digest)))
-    assert link.split("#")[1] not in secrets + str(actions(filled))
+    assert link.split("#")[1] not in secrets + str(actions(ready))
     ran(app.button[0].click().run())
     assert [one.value for one in app.code] != [link]
 
 
 def test_a_rater_who_signs_in_gets_an_address_and_no_link(
-    filled: Database, visit: Visit, monkeypatch: pytest.MonkeyPatch
+    ready: Database, visit: Visit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = launched_campaign(
-        filled, "tasting", study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"]
+        ready, "tasting", study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"]
     )
     for name in ("ISSUER", "CLIENT_ID", "CLIENT_SECRET"):
         monkeypatch.setenv(f"CREAMTEA_OIDC_{name}", "https://id.example.org")
@@ -93,14 +78,14 @@ def test_a_rater_who_signs_in_gets_an_address_and_no_link(
     app.text_input(key="add-subject").set_value("Anna@example.org")
     ran(app.button[0].click().run())
     assert f"/login?campaign={made.id}" in shown(app)
-    with filled.session() as reading:
+    with ready.session() as reading:
         assert reading.scalars(select(Rater.subject)).all() == ["anna@example.org"]
         assert reading.scalars(select(AccessToken.id)).all() == []
 
 
 @pytest.mark.slow
-def test_reports_and_decisions_about_a_rater(filled: Database, visit: Visit) -> None:
-    made, (anna, hostile) = rated_campaign(filled)
+def test_reports_and_decisions_about_a_rater(ready: Database, visit: Visit) -> None:
+    made, (anna, hostile) = rated_campaign(ready)
     listed = shown(visit(campaign=made.id, view="raters"))
     assert "look at" in listed
     assert "&lt;script&gt;x&lt;/script&gt; *a* $x$" in listed
@@ -115,10 +100,10 @@ def test_reports_and_decisions_about_a_rater(filled: Database, visit: Visit) -> 
     assert "say why" in shown(app)
     app.text_area(key="reason").set_value("answers at random <b>")
     press(app, "decide")
-    assert raters.overview(filled, made.id)[0].excluded_at is not None
+    assert raters.overview(ready, made.id)[0].excluded_at is not None
     app.text_area(key="reason").set_value("a mistake of mine")
     press(app, "decide")
-    assert raters.overview(filled, made.id)[0].excluded_at is None
+    assert raters.overview(ready, made.id)[0].excluded_at is None
     log = shown(visit(campaign=made.id, view="log"))
     assert "answers at random &lt;b&gt;" in log
     assert "a mistake of mine" in log
@@ -126,30 +111,30 @@ def test_reports_and_decisions_about_a_rater(filled: Database, visit: Visit) -> 
     app = visit(campaign=made.id, view="raters", rater=hostile)
     app.text_input(key="forget-confirmation").set_value("anna")
     press(app, "forget")
-    assert raters.overview(filled, made.id)[1].forgotten_at is None
+    assert raters.overview(ready, made.id)[1].forgotten_at is None
     app.text_input(key="forget-confirmation").set_value(HOSTILE_NAME)
     press(app, "forget")
-    assert raters.overview(filled, made.id)[1].forgotten_at is not None
+    assert raters.overview(ready, made.id)[1].forgotten_at is not None
     assert "new-link" not in {one.key for one in app.button}
 
 
 @pytest.mark.slow
-def test_an_export_is_downloaded_and_imported_again(filled: Database, visit: Visit) -> None:
-    made, _ = rated_campaign(filled)
+def test_an_export_is_downloaded_and_imported_again(ready: Database, visit: Visit) -> None:
+    made, _ = rated_campaign(ready)
     app = visit(campaign=made.id)
     press(app, "export")
     name, data = app.session_state["organise-export"]
     assert name == "tasting-csv.zip"
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         assert archive.testzip() is None
-    assert audit.EXPORTED in [action for _, action in actions(filled)]
+    assert audit.EXPORTED in [action for _, action in actions(ready)]
 
     app = visit(campaigns="import")
     app.text_input(key="import-name").set_value("again")
     app.file_uploader(key="import-file").set_value([(name, data, "application/zip")])
     ran(app.button[0].click().run())
     assert "Campaign again: " in shown(app)
-    again = campaign_row(filled, "again")
+    again = campaign_row(ready, "again")
     assert (again.study_id, again.state) == (None, "closed")
     assert "imported ratings" in shown(visit(campaign=again.id))
     listing = shown(visit(campaigns="all"))
@@ -180,11 +165,11 @@ def import_page(visit: Visit, kind: str, outputs: list[tuple[str, bytes]]) -> Ap
     return ran(app.button[0].click().run())
 
 
-def test_scores_of_appraise_are_imported_with_their_texts(filled: Database, visit: Visit) -> None:
+def test_scores_of_appraise_are_imported_with_their_texts(ready: Database, visit: Visit) -> None:
     app = import_page(visit, "appraise", OUTPUTS)
     assert "Campaign wmt: 3 ratings by 1 rater, 3 items, 2 systems" in shown(app)
-    row = campaign_row(filled, "wmt")
-    with filled.session() as reading:
+    row = campaign_row(ready, "wmt")
+    with ready.session() as reading:
         items = reading.scalars(select(Item).where(Item.campaign_id == row.id).order_by(Item.position))
         found = [(one.segment_index, one.source, one.outputs) for one in items]
     assert found == [(0, "one", ["a1"]), (0, "one", ["b1"]), (2, "three", ["a3"])]
@@ -201,13 +186,13 @@ def test_scores_of_appraise_are_imported_with_their_texts(filled: Database, visi
     ],
 )
 def test_texts_that_do_not_fit_store_nothing(
-    filled: Database, visit: Visit, kind: str, outputs: list[tuple[str, bytes]], told: str
+    ready: Database, visit: Visit, kind: str, outputs: list[tuple[str, bytes]], told: str
 ) -> None:
     assert told in shown(import_page(visit, kind, outputs))
-    assert campaigns.summaries(filled) == []
+    assert campaigns.summaries(ready) == []
 
 
-def test_a_zip_that_leads_elsewhere_or_no_zip_is_refused(filled: Database, visit: Visit) -> None:
+def test_a_zip_that_leads_elsewhere_or_no_zip_is_refused(ready: Database, visit: Visit) -> None:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("../campaign.json", "{}")
@@ -220,14 +205,14 @@ def test_a_zip_that_leads_elsewhere_or_no_zip_is_refused(filled: Database, visit
         app.file_uploader(key="import-file").set_value([("x.zip", data, "application/zip")])
         ran(app.button[0].click().run())
         assert told in shown(app)
-    assert campaigns.summaries(filled) == []
+    assert campaigns.summaries(ready) == []
 
 
 @pytest.mark.slow
 def test_reports_are_kept_until_a_rating_comes(
-    filled: Database, visit: Visit, monkeypatch: pytest.MonkeyPatch
+    ready: Database, visit: Visit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    campaign, people = rated_campaign(filled)
+    campaign, people = rated_campaign(ready)
     computed = []
 
     def counted(database: Database, campaign_id: int) -> Any:
@@ -241,14 +226,14 @@ def test_reports_are_kept_until_a_rating_comes(
     assert shown(visit(campaign=campaign.id, view="raters")) == shown(first)
     visit(campaign=campaign.id, view="raters", rater=people[0])
     assert computed == [campaign.id]
-    raters.exclude(filled, people[0], "test", "too fast")
+    raters.exclude(ready, people[0], "test", "too fast")
     visit(campaign=campaign.id, view="raters", rater=people[0])
     assert computed == [campaign.id] * 2
     other = launched_campaign(
-        filled, "other", study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"]
+        ready, "other", study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"]
     )
     assert "no answers yet" not in shown(visit(campaign=other.id, view="raters"))  # it has no raters
-    raters.add(filled, "other", "test", pseudonym="carl")
+    raters.add(ready, "other", "test", pseudonym="carl")
     assert "no answers yet" in shown(visit(campaign=other.id, view="raters"))
     assert computed == [campaign.id, campaign.id, other.id]
 
@@ -270,7 +255,7 @@ def test_an_axis_spans_the_scale_or_what_was_given(
     assert score_axis(find_protocol(protocol), values) == (width, pytest.approx(domain))
 
 
-def test_a_zip_of_a_folder_of_mt_metrics_eval_is_imported(filled: Database, visit: Visit) -> None:
+def test_a_zip_of_a_folder_of_mt_metrics_eval_is_imported(ready: Database, visit: Visit) -> None:
     files = {
         "sources/en-de.txt": "one\ntwo\n",
         "documents/en-de.docs": "news\td1\nnews\td1\n",
@@ -288,7 +273,7 @@ def test_a_zip_of_a_folder_of_mt_metrics_eval_is_imported(filled: Database, visi
     app.file_uploader(key="import-file").set_value([("wmt.zip", packed.getvalue(), "application/zip")])
     app = ran(app.button[0].click().run())
     assert "“Scores of people”" in shown(app)
-    assert campaigns.summaries(filled) == []
+    assert campaigns.summaries(ready) == []
     app.text_input(key="import-scores").set_value("mine")
     app.file_uploader(key="import-file").set_value([("wmt.zip", packed.getvalue(), "application/zip")])
     ran(app.button[0].click().run())
