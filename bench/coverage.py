@@ -1,6 +1,6 @@
 """False alarms and coverage of the statistics of human evaluation, over simulated campaigns.
 
-    python bench/coverage.py [--campaigns 4000] [--json]
+    python bench/coverage.py [--campaigns 4000] [--seeds 1] [--only WORD] [--json]
 
 A campaign: segments in documents of unequal length, two systems, DA 0 to 100 in whole points. A score is
 level + document + segment + system × document + system × segment + rater's severity + rater's view of the
@@ -11,18 +11,22 @@ systems + noise. What is measured, for two systems that are equal and for two th
 - pre-filled: the same where a metric's marked errors are shown before the rating: raters' scores are drawn
   half-way to the metric's, whose mistakes all raters of an output share, and outputs without a marked error
   get 100 from every second rater;
-- aimed: units are rated with a probability that falls to 0.2 whenever the two look decided (p < 0.1 so far).
-  The mean by inverse probabilities at the end of the campaign with its t interval; and the sequential test
-  and its confidence sequence, looked at after every document (stats/sequential.py).
+- aimed: a campaign that aims, as the application does (stats/aiming.py): documents in random order, each of
+  them rated until the verdict is settled or hopeless, then one in twenty. At any look: the group-sequential
+  test up to there and its repeated confidence intervals. Never given up: the same with all looks up to the
+  end, which spends all of the 5 %. At the end: the paired t interval and test over documents of the report's
+  other tables, with weights 1/√q. Unbiased: the mean by inverse probabilities, without an interval.
 
 False alarms: p < 0.05 where there is no difference (5 ± 1 % is the goal). Coverage: the 95 % interval holds
-the true difference (95 ± 1 %). Sequential tests have 5 % for all looks together and may have less.
+the true difference (95 ± 1 %), of repeated intervals all of them. Bias: the mean less the true difference, in
+standard deviations of the mean.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -30,14 +34,15 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from creamtea.stats.aiming import weights_at_the_end
+from creamtea.stats.aiming import SETTLED_SHARE, State, look, unbiased_mean, weights_at_the_end
 from creamtea.stats.crossed import crossed_comparisons
 from creamtea.stats.estimate import mean_estimate
-from creamtea.stats.sequential import sequence
+from creamtea.stats.sequential import course, looked_at
 
 Array = NDArray[np.float64]
 CAMPAIGNS = 4000
 MANY = 100_000
+DELTA = 2.0
 
 
 @dataclass(frozen=True)
@@ -104,135 +109,184 @@ def segment_means(campaign: Campaign) -> tuple[Array, NDArray[np.int64]]:
     ]
 
 
-Result = tuple[float | None, float | None, float | None]  # p, low, high
+@dataclass(frozen=True)
+class Result:
+    """`low` and `high` None: no interval. `covers` where it is not that of one interval."""
+
+    p: float | None
+    low: float | None
+    high: float | None
+    mean: float | None = None
+    covers: Callable[[float], bool] | None = None
 
 
-def over_documents(campaign: Campaign, rng: np.random.Generator) -> Result:
+def over_documents(campaign: Campaign, rng: np.random.Generator) -> list[Result]:
     points, documents = segment_means(campaign)
     found = mean_estimate(points, clusters=documents)
-    return found.t_test(), found.low, found.high
+    return [Result(found.t_test(), found.low, found.high)]
 
 
-def over_segments(campaign: Campaign, rng: np.random.Generator) -> Result:
+def over_segments(campaign: Campaign, rng: np.random.Generator) -> list[Result]:
     found = mean_estimate(segment_means(campaign)[0])
-    return found.t_test(), found.low, found.high
+    return [Result(found.t_test(), found.low, found.high)]
 
 
-def over_documents_and_raters(campaign: Campaign, rng: np.random.Generator) -> Result:
+def over_documents_and_raters(campaign: Campaign, rng: np.random.Generator) -> list[Result]:
     found = crossed_comparisons(
         campaign.segment, campaign.rater, campaign.scores, [(0, 1)], clusters=campaign.document
     )[0].difference
-    return found.p_value, found.low, found.high
+    return [Result(found.p_value, found.low, found.high)]
 
 
-def aimed(campaign: Campaign, rng: np.random.Generator) -> tuple[Array, Array]:
-    """y_t of the documents in a random order, with probabilities that fall to 0.2 whenever p < 0.1."""
+def aimed(campaign: Campaign, rng: np.random.Generator) -> list[Result]:
     points, documents = segment_means(campaign)
-    sums, sizes = np.bincount(documents, points), np.bincount(documents)
+    sums, sizes = np.bincount(documents, points), np.bincount(documents).astype(float)
     order = rng.permutation(len(sums))
-    y, probabilities = np.zeros(len(order)), np.ones(len(order))
-    squares = total = 0.0
-    for t, document in enumerate(order):
-        clear = t >= 5 and total**2 > 2.7 * squares  # z² of p = 0.1
-        probability = 0.2 if clear else 1.0
-        probabilities[t] = probability
-        if rng.random() < probability:
-            y[t] = sums[document] / sizes.mean() / probability
-        total, squares = total + y[t], squares + y[t] ** 2
-    return y, probabilities
+    whole = course(sums[order], sizes[order], len(order))
+    ends = looked_at(len(order)).tolist()
+    stop = next((end for end in ends if look([whole.until(end)], DELTA)[0].state is not State.OPEN), ends[-1])
+    results = []
+    for seen in (whole.until(stop), whole):
+        half, p = seen.half_width(), float(seen.p_value[-1])
+        mean = float(seen.mean[-1])
+        results.append(
+            Result(p, None, None, mean, lambda true, c=seen, h=half: bool((abs(c.mean - true) <= h).all()))
+        )
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    q = np.where(place < stop, 1.0, SETTLED_SHARE)
+    rated = rng.random(len(order)) < q
+    kept = rated[documents]
+    weights = 1 / weights_at_the_end(q[documents][kept])
+    found = mean_estimate(points[kept], weights, clusters=documents[kept])
+    results.append(Result(found.t_test(), found.low, found.high, found.value))
+    results.append(Result(None, None, None, unbiased_mean(sums * rated, sizes, q, rated)))
+    return results
 
 
-def aimed_at_the_end(campaign: Campaign, rng: np.random.Generator) -> Result:
-    y, probabilities = aimed(campaign, rng)
-    found = mean_estimate(y, weights_at_the_end(probabilities))
-    return found.t_test(), found.low, found.high
-
-
-def aimed_at_any_time(campaign: Campaign, rng: np.random.Generator) -> Result:
-    """The smallest p of all looks, and the narrowest interval that all looks leave."""
-    y, _ = aimed(campaign, rng)
-    found = sequence(y, best_at=len(y) // 2)
-    return float(found.p_value[-1]), float(found.low.max()), float(found.high.min())
-
-
-Method = Callable[[Campaign, np.random.Generator], Result]
+Method = Callable[[Campaign, np.random.Generator], list[Result]]
 WITHOUT_VIEWS = {"views": 0.0}  # what raters have in common is not in these
 
 
-def cases() -> Iterator[tuple[str, Method, Setting]]:
+AIMED = tuple(f"aimed, {how}" for how in ("at any look", "never given up", "at the end", "unbiased"))
+
+
+def cases() -> Iterator[tuple[tuple[str, ...], Method, Setting]]:
     for documents in (12, 30, 80):
         for prefilled in (False, True):
             setting = Setting(documents=documents, views=0.0, raters=documents, prefilled=prefilled)
-            yield "over documents", over_documents, setting
-    yield "over segments (wrong)", over_segments, Setting(views=0.0, raters=30)
+            yield ("over documents",), over_documents, setting
+    yield ("over segments (wrong)",), over_segments, Setting(views=0.0, raters=30)
     for raters, each in ((4, 1), (6, 2), (12, 1)):
         for prefilled in (False, True):
             setting = Setting(raters=raters, each=each, prefilled=prefilled)
-            yield "over documents and raters", over_documents_and_raters, setting
+            yield ("over documents and raters",), over_documents_and_raters, setting
     for documents in (60, 200):
         for prefilled in (False, True):
             setting = Setting(documents=documents, views=0.0, raters=documents, prefilled=prefilled)
-            yield "aimed, at the end", aimed_at_the_end, setting
-            yield "aimed, at any time", aimed_at_any_time, setting
+            yield AIMED, aimed, setting
 
 
 @dataclass(frozen=True)
 class Rates:
+    """Numbers of campaigns; `bias` in standard deviations of the mean, without and with a difference."""
+
     method: str
     documents: int
     raters: int
     prefilled: bool
-    false_alarms: float
-    coverage: float
+    seed: int
     campaigns: int
+    false_alarms: int
+    covered: int | None
+    bias: tuple[float, float] | None
 
 
-def rates(name: str, method: Method, setting: Setting, campaigns: int, seed: int) -> Rates:
+def rates(names: tuple[str, ...], method: Method, setting: Setting, campaigns: int, seed: int) -> list[Rates]:
     """Of equal systems the false alarms, of systems 2 points apart the coverage of the difference that raters
     see on average (pre-filled scores are drawn together), which a campaign of 100,000 documents tells."""
-    apart = replace(setting, difference=2.0)
+    apart = replace(setting, difference=DELTA)
     true = float(
         segment_means(draw(np.random.default_rng(seed), replace(apart, documents=MANY, raters=MANY)))[
             0
         ].mean()
     )
-    alarms = covered = 0
-    for number in range(campaigns):
-        rng = np.random.default_rng((seed, number, 0))
-        p, _, _ = method(draw(rng, setting), rng)
-        alarms += p is not None and p < 0.05
-        rng = np.random.default_rng((seed, number, 1))
-        _, low, high = method(draw(rng, apart), rng)
-        covered += low is None or high is None or low <= true <= high
-    return Rates(
-        name,
-        setting.documents,
-        setting.raters,
-        setting.prefilled,
-        alarms / campaigns,
-        covered / campaigns,
-        campaigns,
-    )
+    drawn: list[list[list[Result]]] = []
+    for kind, one in enumerate((setting, apart)):
+        drawn.append([])
+        for number in range(campaigns):
+            rng = np.random.default_rng((seed, number, kind))
+            drawn[kind].append(method(draw(rng, one), rng))
+    found = []
+    for at, name in enumerate(names):
+        equal, differing = ([results[at] for results in of_kind] for of_kind in drawn)
+        alarms = sum(one.p is not None and one.p < 0.05 for one in equal)
+        tested = any(one.p is not None for one in differing)  # else a mean alone
+        covered = sum(_covers(one, true) for one in differing) if tested else None
+        means = [
+            np.array([one.mean for one in of_kind if one.mean is not None]) for of_kind in (equal, differing)
+        ]
+        bias = None
+        if all(len(values) for values in means):
+            bias = (_bias(means[0], 0.0), _bias(means[1], true))
+        raters = setting.raters
+        found.append(
+            Rates(name, setting.documents, raters, setting.prefilled, seed, campaigns, alarms, covered, bias)
+        )
+    return found
+
+
+def _covers(one: Result, true: float) -> bool:
+    if one.covers is not None:
+        return one.covers(true)
+    return one.low is None or one.high is None or one.low <= true <= one.high
+
+
+def _bias(means: Array, true: float) -> float:
+    return float((means.mean() - true) / means.std())
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--campaigns", type=int, default=CAMPAIGNS)
+    parser.add_argument("--campaigns", type=int, default=CAMPAIGNS, help="of each setting and seed")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--only", default="", help="methods whose name has this word")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     began = time.monotonic()
-    for seed, (name, method, setting) in enumerate(cases()):
-        found = rates(name, method, setting, arguments.campaigns, seed)
-        if arguments.json:
-            print(json.dumps(asdict(found)), flush=True)
+    for number, (names, method, setting) in enumerate(cases()):
+        if not any(arguments.only in name for name in names):
             continue
-        shown = "pre-filled" if found.prefilled else ""
-        print(
-            f"{name:27} {found.documents:4} documents {found.raters:4} raters {shown:10}  "
-            f"false alarms {100 * found.false_alarms:4.1f} %  coverage {100 * found.coverage:4.1f} %",
-            flush=True,
-        )
+        seeds = [
+            rates(names, method, setting, arguments.campaigns, 100 * at + number)
+            for at in range(arguments.seeds)
+        ]
+        for of_method in zip(*seeds, strict=True):
+            if arguments.json:
+                for found in of_method:
+                    print(json.dumps(asdict(found)), flush=True)
+            else:
+                print(line(list(of_method)), flush=True)
     print(f"{time.monotonic() - began:.0f} s")
+
+
+def line(found: list[Rates]) -> str:
+    """All seeds of a method in one setting."""
+    one, many = found[0], sum(of_seed.campaigns for of_seed in found)
+    shown = f"{one.method:27} {one.documents:4} documents {'pre-filled' if one.prefilled else '':10}"
+    if one.covered is not None:
+        shown += f"  false alarms {percent(sum(f.false_alarms for f in found), many)}"
+        shown += f"  coverage {percent(sum(f.covered or 0 for f in found), many)}"
+    if one.bias is not None:
+        biases = np.mean([of_seed.bias for of_seed in found if of_seed.bias], axis=0)
+        shown += f"  bias {biases[0]:+.3f} {biases[1]:+.3f}"
+    return shown
+
+
+def percent(count: int, of: int) -> str:
+    """With the half-width of its 95 % Monte-Carlo interval."""
+    share = count / of
+    return f"{100 * share:5.2f} ± {196 * math.sqrt(share * (1 - share) / of):.2f} %"
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from rated_campaigns import drawn_steps, rated_campaign, side_by_side
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Cell, Document
 from creamtea.stats.aiming import look
+from creamtea.stats.sequential import course
 from creamtea.store.database import Database
 
 ITEMS, SYSTEMS = 60, ("plain", "beam", "lexicon")
@@ -20,9 +21,11 @@ def cells(report: Document, system: str) -> dict[str, Cell]:
     return row.cells
 
 
-def running(database: Database, rated: int, documents: int = 0, **campaign: object) -> np.ndarray:
-    """A campaign of 60 items of which the first have both ratings; the steps of the whole."""
-    steps = drawn_steps(ITEMS, (10.0, 16.0, 10.2), raters=2, seed=5)
+def running(
+    database: Database, rated: int, documents: int = 0, number: int = ITEMS, **campaign: object
+) -> np.ndarray:
+    """A campaign of so many items of which the first have both ratings; the steps of the whole."""
+    steps = drawn_steps(number, (10.0, 16.0, 10.2), raters=2, seed=5)
     items = side_by_side(steps)
     for at, item in enumerate(items):
         item["document"] = f"document {at // documents}" if documents else ""
@@ -40,9 +43,9 @@ def test_only_what_is_complete_counts_and_the_numbers_are_those_of_the_statistic
     found = cells(report, "beam")
     points = 0.2 * steps[:45].mean(axis=2)
     values = [points[:, system] - points[:, 0] for system in (1, 2)]
-    expected = look(values, [ITEMS, ITEMS], 0.1)
+    expected = look([course(one, np.ones(45), ITEMS) for one in values], 0.1)
     assert (found["units"].value, found["planned"].value) == (45, ITEMS)
-    assert found["difference"].value == pytest.approx(values[0].mean())
+    assert found["difference"].value == pytest.approx(values[0].mean())  # a look comes after every third
     assert (found["difference"].low, found["difference"].high) == pytest.approx(
         (expected[0].low, expected[0].high)
     )
@@ -52,14 +55,21 @@ def test_only_what_is_complete_counts_and_the_numbers_are_those_of_the_statistic
 
 
 def test_documents_are_complete_as_a_whole(filled: Database) -> None:
-    steps = running(filled, rated=47, documents=3)
+    steps = running(filled, rated=77, documents=3, number=90)
     found = cells(build_human(filled, "tasting"), "beam")
-    assert (found["units"].value, found["planned"].value) == (15, 20)  # of the sixteenth a rating is missing
-    points = 0.2 * steps[:45].mean(axis=2)
+    assert (found["units"].value, found["planned"].value) == (25, 30)  # of the 26th a rating is missing
+    points = 0.2 * steps[:72].mean(axis=2)  # looks come after 1.5 documents: the last after 24
     assert found["difference"].value == pytest.approx((points[:, 1] - points[:, 0]).mean())
-    assert found["state"].words == "too early"
+    assert found["state"].words == "better"
     comparison = {row.name: row.cells for row in build_human(filled, "tasting").table("comparisons").rows}
-    assert comparison["beam"]["documents"].value == 16
+    assert comparison["beam"]["documents"].value == 26
+
+
+def test_few_units_are_too_early(filled: Database) -> None:
+    running(filled, rated=16)
+    found = cells(build_human(filled, "tasting"), "beam")
+    assert found["state"].words == "too early"
+    assert found["p_any"].value is None
 
 
 def test_a_complete_campaign_has_no_such_table(filled: Database) -> None:

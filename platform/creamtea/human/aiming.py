@@ -1,10 +1,12 @@
 """Campaigns that aim: how every comparison with the baseline stands, and what is rated next.
 
-Segments have their turns in the order of their first items, which was drawn from the campaign's seed. When a
-segment's turn comes, one number u between 0 and 1 is drawn for it, and an item is to be rated if u is below
-its chance: 1 while the verdict of one of its systems is open, a tenth once it is settled or hopeless
-(`creamtea.stats.aiming`). The baseline's chance is the highest on the segment, so that whatever is rated, is
-rated beside it. Chance and outcome are stored with the item; means weighted by inverse chances are unbiased.
+Documents (segments, where they stand alone) have their turns in the order of their first items, which was
+drawn from the campaign's seed. When a document's turn comes, one number u between 0 and 1 is drawn for it,
+and an item of it is to be rated if u is below the item's chance: 1 while the verdict of one of its systems is
+open, a twentieth once it is settled or hopeless (`creamtea.stats.aiming`). The baseline's chance is the
+highest on the segment, so that whatever is rated, is rated beside it. Chance and outcome are stored with the
+item; means weighted by inverse chances are unbiased. A comparison whose chance has fallen is over: its
+verdict is that of the units before.
 """
 
 from __future__ import annotations
@@ -19,20 +21,28 @@ from sqlalchemy.orm import Session
 
 from creamtea.human.results import Array, Ratings, document_numbers, load_ratings
 from creamtea.human.settings import settings_of
-from creamtea.stats.aiming import Look, State, look, probability
+from creamtea.stats.aiming import Look, State, look, probability, unbiased_mean
+from creamtea.stats.sequential import course
 from creamtea.store.item_kinds import SYSTEM_KINDS
 from creamtea.store.tables import Campaign, Item
 
-BLOCK = 5  # segments that have their turn at once: as many are rated before the next look
+BLOCK = 5  # segments at least that have their turn at once: as many are rated before the next look
 
 
 @dataclass(frozen=True)
 class Standing:
-    """A comparison with the baseline so far, and the number of units that the campaign has for it."""
+    """A comparison with the baseline so far.
+
+    `complete` units of the `planned` have all their ratings; the test is over those before the comparison was
+    over. `unbiased` is the mean difference over all planned units by inverse chances, once all that was to be
+    rated is rated.
+    """
 
     system: int
     look: Look
+    complete: int
     planned: int
+    unbiased: float | None
 
 
 @dataclass(frozen=True)
@@ -46,58 +56,104 @@ class _Planned:
     drawn: dict[int, bool | None]
 
 
+@dataclass(frozen=True)
+class _Unit:
+    """A document's (segment's) part in a comparison, a value for each of its segments: w·d, 0 where it was
+    passed over and None while a rating is missing; w; the chance that it was rated, and whether it was."""
+
+    sums: list[float | None]
+    sizes: list[float]
+    chances: list[float]
+    rated: list[bool]
+
+    @property
+    def complete(self) -> bool:
+        return None not in self.sums
+
+    @property
+    def sure(self) -> bool:
+        return min(self.chances) >= 1.0
+
+    @property
+    def total(self) -> float:
+        return sum(value or 0.0 for value in self.sums)
+
+
 def standings(session: Session, ratings: Ratings, baseline: int, delta: float) -> list[Standing]:
     """Every comparison with the baseline, over documents (segments, where they stand alone) of which all
-    ratings are in. Of a campaign that aims: those up to the first one that is still being rated, since
-    what was passed over is known at once."""
+    ratings are in. Of a campaign that aims: those up to the first one that is still being rated, or that was
+    not sure to be rated."""
     planned = _planned(session, ratings.campaign.id)
     aims = bool(ratings.campaign.settings.get("aim"))
     matrix, complete = ratings.matrix(), _complete(ratings)
     others = [system for system in range(len(ratings.campaign.systems)) if system != baseline]
-    values, plans = [], []
+    courses, over, whole = [], [], []
     for system in others:
-        units: dict[int, list[int]] = defaultdict(list)  # document → segments that show both
-        for segment, place in planned.items():
-            if {system, baseline} <= place.chance.keys():
-                units[place.document].append(segment)
-        ordered = sorted(units.values(), key=lambda segments: min(planned[one].first for one in segments))
-        sizes = [sum(planned[segment].weight for segment in segments) for segments in ordered]
-        usual = float(np.mean(sizes)) if sizes else 1.0
-        found = []
-        for segments in ordered:
-            value = _value(segments, planned, complete, matrix, system, baseline)
-            if value is not None:
-                found.append(value / usual)
-            elif aims:
+        units = [
+            _unit(segments, planned, complete, matrix, system, baseline)
+            for segments in _documents(planned, {system, baseline})
+        ]
+        tested = []
+        for unit in units:
+            if aims and not (unit.complete and unit.sure):
                 break
-        values.append(np.array(found, dtype=np.float64))
-        plans.append(len(ordered))
+            if unit.complete:
+                tested.append((unit.total, sum(unit.sizes)))
+        sums, sizes = np.array(tested, dtype=np.float64).reshape(-1, 2).T
+        courses.append(course(sums, sizes, len(units)))
+        over.append(not all(unit.sure for unit in units))
+        whole.append(units)
+    looks = look(courses, delta, over)
     return [
-        Standing(system, one, plan)
-        for system, one, plan in zip(others, look(values, plans, delta), plans, strict=True)
+        Standing(system, one, sum(unit.complete for unit in units), len(units), _unbiased(units))
+        for system, one, units in zip(others, looks, whole, strict=True)
     ]
 
 
-def _value(
+def _documents(planned: dict[int, _Planned], systems: set[int]) -> list[list[int]]:
+    """The segments that show all of the systems, by documents in the order of their turns."""
+    first: dict[int, int] = {}
+    found: dict[int, list[int]] = defaultdict(list)
+    for segment, place in planned.items():
+        first[place.document] = min(place.first, first.get(place.document, place.first))
+        if systems <= place.chance.keys():
+            found[place.document].append(segment)
+    return [found[document] for document in sorted(found, key=lambda document: first[document])]
+
+
+def _unit(
     segments: list[int],
     planned: dict[int, _Planned],
     complete: dict[int, tuple[int, Array]],
     matrix: Array,
     system: int,
     baseline: int,
-) -> float | None:
-    """A unit's Σ w·d/q, 0 where it was passed over; None where a rating is missing."""
-    total = 0.0
+) -> _Unit:
+    found = _Unit([], [], [], [])
     for segment in segments:
         place = planned[segment]
-        if place.drawn[system] is False:
-            continue
+        rated, chance = place.drawn[system] is not False, place.chance[system]
         at = complete.get(segment)
-        if at is None or not at[1][[system, baseline]].all():
-            return None
-        difference = matrix[at[0], system] - matrix[at[0], baseline]
-        total += place.weight * float(difference) / (place.chance[system] or 1.0)
-    return total
+        value: float | None = None
+        if not rated:
+            value = 0.0
+        elif at is not None and at[1][[system, baseline]].all():
+            value = place.weight * float(matrix[at[0], system] - matrix[at[0], baseline])
+        found.sums.append(value)
+        found.sizes.append(place.weight)
+        found.chances.append(1.0 if chance is None else chance)
+        found.rated.append(rated)
+    return found
+
+
+def _unbiased(units: list[_Unit]) -> float | None:
+    if not units or not all(unit.complete for unit in units):
+        return None
+    columns = (
+        [value for unit in units for value in getattr(unit, name)]
+        for name in ("sums", "sizes", "chances", "rated")
+    )
+    return unbiased_mean(*(np.array(column) for column in columns))
 
 
 def _planned(session: Session, campaign_id: int) -> dict[int, _Planned]:
@@ -138,27 +194,41 @@ def _complete(ratings: Ratings) -> dict[int, tuple[int, Array]]:
 
 
 def take_turns(session: Session, campaign: Campaign) -> bool:
-    """Give the next segments their turn; False where none is left. Call it with the campaign's lock, so that
-    a segment has one turn."""
-    waiting = session.scalars(
-        select(Item)
-        .where(Item.campaign_id == campaign.id, Item.kind.in_(SYSTEM_KINDS), Item.drawn.is_(None))
-        .order_by(Item.position)
-    ).all()
+    """Give the next documents their turn; False where none is left. Call it with the campaign's lock, so that
+    a document has one turn."""
+    planned = _planned(session, campaign.id)
+    waiting: dict[int, list[int]] = defaultdict(list)
+    for segment, place in planned.items():
+        if None in place.drawn.values():
+            waiting[place.document].append(segment)
     if not waiting:
         return False
     settings = settings_of(campaign.settings)
     baseline = list(campaign.systems).index(settings.baseline) if settings.baseline else 0
     found = standings(session, load_ratings(session, campaign), baseline, settings.delta or 1.0)
     states = {one.system: one.look.state for one in found}
-    next_ones = list(dict.fromkeys(item.segment_index for item in waiting))[:BLOCK]
-    for segment in next_ones:
-        items = [item for item in waiting if item.segment_index == segment]
-        u = random.Random(f"{campaign.seed}/turn/{segment}").random()
-        chances = [max(_chance(states, system) for system in item.systems) for item in items]
-        for item, chance in zip(items, chances, strict=True):
+    turned: dict[int, float] = {}
+    for segments in waiting.values():  # in the order of their first items
+        if len(turned) >= BLOCK:
+            break
+        u = random.Random(f"{campaign.seed}/turn/{segments[0]}").random()
+        turned.update(dict.fromkeys(segments, u))
+    items = session.scalars(
+        select(Item).where(
+            Item.campaign_id == campaign.id,
+            Item.kind.in_(SYSTEM_KINDS),
+            Item.segment_index.in_(turned),
+            Item.drawn.is_(None),
+        )
+    ).all()
+    by_segment: dict[int, list[Item]] = defaultdict(list)
+    for item in items:
+        by_segment[item.segment_index].append(item)
+    for segment, own in by_segment.items():
+        chances = [max(_chance(states, system) for system in item.systems) for item in own]
+        for item, chance in zip(own, chances, strict=True):
             item.chance = max(chances) if baseline in item.systems else chance
-            item.drawn = u < item.chance
+            item.drawn = turned[segment] < item.chance
     session.flush()
     return True
 

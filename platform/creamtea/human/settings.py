@@ -181,10 +181,10 @@ class CampaignSettings(Strict):
                 "--strata document samples segments of each document, and --unit document takes documents "
                 "whole: use --strata length"
             )
-        if self.aim and (self.by_documents or protocol.relative or protocol.max_outputs > 1):
+        if self.aim and (protocol.relative or protocol.max_outputs > 1):
             raise InputError(
                 "--aim leaves out single outputs of a segment: it needs a protocol that shows one output "
-                "at a time (da, da-sqm, esa, mqm) and --unit segment"
+                "at a time (da, da-sqm, esa, mqm)"
             )
         return self.model_copy(
             update={

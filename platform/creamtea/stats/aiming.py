@@ -2,15 +2,11 @@
 
 A comparison is *settled* once its verdict holds whenever one looks; it is *hopeless* once more ratings are
 unlikely to decide it within the campaign; else it is open, and its system is rated on every unit that
-comes. Two tests share the 5 %: one for all looks together (`creamtea.stats.sequential`) has a fifth of it,
-the paired t-test at the planned end four fifths, so that a campaign that never settles early ends nearly as
-sharp as one that does not aim:
-
-    p = min(1, 5 · p_anytime, 1.25 · p_end)
-
-is a p-value at any time (a weighted Bonferroni bound; p_end = 1 before the end), and Holm corrects it over
-the comparisons as usual. "No difference larger than δ" likewise: the confidence sequence of level 98 % inside
-±δ at any time, or at the end the 92 % t interval. Giving up on hopeless ones cannot make false alarms.
+comes. The verdict is that of the units up to there, all of them rated (`creamtea.stats.sequential`): what is
+rated with a small probability afterwards is for means, and decides nothing. The p-values are good at any
+moment, so Holm's correction of them is, too. "No difference larger than δ" is two one-sided tests of the same
+kind: the repeated confidence interval of level 90 % inside ±δ at some look. Giving up on hopeless ones
+cannot make false alarms.
 """
 
 from __future__ import annotations
@@ -21,17 +17,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from creamtea.stats.bootstrap import SEED
 from creamtea.stats.correction import holm
 from creamtea.stats.estimate import Array
-from creamtea.stats.sequential import BURN_IN, sequence
+from creamtea.stats.sequential import ALPHA, Course, boundary, course, looked_at, number_of_looks, spent
 
-ALPHA = 0.05
-EARLY = 0.2  # share of α for all looks before the end
-HOPELESS = 0.1  # chance of a verdict at the end below which a comparison is given up
-SETTLED_SHARE = 0.1  # of the units on which a system whose verdict is stated is still rated
+GIVE_UP = 0.5
+FEWEST = 10  # units before a comparison is given up
+SETTLED_SHARE = 0.05  # of the units on which a system whose verdict is stated is still rated
 
 
 class State(StrEnum):
@@ -48,8 +43,9 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Look:
-    """One comparison at one moment: the mean difference by inverse probabilities (points) with its 95 %
-    confidence sequence, the p-value after Holm's correction, and the state."""
+    """One comparison at its last look: the mean difference (points) with its 95 % repeated confidence
+    interval (None of too few units), the p-value after Holm's correction, and the state. `units` are those of
+    that look; before the first one there is nothing else."""
 
     state: State
     units: int
@@ -59,85 +55,61 @@ class Look:
     p_value: float | None = None
 
 
-def look(values: Sequence[Array], planned: Sequence[int], delta: float) -> list[Look]:
+def look(courses: Sequence[Course], delta: float, given_up: Sequence[bool] = ()) -> list[Look]:
     """Every comparison as it stands.
 
-    `values` has for each comparison its y_t (t,) of `creamtea.stats.sequential` in the order of units, those
-    that were not rated as 0; `planned` the number of units that it has in the whole campaign. Units that
-    cannot be compared at all (an output is missing) are in neither.
+    Units that cannot be compared at all (an output is missing) are in no course. `given_up`: whether a
+    comparison is no longer rated on every unit (by default none): unless it is settled, it is hopeless.
     """
     if not delta > 0:
         raise ValueError(f"δ must be above 0 points, not {delta}")
-    plans = list(zip(values, planned, strict=True))
-    ways = [sequence(y, best_at=max(1, units // 2)) if len(y) else None for y, units in plans]
-    ends = [_p_of_t(y) if len(y) >= units else None for y, units in plans]
-    combined = [
-        None if way is None else min(1.0, float(way.p_value[-1]) / EARLY, _at_end(end))
-        for way, end in zip(ways, ends, strict=True)
-    ]
-    corrected = holm(combined)
+    # one without a look yet counts among the comparisons, too
+    corrected = holm([float(one.p_value[-1]) if len(one.p_value) else 1.0 for one in courses])
+    differing = sum(p is not None and p < ALPHA for p in corrected)
     found = []
-    for (y, units), way, p in zip(plans, ways, corrected, strict=True):
-        if way is None:
-            found.append(Look(State.OPEN, 0))
+    for one, p, stopped in zip(courses, corrected, given_up or [False] * len(courses), strict=True):
+        if not len(one.mean) or not one.error[-1] > 0:
+            state = State.HOPELESS if stopped or one.seen >= one.planned else State.OPEN
+            found.append(Look(state, int(one.units[-1]) if len(one.units) else 0))
             continue
-        mean, ended = float(way.mean[-1]), len(y) >= units
+        mean, half = float(one.mean[-1]), float(one.half_width()[-1])
+        low, high = (None, None) if math.isinf(half) else (mean - half, mean + half)
         if p is not None and p < ALPHA:
-            state = State.BETTER if mean > 0 else State.WORSE
-        elif _within(y, units, delta, ended):
+            crossed = float(one.mean[int(np.argmin(one.p_value))])  # the first of the smallest
+            state = State.BETTER if crossed > 0 else State.WORSE
+        elif bool((np.abs(one.mean) + one.half_width(2 * ALPHA) < delta).any()):
             state = State.NO_LARGER_DIFFERENCE
-        elif ended or _hopeless(y, units, delta, len(values)):
+        elif stopped or one.seen >= one.planned or _hopeless(one, delta, len(courses) - differing):
             state = State.HOPELESS
         else:
             state = State.OPEN
-        low, high = float(way.low[-1]), float(way.high[-1])
-        wide = math.isinf(high)
-        found.append(Look(state, len(y), mean, None if wide else low, None if wide else high, p))
+        found.append(Look(state, int(one.units[-1]), mean, low, high, p))
     return found
 
 
-def _at_end(p: float | None) -> float:
-    return 1.0 if p is None else p / (1 - EARLY)
+def _hopeless(one: Course, delta: float, open_ones: int) -> bool:
+    """Whether a verdict at the planned end has a chance below GIVE_UP · (1 − t/N)² after t of N units, were
+    the rest like what has been seen.
 
-
-def _p_of_t(y: Array) -> float | None:
-    deviation = float(y.std(ddof=1)) if len(y) > 1 else 0.0
-    if deviation == 0.0:
-        return None
-    return float(2 * special.stdtr(len(y) - 1, -abs(float(y.mean())) * math.sqrt(len(y)) / deviation))
-
-
-def _within(y: Array, planned: int, delta: float, ended: bool) -> bool:
-    """Whether no difference is larger than δ, at any time or at the end."""
-    whole = sequence(y, best_at=max(1, planned // 2), alpha=2 * EARLY * ALPHA)
-    if bool(((whole.low > -delta) & (whole.high < delta)).any()):
-        return True
-    if not ended or len(y) < 2:
-        return False
-    t = float(stats.t.ppf(1 - (1 - EARLY) * ALPHA, len(y) - 1))
-    half = t * float(y.std(ddof=1)) / math.sqrt(len(y))
-    return abs(float(y.mean())) + half < delta
-
-
-def _hopeless(y: Array, planned: int, delta: float, comparisons: int) -> bool:
-    """Whether a verdict at the planned end has a chance below 10 %, were the rest like what has been seen.
-
-    Given t of N units the mean at the end is normal about the present one with variance σ²(1/t − 1/N)
-    (predictive power: Spiegelhalter, Freedman and Blackburn 1986).
+    Given t units the mean at the end is normal about the present one with variance σ²(1/t − 1/N)
+    (predictive power: Spiegelhalter, Freedman and Blackburn 1986). At first much is left to be saved, near
+    the end little, and a small chance is worth it.
     """
-    t = len(y)
-    deviation = float(y.std(ddof=1)) if t > 1 else 0.0
-    if t < max(BURN_IN, planned // 10) or deviation == 0.0:
+    t, planned = int(one.units[-1]), one.planned
+    if t < FEWEST:
         return False
+    deviation, mean = float(one.error[-1]) * math.sqrt(t), float(one.mean[-1])
     error = deviation / math.sqrt(planned)
-    apart = deviation * math.sqrt(1 / t - 1 / planned)
-    needed = -float(special.ndtri((1 - EARLY) * ALPHA / (2 * comparisons))) * error
-    inside = delta + float(special.ndtri((1 - EARLY) * ALPHA)) * error
-    mean = float(y.mean())
+    apart = deviation * math.sqrt(max(0.0, 1 / t - 1 / planned))
+    if apart == 0.0:
+        return False  # the end is judged, not predicted
+    shares = spent(number_of_looks(planned))
+    needed = float(boundary(ALPHA / open_ones, shares)[-1]) * error
+    inside = delta - float(boundary(2 * ALPHA, shares)[-1]) * error
     chance = special.ndtr((mean - needed) / apart) + special.ndtr((-needed - mean) / apart)
     if inside > 0:
         chance += special.ndtr((inside - mean) / apart) - special.ndtr((-inside - mean) / apart)
-    return float(chance) < HOPELESS
+    return float(chance) < GIVE_UP * (1 - t / planned) ** 2
 
 
 def probability(state: State) -> float:
@@ -146,15 +118,25 @@ def probability(state: State) -> float:
 
 
 def weights_at_the_end(probabilities: Array) -> Array:
-    """The weights √q_t with which the mean of the y_t (t,) has a t interval that holds at the end of a
-    campaign that aimed (Hadad, Hirshberg, Zhan, Wager and Athey 2021, "Confidence intervals for policy
-    evaluation in adaptive experiments", PNAS 118).
+    """What divides the weights of units that were rated with probabilities q_t: √q_t.
 
-    They keep the variance of the terms alike, so that a martingale central limit theorem holds; with equal
-    weights the variance goes along with what was seen, and so does the mean: 2.8 % false alarms in place
-    of 5.
+    Weights 1/q make means unbiased, and so noisy where q is small that their t intervals fail; weights 1
+    are biased by the choice of when to stop. 1/√q keeps the variances of the terms alike, so that a
+    martingale central limit theorem holds (Hadad, Hirshberg, Zhan, Wager and Athey 2021, "Confidence
+    intervals for policy evaluation in adaptive experiments", PNAS 118), and a small part of the bias:
+    bench/coverage.py measures both.
     """
     return np.sqrt(probabilities)
+
+
+def unbiased_mean(sums: Array, sizes: Array, probabilities: Array, rated: Array) -> float:
+    """Σ s·B/q over Σ w of all planned units (n,) by inverse probabilities (Horvitz and Thompson 1952): its
+    expectation is Σ s / Σ w, however the campaign aimed, as q depends on the past alone.
+
+    `sums` s count where a unit was `rated` (B) only; `sizes` w are known of all. q must be above 0.
+    """
+    there = np.asarray(rated, dtype=bool)
+    return float((np.asarray(sums)[there] / np.asarray(probabilities)[there]).sum() / np.sum(sizes))
 
 
 def expected_share(
@@ -163,15 +145,23 @@ def expected_share(
     """The share of its ratings that a campaign needs on average if it aims, simulated: each system lies
     `difference` from the baseline, differences of units are normal with this deviation. Seeded."""
     rng = np.random.default_rng(SEED)
-    every = max(5, planned // 12)
+    ends = looked_at(planned)
     used = 0.0
     for _ in range(campaigns):
-        values = rng.normal(difference, deviation, (comparisons, planned))
-        is_open = np.ones(comparisons, dtype=bool)
-        for start in range(0, planned, every):
-            end = min(start + every, planned)
-            shares = np.where(is_open, 1.0, SETTLED_SHARE)
-            used += (end - start) * (shares.sum() + shares.max())
-            found = look(list(values[:, :end]), [planned] * comparisons, delta)
-            is_open = np.array([one.state is State.OPEN for one in found])
-    return float(used / (campaigns * planned * (comparisons + 1)))
+        # half of a difference's variance is the baseline's, which all comparisons share
+        noise = rng.normal(0.0, deviation / math.sqrt(2), (comparisons + 1, planned))
+        whole = [course(y, np.ones(planned), planned) for y in difference + noise[1:] - noise[0]]
+        stopped: list[int | None] = [None] * comparisons
+        for end in ends[:-1].tolist():
+            if None not in stopped:
+                break
+            seen = [one.until(end if at is None else at) for one, at in zip(whole, stopped, strict=True)]
+            found = look(seen, delta, [at is not None for at in stopped])
+            stopped = [
+                end if at is None and one.state is not State.OPEN else at
+                for at, one in zip(stopped, found, strict=True)
+            ]
+        each = np.array([planned if at is None else at for at in stopped])
+        rated = each + SETTLED_SHARE * (planned - each)
+        used += float(rated.sum() + rated.max())
+    return used / (campaigns * planned * (comparisons + 1))

@@ -1,89 +1,214 @@
 """Tests that hold whenever one looks: for campaigns that stop, or turn elsewhere, once something is decided.
 
 A fixed-sample test is right at one moment chosen before. Who looks after every rating and stops at p < 0.05
-finds a difference between equal systems sooner or later. Here the 5 % are for all moments together.
+finds a difference between equal systems sooner or later. Here the 5 % are for all moments up to the planned
+end together, by a group-sequential test: of N units (documents, or segments) that come in random order, what
+has been seen is tested at n = N/20, 2N/20, …, N only, whenever anybody looks. The chance of a false alarm up
+to the fraction t of the units is α·t³ (the power family of error spending: Lan and DeMets 1983, "Discrete
+sequential boundaries for clinical trials", Biometrika 70; Kim and DeMets 1987, "Design and analysis of group
+sequential tests based on the type I error spending rate function", Biometrika 74). Most of it is kept for
+the end, where z is 2.13 in place of 1.96.
 
-Units (documents, or segments) come in random order; unit t is rated for a pair of systems with a probability
-q_t that may depend on all that came before, never on unit t itself. With d_t the pair's difference on the
-unit and B_t whether it was rated,
-
-    y_t = B_t · w_t · d_t / q_t        (w_t the unit's size over the mean size)
-
-has the mean difference as its expectation, given the past: means weighted by inverse probabilities are
-unbiased however the campaign aimed. Σ(y_t − δ₀) is a martingale if the true difference is δ₀, and the
-normal-mixture process
-
-    E_t(δ₀) = (1 + V_t ρ²)^(−1/2) · exp( ρ² S_t(δ₀)² / (2 (1 + V_t ρ²)) )
-
-with S_t = Σ(y − δ₀) and V_t = Σ(y − ȳ_t)² exceeds 1/α at any t with probability α, asymptotically: the
-asymptotic confidence sequence of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2024 ("Time-uniform central
-limit theory and asymptotic confidence sequences", Ann. Stat. 52, Theorem 2.2, with their Lyapunov version for
-variances that change). It starts after `burn_in` units. Over 300 units false alarms are 3 % where values are
-normal, 2 % of t with three degrees of freedom, 1 % by inverse probabilities of a fifth, and 7 % where values
-are one-sidedly exponential, which differences of two systems are not.
+Boundaries come from recursive integration (Armitage, McPherson and Rowe 1969; Jennison and Turnbull 2000,
+"Group Sequential Methods", chapter 19) for a normal score; a t of few units is turned into the z of the same
+p-value (their section 3.8). Boundaries of a smaller α lie outside, so that the smallest α whose boundary was
+crossed is a p-value at any moment (section 9.2 there), as Holm's correction needs it. Repeated confidence
+intervals (Jennison and Turnbull 1989, "Interim analyses: the repeated confidence interval approach", J. R.
+Stat. Soc. B 51) hold the true mean at all looks together.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import special
 
-from creamtea.stats.estimate import Array
+from creamtea.stats.estimate import ROUNDING, Array
 
 ALPHA = 0.05
-BURN_IN = 30  # units before the first look: V is then no longer a guess
-_MIN_P = 1e-300
+LOOKS = 20  # until the planned end
+BURN_IN = 20  # units before the first look: t of fewer says little where values are not normal
+_POWER = 3  # of the spending function
+_NODES = 64  # of Gauss and Legendre's rule
+_WIDEST = 9.0  # z beyond which nothing is integrated
+_LEVELS = np.geomspace(0.99, 1e-8, 33)  # of α, between which p-values are interpolated
+
+
+def spent(looks: int) -> tuple[float, ...]:
+    """The share of α that is spent up to each of so many equally spaced looks: t³."""
+    return tuple((look / looks) ** _POWER for look in range(1, looks + 1))
+
+
+@lru_cache(maxsize=256)
+def boundary(alpha: float, shares: tuple[float, ...]) -> Array:
+    """The two-sided boundary z (looks,) that spends α·shares[k] up to equally spaced look k + 1.
+
+    ValueError unless 0 < α < 1 and the shares rise from above 0 to at most 1.
+    """
+    steps = np.diff([0.0, *shares])
+    if not 0.0 < alpha < 1.0 or not (steps > 0).all() or shares[-1] > 1.0:
+        raise ValueError(f"no boundary spends {alpha:g} times {shares}")
+    found: list[float] = []
+    process = _Process()
+    for wanted in alpha * steps:
+        low, high = 0.0, 10.0
+        for _ in range(40):
+            middle = (low + high) / 2
+            low, high = (middle, high) if process.exit(middle) > wanted else (low, middle)
+        found.append(high)
+        process.go_on(high)
+    z = np.array(found)
+    z.flags.writeable = False
+    return z
+
+
+def crossing(z: Sequence[float]) -> Array:
+    """The chance (looks,) that |Z| has crossed z at or before each of equally spaced looks, no difference
+    given."""
+    process, exits = _Process(), []
+    for bound in z:
+        exits.append(process.exit(bound))
+        process.go_on(bound)
+    return np.cumsum(exits)
+
+
+class _Process:
+    """|S_k|, S_k a sum of k standard normal values that has crossed no boundary before: its density at nodes
+    on the half-line."""
+
+    def __init__(self) -> None:
+        self.k = 0
+        self.x, self.mass = np.zeros(1), np.ones(1)  # nodes; density times the rule's weights
+
+    def exit(self, z: float) -> float:
+        """The chance to cross z (in deviations of S) at the next step."""
+        bound = z * np.sqrt(self.k + 1)
+        return float(self.mass @ (special.ndtr(self.x - bound) + special.ndtr(-self.x - bound)))
+
+    def go_on(self, z: float) -> None:
+        """Take the next step, within the boundary z."""
+        self.k += 1
+        nodes, weights = _gauss_legendre()
+        half = min(z, _WIDEST) * np.sqrt(self.k) / 2
+        y = half * (nodes + 1)
+        kernel = np.exp(-((y[:, None] - self.x) ** 2) / 2) + np.exp(-((y[:, None] + self.x) ** 2) / 2)
+        self.x, self.mass = y, half * weights * (kernel @ self.mass) / np.sqrt(2 * np.pi)
+
+
+@lru_cache(maxsize=1)
+def _gauss_legendre() -> tuple[Array, Array]:
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    return nodes, weights
+
+
+@lru_cache(maxsize=32)
+def _boundaries(looks: int) -> Array:
+    """z (levels, looks) of the levels between which p is interpolated."""
+    return np.array([boundary(float(alpha), spent(looks)) for alpha in _LEVELS])
+
+
+def p_of(z: Array, looks: int) -> Array:
+    """The smallest α whose boundary each z (looks so far,) reaches at its look: 1 where not that of 0.99.
+
+    Interpolated in log α over z², where it is nearly straight and lies above the true value.
+    """
+    table = _boundaries(looks)
+    found = [
+        np.exp(np.interp(one**2, column**2, np.log(_LEVELS), left=0.0))
+        for one, column in zip(np.abs(z), table.T, strict=False)
+    ]
+    return np.array(found, dtype=np.float64)
 
 
 @dataclass(frozen=True)
-class Sequence:
-    """Along the units (…, t): the mean difference so far, the half-width of its confidence sequence (∞
-    before the first look) and the p-value for a difference of 0, which never rises."""
+class Course:
+    """How a comparison went: a value for each look so far, (looks,) each. No interval and p = 1 where there
+    were fewer than BURN_IN units or there is no spread (`error` 0).
 
+    `mean` is Σ sums / Σ sizes of the units seen, `error` its standard error with `df` degrees of freedom
+    (`stats.estimate.variance_of_mean`); `z` the normal score of its t; `p_value` holds at any look and never
+    rises.
+    """
+
+    planned: int  # units
+    seen: int  # units, looked at or not
+    units: NDArray[np.int64]
     mean: Array
-    half_width: Array
+    error: Array
+    df: Array
+    z: Array
     p_value: Array
 
-    @property
-    def low(self) -> Array:
-        return self.mean - self.half_width
+    def half_width(self, alpha: float = ALPHA) -> Array:
+        """Of the repeated confidence interval of level 1 − α (∞ where there is none)."""
+        bounds = boundary(alpha, spent(number_of_looks(self.planned)))[: len(self.mean)]
+        t = -special.stdtrit(self.df, special.ndtr(-bounds))
+        tested = (self.error > 0) & (self.units >= min(BURN_IN, self.planned))
+        return np.where(tested, t * self.error, np.inf)
 
-    @property
-    def high(self) -> Array:
-        return self.mean + self.half_width
+    def until(self, units: int) -> Course:
+        """The same when only so many units had been seen."""
+        n = int(np.searchsorted(self.units, units, side="right"))
+        return Course(
+            planned=self.planned,
+            seen=min(units, self.seen),
+            units=self.units[:n],
+            mean=self.mean[:n],
+            error=self.error[:n],
+            df=self.df[:n],
+            z=self.z[:n],
+            p_value=self.p_value[:n],
+        )
 
 
-def sequence(values: Array, best_at: int, alpha: float = ALPHA, burn_in: int = BURN_IN) -> Sequence:
-    """The confidence sequence of the mean of values (…, t), the y_t above.
+def number_of_looks(planned: int) -> int:
+    return min(LOOKS, planned)
 
-    `best_at`: the number of units at which it should be narrowest (half of what is planned, say); it is valid
-    whatever that is, if fixed before.
+
+def looked_at(planned: int) -> NDArray[np.int64]:
+    """After how many units each look comes."""
+    looks = number_of_looks(planned)
+    return np.round(planned * np.arange(1, looks + 1) / max(looks, 1)).astype(np.int64)
+
+
+def course(sums: Array, sizes: Array, planned: int) -> Course:
+    """The course of the mean Σ sums / Σ sizes of units (t,) of `planned`, in the order in which they came.
+
+    ValueError for more units than planned, or sizes that are not positive.
     """
-    y = np.asarray(values, dtype=np.float64)
-    t = np.arange(1, y.shape[-1] + 1)
-    total = np.cumsum(y, axis=-1)
-    mean = total / t
-    # V_t = Σ(y − ȳ_t)², of values less their first mean, which keeps the digits
-    squares = np.maximum(np.cumsum(y**2, axis=-1) - total**2 / t, 0.0)
-    variance = squares / np.maximum(t - 1, 1)
-    rho2 = _rho_squared(best_at, alpha)
-    looked = (t >= burn_in) & (variance > 0)
+    s, w = np.asarray(sums, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
+    if s.shape != w.shape or len(s) > planned or not (w > 0).all():
+        raise ValueError(f"{len(s)} units of sizes above 0 are not those of a campaign of {planned}")
+    units = looked_at(planned)
+    units = units[units <= len(s)]
+    if not len(units):
+        none = np.zeros(0)
+        return Course(planned, len(s), units, none, none, none, none, none)
+    centre = s.sum() / w.sum()  # taken off, which keeps the digits of squares
+    s = s - centre * w
+
+    def total(values: Array) -> Array:
+        return np.cumsum(values)[units - 1]
+
+    whole = total(w)
+    m = total(s) / whole
+    # powers of weights that sum to 1: s2 = Σw², …
+    s2, s3, s4, s5 = (total(w**power) / whole**power for power in (2, 3, 4, 5))
+    squares = (total(s**2) - 2 * m * total(w * s) + m**2 * total(w**2)) / whole**2
+    trace = s2 - 2 * s3 + s2**2
+    of_square = s4 + 4 * (s2 * s4 - s5) + 2 * s3**2 - 4 * s2**2 * s3 + s2**4
+    some = (units > 1) & (trace > 0) & (of_square > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        standard = np.where(looked, total**2 / np.where(variance > 0, variance, 1.0), 0.0)
-        half = np.where(looked, np.sqrt(variance) * _boundary(t, rho2, alpha) / t, np.inf)
-    log_e = rho2 * standard / (2 * (1 + t * rho2)) - 0.5 * np.log1p(t * rho2)
-    p = np.exp(-np.maximum.accumulate(np.maximum(np.where(looked, log_e, 0.0), 0.0), axis=-1))
-    return Sequence(mean, half, np.maximum(p, _MIN_P))
-
-
-def _boundary(t: Array, rho2: float, alpha: float) -> Array:
-    """What |S_t| of values of variance 1 crosses with probability α at any time."""
-    wide: Array = np.sqrt(2 * (1 + t * rho2) / rho2 * (0.5 * np.log1p(t * rho2) - math.log(alpha)))
-    return wide
-
-
-def _rho_squared(best_at: int, alpha: float) -> float:
-    """ρ² that makes the boundary narrowest at t = best_at (Waudby-Smith et al. 2024, appendix B.2)."""
-    return (-2 * math.log(alpha) + math.log(-2 * math.log(alpha) + 1)) / max(1, best_at)
+        error = np.where(some, np.sqrt(np.maximum(squares, 0.0) * s2 / trace), 0.0)
+        df = np.where(some, trace**2 / of_square, 1.0)
+        some &= error > ROUNDING * max(abs(centre), float(np.abs(s / w).max()))
+        error = np.where(some, error, 0.0)
+        t = np.where(some, (m + centre) / np.where(some, error, 1.0), 0.0)
+    z = -special.ndtri(special.stdtr(df, -np.abs(t)))
+    some &= units >= min(BURN_IN, planned)
+    p = np.where(some, p_of(z, number_of_looks(planned)), 1.0)
+    return Course(planned, len(s), units, m + centre, error, df, z, np.minimum.accumulate(p))

@@ -18,11 +18,11 @@ import random
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
+from itertools import groupby, takewhile
 from statistics import median
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Subquery, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, Row, Subquery, and_, case, false, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
 from creamtea.human.assignment.orders import Order, joint_order
@@ -220,21 +220,24 @@ def _open_items(
         )
     )
     document = _present_document(past, now)
+    # of a campaign that aims: those whose turn has not come are among what may come, and not to be had yet
+    aims = bool(campaign.settings.get("aim"))
+    waits = Item.drawn.is_(None) if aims else false()
     if campaign.settings.get("unit") == "document":
         begun = _begun(campaign, rater_id, now)
         free = func.coalesce(begun.c.raters, 0) < campaign.ratings_per_item
         query = query.outerjoin(begun, begun.c.document == Item.document).order_by(
-            case((Item.document == document, 0), (free, 1), else_=2)
+            case((waits, 2), (Item.document == document, 0), (free, 1), else_=3)
         )
     elif document and campaign.settings.get("context"):
-        query = query.order_by(case((Item.document == document, 0), else_=1))
-    aims = bool(campaign.settings.get("aim"))
-    if aims:  # those whose turn has not come are among what may come, and not to be had yet
-        query = query.order_by(Item.drawn.is_(None))
+        query = query.order_by(case((waits, 2), (Item.document == document, 0), else_=1))
+    elif aims:
+        query = query.order_by(waits)
     rows = session.execute(query.order_by(Item.position).limit(SHORTLIST)).all()
     if campaign.settings.get("unit") == "document":
         rows = _by_own_order(campaign, session.get_one(Rater, rater_id), rows)
-    to_be_had = [row[0] for row in rows if row[2] or not aims]
+    # another rater's document is for who finds no other, those whose turn is to come included
+    to_be_had = [row[0] for row in takewhile(lambda row: row[2] or not aims, rows)]
     return (to_be_had, int(rows[0][1])) if rows else ([], 0)
 
 

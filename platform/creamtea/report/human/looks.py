@@ -9,23 +9,26 @@ from __future__ import annotations
 from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
-from creamtea.human.aiming import standings
-from creamtea.report.human.material import Judged, count, estimate, p_value, table
+from creamtea.human.aiming import Standing, standings
+from creamtea.report.human.material import Judged, count, estimate, number, p_value, table
 from creamtea.report.model import Cell, Row, Table
-from creamtea.stats.aiming import EARLY, Look, State
+from creamtea.stats.aiming import State
 from creamtea.stats.estimate import Estimate
-from creamtea.stats.sequential import BURN_IN
+from creamtea.stats.sequential import BURN_IN, LOOKS
 
 ABOUT = (
-    "Means and p-values that hold whenever one looks: over the documents (or segments, where they stand "
-    f"alone) of which every rating is in, from {BURN_IN} on. Better, worse and no larger difference are "
-    "settled: a campaign that ends once all are keeps its 5 % (asymptotic confidence sequences, "
-    f"Waudby-Smith et al. 2024; {EARLY:g} of the 5 % are for looks before the end). They are about these "
-    "raters. p: after Holm's correction."
+    "Differences, intervals and p-values that hold whenever one looks: over the documents (or segments, "
+    "where they stand alone) of which every rating is in. Better, worse and no larger difference are "
+    "settled: a campaign that ends once all are keeps its 5 %. (A group-sequential test with "
+    f"{LOOKS} looks, from {BURN_IN} documents or segments on; the power family of error spending, Kim and "
+    "DeMets 1987. What came after the last of these looks counts at the next.) They are about these raters. "
+    "p: after Holm's correction."
 )
 AIMED = (
-    " This campaign aims: a system is rated on one segment in ten once its verdict is settled, or once what "
-    "is planned is unlikely to decide it; means are by inverse probabilities."
+    " This campaign aims: a system is rated on one document or segment in twenty once its verdict is "
+    "settled, or once what is planned is unlikely to decide it. The verdict and its difference are of what "
+    "came before. Unbiased: the mean difference over all that was planned, by inverse probabilities, which "
+    "scatters more."
 )
 
 
@@ -36,11 +39,14 @@ def looks(session: Session, judged: Judged) -> list[Table]:
     if judged.protocol.relative or (ratings.submitted >= ratings.wanted and not aims):
         return []
     found = standings(session, ratings, judged.baseline, judged.delta)
-    rows = [Row(judged.systems[one.system], _cells(judged, one.look, one.planned)) for one in found]
+    rows = [Row(judged.systems[one.system], _cells(judged, one)) for one in found]
     columns = [
         Column("units", "complete", 0, note="documents, or segments where they stand alone"),
         Column("planned", "planned", 0),
-        judged.points("difference", "difference", "95 % confidence sequence: it holds at all looks together"),
+        judged.points(
+            "difference", "difference", "95 % repeated confidence interval: it holds at all looks together"
+        ),
+        judged.points("unbiased", "unbiased", "over all that was planned, by inverse probabilities"),
         Column("p_any", "p, any time", 3),
         Column("state", "so far", 0),
     ]
@@ -48,16 +54,21 @@ def looks(session: Session, judged: Judged) -> list[Table]:
     return [table("looks", title, ABOUT + (AIMED if aims else ""), "system", columns, rows)]
 
 
-def _cells(judged: Judged, found: Look, planned: int) -> dict[str, Cell]:
-    few = f"from {BURN_IN} complete ones on"
+def _cells(judged: Judged, standing: Standing) -> dict[str, Cell]:
+    found, few = standing.look, f"from {BURN_IN} complete ones on"
     looked = found.low is not None
     words = found.state.value.replace("δ", judged.shown_delta()) if looked else "too early"
     if found.state is State.HOPELESS:
         words = "open; what is planned is unlikely to decide it"
-    return {
-        "units": count(found.units),
-        "planned": count(planned),
-        "difference": estimate(Estimate(found.mean, found.low, found.high, None if looked else few)),
+    cells = {
+        "units": count(standing.complete),
+        "planned": count(standing.planned),
+        "difference": estimate(
+            Estimate(found.mean, found.low, found.high) if looked else Estimate(reason=few)
+        ),
         "p_any": p_value(found.p_value if looked else None, few),
         "state": Cell("ok", words=words),
     }
+    if judged.ratings.campaign.settings.get("aim"):
+        cells["unbiased"] = number(standing.unbiased, "not before the end")
+    return cells

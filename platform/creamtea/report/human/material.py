@@ -46,7 +46,8 @@ class Judged:
     def weights_of(self, *systems: int) -> Array:
         """(units,): the units' weights in a mean of outputs that were rated with some probability q.
 
-        Divided by √q, which keeps the mean right and its interval valid (`stats.aiming.weights_at_the_end`).
+        Divided by √q, which keeps the interval valid and most of the bias of stopping out of the mean
+        (`stats.aiming.weights_at_the_end`).
         Of several systems the lowest q: they share one draw.
         """
         chance: Array = self.ratings.chance[:, list(systems)].min(axis=1)
