@@ -83,6 +83,16 @@ class DrawnFrom(Strict):
     of_documents: Documents = None
 
 
+class ProposedBy(Strict):
+    """The metric whose errors are marked before a rater begins."""
+
+    metric: str  # as the study calls it
+    scorer: str  # as its machine calls it
+    model: str | None = None
+    version: str
+    digest: str  # of its arguments and files
+
+
 class CampaignSettings(Strict):
     """Everything about the choice of items and controls. None: as the protocol asks (`complete`).
 
@@ -98,7 +108,7 @@ class CampaignSettings(Strict):
     select: Selection | None = None  # the protocol's usual one
     unit: Unit = "segment"  # what is drawn, and rated on one page
     segments_per_page: Annotated[int, Field(ge=1, le=MAX_PER_PAGE)] = 10  # longer documents are cut
-    document_score: bool = False  # asked for after the segments of a page
+    document_score: bool = False  # asked for after the last segments of a document
     show_reference: Annotated[list[Positive], Field(max_length=4)] = Field(default_factory=list)  # by number
     items: Positive | None = None  # units at most; None: all that `select` lets through
     differ_between: Annotated[list[Written], Field(max_length=2)] = Field(default_factory=list)
@@ -119,6 +129,7 @@ class CampaignSettings(Strict):
     )
     context: Annotated[int, Field(ge=0, le=20)] = 0  # source sentences shown before the segment
     taxonomy: Taxonomy | None = None  # of marked errors; None: the protocol's usual one
+    proposed_by: ProposedBy | None = None  # None: no errors are marked beforehand, or those of a file
     delta: Above0 | None = None  # points of the scale
     minutes_per_item: Above0 | None = None
     consent: Text = ""

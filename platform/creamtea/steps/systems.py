@@ -6,6 +6,7 @@ from pydantic import Field
 
 from creamtea.contract.kind import StepKind, StepParams
 from creamtea.document.values import Positive, Seed
+from creamtea.error_spans import FILE
 from creamtea.methods.architectures import Architecture, Nvs
 from creamtea.methods.measuring import LatencyProtocol, Recall, Significance
 from creamtea.methods.metrics import Metric
@@ -134,7 +135,7 @@ SCORE = StepKind(
     ScoreParams,
     silent_minutes=24 * 60,  # a program that scores has a limit of its own (docs/scorers.md)
     inputs={"test_set": "segments", "decode": "translations"},
-    files={"segment_scores.jsonl": "index, value"},
+    files={"segment_scores.jsonl": "index, value", FILE: "index, spans: errors, of a scorer that finds them"},
 )
 
 

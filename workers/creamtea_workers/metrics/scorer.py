@@ -1,10 +1,11 @@
 """Metrics that another program computes, in an environment of its own: COMET, and the scorers of a machine.
 
 The program reads JSON Lines on its standard input, one for each segment: {"index", "source", "hypothesis",
-"reference"}. It prints JSON Lines: {"index", "score"} for each segment, in any order; at any time {"message"}
-or {"done", "total"} for progress; once {"corpus": score, "signature": text, "facts": {...}}, each of them
-optional; or {"error": reason} if it cannot go on. Its standard error is for people: the end of it is quoted
-if something goes wrong. Whatever goes wrong leaves the metric unavailable and the rest of the study as it is.
+"reference"}. It prints JSON Lines: {"index", "score"} for each segment, in any order, and with it {"spans"}
+if it finds errors (`creamtea.error_spans`); at any time {"message"} or {"done", "total"} for progress; once
+{"corpus": score, "signature": text, "facts": {...}}, each of them optional; or {"error": reason} if it cannot
+go on. Its standard error is for people: the end of it is quoted if something goes wrong. Whatever goes wrong
+leaves the metric unavailable and the rest of the study as it is.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from creamtea.error_spans import read_error_spans
 from creamtea.errors import StepUnavailable
 from creamtea.scratch import scratch_folder
 from creamtea_workers.metrics.base import Array, mean_statistics, ratio
@@ -73,6 +75,7 @@ class Scores:
     """What a program has said. `values`: by the segment's index."""
 
     values: dict[int, float] = field(default_factory=dict)
+    spans: dict[int, list[dict[str, Any]]] = field(default_factory=dict)  # of scorers that find errors
     corpus: float | None = None
     signature: str = ""
     facts: dict[str, Any] = field(default_factory=dict)
@@ -94,6 +97,7 @@ class ScorerMetric:
         self.note = ""
         self.facts: Mapping[str, Any] = {}  # what the program said of itself
         self.own_signature = ""
+        self.error_spans: Mapping[int, list[dict[str, Any]]] = {}  # by segment, of a scorer that finds errors
         self._progress = progress
 
     def program(self) -> Program:
@@ -104,7 +108,7 @@ class ScorerMetric:
         program = self.program()
         scores = run(program, texts, self._progress)
         values = [scores.values[index] for index in texts.indices]
-        self.facts, self.own_signature = scores.facts, scores.signature
+        self.facts, self.own_signature, self.error_spans = scores.facts, scores.signature, scores.spans
         mean = math.fsum(values) / len(values)
         if scores.corpus is not None and not math.isclose(mean, scores.corpus, rel_tol=1e-3, abs_tol=1e-6):
             self.note = (
@@ -179,6 +183,12 @@ def _check(scores: Scores, texts: Texts, code: int) -> None:
             f"gave {len(scores.values)} scores for {len(texts.indices)} segments; the first without one is "
             f"segment {missing[0]}"
         )
+    without = [index for index in texts.indices if index not in scores.spans]
+    if scores.spans and without:
+        raise Failure(
+            f"gave `spans` with {len(scores.spans)} of {len(texts.indices)} scores; the first without is "
+            f"segment {without[0]}: an output without errors has an empty list"
+        )
 
 
 # ---------------------------------------------------------------- listening
@@ -189,7 +199,7 @@ def _listen(program: Program, process: subprocess.Popen[bytes], texts: Texts, pr
     assert process.stdout is not None
     lines: queue.Queue[bytes | None] = queue.Queue()
     threading.Thread(target=_read_lines, args=(process.stdout, lines), daemon=True).start()
-    scores, wanted = Scores(), set(texts.indices)
+    scores, wanted = Scores(), dict(zip(texts.indices, texts.hypotheses, strict=True))
     heard, number, ended = time.monotonic(), 0, False
     while True:
         # also between lines: this is where a cancel arrives
@@ -219,7 +229,7 @@ def _read_lines(stream: IO[bytes], lines: queue.Queue[bytes | None]) -> None:
     lines.put(None)
 
 
-def _take(line: bytes, number: int, wanted: set[int], scores: Scores) -> None:
+def _take(line: bytes, number: int, wanted: Mapping[int, str], scores: Scores) -> None:
     """Add what a line says. Raises Failure for one that says nothing that a scorer may say."""
     try:
         said = json.loads(line)
@@ -248,7 +258,7 @@ def _take(line: bytes, number: int, wanted: set[int], scores: Scores) -> None:
         ) from None
 
 
-def _take_score(said: Mapping[str, Any], wanted: set[int], scores: Scores) -> None:
+def _take_score(said: Mapping[str, Any], wanted: Mapping[int, str], scores: Scores) -> None:
     index, score = said["index"], _number(said["score"])
     if type(index) is not int or index not in wanted:
         raise Failure(f"scored segment {index!r:.80}, which it was not given")
@@ -256,6 +266,11 @@ def _take_score(said: Mapping[str, Any], wanted: set[int], scores: Scores) -> No
         raise Failure(f"scored segment {index} twice")
     if not math.isfinite(score):
         raise Failure(f"gave segment {index} the score {score}")
+    if "spans" in said:
+        try:
+            scores.spans[index] = read_error_spans(said["spans"], wanted[index])
+        except ValueError as error:
+            raise Failure(f"gave segment {index} errors that cannot be: {error}"[:MAX_WORDS]) from None
     scores.values[index] = score
     scores.done, scores.total, scores.message = len(scores.values), len(wanted), "scoring"
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from creamtea.contract.step import MetricRow, StepContext, StepResult
+from creamtea.error_spans import FILE
 from creamtea.methods.metrics import Metric
 from creamtea.stats.bootstrap import SAMPLES, SEED, bootstrap_interval
 from creamtea.steps.systems import ScoreParams
 from creamtea_workers.corpora.text import write_jsonl
 from creamtea_workers.metrics import build_metric
 from creamtea_workers.metrics.base import Array
+from creamtea_workers.metrics.scorer import ScorerMetric
 from creamtea_workers.metrics.texts import Texts, read_texts
 
 
@@ -17,6 +19,7 @@ def run(context: StepContext[ScoreParams]) -> StepResult:
 
     BLEU also gives `length_ratio`: hypothesis over reference tokens of the whole test set, as BLEU's
     tokenizer counts them, end of sentence on neither side.
+    `error_spans.jsonl` holds the errors that a scorer found, if it looks for any.
     Raises StepUnavailable when the metric's tokenizer, environment or model is unavailable.
     """
     spec = context.params.metric
@@ -32,6 +35,11 @@ def run(context: StepContext[ScoreParams]) -> StepResult:
         context.output / "segment_scores.jsonl",
         ({"index": index, "value": float(value)} for index, value in scores),
     )
+    if isinstance(metric, ScorerMetric) and metric.error_spans:
+        write_jsonl(
+            context.output / FILE,
+            ({"index": index, "spans": metric.error_spans[index]} for index in texts.indices),
+        )
 
     detail = {
         "signature": metric.signature(),

@@ -14,13 +14,17 @@ from creamtea.errors import InputError
 from creamtea.human import campaigns
 from creamtea.human.attention import read_attention
 from creamtea.human.media.given import read_media
+from creamtea.human.metric_proposals import proposals_of_metric
 from creamtea.human.outputs import documents_of
-from creamtea.human.proposals import read_proposals
+from creamtea.human.proposals import Proposal, read_proposals
 from creamtea.human.protocols import SELECTIONS, protocol_names
 from creamtea.human.protocols.taxonomy import read_taxonomy
 from creamtea.human.questions import read_questions
-from creamtea.human.settings import CampaignSettings, settings_of
+from creamtea.human.settings import CampaignSettings, ProposedBy, settings_of
 from creamtea.human.tutorial import read_tutorial
+from creamtea.settings import Settings
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
 
 EXAMPLES = (
@@ -136,6 +140,13 @@ class CampaignOptions:
             help="JSON Lines: errors that are marked before a rater begins (ESA with AI).",
         ),
     ] = None
+    proposals_from: Annotated[
+        str | None,
+        typer.Option(
+            metavar="METRIC",
+            help="Instead: the errors that this metric of the study has found. Its scorer must give them.",
+        ),
+    ] = None
     media: Annotated[
         Path | None,
         typer.Option(
@@ -239,7 +250,9 @@ def create(name: str, options: CampaignOptions) -> None:
     be corrected. In esa, cesa and mqm raters mark errors. Plug-ins may add protocols. See `preview` for
     hours and power, then `launch`.
     """
+    settings = options.settings()
     with opened_database() as database:
+        proposals, proposed_by = _proposals(database, options)
         made = campaigns.create_campaign(
             database,
             name,
@@ -248,12 +261,12 @@ def create(name: str, options: CampaignOptions) -> None:
                 test_set=options.test_set,
                 systems=names("--systems", options.systems),
                 protocol=options.protocol,
-                settings=options.settings(),
+                settings=settings.model_copy(update={"proposed_by": proposed_by}),
                 ratings_per_item=options.ratings,
                 seed=options.seed,
                 instructions=read_text("--instructions", options.instructions),
                 documents=options.segment_documents(),
-                proposals=None if options.proposals is None else read_proposals(options.proposals),
+                proposals=proposals,
                 media=None if options.media is None else read_media(options.media, artefact_store()),
             ),
             replace=options.replace,
@@ -266,6 +279,22 @@ def create(name: str, options: CampaignOptions) -> None:
         f"next: creamtea campaign preview {name}, then creamtea campaign launch {name}",
     )
     show(options.json_output, made, lines)
+
+
+def _proposals(
+    database: Database, options: CampaignOptions
+) -> tuple[list[Proposal] | None, ProposedBy | None]:
+    if options.proposals is not None and options.proposals_from is not None:
+        raise InputError("--proposals and --proposals-from: give one of the two")
+    if options.proposals is not None:
+        return read_proposals(options.proposals), None
+    if options.proposals_from is None:
+        return None, None
+    store, systems = ArtefactStore(Settings.load().artefacts), names("--systems", options.systems)
+    with database.session() as session:
+        return proposals_of_metric(
+            session, store, options.study, options.test_set, systems, options.proposals_from
+        )
 
 
 def _optional(option: str, listed: str | None) -> list[str]:

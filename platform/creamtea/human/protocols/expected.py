@@ -8,8 +8,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from creamtea.document.values import Strict
-from creamtea.human.protocols.spans import Position, Span
-from creamtea.human.protocols.taxonomy import Severity, Taxonomy
+from creamtea.error_spans import Position, Severity
+from creamtea.human.protocols.spans import Span
+from creamtea.human.protocols.taxonomy import Taxonomy
 
 Range = Annotated[list[Position], Field(min_length=2, max_length=2)]  # the lowest and the highest
 

@@ -1,8 +1,7 @@
 """Protocols in which raters mark the errors of an output: ESA, contrastive ESA and MQM.
 
-The marked errors are an answer's payload. Positions are characters of the output (Unicode code points, as
-Python counts them), the last one included, as Appraise and Pearmut export them. An omission has no place in
-the output. How errors are called, and what they cost, is in the campaign's taxonomy.
+The marked errors are an answer's payload. How errors are called, and what they cost, is in the campaign's
+taxonomy.
 """
 
 from __future__ import annotations
@@ -17,33 +16,20 @@ from pydantic import Field, ValidationError, model_validator
 
 from creamtea.document.mistakes import mistakes_of_pydantic
 from creamtea.document.values import Strict
+from creamtea.error_spans import AT_MOST, ErrorSpan, Position, Severity
 from creamtea.errors import InputError
 from creamtea.human.protocols.base import MAX_SYSTEMS, MIN_SYSTEMS, Protocol, ScoredAnswer
 from creamtea.human.protocols.da import Da
 from creamtea.human.protocols.da_sqm import DaSqm
-from creamtea.human.protocols.taxonomy import ESA, GOOGLE, TENTHS, Severity, Taxonomy
+from creamtea.human.protocols.taxonomy import ESA, GOOGLE, TENTHS, Taxonomy
 from creamtea.human.scale import Scale
 
-Position = Annotated[int, Field(ge=0, le=10**6)]
 
+class Span(ErrorSpan):
+    """An error that a rater marked."""
 
-class Span(Strict):
-    """A marked error; an omission without `start` and `end`."""
-
-    start: Position | None = None
-    end: Position | None = None  # of the last character
     in_source: bool = False  # the place is in the source: an omission, say
-    severity: Severity
-    category: Annotated[list[str], Field(max_length=5)] = Field(default_factory=list)  # from wide to narrow
     proposed: Position | None = None  # which of the item's proposals it came from
-
-    @model_validator(mode="after")
-    def _check(self) -> Span:
-        if (self.start is None) != (self.end is None):
-            raise ValueError("has a start without an end, or the other way")
-        if self.start is not None and self.end is not None and self.start > self.end:
-            raise ValueError("ends before it begins")
-        return self
 
 
 class MarkedErrors(Strict):
@@ -53,7 +39,7 @@ class MarkedErrors(Strict):
     """
 
     score: Annotated[int, Field(ge=0, le=100)] | None = None
-    spans: Annotated[list[Span], Field(max_length=1000)]
+    spans: Annotated[list[Span], Field(max_length=AT_MOST)]
     begun: bool = False
 
     @model_validator(mode="after")

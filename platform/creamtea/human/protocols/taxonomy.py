@@ -23,9 +23,9 @@ from pydantic import AfterValidator, Field, model_validator
 
 from creamtea.document.checked import read_checked
 from creamtea.document.values import Strict
+from creamtea.error_spans import Severity
 from creamtea.human.storable import check_text
 
-Severity = Literal["undecided", "neutral", "minor", "major", "critical"]
 OFFERED: tuple[Severity, ...] = ("neutral", "minor", "major", "critical")  # what a taxonomy can name
 TENTHS = 10  # of a point: weights, and scores of MQM, are whole numbers of them
 

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from creamtea.contract.columns import Column
 from creamtea.human.proposals import outcomes
 from creamtea.human.protocols.spans import Span, spans_of
+from creamtea.human.settings import settings_of
 from creamtea.report.human.last import last_answers
 from creamtea.report.human.material import Judged, count, number, table
 from creamtea.report.model import Row, Table
@@ -70,9 +71,11 @@ def proposed_errors(session: Session, judged: Judged) -> Table | None:
     for system, name in enumerate(judged.systems):
         counts = found[system]
         rows.append(Row(name, {column.key: count(counts[column.key]) for column in PROPOSED}))
+    source = settings_of(judged.ratings.campaign.settings).proposed_by
+    by = "" if source is None else f" by {source.metric} (version {source.version})"
     about = (
-        "Errors that were marked before raters began, and what they made of them; of items with such errors. "
-        "A changed one has another severity or category."
+        f"Errors that were marked{by} before raters began, and what they made of them; of items with such "
+        "errors. A changed one has another severity or category."
     )
     return table("proposed", "Errors marked beforehand", about, "system", PROPOSED, rows)
 

@@ -1,0 +1,77 @@
+"""Proposals that a metric of the study has made: the errors that its scorer found (docs/scorers.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from sqlalchemy.orm import Session
+
+from creamtea.error_spans import FILE
+from creamtea.errors import InputError
+from creamtea.human.outputs import check_names, metric_names, succeeded_key
+from creamtea.human.proposals import Proposal
+from creamtea.human.protocols.spans import Span
+from creamtea.human.settings import ProposedBy
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.queries import find_study, study_nodes
+from creamtea.store.tables import StepFile, StepRow
+
+OPTION = "--proposals-from"
+
+
+def proposals_of_metric(
+    session: Session,
+    store: ArtefactStore,
+    study: str | int,
+    test_set: str,
+    systems: Sequence[str],
+    metric: str,
+) -> tuple[list[Proposal], ProposedBy]:
+    """The stored errors of each system's outputs, and the scorer that found them. InputError for a metric
+    that the study does not have, or whose scorer finds no errors."""
+    row = find_study(session, study)
+    check_names(session, row, test_set, systems)
+    known = metric_names(session, row)
+    if metric not in known:
+        raise InputError(
+            f"{OPTION} {metric}: study {row.name!r} has no such metric; it has {', '.join(known) or 'none'}"
+        )
+    nodes = study_nodes(session, row.id, "score")
+    proposals: list[Proposal] = []
+    scorers: dict[str, ProposedBy] = {}
+    for system in systems:
+        what = f"values of {metric!r} on {test_set!r}"
+        key = succeeded_key(nodes, row, what, system=system, test_set=test_set, metric=metric)
+        file = session.get(StepFile, (key, FILE))
+        if file is None:
+            raise InputError(
+                f"{OPTION} {metric}: its scorer gave no `spans` with the scores of {system}: docs/scorers.md "
+                "says how it can; then give it another `version`, and run the study again"
+            )
+        with store.open(file.digest) as lines:
+            proposals += [_proposal(metric, system, line) for line in lines]
+        scorers[system] = _scorer(session.get_one(StepRow, key), metric)
+    first, *others = scorers.values()
+    if any(other != first for other in others):
+        raise InputError(
+            f"{OPTION} {metric}: the systems were scored by different versions: run the study again"
+        )
+    return proposals, first
+
+
+def _proposal(metric: str, system: str, line: bytes) -> Proposal:
+    row = json.loads(line)
+    spans = tuple(Span.model_validate(span) for span in row["spans"])
+    return Proposal(f"{metric} of {system}, segment {row['index'] + 1}", system, row["index"], spans)
+
+
+def _scorer(step: StepRow, metric: str) -> ProposedBy:
+    spec, pins = step.params["metric"], step.params.get("scorer") or {}
+    return ProposedBy(
+        metric=metric,
+        scorer=spec.get("scorer", spec["kind"]),
+        model=spec.get("model"),
+        version=pins.get("version", ""),
+        digest=pins.get("digest", ""),
+    )
