@@ -3,14 +3,15 @@
     creamtea run studies/blame-multi30k.yaml --data DIR
     python bench/blame_known_faults.py blame-multi30k --test-set test2016
 
-The study has a system `none` and systems with one known fault each (`model`: fewer updates; `search`: greedy
-instead of a beam; `selection`: a harsh threshold), and `all` with all three, besides those that lack one of
-them. What is marked, and which label would be right, follows from the outputs and the reference alone:
+The study has a system `none`, systems with one known fault each (`model`: a worse one; `search`: greedy
+instead of a beam; `selection`: a harsh one), one with all faults (`model-search-selection`), and those that
+lack one of them (`model-search`). What is marked, and which label would be right, follows from the outputs
+and the reference alone:
 
 - In a system with one fault, a stretch of words that the reference does not have is marked if `none` has
   there what the reference has (with the same word, or end of the sentence, on both sides). The fault did it.
-- In `all`, a stretch is marked if of the three systems that lack one fault exactly one has there what the
-  reference has. The fault that it lacks is the truth.
+- In the system with all faults, a stretch is marked if of the systems that lack one fault exactly one has
+  there what the reference has. The fault that it lacks is the truth.
 
 The labels see neither `none` nor the systems that lack a fault; of better translations they know the
 reference. Printed are the labels by the truth, the share of right ones with its interval, and what chance
@@ -22,7 +23,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from itertools import chain
@@ -41,14 +42,13 @@ from creamtea.store.database import Database, open_database
 from creamtea.store.queries import find_study, study_nodes
 from creamtea.store.tables import Blame, Campaign, Hypothesis, Segment
 
-FAULTS = (Origin.SELECTION, Origin.SEARCH, Origin.MODEL)
-NONE, ALL = "none", "all"
-# the system with all faults but one
-LACKING = {
-    Origin.SELECTION: "model-search",
-    Origin.SEARCH: "model-selection",
-    Origin.MODEL: "search-selection",
-}
+FAULTS = (Origin.MODEL, Origin.SEARCH, Origin.SELECTION)
+NONE = "none"
+
+
+def with_faults(faults: Iterable[Origin]) -> str:
+    """The system with these faults."""
+    return "-".join(sorted(fault.value for fault in faults)) or NONE
 
 
 @dataclass(frozen=True)
@@ -109,11 +109,17 @@ class Outputs:
                     outputs[str(node.labels["system"])] = dict(found.all())
             return cls(segments, outputs)
 
+    @property
+    def faults(self) -> list[Origin]:
+        """Those that systems of the study have."""
+        return [fault for fault in FAULTS if fault.value in self.texts]
+
     def of_one_fault(self, fault: Origin) -> Truth:
         return self._truth(fault.value, {fault: NONE})
 
     def of_all(self) -> Truth:
-        return self._truth(ALL, LACKING)
+        lacking = {fault: with_faults({*self.faults} - {fault}) for fault in self.faults}
+        return self._truth(with_faults(self.faults), lacking)
 
     def _truth(self, system: str, mended_by: Mapping[Origin, str]) -> Truth:
         truth: Truth = {}
@@ -172,7 +178,7 @@ def labelled(
 class Agreement:
     """`right`: the share of right labels with its interval; `chance`: what labels would have that are given
     with the same shares, whatever the mark; `balanced`: the mean over the faults of the share of right
-    labels, for which chance gives a third."""
+    labels, for which chance gives a third (of two faults a half)."""
 
     right: tuple[float, float, float]
     chance: float
@@ -239,11 +245,11 @@ def main() -> None:
         return cases
 
     print("one fault a system")
-    each = [look(fault.value, outputs.of_one_fault(fault)) for fault in FAULTS]
+    each = [look(fault.value, outputs.of_one_fault(fault)) for fault in outputs.faults]
     for line in confusion(list(chain.from_iterable(each))):
         print(f"  {line}")
     print("all faults in one system")
-    for line in confusion(look(ALL, outputs.of_all())):
+    for line in confusion(look(with_faults(outputs.faults), outputs.of_all())):
         print(f"  {line}")
 
 

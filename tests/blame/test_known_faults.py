@@ -8,7 +8,7 @@ from faulty_study import SEARCHES, Trained
 
 from creamtea.blame.labels import Mark, Origin
 
-SELECTION, SEARCH, MODEL = FAULTS
+MODEL, SEARCH, SELECTION = FAULTS
 
 
 def test_a_stretch_is_right_where_its_neighbours_stand_beside_it() -> None:
@@ -24,7 +24,8 @@ def test_a_stretch_is_right_where_its_neighbours_stand_beside_it() -> None:
 
 def test_the_truth_is_the_only_fault_without_which_it_is_right() -> None:
     texts = {
-        "all": {0: "a x", 1: "a x", 2: "a x", 3: "a x"},
+        **{fault.value: {} for fault in FAULTS},
+        "model-search-selection": {0: "a x", 1: "a x", 2: "a x", 3: "a x"},
         "model-search": {0: "a b", 1: "a b", 2: "a x", 3: "a x"},  # no fault of the selection
         "model-selection": {0: "a x", 1: "a b", 2: "a x", 3: "a x"},  # of the search
         "search-selection": {0: "a x", 1: "a x", 2: "a b", 3: "a c"},  # of the model
