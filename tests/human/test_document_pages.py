@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -238,7 +239,7 @@ def test_a_document_has_a_score_of_its_own_for_each_text(database: Database) -> 
     assert (work.document_letters, work.document_draft) == (["A", "B"], [None, None])
     first = work.assignment_id
     for wrong in ([], [1], [1, 2, 3], [1, None], [1, 26]):
-        with pytest.raises(RatingRefused, match="whole page"):
+        with pytest.raises(RatingRefused, match="whole document"):
             assignment.submit(database, anna, first, [5] * 4, document=wrong)
     assert ratings(database)[3:] == []
     assignment.save_draft(database, anna, first, [None] * 4, document=[None, 7])
@@ -265,11 +266,66 @@ def test_a_document_has_a_score_of_its_own_for_each_text(database: Database) -> 
     }  # fmt: skip
 
 
+def test_a_document_on_two_pages_is_scored_once_on_the_last(database: Database) -> None:
+    items = [*page("d0", 0, 2, [0, 1]), *page("d0", 2, 1, [0, 1]), *page("d1", 3, 1, [0, 1])]
+    items[2]["outputs"] = ["end", "end"]  # two texts that end in the same way
+    make_campaign(database, items, systems=2, unit="document", document_score=True)
+    anna = add_rater(database)
+    first = work_for(database, anna)
+    assert (first.document_letters, first.document_before) == ([], [])
+    with pytest.raises(RatingRefused, match="whole document instead of 0"):
+        assignment.submit(database, anna, first.assignment_id, [5] * 4, document=[4, 4])
+    rate(database, anna, first)
+    last = work_for(database, anna)
+    assert (last.outputs, last.document_letters) == (["end"], ["1", "2"])
+    assert [segment.source for segment in last.document_before] == ["source 0", "source 1"]
+    texts = [segment.outputs for segment in last.document_before]
+    assert texts == [["o0-0", "o0-1"], ["o1-0", "o1-1"]]
+    with pytest.raises(RatingRefused, match="1 scores of the whole document instead of 2"):
+        assignment.submit(database, anna, last.assignment_id, [5], document=[4])
+    saved = assignment.submit(database, anna, last.assignment_id, [5], document=[4, 9])
+    assert saved.document == {0: 4, 1: 9}
+    assert assignment.reopen(database, anna, last.assignment_id).document_draft == [4, 9]
+    other = work_for(database, anna)
+    assert (other.document_letters, other.document_before) == (["A", "B"], [])
+    with database.session() as session:
+        rows = session.execute(
+            select(Item.position, Rating.document_step).join_from(Rating, Assignment).join(Item)
+        )
+        scored = Counter(position for position, step in rows if step is not None)
+    assert scored == {2: 2}
+
+
+def test_two_systems_share_a_score_if_they_say_the_same_everywhere(database: Database) -> None:
+    draw = random.Random(7)
+    for number in range(8):
+        items: list[Any] = []
+        for _ in range(draw.randint(1, 3)):
+            items += page("d0", len(items), draw.randint(1, 2), [0, 1, 2])
+        for item in items:
+            item["outputs"] = [draw.choice("xy") for _ in range(3)]
+        name = f"c{number}"
+        make_campaign(database, items, name=name, systems=3, unit="document", document_score=True)
+        anna = add_rater(database, campaign=name)
+        scored = []
+        while (work := assignment.next_item(database, anna)) is not None:
+            letters = work.document_letters
+            assert len(set(letters)) == len(letters)
+            document = list(range(len(letters)))
+            scores = [3] * len(work.outputs)
+            scored.append(assignment.submit(database, anna, work.assignment_id, scores, document=document))
+        (whole,) = (saved.document for saved in scored if saved.document)
+        spoken = [[item["outputs"][system] for item in items] for system in range(3)]
+        for one in range(3):
+            for other in range(3):
+                assert (whole[one] == whole[other]) == (spoken[one] == spoken[other])
+
+
 def test_no_score_of_the_whole_is_stored_unasked(documents: Database) -> None:
     anna = add_rater(documents)
     work = work_for(documents, anna)
     assert work.document_letters == []
-    with pytest.raises(RatingRefused, match="1 scores of the whole page instead of 0"):
+    with pytest.raises(RatingRefused, match="1 scores of the whole document instead of 0"):
         assignment.submit(documents, anna, work.assignment_id, [5] * 12, document=[4])
 
 

@@ -115,6 +115,17 @@ def test_systems_share_a_page_only_if_they_say_the_same_on_all_of_it() -> None:
     ]
 
 
+def test_where_documents_are_scored_they_share_pages_only_if_all_of_it_is_the_same() -> None:
+    made = lines(2)
+    made[0] = Line(0, "s", "", ("x", "x", "x"), "d0")  # a part in which all say the same
+    made[1] = Line(1, "s", "", ("y", "y", "z"), "d0")
+    apart = [((0, 1), [0]), ((0, 1), [1]), ((2,), [0]), ((2,), [1])]
+    found = shown(pages_of(made, segments_per_page=1, document_score=True))
+    assert sorted((systems, segments) for _, systems, segments in found) == apart
+    found = shown(pages_of(made, segments_per_page=1))
+    assert ((0, 1, 2), [0]) in [(systems, segments) for _, systems, segments in found]
+
+
 def test_pairs_of_documents_that_differ() -> None:
     made = lines(2)
     made[0] = Line(0, "s", "", ("x", "x", "y"), "d0")
@@ -263,6 +274,7 @@ def test_a_campaign_of_documents(study_database: Database) -> None:
     assert {originals[item.original_id].page for item in repeats} != {repeats[0].page}
     plan = preview(study_database, "c")
     assert plan.pages == 4
+    assert (plan.split, plan.of_documents, plan.document_score) == (1, 2, False)
     assert plan.minutes_per_page == pytest.approx(plan.minutes_per_item * made.items / 4)
 
 

@@ -1,4 +1,4 @@
-"""Scores of whole documents in a report: apart from the segments', paired over pages."""
+"""Scores of whole documents in a report: apart from the segments', paired over documents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ITEMS = [
 ]
 
 
-def test_pages_have_means_and_paired_differences_of_their_own(database: Database) -> None:
+def test_documents_have_means_and_paired_differences_of_their_own(database: Database) -> None:
     settings = {"unit": "document", "document_score": True, "show_reference": [1], "baseline": "plain"}
     make_campaign(database, ITEMS, protocol="da", systems=2, k=2, delta=2.0, **settings)
     for name in ("anna", "wrong"):
@@ -44,7 +44,7 @@ def test_pages_have_means_and_paired_differences_of_their_own(database: Database
         table.key: {row.name: {key: cell.value for key, cell in row.cells.items()} for row in table.rows}
         for table in report.tables
     }
-    assert tables["documents"]["plain"] == {"pages": 4, "mean": 57.75, "difference": None}
+    assert tables["documents"]["plain"] == {"documents": 4, "mean": 57.75, "difference": None}
     assert {row["mean"] for row in tables["means"].values()} == {10}
     (table,) = [table for table in report.tables if table.key == "documents"]
     found = table.rows[1].cells["difference"]
@@ -53,3 +53,35 @@ def test_pages_have_means_and_paired_differences_of_their_own(database: Database
     assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high))
     assert "Raters saw a reference beside each source." in str(report.section())
     assert "reference-shown:1" in str(report.section())
+
+
+def test_a_document_of_several_pages_counts_once(database: Database) -> None:
+    """Each page shows one segment of one system; only the last one of a document asks for the whole."""
+    items = [
+        {
+            "page": 6 * document + 2 * part + system,
+            "document": f"d{document}",
+            "segment_index": 3 * document + part,
+            "source": f"{document} {system} {part}",
+            "systems": [system],
+            "outputs": [f"text {document} {system} {part}"],
+        }
+        for document in range(2)
+        for part in range(3)
+        for system in range(2)
+    ]
+    settings = {"unit": "document", "document_score": True, "baseline": "plain"}
+    make_campaign(database, items, protocol="da", systems=2, **settings)
+    rater = add_rater(database)
+    while (work := assignment.next_item(database, rater)) is not None:
+        document, system, part = map(int, work.source.split())
+        asked = [FIRST, SECOND][system][document : document + 1] if part == 2 else []
+        assert len(work.document_letters) == len(asked)
+        before = [f"text {document} {system} {earlier}" for earlier in range(part)]
+        assert [one.outputs for one in work.document_before] == [[text] for text in before if asked]
+        assignment.submit(database, rater, work.assignment_id, [10], document=asked)
+    with database.session() as session:
+        report = campaign_report(session, find_campaign(session, "c"), None, complete=True)
+    (table,) = [table for table in report.tables if table.key == "documents"]
+    found = {row.name: (row.cells["documents"].value, row.cells["mean"].value) for row in table.rows}
+    assert found == {"plain": (2, 56.0), "beam": (2, 57.5)}

@@ -13,6 +13,7 @@ from playwright.sync_api import expect
 from rating_board import (
     at_rest,
     draft_is,
+    item_on,
     items_on,
     own_campaign,
     press_at,
@@ -226,6 +227,54 @@ def test_a_score_of_the_whole_and_a_reference_that_is_shown(site, open_page) -> 
             .where(Assignment.rater_id == rater_id)
         )
         assert sorted(map(tuple, rows), key=str) == [(0, 25), (0, 25), (1, None), (1, None)]
+
+
+def test_the_end_of_a_document_is_scored_with_what_came_before_at_hand(site, open_page) -> None:
+    own_campaign(
+        site.database,
+        "pangolin-end",
+        PAIRS,
+        pages=[2, 1],
+        item_document="d",
+        settings={"unit": "document", "document_score": True},
+    )
+    link, rater_id = site.rater_link("pangolin-end", "end")
+    page = open_page(link, before=slow_clock)
+    items_on(page, 1, 2, 3)
+    whole = page.get_by_role("group", name="The text as a whole")
+    expect(whole).to_be_hidden()
+    for key in ("4", "Enter", "3", "Enter", "2", "Enter", "6"):
+        page.keyboard.press(key)
+    page.keyboard.press("Enter")
+    item_on(page, 3, 3)
+    expect(whole).to_be_visible()
+    read = whole.get_by_text("Read the 2 segments before this page")
+    expect(whole.get_by_text(TEXT[0])).to_be_hidden()
+    read.click()
+    entries = whole.locator(".read li")
+    expect(entries).to_have_count(2)
+    for at, entry in enumerate(entries.all()):
+        expect(entry.locator("p").first).to_have_text(TEXT[at])
+        expect(entry.locator(".letter")).to_have_text(["A", "B"])
+        for text in (DE[at], OTHER[at]):
+            expect(entry.get_by_text(text)).to_be_visible()
+    assert serious(page) == []
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        wait_for_width(page, width)
+    for key in ("4", "Enter", "3", "Enter", "5", "Enter", "6"):
+        page.keyboard.press(key)
+    page.keyboard.press("Enter")
+    all_done(page)
+    with site.database.session() as session:
+        rows = session.execute(
+            select(Item.position, Rating.document_step)
+            .join_from(Rating, Assignment)
+            .join(Item)
+            .where(Assignment.rater_id == rater_id)
+        )
+        given = [(position, step) for position, step in rows if step is not None]
+    assert sorted(position for position, _ in given) == [2, 2]
 
 
 def test_errors_of_a_document_by_keyboard(site, open_page) -> None:

@@ -4,8 +4,9 @@ A document longer than a page is cut into parts of about equal length, and a lat
 sources before it. A protocol that shows one output at a time makes a page of each part and system, so that
 the rater reads one system's text as it runs; one that shows several makes a page of each part.
 
-Systems share a page only if they say the same in all its segments: on a page a sentence is judged in its
-text, and equal sentences in different texts are not the same thing to judge. Within a page of several systems
+Systems share a page only if they say the same in all its segments (where the document has a score of its own:
+in all of its segments): on a page a sentence is judged in its text, and equal sentences in different texts
+are not the same thing to judge. Within a page of several systems
 equal outputs of a segment are shown once and share the score, as everywhere.
 """
 
@@ -56,7 +57,8 @@ def _pages_of(
     random.Random(f"{seed}/order/{document[0].line.index}").shuffle(rank)
     pages: list[tuple[tuple[int, ...], int, list[dict[str, Any]]]] = []
     for number, part in enumerate(parts(document, settings.segments_per_page)):
-        texts = [_BETWEEN.join(choice.line.outputs[system] for choice in part) for system in range(len(rank))]
+        read = document if settings.document_score else part  # what has to be equal to share a page
+        texts = [_BETWEEN.join(choice.line.outputs[system] for choice in read) for system in range(len(rank))]
         for systems in protocol.shown_together(texts, settings.pairs, baseline):
             page = [item_fields(choice, systems) for choice in part]
             for at, item in enumerate(page):

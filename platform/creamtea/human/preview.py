@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from creamtea.human.campaigns import count_pages, find_campaign, item_kinds
@@ -52,6 +53,10 @@ class Preview:
     protocol: str
     drawn: DrawnFrom | None  # segments
     kinds: dict[str, int]  # items
+    split: int | None  # documents longer than a page, where documents are rated
+    of_documents: int | None  # of how many
+    segments_per_page: int
+    document_score: bool  # asked for on the last page of each document
     pages: int | None  # on which they are shown, tutorial left out; None where each item has its own
     minutes_per_page: float | None  # in the mean; None likewise
     media: Amount  # files beside sources
@@ -88,6 +93,7 @@ def preview(database: Database, name: str) -> Preview:
         kinds = item_kinds(session, campaign.id)
         media = amount_of_media(session, campaign.id)
         pages = count_pages(session, campaign.id) if settings.by_documents else None
+        lengths = _parts(session, campaign.id) if settings.by_documents else None
         spread = _spread(session, campaign, protocol)
         sample = _sample(session, campaign, protocol, settings, spread.intraclass)
     items = sum(count for kind, count in kinds.items() if not ItemKind(kind).is_written)
@@ -109,6 +115,10 @@ def preview(database: Database, name: str) -> Preview:
         protocol=protocol.name,
         drawn=settings.drawn,
         kinds=kinds,
+        split=None if lengths is None else sum(parts > 1 for parts in lengths),
+        of_documents=None if lengths is None else len(lengths),
+        segments_per_page=settings.segments_per_page,
+        document_score=settings.document_score,
         pages=pages,
         minutes_per_page=minutes * items / pages if pages else None,
         media=media,
@@ -132,6 +142,19 @@ def preview(database: Database, name: str) -> Preview:
         saved=_saved(rated, whole, len(campaign.systems) - 1, deviation, delta) if settings.aim else None,
         units_needed=None if needed is None else math.ceil(needed * segments_each - _SAME),
     )
+
+
+def _parts(session: Session, campaign: int) -> list[int]:
+    """On how many pages each document stands, one system's text counted."""
+    rows = session.execute(
+        select(Item.document, Item.page, func.min(Item.segment_index))
+        .where(Item.campaign_id == campaign, Item.page.is_not(None), Item.kind.in_(SYSTEM_KINDS))
+        .group_by(Item.document, Item.page)
+    )
+    starts: dict[str, set[int]] = defaultdict(set)  # of parts, by their first segment
+    for document, _, first in rows:
+        starts[document].add(first)
+    return [len(found) for found in starts.values()]
 
 
 def _saved(ratings: int, units: int, comparisons: int, deviation: float, delta: float) -> Saved | None:

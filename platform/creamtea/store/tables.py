@@ -246,7 +246,7 @@ class Rating(Base):
     revision: Mapped[int]
     step: Mapped[int]
     payload: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
-    document_step: Mapped[int | None]  # the score of the system's text on the page, where asked for
+    document_step: Mapped[int | None]  # of the system's whole document, on its last page, where asked for
     created_at: Mapped[datetime]
 
 

@@ -166,7 +166,11 @@ def _whole(work: Work) -> dict[str, Any] | None:
     """Of the score of the whole document, where it is asked for."""
     if not work.document_letters:
         return None
-    return {"letters": work.document_letters, "draft": work.document_draft}
+    return {
+        "letters": work.document_letters,
+        "draft": work.document_draft,
+        "before": [asdict(segment) for segment in work.document_before],
+    }
 
 
 def time_left(seconds: float | None) -> str:

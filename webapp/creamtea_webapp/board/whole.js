@@ -1,12 +1,14 @@
-// The score of a whole document, asked for after its segments: a scale for each system's text. To the page it
-// is one more place to answer at, with the parts of a segment that the page uses.
+// The score of a whole document, asked for after its last segments: a scale for each text, and the segments of
+// earlier pages to read again. To the page it is one more place to answer at, with the parts of a segment that
+// the page uses.
 
 class Whole {
-  constructor(page, { letters, draft }) {
+  constructor(page, { letters, draft, before }) {
     Object.assign(this, { page, active: 0, answers: draft, widget: this });
     this.separate = true;
     this.element = page.find(".whole");
     this.element.hidden = false;
+    this.showBefore(before, letters);
     const [item, scale] = ["score", "slider"].map((name) => page.find(`template.${name}`).content);
     const list = this.element.querySelector(".outputs");
     list.style.setProperty("--columns", letters.length <= 4 ? letters.length : Math.ceil(letters.length / 2));
@@ -28,6 +30,34 @@ class Whole {
       return made;
     });
     list.replaceChildren(...this.items);
+  }
+
+  // Folded: the rater has read most of it on the pages before.
+  showBefore(before, letters) {
+    const { sourceLanguage, targetLanguage } = this.page.data;
+    const [folded, count] = [this.element.querySelector(".read"), before.length];
+    folded.hidden = count === 0;
+    folded.querySelector("summary").textContent =
+      count === 1 ? "Read the segment before this page" : `Read the ${count} segments before this page`;
+    const line = (text, language, letter = "") => {
+      const element = document.createElement("p");
+      element.dir = "auto";
+      showText(element, text, language);
+      if (letter === "") return element;
+      const [row, name] = [document.createElement("div"), document.createElement("span")];
+      name.className = "letter";
+      name.textContent = letter;
+      row.append(name, element);
+      return row;
+    };
+    folded.querySelector("ol").replaceChildren(
+      ...before.map(({ source, outputs }) => {
+        const entry = document.createElement("li");
+        const texts = outputs.map((text, i) => line(text || "(empty)", targetLanguage, letters[i]));
+        entry.append(line(source, sourceLanguage), ...texts);
+        return entry;
+      }),
+    );
   }
 
   answer(i, step) {

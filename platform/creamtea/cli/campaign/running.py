@@ -43,6 +43,12 @@ def _in_words(plan: Preview) -> list[str]:
     ]
     if plan.pages is not None:
         lines.append(f"pages       {plan.pages:,}, {plan.minutes_per_page:.1f} minutes each in the mean")
+    if plan.split:
+        lines.append(
+            f"            {plan.split:,} of {plan.of_documents:,} documents are longer than a page "
+            f"({plan.segments_per_page} segments)"
+            + ("; the whole is scored on the last page" if plan.document_score else "")
+        )
     if plan.media.files:
         lines.append(f"files       {plan.media.files:,} beside sources, {plan.media.size / 1e6:,.1f} MB")
     if plan.drawn is not None:

@@ -14,7 +14,6 @@ from creamtea.human.assignment.locking import (
     campaign_of,
     lock_campaign,
     protocol_of,
-    scores_documents,
 )
 from creamtea.human.assignment.model import LEASE, Work
 from creamtea.human.assignment.orders import Order, draw_order, groups_of, joint_order, order_on, together
@@ -26,6 +25,7 @@ from creamtea.human.assignment.places import (
     places_taken,
     takes_place,
 )
+from creamtea.human.assignment.whole import Whole, whole_of
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import Assignment, Campaign, Item, Rater
@@ -54,7 +54,7 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
         outlook = load_outlook(session, campaign, rater_id, now)
         held = _held(session, campaign, rater_id, now)
         if held is not None and held.first.lease_until > now + lease / 2:
-            return as_work(campaign, held, outlook)
+            return as_work(campaign, held, outlook, whole_of(session, campaign, held))
     with database.transaction() as session:
         campaign = lock_campaign(session, rater_id)
         rater = active_rater(session, campaign, rater_id)
@@ -70,7 +70,8 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
             return None
         for assignment in held.assignments:
             assignment.lease_until = now + lease
-    return as_work(campaign, held, outlook)
+        whole = whole_of(session, campaign, held)
+    return as_work(campaign, held, outlook, whole)
 
 
 def _held(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> OwnPage | None:
@@ -162,6 +163,7 @@ def as_work(
     campaign: Campaign,
     page: OwnPage,
     outlook: Outlook,
+    whole: Whole | None,
     *,
     draft: list[Any] | None = None,
     document: list[int | None] | None = None,
@@ -179,8 +181,6 @@ def as_work(
     if page.first.submitted_at is None:  # what was drawn before is not among those to come
         drawn = any(past.assignment_id == page.first.id for past in outlook.past)
         left += len(page.items) if drawn else 0
-    whole = scores_documents(campaign, page.lead)
-    texts = len(page.systems()) if whole else 0
     return Work(
         assignment_id=page.first.id,
         protocol=protocol_of(campaign),
@@ -188,8 +188,9 @@ def as_work(
         document=page.lead.page is not None,
         segments=page.segments(),
         draft=page.drafted() if draft is None else draft,
-        document_letters=[chr(ord("A") + at) if texts > 1 else "" for at in range(texts)],
-        document_draft=(page.drafted_document() if document is None else document) if whole else [],
+        document_letters=[] if whole is None else whole.letters,
+        document_draft=_of_whole(whole, page, document),
+        document_before=[] if whole is None else whole.before,
         comment=page.drafted_comment() if comment is None else comment,
         revision=revision,
         done=done,
@@ -198,3 +199,9 @@ def as_work(
         source_language=campaign.source_language,
         target_language=campaign.target_language,
     )
+
+
+def _of_whole(whole: Whole | None, page: OwnPage, document: list[int | None] | None) -> list[int | None]:
+    if whole is None:
+        return []
+    return whole.drafted(page) if document is None else document

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from creamtea.errors import InputError
 from creamtea.human.assignment.model import ConsentMissing, RatingRefused
 from creamtea.human.protocols import Protocol, find_protocol
-from creamtea.store.tables import Campaign, Item, Rater
+from creamtea.store.tables import Campaign, Rater
 
 _STATES = {
     "draft": "this campaign has not begun yet",
@@ -42,11 +42,6 @@ def protocol_of(campaign: Campaign) -> Protocol:
         return find_protocol(campaign.protocol, campaign.settings)
     except InputError:
         raise RatingRefused("this evaluation cannot be shown at the moment; tell the organiser") from None
-
-
-def scores_documents(campaign: Campaign, lead: Item) -> bool:
-    """Whether a score of the whole page with this first item is asked for."""
-    return bool(campaign.settings.get("document_score")) and lead.page is not None
 
 
 def check_takes_part(campaign: Campaign, rater: Rater) -> None:

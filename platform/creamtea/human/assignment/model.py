@@ -42,6 +42,14 @@ class ShownSegment:
 
 
 @dataclass(frozen=True)
+class ReadBefore:
+    """A segment of the document on an earlier page, with an output for each text whose whole is scored."""
+
+    source: str
+    outputs: list[str]
+
+
+@dataclass(frozen=True)
 class Work:
     """A page as its rater sees it: one item, or the segments of a document in their order.
 
@@ -57,10 +65,11 @@ class Work:
     document: bool  # whether the segments are a document's, however few
     segments: list[ShownSegment]
     draft: list[Any]
-    # where a score of the whole page is asked for: what each system's text is called ("" where there is one)
-    # and the score so far; empty otherwise
+    # where a score of the whole document is asked for: what each text is called ("" where there is one), the
+    # score so far, and the document's segments before the page; empty otherwise
     document_letters: list[str]
     document_draft: list[int | None]
+    document_before: list[ReadBefore]
     comment: str
     revision: int  # the one that a submit will store
     done: int
@@ -107,7 +116,7 @@ class Submitted:
     revision: int
     of_items: list[dict[int, int]]
     guidance: Guidance | None = None  # of a tutorial item
-    document: dict[int, int] = field(default_factory=dict)  # the scores of the whole page, likewise
+    document: dict[int, int] = field(default_factory=dict)  # the scores of the whole document, likewise
 
     @property
     def steps(self) -> dict[int, int]:

@@ -66,10 +66,6 @@ class OwnPage:
             for answer in (assignment.draft or {}).get("answers", [None] * len(assignment.order))
         ]
 
-    def drafted_document(self) -> list[Any]:
-        """The scores of the whole page that were begun, one for each of `systems`."""
-        return list((self.first.draft or {}).get("document") or [None] * len(self.systems()))
-
     def drafted_comment(self) -> str:
         return str((self.first.draft or {}).get("comment", ""))
 

@@ -11,7 +11,8 @@ from creamtea.human.assignment.locking import active_rater, campaign_of
 from creamtea.human.assignment.model import Earlier, RatingRefused, Work
 from creamtea.human.assignment.page import own
 from creamtea.human.assignment.places import load_outlook
-from creamtea.human.assignment.saving import document_steps, newest_revision, stored_answers
+from creamtea.human.assignment.saving import newest_revision, stored_answers
+from creamtea.human.assignment.whole import whole_of
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import Assignment, Item, Rating
@@ -62,6 +63,7 @@ def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
         if page.first.submitted_at is None or not stored[0]:
             raise RatingRefused("this item is not saved yet")
         revision = newest_revision(stored)
+        whole = whole_of(session, campaign, page)
         answers, document, comment = None, None, None
         if page.first.draft is None or page.first.draft.get("revision") != revision + 1:
             answers = [
@@ -69,7 +71,7 @@ def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
                 for assignment, of_item in zip(page.assignments, stored, strict=True)
                 for group in assignment.order
             ]
-            document = document_steps(session, page, revision)
+            document = None if whole is None else whole.stored(session, page, revision)
             comment = page.first.comment
         now = database.now(session)
         outlook = load_outlook(session, campaign, rater_id, now)
@@ -77,6 +79,7 @@ def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:
         campaign,
         page,
         outlook,
+        whole,
         draft=answers,
         document=document,
         comment=comment,

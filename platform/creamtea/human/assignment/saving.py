@@ -5,7 +5,7 @@ list, those about the outputs of the first item first. A comment is kept with th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import accumulate, pairwise
 from typing import Any
@@ -14,18 +14,19 @@ from sqlalchemy import select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from creamtea.human.assignment.locking import active_rater, lock_campaign, protocol_of, scores_documents
+from creamtea.human.assignment.locking import active_rater, lock_campaign, protocol_of
 from creamtea.human.assignment.model import LEASE, RatingRefused, Submitted, TryAgain
 from creamtea.human.assignment.page import OwnPage, own, shown_outputs, shown_proposals
 from creamtea.human.assignment.places import keeps_place
 from creamtea.human.assignment.teaching import guidance_of
+from creamtea.human.assignment.whole import Whole, whole_of
 from creamtea.human.attention import MAX_WARNINGS, is_right
 from creamtea.human.proposals import check_proposed
 from creamtea.human.protocols import Protocol, ScoredAnswer
 from creamtea.human.storable import check_size, check_text
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
-from creamtea.store.tables import Assignment, Campaign, Item, Rating
+from creamtea.store.tables import Assignment, Item, Rating
 
 MAX_TEXT = 2000  # characters of a comment or of a reason
 _MAX_MS = 2**31 - 1  # what the column holds, 24 days
@@ -59,7 +60,7 @@ def save_draft(
             _check_proposed(drafted, item, assignment)
             kept = comment if assignment is page.first else ""
             assignment.draft = {"answers": drafted, "comment": kept, "revision": revision}
-        _check_document(protocol, document, _texts(campaign, page), drafted=True)
+        _check_document(protocol, document, whole_of(session, campaign, page), drafted=True)
         if document:
             page.first.draft = {**(page.first.draft or {}), "document": list(document)}
         now = database.now(session)
@@ -110,7 +111,7 @@ def _store(
         page = own(session, rater_id, assignment_id)
         stored = stored_answers(session, page)
         if revision in stored[0]:
-            return _submitted(session, page, revision, stored)
+            return _submitted(session, page, revision, stored, whole_of(session, campaign, page))
         active_rater(session, campaign, rater_id)
         _check_not_skipped(page)
         if revision != newest_revision(stored) + 1:
@@ -120,7 +121,8 @@ def _store(
         for assignment, item, given in _by_item(page, answers):
             scored.append(read_answers(protocol, given, shown_outputs(item, assignment.order)))
             _check_proposed(given, item, assignment)
-        _check_document(protocol, document, _texts(campaign, page), drafted=False)
+        whole = whole_of(session, campaign, page)
+        _check_document(protocol, document, whole, drafted=False)
         _check_text(comment, "comment")
         now = database.now(session)
         if page.first.submitted_at is None:
@@ -134,9 +136,9 @@ def _store(
                 assignment.submitted_at = now
                 assignment.active_ms = own_ms
         page.first.comment = comment
-        _insert_ratings(session, page, scored, revision, document, now)
+        _insert_ratings(session, page, scored, revision, _by_system(whole, document), now)
         session.flush()
-        return _submitted(session, page, revision, stored_answers(session, page))
+        return _submitted(session, page, revision, stored_answers(session, page), whole)
 
 
 def skip(database: Database, rater_id: int, assignment_id: int, reason: str) -> None:
@@ -178,17 +180,6 @@ def stored_answers(session: Session, page: OwnPage) -> list[Stored]:
     for assignment_id, revision, system, step, payload in rows:
         of_assignment[assignment_id].setdefault(revision, {})[system] = ScoredAnswer(step, payload)
     return list(of_assignment.values())
-
-
-def document_steps(session: Session, page: OwnPage, revision: int) -> list[int | None]:
-    """The stored scores of the whole page, one for each of its texts; None where none was asked for."""
-    rows = session.execute(
-        select(Rating.system, Rating.document_step).where(
-            Rating.assignment_id == page.first.id, Rating.revision == revision
-        )
-    )
-    steps = {row[0]: row[1] for row in rows}
-    return [steps.get(group[0]) for group in page.systems()]
 
 
 def newest_revision(stored: list[Stored]) -> int:
@@ -234,21 +225,17 @@ def _check_proposed(answers: Sequence[Any], item: Item, assignment: Assignment) 
         raise RatingRefused(str(error)) from None
 
 
-def _texts(campaign: Campaign, page: OwnPage) -> int:
-    """How many scores of the whole page are asked for."""
-    return len(page.systems()) if scores_documents(campaign, page.lead) else 0
-
-
-def _check_document(protocol: Protocol, given: Sequence[Any], texts: int, *, drafted: bool) -> None:
-    """RatingRefused for scores of the whole page that are too many, too few, or not on the scale."""
+def _check_document(protocol: Protocol, given: Sequence[Any], whole: Whole | None, *, drafted: bool) -> None:
+    """RatingRefused for scores of the whole document that are too many, too few, or not on the scale."""
+    texts = 0 if whole is None else len(whole.groups)
     if len(given) != texts and not (drafted and not given):
-        raise RatingRefused(f"{len(given)} scores of the whole page instead of {texts}")
+        raise RatingRefused(f"{len(given)} scores of the whole document instead of {texts}")
     try:
         for step in given:
             if step is not None or not drafted:
                 protocol.scale.check(step)
     except ValueError as error:
-        raise RatingRefused(f"the score of the whole page: {error}") from None
+        raise RatingRefused(f"the score of the whole document: {error}") from None
 
 
 def _check_not_skipped(page: OwnPage) -> None:
@@ -299,20 +286,21 @@ def _shared(page: OwnPage, active_ms: int | None) -> list[int | None]:
     return [end - start for start, end in pairwise(ends)]
 
 
+def _by_system(whole: Whole | None, document: Sequence[int]) -> dict[int, int]:
+    if whole is None:
+        return {}
+    return {system: step for group, step in zip(whole.groups, document, strict=True) for system in group}
+
+
 def _insert_ratings(
     session: Session,
     page: OwnPage,
     scored: Sequence[Sequence[ScoredAnswer]],
     revision: int,
-    document: Sequence[int],
+    document: Mapping[int, int],
     now: datetime,
 ) -> None:
     """The unique key (assignment, system, revision) decides; a row that is there stays as it is."""
-    whole = (
-        {system: step for group, step in zip(page.systems(), document, strict=True) for system in group}
-        if document
-        else {}
-    )
     rows = [
         {
             "assignment_id": assignment.id,
@@ -320,7 +308,7 @@ def _insert_ratings(
             "revision": revision,
             "step": answer.step,
             "payload": answer.payload,
-            "document_step": whole.get(system) if assignment is page.first else None,
+            "document_step": document.get(system) if assignment is page.first else None,
             "created_at": now,
         }
         for assignment, answers in zip(page.assignments, scored, strict=True)
@@ -332,8 +320,10 @@ def _insert_ratings(
     session.execute(insert(Rating).values(rows).on_conflict_do_nothing())
 
 
-def _submitted(session: Session, page: OwnPage, revision: int, stored: list[Stored]) -> Submitted:
-    whole = zip(page.systems(), document_steps(session, page, revision), strict=True)
-    document = {system: step for group, step in whole if step is not None for system in group}
+def _submitted(
+    session: Session, page: OwnPage, revision: int, stored: list[Stored], whole: Whole | None
+) -> Submitted:
+    of_texts = [] if whole is None else zip(whole.groups, whole.stored(session, page, revision), strict=True)
+    document = {system: step for group, step in of_texts if step is not None for system in group}
     steps = [{system: answer.step for system, answer in of_item[revision].items()} for of_item in stored]
     return Submitted(page.first.id, revision, steps, guidance_of(page, stored[0][revision]), document)

@@ -75,7 +75,7 @@ class ScoreContent:
     step: int
     at: datetime
     payload: dict[str, Any] | None
-    document_step: int | None = None  # of the whole page, with its first item
+    document_step: int | None = None  # of the whole document, with the first item of its last page
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,50 +17,54 @@ from creamtea.store.tables import Assignment, Item, Rater, Rating
 
 
 def whole_documents(session: Session, judged: Judged) -> Table | None:
-    """Means over pages of the means over raters, and differences paired over pages; None without a score."""
+    """Means over documents of the means over raters, and differences paired over documents; None without a
+    score."""
     scores = _scores(session, judged)
     if not len(scores):
         return None
     name = judged.systems[judged.baseline]
     columns = (
-        Column("pages", "pages", 0),
+        Column("documents", "documents", 0),
         judged.points("mean", "mean", better="higher"),
-        judged.points("difference", f"against {name}", "system − baseline, with a 95 % interval over pages"),
+        judged.points(
+            "difference", f"against {name}", "system − baseline, with a 95 % interval over documents"
+        ),
     )
     rows = []
     for system, title in enumerate(judged.systems):
         own = scores[:, system]
         rated = own[~np.isnan(own)]
-        cells = {"pages": count(len(rated)), "mean": number(float(rated.mean()) if len(rated) else None)}
+        cells = {"documents": count(len(rated)), "mean": number(float(rated.mean()) if len(rated) else None)}
         if system != judged.baseline:
             cells["difference"] = estimate(compare_paired(scores[:, judged.baseline], own).estimate)
         rows.append(Row(title, cells))
     about = (
-        "Scores of the whole of each page, given after its segments and counted nowhere else. A document "
-        "that is longer than a page has a score for each of its parts."
+        "Scores of whole documents, given after their last segments and counted nowhere else. Each document "
+        "counts once."
     )
     return table("documents", "Whole documents", about, "system", columns, rows)
 
 
 def _scores(session: Session, judged: Judged) -> Array:
-    """(pages, systems): means over raters of their last revision, in points; NaN without one. A part of a
-    document is one row, whichever pages showed its systems."""
+    """(documents, systems): means over raters of their last revision, in points; NaN without one. Until 0.2
+    each page of a longer document had a score: a rater's are averaged."""
     campaign = judged.ratings.campaign
     last = last_revisions(campaign.id)
     rows = session.execute(
-        select(Item.segment_index, Rating.system, Rating.document_step)
+        select(Item.document, Assignment.rater_id, Rating.system, Rating.document_step)
         .join(last, (last.c.assignment_id == Rating.assignment_id) & (last.c.revision == Rating.revision))
         .join(Assignment, Assignment.id == Rating.assignment_id)
         .join(Item, Item.id == Assignment.item_id)
         .join(Rater, Rater.id == Assignment.rater_id)
         .where(Rating.document_step.is_not(None), Item.kind.in_(SYSTEM_KINDS), Rater.excluded_at.is_(None))
     ).all()
-    parts = {segment: at for at, segment in enumerate(sorted({row[0] for row in rows}))}
-    given: dict[tuple[int, int], list[float]] = {}
-    for segment, system, step in rows:
+    place = {name: at for at, name in enumerate(sorted({row[0] for row in rows}))}
+    given: dict[tuple[int, int], dict[int, list[float]]] = {}  # by rater
+    for name, rater, system, step in rows:
         if step is not None:
-            given.setdefault((parts[segment], system), []).append(float(campaign.scale.value(step)))
-    means = np.full((len(parts), len(judged.systems)), np.nan)
-    for cell, values in given.items():
-        means[cell] = np.mean(values)
+            by_rater = given.setdefault((place[name], system), {})
+            by_rater.setdefault(rater, []).append(float(campaign.scale.value(step)))
+    means = np.full((len(place), len(judged.systems)), np.nan)
+    for cell, by_rater in given.items():
+        means[cell] = np.mean([np.mean(values) for values in by_rater.values()])
     return means
