@@ -73,7 +73,7 @@ def scored(
 
 def of_metric(database: Database, store: ArtefactStore, metric: str = "finder") -> Any:
     with database.session() as session:
-        return proposals_of_metric(session, store, "jam", "test", SYSTEMS, metric)
+        return proposals_of_metric(session, store.read, "jam", "test", SYSTEMS, metric)
 
 
 def test_from_the_metric_to_the_page(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sqlalchemy.orm import Session
 
@@ -13,7 +13,6 @@ from creamtea.human.outputs import check_names, metric_names, succeeded_key
 from creamtea.human.proposals import Proposal
 from creamtea.human.protocols.spans import Span
 from creamtea.human.settings import ProposedBy
-from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.queries import find_study, study_nodes
 from creamtea.store.tables import StepFile, StepRow
 
@@ -22,14 +21,15 @@ OPTION = "--proposals-from"
 
 def proposals_of_metric(
     session: Session,
-    store: ArtefactStore,
+    read: Callable[[str], bytes],
     study: str | int,
     test_set: str,
     systems: Sequence[str],
     metric: str,
 ) -> tuple[list[Proposal], ProposedBy]:
-    """The stored errors of each system's outputs, and the scorer that found them. InputError for a metric
-    that the study does not have, or whose scorer finds no errors."""
+    """The stored errors of each system's outputs, and the scorer that found them. `read` gives the content of
+    an artefact by its digest. InputError for a metric that the study does not have, or whose scorer finds no
+    errors."""
     row = find_study(session, study)
     check_names(session, row, test_set, systems)
     known = metric_names(session, row)
@@ -49,8 +49,7 @@ def proposals_of_metric(
                 f"{OPTION} {metric}: its scorer gave no `spans` with the scores of {system}: docs/scorers.md "
                 "says how it can; then give it another `version`, and run the study again"
             )
-        with store.open(file.digest) as lines:
-            proposals += [_proposal(metric, system, line) for line in lines]
+        proposals += [_proposal(metric, system, line) for line in read(file.digest).splitlines()]
         scorers[system] = _scorer(session.get_one(StepRow, key), metric)
     first, *others = scorers.values()
     if any(other != first for other in others):

@@ -293,7 +293,7 @@ def _proposals(
     store, systems = ArtefactStore(Settings.load().artefacts), names("--systems", options.systems)
     with database.session() as session:
         return proposals_of_metric(
-            session, store, options.study, options.test_set, systems, options.proposals_from
+            session, store.read, options.study, options.test_set, systems, options.proposals_from
         )
 
 
