@@ -105,14 +105,17 @@ def test_a_word_that_was_not_allowed() -> None:
     assert of_dog(allowed, writes).origin is Origin.MODEL, "another word was not allowed"
 
 
-def test_a_word_that_had_to_come_first() -> None:
-    """The full vocabulary mends the error after a word that was not allowed."""
+def test_another_word_of_a_translation_that_mends_the_error() -> None:
+    """The full vocabulary mends the error after a word that was not allowed, or before one (of a beam)."""
     full = candidate(f"{FULL}+{REFERENCE}", "heute schläft die Katze", -4.0, forbidden=[[0, 5]])
     found = evidence(candidate(OUTPUT, "jetzt schläft der Hund", -5.0), full)
     assert label(found, Mark(18, 21), [REFERENCE]).origin is Origin.SELECTION
     later = candidate(f"{FULL}+{REFERENCE}", "jetzt schläft die Katze heute", -4.0, forbidden=[[24, 29]])
     found = evidence(candidate(OUTPUT, "jetzt schläft der Hund heute", -5.0), later)
-    assert label(found, Mark(18, 21), [REFERENCE]).origin is Origin.SEARCH, "only what comes later"
+    assert label(found, Mark(18, 21), [REFERENCE]).origin is Origin.SELECTION
+    allowed = candidate(f"{FULL}+{REFERENCE}", "jetzt schläft die Katze heute", -4.0, forbidden=[])
+    found = evidence(candidate(OUTPUT, "jetzt schläft der Hund heute", -5.0), allowed)
+    assert label(found, Mark(18, 21), [REFERENCE]).origin is Origin.SEARCH, "it could have written all of it"
 
 
 def test_selection_comes_before_search() -> None:

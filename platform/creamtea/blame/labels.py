@@ -142,13 +142,11 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Region:
-    """What another translation has in the place of a mark. `differs`: whether anything else than the output.
-    `needed_until`: the character of the other text up to which it had to be written for that."""
+    """What another translation has in the place of a mark. `differs`: whether that is not what the output has."""
 
     differs: bool
     words: tuple[str, ...]
     places: tuple[tuple[int, int], ...]  # of the words
-    needed_until: int
 
 
 @dataclass(frozen=True)
@@ -192,13 +190,10 @@ class Comparison:
         return any(first <= number < last for number in self._marked)
 
     def region(self, other: Candidate) -> Region:
-        changes, numbers, until = self._touching(other), [], 0
-        for _, _, begin, end in changes:
-            numbers += list(range(begin, end))
-            after = min(max(end, begin + 1), len(other.spans))
-            until = max(until, other.spans[after - 1][1] if after else 0)
+        changes = self._touching(other)
+        numbers = [number for _, _, begin, end in changes for number in range(begin, end)]
         places = tuple(other.spans[number] for number in numbers)
-        return Region(bool(changes), tuple(other.words[number] for number in numbers), places, until)
+        return Region(bool(changes), tuple(other.words[number] for number in numbers), places)
 
     def _touching(self, other: Candidate) -> list[tuple[int, int, int, int]]:
         """The changes that belong to the mark. Of an omission: what is only missing, rather than said in
@@ -297,14 +292,14 @@ def _rank(candidate: Candidate) -> float:
 
 def _selection(comparison: Comparison, full: Candidate, right: Candidate) -> bool:
     """The same search over the full vocabulary writes something else there, and a word that was needed there
-    was not allowed; where it mends the error, also one that it had to write before."""
-    there = comparison.region(full)
-    if not there.differs:
+    was not allowed; where it mends the error, any word of what it writes: a beam may give up words before one
+    that it cannot write."""
+    if not comparison.region(full).differs:
         return False
     needed = comparison.region(right)
     if any(_overlap(place, banned) for place in needed.places for banned in right.forbidden):
         return True
-    return comparison.mends(full, right) and any(start < there.needed_until for start, _ in full.forbidden)
+    return bool(full.forbidden) and comparison.mends(full, right)
 
 
 def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
