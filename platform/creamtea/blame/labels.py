@@ -142,7 +142,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Region:
-    """What another translation has in the place of a mark. `differs`: whether that is not what the output has."""
+    """What another translation has in the place of a mark. `differs`: whether the output has not."""
 
     differs: bool
     words: tuple[str, ...]

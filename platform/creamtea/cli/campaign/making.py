@@ -22,8 +22,6 @@ from creamtea.human.protocols.taxonomy import read_taxonomy
 from creamtea.human.questions import read_questions
 from creamtea.human.settings import CampaignSettings, ProposedBy, settings_of
 from creamtea.human.tutorial import read_tutorial
-from creamtea.settings import Settings
-from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
 
@@ -290,10 +288,10 @@ def _proposals(
         return read_proposals(options.proposals), None
     if options.proposals_from is None:
         return None, None
-    store, systems = ArtefactStore(Settings.load().artefacts), names("--systems", options.systems)
+    systems = names("--systems", options.systems)
     with database.session() as session:
         return proposals_of_metric(
-            session, store.read, options.study, options.test_set, systems, options.proposals_from
+            session, artefact_store().read, options.study, options.test_set, systems, options.proposals_from
         )
 
 
