@@ -142,7 +142,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Region:
-    """What another translation has in the place of a mark. `differs`: whether the output has something else."""
+    """What another translation has in the place of a mark; whether that `differs` from the output."""
 
     differs: bool
     words: tuple[str, ...]
