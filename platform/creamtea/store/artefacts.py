@@ -15,28 +15,26 @@ No file is visible before it is complete: it is written under tmp/, synced, and 
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
-import shutil
 import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO, Any
 
 from fsspec.implementations.local import LocalFileSystem
 
 from creamtea.contract.step import Checkpoints
-from creamtea.errors import CreamteaError, InfrastructureError, InputError, StepError
+from creamtea.errors import CreamteaError, InfrastructureError, InputError
 from creamtea.scratch import scratch_folder
 from creamtea.store.ages import modified_at
+from creamtea.store.local_files import checked_name, copy_hashing, copy_to_disk, digest_of, files_below
 from creamtea.store.remote import explain, is_object_store, open_root
 
-CHUNK = 1 << 20  # bytes
 RENEW_SECONDS = 600  # after which a remote object is written again where a step produces it once more
 STALE_SECONDS = 24 * 3600  # after which a file in tmp/ was left by a killed process
 
@@ -72,7 +70,7 @@ class ArtefactStore:
 
     def put_folder(self, folder: Path) -> list[StoredFile]:
         """Store every file below `folder`, in the order of their names; StepError for what is not a file."""
-        return [self._put_object(name, path) for name, path in sorted(_files_below(folder).items())]
+        return [self._put_object(name, path) for name, path in sorted(files_below(folder).items())]
 
     def put_file(self, path: Path) -> str:
         """Store one file; its sha256."""
@@ -82,7 +80,7 @@ class ArtefactStore:
         """Put the files into the local `folder`: read-only links to a local root, otherwise verified
         copies."""
         for file in files:
-            target = folder / _checked(file.name)
+            target = folder / checked_name(file.name)
             target.parent.mkdir(parents=True, exist_ok=True)
             path = self._object(file.digest)
             with self._failures(path, disk=str(folder)):
@@ -109,7 +107,7 @@ class ArtefactStore:
             return file.read()
 
     def _put_object(self, name: str, path: Path) -> StoredFile:
-        digest, size = _digest(path)
+        digest, size = digest_of(path)
         target = self._object(digest)
         with self._failures(target):
             # an object of another size has been damaged: it is replaced
@@ -150,7 +148,7 @@ class ArtefactStore:
         partial = target.with_name(f"{target.name}.{uuid.uuid4().hex}")
         try:
             with self._fs.open(source, "rb") as remote, partial.open("wb") as copy:
-                digest = _copy(remote, copy)
+                digest = copy_hashing(remote, copy)
             if digest != file.digest:
                 raise InfrastructureError(
                     f"artefact {source} ({file.name}) is damaged: its content does not match its name; "
@@ -165,11 +163,11 @@ class ArtefactStore:
 
     def checkpoints(self, step_key: str) -> Checkpoints:
         """What the step saves to resume from; loaded files exist as long as the returned object."""
-        return StoredCheckpoints(self, _checked(step_key))
+        return StoredCheckpoints(self, checked_name(step_key))
 
     def drop_checkpoints(self, step_key: str) -> None:
         """Delete the step's checkpoints, if there are any."""
-        path = self._path("checkpoints", _checked(step_key))
+        path = self._path("checkpoints", checked_name(step_key))
         with self._failures(path), suppress(FileNotFoundError):
             self._fs.rm(path, recursive=True)
 
@@ -210,7 +208,7 @@ class ArtefactStore:
         return str(report["message"]) if report else ""
 
     def _write_report(self, area: str, step_key: str, fence: int, report: dict[str, Any]) -> None:
-        path = self._path(area, f"{_checked(step_key)}.json")
+        path = self._path(area, f"{checked_name(step_key)}.json")
         written = json.dumps({"fence": fence, **report, "at": time.time()}, allow_nan=False).encode()
         with self._failures(path):
             self._write(path, lambda place: self._fs.pipe_file(place, written), durable=False)
@@ -219,7 +217,7 @@ class ArtefactStore:
         self, area: str, step_key: str, fence: int, names: tuple[str, ...]
     ) -> dict[str, Any] | None:
         try:
-            report = json.loads(self._fs.cat_file(self._path(area, f"{_checked(step_key)}.json")))
+            report = json.loads(self._fs.cat_file(self._path(area, f"{checked_name(step_key)}.json")))
             if report["fence"] != fence:  # an earlier attempt's
                 return None
             return {name: report[name] for name in names}
@@ -253,7 +251,7 @@ class ArtefactStore:
                     path.unlink()
 
     def _object(self, digest: str) -> str:
-        return self._path("objects", digest[:2], _checked(digest))
+        return self._path("objects", digest[:2], checked_name(digest))
 
     def _path(self, *parts: str) -> str:
         return "/".join((self._base, *parts))
@@ -264,7 +262,7 @@ class ArtefactStore:
     def _publish(self, source: Path, target: str, *, read_only: bool = False) -> None:
         """Copy a local file to `target`, which has either the old content or all of the new."""
         if self.local:
-            self._write(target, lambda place: _copy_to_disk(source, Path(place), read_only))
+            self._write(target, lambda place: copy_to_disk(source, Path(place), read_only))
         else:  # large files in parts, which s3fs makes large enough for S3's limit of 10,000
             self._write(target, lambda place: self._fs.put_file(str(source), place))
 
@@ -360,56 +358,8 @@ class StoredCheckpoints:
             self._store._fs.rm_file(path)
 
     def _path(self, name: str) -> str:
-        return self._store._path("checkpoints", self._key, _checked(name))
-
-
-def _files_below(folder: Path) -> dict[str, Path]:
-    """Name with '/' → path, for every file below the folder; symbolic links to files count as files."""
-    files: dict[str, Path] = {}
-    for path in folder.rglob("*"):
-        name = path.relative_to(folder).as_posix()
-        if path.is_file():
-            files[_checked(name)] = path
-        elif path.is_symlink() or not path.is_dir():
-            raise StepError(f"the step's output {name!r} is neither a file nor a folder")
-    return files
-
-
-def _checked(name: str) -> str:
-    """The name, if it stays inside its folder and every file system and database can hold it."""
-    parts = PurePosixPath(name).parts
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        raise StepError(f"the file name {name!r} is not valid UTF-8") from None
-    if not parts or name.startswith("/") or ".." in parts or "/".join(parts) != name or "\0" in name:
-        raise StepError(f"the file name {name!r} is not a plain relative path")
-    return name
+        return self._store._path("checkpoints", self._key, checked_name(name))
 
 
 def _parent(path: str) -> str:
     return path.rpartition("/")[0]
-
-
-def _copy_to_disk(source: Path, target: Path, read_only: bool) -> None:
-    with source.open("rb") as original, target.open("wb") as copy:
-        shutil.copyfileobj(original, copy, CHUNK)
-        copy.flush()
-        os.fsync(copy.fileno())
-    if read_only:
-        target.chmod(0o444)
-
-
-def _digest(path: Path) -> tuple[str, int]:
-    """sha256 and size in bytes."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
-
-
-def _copy(source: IO[bytes], target: IO[bytes]) -> str:
-    """Copy; returns the sha256 of what was copied."""
-    digest = hashlib.sha256()
-    while chunk := source.read(CHUNK):
-        digest.update(chunk)
-        target.write(chunk)
-    return digest.hexdigest()

@@ -1,0 +1,61 @@
+"""Local files on their way into the artefact store: their names, digests and copies."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from creamtea.errors import StepError
+
+CHUNK = 1 << 20  # bytes
+
+
+def files_below(folder: Path) -> dict[str, Path]:
+    """Name with '/' → path, for every file below the folder; symbolic links to files count as files."""
+    files: dict[str, Path] = {}
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file():
+            files[checked_name(name)] = path
+        elif path.is_symlink() or not path.is_dir():
+            raise StepError(f"the step's output {name!r} is neither a file nor a folder")
+    return files
+
+
+def checked_name(name: str) -> str:
+    """The name, if it stays inside its folder and every file system and database can hold it."""
+    parts = PurePosixPath(name).parts
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise StepError(f"the file name {name!r} is not valid UTF-8") from None
+    if not parts or name.startswith("/") or ".." in parts or "/".join(parts) != name or "\0" in name:
+        raise StepError(f"the file name {name!r} is not a plain relative path")
+    return name
+
+
+def copy_to_disk(source: Path, target: Path, read_only: bool) -> None:
+    with source.open("rb") as original, target.open("wb") as copy:
+        shutil.copyfileobj(original, copy, CHUNK)
+        copy.flush()
+        os.fsync(copy.fileno())
+    if read_only:
+        target.chmod(0o444)
+
+
+def digest_of(path: Path) -> tuple[str, int]:
+    """sha256 and size in bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
+
+
+def copy_hashing(source: IO[bytes], target: IO[bytes]) -> str:
+    """Copy; returns the sha256 of what was copied."""
+    digest = hashlib.sha256()
+    while chunk := source.read(CHUNK):
+        digest.update(chunk)
+        target.write(chunk)
+    return digest.hexdigest()
