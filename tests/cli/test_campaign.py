@@ -61,12 +61,13 @@ def test_documents_on_pages(creamtea: Any, database: Database, tmp_path: Path) -
     documents.write_text("x\nx\nx\ny\ny\n")
     given = ["--unit", "document", "--documents", str(documents), "--segments-per-page", "2"]
     made = create(creamtea, *given, "--protocol", "da", "--document-score").stdout
-    assert "14 items × 3 systems (14 rated) on 8 pages, a draft" in made  # two say the same on one
+    # two systems say the same on one page, but not in the whole document, which has a score
+    assert "15 items × 3 systems (15 rated) on 9 pages, a draft" in made
     previewed = creamtea("campaign", "preview", "first").stdout
-    assert "pages       8, 0.9 minutes each in the mean\n" in previewed
+    assert "pages       9, 0.8 minutes each in the mean\n" in previewed
     assert "drawn       2 of 2 documents, 5 of 5 segments; the test set has 5" in previewed
     creamtea("campaign", "launch", "first")
-    assert "14 items on 8 pages\n" in creamtea("campaign", "status", "first").stdout
+    assert "15 items on 9 pages\n" in creamtea("campaign", "status", "first").stdout
     refused = create(creamtea, "--unit", "document", name="other")
     assert (refused.returncode, "--unit document needs the documents" in refused.stderr) == (2, True)
     refused = create(creamtea, "--show-reference", "a", name="other")

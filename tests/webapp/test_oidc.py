@@ -310,7 +310,7 @@ def test_a_raters_address_gives_no_organisers_right(site, provider, browser) -> 
     assert browser.identity is not None
     assert browser.identity.role == "rater"
     allowed = [action for action in rights.RIGHTS if rights.may(browser.identity, action, campaign_id)]
-    assert allowed == [rights.RATE]
+    assert allowed == [rights.RATE, rights.SEE_MEDIA]
 
 
 # ---------------------------------------------------------------- two servers
