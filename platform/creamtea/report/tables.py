@@ -83,8 +83,14 @@ def _columns(material: Material, test_set: str, campaigns: Sequence[HumanColumns
         columns += [RECALL_IDIOM] if idioms.count != 0 else []
         columns += [RECALL_MACRO] if idioms.repeated else []
         columns += [RECALL_SENTENCE, SELECTED]
-    columns += [replace(column, group="outputs") for column in (LENGTH, EMPTY)]
+    about = (LENGTH, EMPTY) if _length_metric(spec) else (EMPTY,)
+    columns += [replace(column, group="outputs") for column in about]
     return (*columns, *_timed_columns(spec, test_set))
+
+
+def _length_metric(spec: Study) -> Metric | None:
+    """The study's first metric that counts the length ratio, as BLEU does."""
+    return next((metric for metric in spec.metrics if metric.counts_length), None)
 
 
 def _selects(spec: Study, system: str) -> bool:
@@ -179,7 +185,7 @@ def _output_cells(material: Material, system: str, test_set: str) -> dict[str, C
         RECALL_SENTENCE.key: _recall(material, system, test_set, "recall", "sentence"),
         SELECTED.key: selected if material.spec.systems[system].runs else absent(NO_MODEL),
         EMPTY.key: read_cell(outputs, lambda step: step.find("empty"), NOT_TRANSLATED),
-        LENGTH.key: _length_ratio(material, system, test_set),
+        **_length_ratio(material, system, test_set),
     }
 
 
@@ -192,14 +198,13 @@ def _recall(material: Material, system: str, test_set: str, name: str, scope: st
     return read_cell(measured, lambda step: step.find(name, scope), NOT_TRANSLATED)
 
 
-def _length_ratio(material: Material, system: str, test_set: str) -> Cell:
-    """From the study's first metric that counts it."""
-    for metric in material.spec.metrics:
-        if metric.counts_length:
-            measured = material.of("score", system=system, test_set=test_set, metric=metric.name())
-            missing = _missing(material.spec, system, test_set)
-            return read_cell(measured, lambda step: step.find("length_ratio"), missing)
-    return absent("the length ratio is counted by BLEU, which this study does not measure")
+def _length_ratio(material: Material, system: str, test_set: str) -> dict[str, Cell]:
+    metric = _length_metric(material.spec)
+    if metric is None:
+        return {}
+    measured = material.of("score", system=system, test_set=test_set, metric=metric.name())
+    missing = _missing(material.spec, system, test_set)
+    return {LENGTH.key: read_cell(measured, lambda step: step.find("length_ratio"), missing)}
 
 
 # ---------------------------------------------------------------- latency
