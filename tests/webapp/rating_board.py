@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
-from axe_playwright_python.sync_playwright import Axe
+from accessibility import violations
 from limits import wait_until
 from playwright.sync_api import expect
 from sqlalchemy import select
@@ -202,10 +202,9 @@ def slow_clock(page: Any) -> None:
 
 def serious(page: Any) -> list[str]:
     """What axe-core finds serious or critical, with the elements."""
-    found = Axe().run(page).response["violations"]
     return [
         f"{one['id']}: {[node['html'][:150] for node in one['nodes']]}"
-        for one in found
+        for one in violations(page)
         if one["impact"] in ("serious", "critical")
     ]
 

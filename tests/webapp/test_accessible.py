@@ -12,7 +12,7 @@ from ready_campaigns import launched_campaign
 
 pytest.importorskip("playwright.sync_api")
 
-from axe_playwright_python.sync_playwright import Axe
+from accessibility import violations
 from playwright.sync_api import expect
 from rating_board import FOUR, at_rest, item_on, own_campaign, save
 from sqlalchemy import select
@@ -79,8 +79,7 @@ class Sweep:
                 self.page.emulate_media(color_scheme=theme, reduced_motion="reduce")
                 if streamlit:
                     at_rest(self.page)
-                options = {"resultTypes": ["violations"], **rules}
-                for violation in Axe().run(self.page, options=options).response["violations"]:
+                for violation in violations(self.page, **rules):
                     rule = violation["id"]
                     elements = [
                         node["html"][:200]
@@ -107,6 +106,19 @@ def sweep(quiet_page: Any) -> Sweep:
 @pytest.fixture(autouse=True)
 def fresh(sweep: Sweep) -> None:
     sweep.found = []
+
+
+@pytest.mark.parametrize(
+    ("attributes", "rules"),
+    [('data-stale="true"', []), ('class="pale"', ["color-contrast"])],
+    ids=["while redrawn", "always"],
+)
+def test_a_page_may_be_pale_while_it_is_redrawn_only(sweep: Sweep, attributes: str, rules: list[str]) -> None:
+    sweep.page.set_content(
+        f"""<!doctype html><html lang="en"><title>pale</title><main><h1>Heading</h1>
+        <style>[data-stale], .pale {{ opacity: 0.33 }}</style><p {attributes}>Text</p></main></html>"""
+    )
+    assert [violation["id"] for violation in violations(sweep.page)] == rules
 
 
 def test_the_gate_and_the_report_as_a_file(site: Any, analysed: str, sweep: Sweep, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
+from accessibility import violations
 from built_site import build_site
 from limits import wait_until
 from playwright.sync_api import expect
@@ -57,9 +57,9 @@ def test_pages_can_be_searched_and_read_by_everybody(chromium: Any, address: str
                 expect(
                     page.locator(f"body[data-md-color-scheme={'slate' if theme == 'dark' else 'default'}]")
                 ).to_be_visible()
-                violations = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
                 found += [
-                    (name, width, theme, rule["id"], rule["nodes"][0]["html"][:150]) for rule in violations
+                    (name, width, theme, rule["id"], rule["nodes"][0]["html"][:150])
+                    for rule in violations(page)
                 ]
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, name
     assert found == []

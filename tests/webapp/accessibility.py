@@ -1,0 +1,27 @@
+"""What axe-core finds on a page, whenever it is asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from axe_playwright_python.sync_playwright import Axe
+
+# While Streamlit runs its script, what stood before is drawn at a third of its opacity and fades in again:
+# for a moment contrasts are too low. A style sheet that a script makes needs no leave of the policy.
+_UNFADED = """() => {
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(`
+        *, *::before, *::after { transition: none !important; animation: none !important; }
+        [data-stale] { opacity: 1 !important; }
+    `);
+    document.adoptedStyleSheets = [sheet];
+}"""
+
+
+def violations(page: Any, **options: Any) -> list[dict[str, Any]]:
+    """The rules that the page breaks, each with its elements (`nodes`); `options` are axe-core's."""
+    page.evaluate(_UNFADED)
+    found: list[dict[str, Any]] = (
+        Axe().run(page, options={"resultTypes": ["violations"]} | options).response["violations"]
+    )
+    return found
