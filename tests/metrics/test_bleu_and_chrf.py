@@ -76,17 +76,23 @@ def test_chrf_equals_sacrebleu_on_corpora_and_sentences(
     assert metric.segment_scores(statistics) == pytest.approx(theirs, abs=1e-9)
 
 
-@pytest.mark.parametrize("tokenize", ["13a", "intl", "char", "none", "zh"])
-def test_values_and_signatures_are_those_of_sacrebleus_command_line(tokenize: str, tmp_path: Path) -> None:
-    hypotheses, references = sentences(40, 1), sentences(40, 2)
+@pytest.mark.parametrize(
+    ("tokenize", "lowercase"),
+    [("13a", False), ("13a", True), ("intl", False), ("char", True), ("none", False), ("zh", False)],
+)
+def test_values_and_signatures_are_those_of_sacrebleus_command_line(
+    tokenize: str, lowercase: bool, tmp_path: Path
+) -> None:
+    hypotheses, references = [text.lower() for text in sentences(40, 1)], sentences(40, 2)
     (tmp_path / "hyp").write_text("\n".join(hypotheses) + "\n", encoding="utf-8")
     (tmp_path / "ref").write_text("\n".join(references) + "\n", encoding="utf-8")
     command = [sys.executable, "-m", "sacrebleu", str(tmp_path / "ref"), "-i", str(tmp_path / "hyp")]
     command += ["-m", "bleu", "chrf", "--tokenize", tokenize, "-w", "6", "--format", "json"]
+    command += ["--lowercase"] * lowercase  # of BLEU alone
     printed = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=COMMAND).stdout)
 
-    bleu = BleuMetric(Bleu.model_validate({"kind": "bleu", "tokenize": tokenize}), GERMAN)
-    chrf = ChrfMetric(Chrf(kind="chrf"))
+    spec = Bleu.model_validate({"kind": "bleu", "tokenize": tokenize, "lowercase": lowercase})
+    bleu, chrf = BleuMetric(spec, GERMAN), ChrfMetric(Chrf(kind="chrf"))
     for metric, theirs in zip((bleu, chrf), printed, strict=True):
         value = metric.score(metric.statistics(texts(hypotheses, references)).sum(axis=0))
         assert round(float(value), 6) == theirs["score"]
@@ -130,3 +136,17 @@ def test_a_tokenizer_that_is_not_installed_is_unavailable_with_its_remedy(
 def test_a_tokenizer_that_cannot_split_the_language_is_noted(target: str, tokenize: str, note: str) -> None:
     spec = Bleu.model_validate({"kind": "bleu", "tokenize": tokenize})
     assert BleuMetric(spec, Languages(source="en", target=target)).note == note
+
+
+@pytest.mark.parametrize(
+    ("fields", "name", "title"),
+    [
+        ({}, "bleu", "BLEU"),
+        ({"tokenize": "intl"}, "bleu-intl", "BLEU (intl)"),
+        ({"lowercase": True}, "bleu-lc", "BLEU (lower-cased)"),
+        ({"tokenize": "intl", "lowercase": True}, "bleu-intl-lc", "BLEU (intl, lower-cased)"),
+    ],
+)
+def test_what_is_unusual_is_in_the_name(fields: dict[str, object], name: str, title: str) -> None:
+    spec = Bleu.model_validate({"kind": "bleu", **fields})
+    assert (spec.name(), spec.describe()) == (name, title)

@@ -81,6 +81,8 @@ class Bleu(Metric):
     kind: Literal["bleu"]
     # sacreBLEU's tokenizer; scores have a note where it does not split the target language
     tokenize: Literal["13a", "intl", "char", "none", "ja-mecab", "zh", "spm"] = "13a"
+    # outputs and references are lower-cased first
+    lowercase: Annotated[bool, Field(exclude_if=lambda chosen: not chosen)] = False
     title: ClassVar[str] = "BLEU"
     several_references: ClassVar[bool] = True
     worker: ClassVar[str] = "creamtea_workers.metrics.bleu"
@@ -91,10 +93,14 @@ class Bleu(Metric):
     }
 
     def describe(self) -> str:
-        return "BLEU" if self.tokenize == "13a" else f"BLEU ({self.tokenize})"
+        return f"BLEU ({', '.join(own)})" if (own := self._unusual("lower-cased")) else "BLEU"
 
     def name(self) -> str:
-        return "bleu" if self.tokenize == "13a" else f"bleu-{self.tokenize}"
+        return "-".join(["bleu", *self._unusual("lc")])
+
+    def _unusual(self, lowercase: str) -> list[str]:
+        """What differs from sacreBLEU's defaults; `lowercase` says that of the letters' case."""
+        return [self.tokenize] * (self.tokenize != "13a") + [lowercase] * self.lowercase
 
 
 class Chrf(Metric):

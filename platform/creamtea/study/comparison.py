@@ -25,6 +25,7 @@ BUCKETS = "buckets"
 _NOT_IN_NAMES = re.compile(rf"[^{NAME_CHARACTERS}]|,")  # a comma separates systems on command lines
 METRICS: dict[str, dict[str, Any]] = {
     "bleu": {"kind": "bleu"},
+    "bleu-lc": {"kind": "bleu", "lowercase": True},
     **{
         f"bleu-{name}": {"kind": "bleu", "tokenize": name}
         for name in get_args(Bleu.model_fields["tokenize"].annotation)

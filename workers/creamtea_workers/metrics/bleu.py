@@ -32,7 +32,7 @@ class BleuMetric:
 
     def __init__(self, spec: Bleu, languages: Languages) -> None:
         try:
-            self._scorer = BLEU(tokenize=spec.tokenize)
+            self._scorer = BLEU(tokenize=spec.tokenize, lowercase=spec.lowercase)
         except Exception as error:  # a tokenizer's missing package or model: whatever it raises
             remedy = _REMEDIES.get(spec.tokenize, "choose another tokenizer")
             raise StepUnavailable(
