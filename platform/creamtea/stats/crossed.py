@@ -33,8 +33,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # which imports scipy.optimize where it is first used
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize, special
+from scipy import special
 
 from creamtea.stats.estimate import OUTWEIGHED, ROUNDING, Array, Estimate, outweighed, variance_of_mean
 
@@ -229,4 +230,4 @@ class _Spread:
             return math.exp(low)
         if excess(high) >= 0:
             return math.exp(high)
-        return math.exp(float(optimize.brentq(excess, low, high)))
+        return math.exp(float(scipy.optimize.brentq(excess, low, high)))

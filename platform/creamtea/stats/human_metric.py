@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
+import scipy  # which imports scipy.stats, a second, where it is first used
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from creamtea.stats.bootstrap import SEED
 from creamtea.stats.estimate import ROUNDING, Array, Estimate, without_rounding
@@ -40,7 +40,7 @@ def segment_correlation(human: ArrayLike, metric: ArrayLike, kind: Kind, by_item
                 return Estimate(reason="fewer than two outputs have both scores")
             if float(np.ptp(values)) == 0.0:
                 return Estimate(reason=f"all {name} scores are equal")
-        correlation = stats.kendalltau(x, y) if kind == "kendall" else stats.pearsonr(x, y)
+        correlation = scipy.stats.kendalltau(x, y) if kind == "kendall" else scipy.stats.pearsonr(x, y)
         return Estimate(float(correlation.statistic))
     if kind == "kendall":
         x, y = _pair_signs(ours), _pair_signs(theirs)  # (items, pairs)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.stats import binomtest
+import scipy  # which imports scipy.stats, a second, where it is first used
 
 from creamtea.stats.correction import holm
 
@@ -59,7 +59,7 @@ def characteristic_ngrams(
         only_theirs.update(other - own)
     tested = _testable(only_ours, only_theirs, significant)
     p_values = {
-        pair: float(binomtest(pair[0], sum(pair)).pvalue)
+        pair: float(scipy.stats.binomtest(pair[0], sum(pair)).pvalue)
         for pair in {(only_ours[ngram], only_theirs[ngram]) for ngram in tested}
     }
     corrected = holm([p_values[only_ours[ngram], only_theirs[ngram]] for ngram in tested])

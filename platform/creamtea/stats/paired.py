@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # which imports scipy.stats, a second, where it is first used
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from creamtea.stats.bootstrap import SEED
 from creamtea.stats.estimate import (
@@ -125,10 +125,10 @@ def signed_rank(differences: Array) -> TestResult:
     tied = zeros > 0 or len(np.unique(np.abs(differences))) < n
     if tied and n <= _MAX_EXACT_TIED:
         # scipy's value by its definition: its own enumeration takes seconds
-        ranks = np.sign(differences) * stats.rankdata(np.abs(differences))
+        ranks = np.sign(differences) * scipy.stats.rankdata(np.abs(differences))
         statistic = min(float(ranks[ranks > 0].sum()), float(-ranks[ranks < 0].sum()))
         return TestResult(sign_flip(ranks).p_value, statistic)
-    wilcoxon = stats.wilcoxon(differences, zero_method="pratt", method="auto")
+    wilcoxon = scipy.stats.wilcoxon(differences, zero_method="pratt", method="auto")
     return TestResult(float(wilcoxon.pvalue), float(wilcoxon.statistic))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from scipy import stats
+import scipy  # which imports scipy.stats, a second, where it is first used
 
 ALPHA = 0.05
 POWER = 0.8
@@ -43,10 +43,10 @@ def power_of(items: int, difference: float, deviation: float, alpha: float = ALP
     if items < 2:
         return 0.0
     shift = abs(difference) * math.sqrt(items) / deviation
-    critical = float(stats.t.ppf(1 - alpha / 2, items - 1))
-    power = float(stats.nct.sf(critical, items - 1, shift))
+    critical = float(scipy.stats.t.ppf(1 - alpha / 2, items - 1))
+    power = float(scipy.stats.nct.sf(critical, items - 1, shift))
     if shift < 5:  # above, the wrong side is out of reach (and scipy's tail is NaN)
-        power += float(stats.nct.cdf(-critical, items - 1, shift))
+        power += float(scipy.stats.nct.cdf(-critical, items - 1, shift))
     return min(1.0, power)
 
 
@@ -73,10 +73,10 @@ def equivalence_power(
     if items < 2 or abs(difference) >= delta:
         return 0.0
     root = math.sqrt(items) / deviation
-    critical = float(stats.t.ppf(1 - alpha, items - 1))
-    upper = float(stats.nct.sf(critical, items - 1, (delta - abs(difference)) * root))
+    critical = float(scipy.stats.t.ppf(1 - alpha, items - 1))
+    upper = float(scipy.stats.nct.sf(critical, items - 1, (delta - abs(difference)) * root))
     far = (delta + abs(difference)) * root
-    lower = float(stats.nct.sf(critical, items - 1, far))
+    lower = float(scipy.stats.nct.sf(critical, items - 1, far))
     return max(0.0, upper + lower - 1)
 
 

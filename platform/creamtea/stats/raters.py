@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # which imports scipy.stats, a second, where it is first used
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from creamtea.stats.agreement import as_matrix
 from creamtea.stats.estimate import ROUNDING, Array, Estimate, MeanEstimate, mean_estimate
@@ -92,7 +92,7 @@ def _against(rater: int, own: Array, others: Array, items: Array) -> RaterAgreem
         return none(f"the others' mean is the same for all {len(own)} outputs")
     if float(np.ptp(own)) <= ROUNDING * scale:
         return none(f"the rater gave the same score to all {len(own)} outputs", constant=True)
-    pearson = stats.pearsonr(own, others)
+    pearson = scipy.stats.pearsonr(own, others)
     r = float(pearson.statistic)
     if len(own) == 3:  # Fisher's interval has n − 3 in its denominator
         return RaterAgreement(rater, 3, severity, Estimate(r, reason="no interval for three outputs"))

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # which imports scipy.stats, a second, where it is first used
 from numpy.typing import NDArray
-from scipy import stats
 
 from creamtea.stats.bootstrap import SEED
 from creamtea.stats.estimate import Array
@@ -68,8 +68,8 @@ def reading(
         return Reading()
     if np.ptp(scores.value) == 0:
         return Reading(1.0, 1.0, 0.0)
-    ranks = stats.rankdata(scores.value) / n
-    expected = stats.rankdata(scores.expected) if len(scores.expected) else scores.expected
+    ranks = scipy.stats.rankdata(scores.value) / n
+    expected = scipy.stats.rankdata(scores.expected) if len(scores.expected) else scores.expected
     centred = expected - expected.mean() if len(expected) else expected
     rng = np.random.default_rng(seed)
     order = _permuted(scores.answer, rng, in_runs)

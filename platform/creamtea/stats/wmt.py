@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy  # which imports scipy.stats, a second, where it is first used
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from creamtea.stats.estimate import ROUNDING, Array
 
@@ -251,7 +251,7 @@ def _wins(ours: Means, theirs: Means, rule: WmtRule) -> bool:
 
 def _signed_rank(differences: Array) -> float:
     """Two-sided p of Wilcoxon's test without the zero differences; 1 where there are no others."""
-    return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
+    return float(scipy.stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
 
 
 def combined_p(p: Collection[float]) -> float:
@@ -259,15 +259,15 @@ def combined_p(p: Collection[float]) -> float:
     stays as it is. WMT's script puts two-sided p in, which do not say whom a domain favours."""
     if len(p) < 2:
         return next(iter(p), 1.0)
-    z = stats.norm.isf(np.fromiter(p, dtype=np.float64))
-    return 1.0 if np.isneginf(z).any() else float(stats.norm.sf(z.sum() / np.sqrt(len(z))))
+    z = scipy.stats.norm.isf(np.fromiter(p, dtype=np.float64))
+    return 1.0 if np.isneginf(z).any() else float(scipy.stats.norm.sf(z.sum() / np.sqrt(len(z))))
 
 
 def _mann_whitney(ours: Array, theirs: Array) -> float:
     """One-sided p, ours greater; 1 where all are equal and the statistic has no variance."""
     if float(np.ptp([*ours, *theirs])) == 0.0:
         return 1.0
-    return float(stats.mannwhitneyu(ours, theirs, alternative="greater").pvalue)
+    return float(scipy.stats.mannwhitneyu(ours, theirs, alternative="greater").pvalue)
 
 
 def cluster_numbers(beats: NDArray[np.bool_], rule: WmtRule = USUAL) -> list[int]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from scipy import stats
+import scipy  # which imports scipy.stats, a second, where it is first used
 
 from creamtea.contract.columns import Column
 from creamtea.report.human.material import Judged, count, estimate, p_value, table
@@ -224,7 +224,7 @@ def _sign_test(judged: Judged, pair: Pair) -> float | None:
     differences = judged.matrix[:, pair.system] - judged.matrix[:, pair.baseline]
     differences = differences[(judged.weights > 0) & ~np.isnan(differences)]
     won, lost = int((differences > 0).sum()), int((differences < 0).sum())
-    return float(stats.binomtest(won, won + lost).pvalue) if won + lost else None
+    return float(scipy.stats.binomtest(won, won + lost).pvalue) if won + lost else None
 
 
 # ---------------------------------------------------------------- items and raters
