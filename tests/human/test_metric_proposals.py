@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import runner
-from rated_study import OUTPUTS
+from found_errors import MINOR, add_scores
 
-from creamtea.contract.step import StepResult
-from creamtea.error_spans import FILE
 from creamtea.errors import InputError
 from creamtea.human import campaigns, launching
-from creamtea.human.metric_proposals import proposals_of_metric
+from creamtea.human.metric_proposals import metrics_with_errors, proposals_of_metric
 from creamtea.human.settings import CampaignSettings, ProposedBy, settings_of
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.ingest import ingest
 from creamtea.store.queries import find_study
-from creamtea.store.tables import Item, StepRow, StudyStep
+from creamtea.store.tables import Item
 
 SYSTEMS = ["plain", "beam"]
-MINOR = {"start": 0, "end": 1, "severity": "minor"}
 
 
 @pytest.fixture
@@ -31,49 +26,24 @@ def store(tmp_path: Path) -> ArtefactStore:
     return ArtefactStore(tmp_path / "artefacts")
 
 
-def scored(
-    database: Database,
-    store: ArtefactStore,
-    folder: Path,
-    system: str,
-    spans: list[list[dict[str, Any]]] | None,
-    version: str = "1.0",
-) -> None:
-    """A score step of the metric `finder`; None: its scorer gave no errors."""
-    made = folder / system
-    made.mkdir(parents=True)
-    values = [{"index": index, "value": 1.0} for index in range(len(OUTPUTS))]
-    found = [{"index": index, "spans": of} for index, of in enumerate(spans or [])]
-    for name, rows in (("segment_scores.jsonl", values), (FILE, found)):
-        if rows:
-            (made / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    key = f"score/{system}"
-    with database.transaction() as session:
-        session.add(
-            StepRow(
-                key=key,
-                kind="score",
-                version=1,
-                params={
-                    "metric": {"kind": "command", "scorer": "finder"},
-                    "scorer": {"version": version, "digest": "d1"},
-                },
-                locations={},
-                state="succeeded",
-                resources={},
-                created_at=database.now(session),
-            )
-        )
-        session.flush()
-        labels = {"system": system, "test_set": "test", "metric": "finder"}
-        study = find_study(session, "jam").id
-        session.add(StudyStep(study_id=study, node=key, step_key=key, position=90, labels=labels))
-        ingest(session, key, StepResult(), store.put_folder(made), store)
-
-
 def of_metric(database: Database, store: ArtefactStore, metric: str = "finder") -> Any:
     with database.session() as session:
         return proposals_of_metric(session, store.read, "jam", "test", SYSTEMS, metric)
+
+
+def with_errors(database: Database) -> list[str]:
+    with database.session() as session:
+        return metrics_with_errors(session, find_study(session, "jam"))
+
+
+def test_metrics_whose_scorer_found_errors(
+    study_database: Database, tmp_path: Path, store: ArtefactStore
+) -> None:
+    assert with_errors(study_database) == []
+    add_scores(study_database, store, tmp_path, "plain", [[]] * 5, found_errors=False)
+    assert with_errors(study_database) == []
+    add_scores(study_database, store, tmp_path, "beam", [[]] * 5)
+    assert with_errors(study_database) == ["finder"]
 
 
 def test_from_the_metric_to_the_page(
@@ -83,8 +53,10 @@ def test_from_the_metric_to_the_page(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    scored(study_database, store, tmp_path, "plain", [[MINOR], [], [], [], [MINOR, {"severity": "major"}]])
-    scored(study_database, store, tmp_path, "beam", [[], [MINOR], [], [], []])
+    add_scores(
+        study_database, store, tmp_path, "plain", [[MINOR], [], [], [], [MINOR, {"severity": "major"}]]
+    )
+    add_scores(study_database, store, tmp_path, "beam", [[], [MINOR], [], [], []])
     url = study_database.url.render_as_string(hide_password=False)
     monkeypatch.setenv("CREAMTEA_DATABASE_URL", url)
     monkeypatch.setenv("CREAMTEA_ARTEFACTS", str(tmp_path / "artefacts"))
@@ -111,14 +83,15 @@ def test_from_the_metric_to_the_page(
 
 
 def test_what_a_metric_cannot_propose(study_database: Database, tmp_path: Path, store: ArtefactStore) -> None:
-    scored(study_database, store, tmp_path, "plain", [[]] * 5)
+    add_scores(study_database, store, tmp_path, "plain", [[]] * 5)
     with pytest.raises(
         InputError, match="--proposals-from other: study 'jam' has no such metric; it has finder"
     ):
         of_metric(study_database, store, "other")
     with pytest.raises(InputError, match="'beam'"):
         of_metric(study_database, store)
-    scored(study_database, store, tmp_path, "beam", None)
+    add_scores(study_database, store, tmp_path, "beam", [[]] * 5, found_errors=False)
+    assert with_errors(study_database) == ["finder"]  # of one system, so that the message tells what is amiss
     with pytest.raises(InputError, match="no `spans` with the scores of beam: docs/scorers"):
         of_metric(study_database, store)
 
@@ -126,8 +99,8 @@ def test_what_a_metric_cannot_propose(study_database: Database, tmp_path: Path, 
 def test_two_versions_of_a_scorer_do_not_mix(
     study_database: Database, tmp_path: Path, store: ArtefactStore
 ) -> None:
-    scored(study_database, store, tmp_path, "plain", [[]] * 5)
-    scored(study_database, store, tmp_path, "beam", [[]] * 5, version="2.0")
+    add_scores(study_database, store, tmp_path, "plain", [[]] * 5)
+    add_scores(study_database, store, tmp_path, "beam", [[]] * 5, version="2.0")
     with pytest.raises(InputError, match="scored by different versions"):
         of_metric(study_database, store)
 
@@ -136,8 +109,8 @@ def test_the_campaign_checks_them_as_those_of_a_file(
     study_database: Database, tmp_path: Path, store: ArtefactStore
 ) -> None:
     critical = {"start": 0, "end": 1, "severity": "critical"}
-    scored(study_database, store, tmp_path, "plain", [[], [critical], [], [], []])
-    scored(study_database, store, tmp_path, "beam", [[]] * 5)
+    add_scores(study_database, store, tmp_path, "plain", [[], [critical], [], [], []])
+    add_scores(study_database, store, tmp_path, "beam", [[]] * 5)
     proposals, _ = of_metric(study_database, store)
     request = campaigns.CampaignRequest(
         study="jam",

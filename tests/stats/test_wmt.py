@@ -188,19 +188,29 @@ def test_segments_are_averaged_first_and_repeats_count_for_z_alone() -> None:
     assert zs[0] == pytest.approx(((z_a + z_b) / 2 + (1 - 2.5) / deviation) / 2)
 
 
-def by_the_rules(name: str, ratings: list[tuple[str, int, int, float, int]]) -> dict[int, tuple[float, int]]:
-    """Slowly: mean z and wins by system, of (rater, system, segment, score, kind)."""
+Rated = tuple[str, int, int, float, int, int]
+
+
+def by_the_rules(name: str, ratings: list[Rated]) -> dict[int, tuple[float, int]]:
+    """Slowly: mean z and wins by system, of (rater, system, segment, score, kind, moment)."""
     rule = RULES[name]
+    if rule.again == "last":
+        last = {row[:3]: row for row in sorted(ratings, key=lambda row: row[5]) if row[4] == RATED}
+        ratings = [*last.values(), *(row for row in ratings if row[4] != RATED)]
     most = {"all": BAD, "systems and repeats": REPEAT, "systems": RATED, "none": RATED}[rule.standardised_by]
     raw = rule.standardised_by == "none"
-    of_segment: dict[int, dict[int, list[float]]] = {}
-    for rater, system, segment, score, kind in ratings:
+    votes: dict[tuple[int, int, object], list[float]] = {}
+    for number, (rater, system, segment, score, kind, _) in enumerate(ratings):
         own = [row[3] for row in ratings if row[0] == rater and row[4] <= most]
         flat = len(set(own)) < 2
         if kind > (REPEAT if rule.repeats else RATED) or not own or (flat and not rule.flat_raters):
             continue
         z = score if raw else 0.0 if flat else (score - np.mean(own)) / np.std(own, ddof=1)
-        of_segment.setdefault(system, {}).setdefault(segment, []).append(z)
+        vote = rater if rule.again == "mean" else number
+        votes.setdefault((system, segment, vote), []).append(z)
+    of_segment: dict[int, dict[int, list[float]]] = {}
+    for (system, segment, _), found in votes.items():
+        of_segment.setdefault(system, {}).setdefault(segment, []).append(float(np.mean(found)))
     z = {
         system: {at: np.mean(found) for at, found in segments.items()}
         for system, segments in of_segment.items()
@@ -229,14 +239,16 @@ def by_the_rules(name: str, ratings: list[tuple[str, int, int, float, int]]) -> 
             st.integers(0, 9),
             st.integers(0, 20).map(float),
             st.sampled_from([RATED] * 6 + [REPEAT, BAD]),
+            st.integers(0, 3),
         ),
         max_size=60,
     )
 )
 @settings(max_examples=25, deadline=None)
-def test_every_rule_by_a_slow_oracle(name: str, ratings: list[tuple[str, int, int, float, int]]) -> None:
-    columns = list(zip(*ratings, strict=True)) or [()] * 5
-    found = wmt_ranking(*columns[:4], 3, np.array(columns[4], dtype=int), RULES[name])
+def test_every_rule_by_a_slow_oracle(name: str, ratings: list[Rated]) -> None:
+    columns = list(zip(*ratings, strict=True)) or [()] * 6
+    kind = np.array(columns[4], dtype=int)
+    found = wmt_ranking(*columns[:4], 3, kind, RULES[name], moment=columns[5])
     ranked = {
         row.position: (row.raw if row.z is None else row.z, row.wins) for row in found if row.raw is not None
     }
@@ -244,6 +256,23 @@ def test_every_rule_by_a_slow_oracle(name: str, ratings: list[tuple[str, int, in
     assert ranked.keys() == wanted.keys()
     for position, (z, wins) in wanted.items():
         assert ranked[position] == (pytest.approx(z, abs=1e-9), wins)
+
+
+@pytest.mark.parametrize(
+    "name, segment_mean",
+    [("usual", (50 + 90) / 2), ("crowd", (40 + 60 + 90) / 3), ("da-sqm", (40 + 60 + 90) / 3), ("esa", 75.0)],
+)
+def test_an_output_that_its_rater_rated_again(name: str, segment_mean: float) -> None:
+    """a gave 40, later 60 (esa takes the last); b gave 90. Another output gives both a deviation."""
+    rater, system, segment = ["a", "a", "b", "a", "b"], [0, 0, 0, 1, 1], [0, 0, 0, 0, 0]
+    score, moment = [40.0, 60.0, 90.0, 10.0, 20.0], [1, 2, 1, 1, 1]
+    found = wmt_ranking(rater, system, segment, score, 2, rule=RULES[name], moment=moment)
+    assert {row.position: row.raw for row in found} == {0: pytest.approx(segment_mean), 1: 15.0}
+    moment[0] = 3
+    found = wmt_ranking(rater, system, segment, score, 2, rule=RULES[name], moment=moment)
+    assert found[0].raw == pytest.approx(65.0 if name == "esa" else segment_mean)
+    in_order = wmt_ranking(rater, system, segment, score, 2, rule=RULES[name])
+    assert in_order[0].raw == pytest.approx(segment_mean)
 
 
 def test_scores_as_they_are() -> None:

@@ -11,11 +11,13 @@ import pytest
 
 pytest.importorskip("playwright.sync_api")
 
+from found_errors import MINOR, add_scores
 from media_files import png
 from playwright.sync_api import expect
 from rating_board import at_rest
 from sqlalchemy import select
 
+from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.tables import Campaign, CampaignMedia, Item
 
 pytestmark = pytest.mark.browser
@@ -24,6 +26,7 @@ TAXONOMY = """
 severities: [{name: minor, weight: 2}, {name: critical, weight: 9}]
 categories: [{name: Accuracy, kinds: [Omission]}, {name: Style}]
 """
+SYSTEMS = ("tapir-greedy", "tapir-lexicon", "tapir-nvs", "dugong-greedy")
 SPAN = {"start": 0, "end": 1, "severity": "minor", "category": ["Style"]}
 
 
@@ -95,3 +98,47 @@ def test_taxonomy_proposals_and_files_beside_sources(site, open_page, tmp_path: 
     assert {item.segment_index for item in beside} == {4}
     assert {item.media[0]["description"] for item in beside} == {"Tee"}
     assert [(file.type, file.size) for file in kept] == [("image/png", len(png()))]
+
+
+def test_errors_that_a_metric_has_found(site, open_page, tmp_path: Path) -> None:
+    page = open_page(site.new_link("organiser").replace("/enter#", "/enter?campaigns=new#"))
+    choose(page, "Protocol", "ESA: one output")
+    field = page.get_by_label("Errors that a metric has found", exact=True)
+    expect(field).to_be_disabled()
+
+    store = ArtefactStore(str(Path(site.environment["CREAMTEA_HOME"]) / "artefacts"))
+    for number, system in enumerate(SYSTEMS):
+        spans = [[], [], [], []] + [[MINOR] if number == 0 else []] + [[]] * 35
+        add_scores(site.database, store, tmp_path, system, spans, study="quagga", test_set="narwhal")
+    page = open_page(site.new_link("organiser").replace("/enter#", "/enter?campaigns=new#"))
+    expect(page.get_by_text("Errors that a metric has found")).to_have_count(0)
+    page.get_by_label("Name", exact=True).fill("proposed")
+    choose(page, "Protocol", "ESA: one output")
+    for control in ("Bad references", "Repeats"):
+        page.get_by_label(control, exact=True).fill("0")
+    choose(page, "Errors that a metric has found", "finder")
+    proposals = tmp_path / "found.jsonl"
+    proposals.write_text(json.dumps({"system": SYSTEMS[0], "segment": 5, "spans": [MINOR]}))
+    upload(page, "Errors marked beforehand", proposals)
+    page.get_by_role("button", name="Create a draft").click()
+    told = page.get_by_text("give one of the two").first
+    expect(told).to_contain_text("“Errors that a metric has found”")
+    above = page.get_by_label("Errors that a metric has found", exact=True).bounding_box()
+    assert 0 < told.bounding_box()["y"] - above["y"] < 120  # just below the field
+
+    uploader = page.get_by_test_id("stFileUploader").filter(has_text="Errors marked beforehand")
+    uploader.get_by_role("button", name="Remove").click()
+    expect(told).to_have_count(0)
+    at_rest(page)
+    page.get_by_role("button", name="Create a draft").click()
+    expect(page.get_by_role("heading", name="proposed")).to_be_visible()
+    made = campaign(site, "proposed")
+    assert made.settings["proposed_by"]["metric"] == "finder"
+    with site.database.session() as session:
+        items = session.scalars(select(Item).where(Item.campaign_id == made.id)).all()
+    assert {item.segment_index for item in items if any((item.proposals or {}).values())} == {4}
+
+    # a draft that is changed keeps the metric
+    page = open_page(site.new_link("organiser").replace("/enter#", f"/enter?campaigns=new&from={made.id}#"))
+    expect(page.get_by_text("Change a draft")).to_be_visible()
+    expect(page.get_by_label("Errors that a metric has found", exact=True)).to_have_value("finder")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.error_spans import FILE
@@ -14,9 +15,22 @@ from creamtea.human.proposals import Proposal
 from creamtea.human.protocols.spans import Span
 from creamtea.human.settings import ProposedBy
 from creamtea.store.queries import find_study, study_nodes
-from creamtea.store.tables import StepFile, StepRow
+from creamtea.store.tables import StepFile, StepRow, StudyRow
 
 OPTION = "--proposals-from"
+
+
+def metrics_with_errors(session: Session, study: StudyRow) -> list[str]:
+    """The metrics whose scorer has found errors in outputs of some system of the study, sorted."""
+    nodes = study_nodes(session, study.id, "score")
+    has_errors = set(
+        session.scalars(
+            select(StepFile.step_key).where(
+                StepFile.name == FILE, StepFile.step_key.in_({node.key for node in nodes})
+            )
+        )
+    )
+    return sorted({str(node.labels.get("metric")) for node in nodes if node.key in has_errors})
 
 
 def proposals_of_metric(

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import ColumnElement, String, cast, func, select
+from sqlalchemy import BigInteger, ColumnElement, String, cast, extract, func, select
 from sqlalchemy.orm import Session
 
 from creamtea.human.protocols import Protocol, find_protocol
@@ -99,6 +99,7 @@ class Ratings:
     rater: Integers  # positions in raters
     system: Integers  # positions in campaign.systems
     value: Array
+    moment: Integers  # [s since 1970] when the answer was submitted
     controls: Controls
     submitted: int  # assignments of items that count, by raters who are not excluded
     wanted: int  # items that count times the raters asked for each
@@ -245,10 +246,14 @@ def fingerprint(session: Session, campaign_id: int) -> tuple[Any, ...]:
 
 
 def _scores(session: Session, campaign_id: int) -> tuple[Integers, Integers]:
-    """(assignments, 3): number, item, rater, ascending. (ratings, 4): assignment, system, revision, step."""
+    """(assignments, 4): number, item, rater, moment of its answer (s since 1970), ascending. (ratings, 4):
+    assignment, system, revision, step."""
     mine = Item.campaign_id == campaign_id
+    moment = func.coalesce(cast(extract("epoch", Assignment.submitted_at), BigInteger), 0)
     assignments = _numbers(
-        session, (Assignment.id, Assignment.item_id, Assignment.rater_id), lambda q: q.join(Item).where(mine)
+        session,
+        (Assignment.id, Assignment.item_id, Assignment.rater_id, moment),
+        lambda q: q.join(Item).where(mine),
     )
     scores = _numbers(
         session,
@@ -296,7 +301,7 @@ def _assemble(
     skipped: int,
 ) -> Ratings:
     assignment, system, revision, step = scores.T
-    _, item_id, rater_id = assignments[np.searchsorted(assignments[:, 0], assignment)].T
+    _, item_id, rater_id, moment = assignments[np.searchsorted(assignments[:, 0], assignment)].T
     item = np.searchsorted(items.id, item_id)
     rater_ids = np.array([row.id for row in raters], dtype=np.int64)
     excluded = np.array([row.excluded_at is not None for row in raters], dtype=bool)
@@ -332,6 +337,7 @@ def _assemble(
         rater=rater_row.astype(np.int64),
         system=system[counts],
         value=points[counts],
+        moment=moment[counts],
         controls=Controls(
             rater=np.searchsorted(used_raters, rater[control]),
             system=system[control],

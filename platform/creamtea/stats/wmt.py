@@ -31,19 +31,21 @@ RATED, REPEAT, BAD = 0, 1, 2  # kinds of ratings: of a system, of an exact repea
 class WmtRule:
     """`standardised_by`: the ratings that make a rater's mean and deviation: all, those of systems and
     repeats, or those of systems alone; none: scores count as they are. `repeats`: whether ratings of repeats
-    count in a segment's mean. `flat_raters`: whether those who give one score throughout count (with z = 0).
-    `matched`: two systems are compared on the segments that are rated for both. `higher_mean`: a win needs a
-    higher mean. `test`: the one-sided Mann-Whitney test, or the two-sided signed-rank test of the segments
-    rated for both. `domains`: where domains are known, a system's mean is that of its domains' means, and the
-    p of the domains are combined (`combined_p`). `line`: a cluster ends where every system above beats every
-    one below, where the last has as many wins as there are systems below, or where the fewest wins so far are
-    as many.
+    count in a segment's mean. `again`: what counts where a rater rated an output again (as no control): each
+    score, their mean as one score, or the last. `flat_raters`: whether those who give one score throughout
+    count (with z = 0). `matched`: two systems are compared on the segments that are rated for both.
+    `higher_mean`: a win needs a higher mean. `test`: the one-sided Mann-Whitney test, or the two-sided
+    signed-rank test of the segments rated for both. `domains`: where domains are known, a system's mean is
+    that of its domains' means, and the p of the domains are combined (`combined_p`). `line`: a cluster ends
+    where every system above beats every one below, where the last has as many wins as there are systems
+    below, or where the fewest wins so far are as many.
     """
 
     name: str
     title: str
     standardised_by: Literal["all", "systems and repeats", "systems", "none"]
     repeats: bool
+    again: Literal["each", "mean", "last"]
     flat_raters: bool = True
     matched: bool = False
     higher_mean: bool = False
@@ -52,17 +54,18 @@ class WmtRule:
     domains: bool = False
 
 
-USUAL = WmtRule("usual", "creamtea's campaigns", "systems and repeats", repeats=False)
+USUAL = WmtRule("usual", "creamtea's campaigns", "systems and repeats", repeats=False, again="mean")
 RULES = {
     rule.name: rule
     for rule in (
         USUAL,
-        WmtRule("crowd", "crowd DA, 2017 to 2022", "all", repeats=True, line="own wins"),
+        WmtRule("crowd", "crowd DA, 2017 to 2022", "all", repeats=True, again="each", line="own wins"),
         WmtRule(
             "da-sqm",
             "DA+SQM with Appraise, 2022 and 2023",
             "systems",
             repeats=False,
+            again="each",
             flat_raters=False,
             matched=True,
             higher_mean=True,
@@ -73,6 +76,7 @@ RULES = {
             "ESA and MQM, 2024",
             "none",
             repeats=False,
+            again="last",
             domains=True,
             matched=True,
             higher_mean=True,
@@ -131,6 +135,7 @@ def wmt_ranking(
     rule: WmtRule = USUAL,
     left_out: Collection[int] = (),
     domain: ArrayLike | None = None,
+    moment: ArrayLike | None = None,
 ) -> list[WmtSystem]:
     """The WMT table from the best z down (equal ones by position), of long arrays (m,): rater and segment by
     any label, system by its position, 0 … systems − 1.
@@ -139,10 +144,12 @@ def wmt_ranking(
     Mann-Whitney p < 0.05 on their segments' mean z (scipy's `mannwhitneyu`: exact up to 8 segments without
     ties, else the normal approximation with continuity correction). `left_out`: positions of systems that are
     no competitors (references), whose ratings count for their raters only; they have no row. `domain` (m,):
-    that of the segment, by any label; None where it is not known, or one for all.
+    that of the segment, by any label; None where it is not known, or one for all. `moment` (m,): when each
+    was given, as numbers that rise; of equal ones, and without it, the later row is the later rating.
     """
     raters, positions, segments = np.asarray(rater), np.asarray(system), np.asarray(segment)
     scores = np.asarray(score, dtype=np.float64)
+    moments = np.zeros(scores.shape) if moment is None else np.asarray(moment, dtype=np.float64)
     kinds = np.zeros(scores.shape, dtype=np.int64) if kind is None else np.asarray(kind)
     of_domain = np.zeros(scores.shape, dtype=np.int64)
     if rule.domains and domain is not None:
@@ -154,14 +161,26 @@ def wmt_ranking(
         == scores.shape
         == kinds.shape
         == of_domain.shape
+        == moments.shape
     ):
-        raise ValueError("rater, system, segment, score, kind and domain must have one length")
+        raise ValueError("rater, system, segment, score, kind, domain and moment must have one length")
     if ((positions < 0) | (positions >= systems)).any():
         raise ValueError(f"systems are the positions 0 to {systems - 1}")
+    # one number for each rater and output
+    output = np.unique(
+        np.stack([_numbers(raters), positions, _numbers(segments)]), axis=1, return_inverse=True
+    )[1]
+    if rule.again == "last":
+        scores = np.where(_replaced(output, moments, (kinds == RATED) & ~np.isnan(scores)), np.nan, scores)
     z = _standardised(raters, scores, kinds, rule)
     counted = (kinds <= (REPEAT if rule.repeats else RATED)) & ~np.isnan(z)
     means = {
-        s: _segment_means(segments[rows], np.stack([scores[rows], z[rows]], axis=1), of_domain[rows])
+        s: _segment_means(
+            segments[rows],
+            np.stack([scores[rows], z[rows]], axis=1),
+            of_domain[rows],
+            output[rows] if rule.again == "mean" else None,
+        )
         for s in range(systems)
         if s not in left_out and (rows := counted & (positions == s)).any()
     }
@@ -222,12 +241,39 @@ class Means:
     domain: NDArray[np.int64]
 
 
-def _segment_means(segments: NDArray[np.generic], values: Array, domains: NDArray[np.int64]) -> Means:
-    """values (m, 2) averaged per segment."""
-    labels, first, of_segment = np.unique(segments, return_index=True, return_inverse=True)
-    counts = np.bincount(of_segment)
-    means = np.stack([np.bincount(of_segment, weights=column) / counts for column in values.T], axis=1)
-    return Means(labels, means, domains[first])
+def _segment_means(
+    segments: NDArray[np.generic],
+    values: Array,
+    domains: NDArray[np.int64],
+    outputs: NDArray[np.int64] | None,
+) -> Means:
+    """values (m, 2) averaged per segment; first by `outputs` (m,), numbers of rater and output."""
+    if outputs is not None:
+        first, values = _averaged(outputs, values)
+        segments, domains = segments[first], domains[first]
+    first, values = _averaged(segments, values)
+    return Means(segments[first], values, domains[first])
+
+
+def _averaged(labels: NDArray[np.generic], values: Array) -> tuple[NDArray[np.int64], Array]:
+    """The first row of each label, ascending, and the means (labels, 2) of values (m, 2)."""
+    _, first, row = np.unique(labels, return_index=True, return_inverse=True)
+    counts = np.bincount(row)
+    return first, np.stack([np.bincount(row, weights=column) / counts for column in values.T], axis=1)
+
+
+def _numbers(labels: NDArray[np.generic]) -> NDArray[np.int64]:
+    """(m,): equal numbers for equal labels."""
+    return np.unique(labels, return_inverse=True)[1]
+
+
+def _replaced(output: NDArray[np.int64], moments: Array, counted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(m,): whether its rater rated the output again later, of ratings that count."""
+    rows = np.flatnonzero(counted)
+    rows = rows[np.lexsort((rows, moments[rows], output[rows]))]
+    replaced = np.zeros(counted.shape, dtype=bool)
+    replaced[rows[:-1]] = output[rows[:-1]] == output[rows[1:]]
+    return replaced
 
 
 def _mean(means: Means, at: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -164,6 +164,8 @@ def wmt_mode(judged: Judged, rule: WmtRule | None = None) -> Table:
     ratings, controls = judged.ratings, judged.ratings.controls
     chosen = rule or RULES[ratings.campaign.settings.get("wmt") or USUAL.name]
     references = ratings.campaign.settings.get("references", [])
+    if judged.protocol.relative:  # an output's score in another pair is no second opinion of it
+        chosen = replace(chosen, again="each")
     segments = np.concatenate([ratings.segment_index[ratings.unit], controls.segment])
     by_domain = chosen.domains and bool(ratings.domains)
     ranking = wmt_ranking(
@@ -176,6 +178,7 @@ def wmt_mode(judged: Judged, rule: WmtRule | None = None) -> Table:
         rule=chosen,
         left_out=[judged.systems.index(name) for name in references],
         domain=[ratings.domains.get(int(one), "") for one in segments] if by_domain else None,
+        moment=np.concatenate([ratings.moment, np.zeros(len(controls.value), dtype=np.int64)]),
     )
     standardised = chosen.standardised_by != "none"
     columns = [ITEMS, judged.points("raw", "raw mean", better="higher"), *WMT[1 if standardised else 2 :]]

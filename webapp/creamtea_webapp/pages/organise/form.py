@@ -69,29 +69,22 @@ NAMES = (
 )
 
 
-def draw(name: str, start: CampaignRequest, study: str, spec: dict[str, Any], metrics: Sequence[str]) -> None:
+def draw(
+    name: str,
+    start: CampaignRequest,
+    study: str,
+    spec: dict[str, Any],
+    metrics: Sequence[str],
+    with_errors: Sequence[str],
+) -> None:
     """The fields below the study's. They begin with `start`, which is the draft `name` where there is one;
-    `metrics` are the names under which the study's scores are stored."""
+    `metrics` are the names under which the study's scores are stored, `with_errors` those of metrics that
+    have found errors in outputs."""
     protocol = _systems_and_protocol(name, start, study, spec)
     _items(start, protocol, metrics, study, list(spec["systems"]))
     _numbers(start)
     if protocol.marks_errors:
-        left, right = st.columns(2)
-        left.file_uploader(
-            "Taxonomy of errors (YAML or JSON)",
-            ["yaml", "yml", "json"],
-            help="Severities, categories and weights. Without a file, those that are usual in the protocol, "
-            "or the draft's.",
-            key=key("taxonomy"),
-        )
-        right.file_uploader(
-            "Errors marked beforehand (JSON Lines)",
-            ["jsonl", "json"],
-            help="For each output what a metric, say, takes for an error. A draft that is changed needs the "
-            "file again.",
-            key=key("proposals"),
-        )
-        field_error("taxonomy", "proposals")
+        _errors(start, with_errors, study)
     _texts(start)
 
 
@@ -105,6 +98,7 @@ def form_values(state: Any) -> dict[str, Any]:
         values[name] = state[key(name, study)]
     values["select"] = state[key("select", protocol)]
     values["differ_between"] = state.get(key("differ_between", study), [])
+    values["proposals_from"] = state.get(key("proposals_from", study))
     for name in ("bad_references", "repeats"):  # below 1 a share, from 1 a number of items
         values[name] = values[name] if values[name] < 1 else int(values[name])
     return values
@@ -275,6 +269,38 @@ def _numbers(start: CampaignRequest) -> None:
         LABELS["seed"], 0, 2**53 - 1, seed, help="Draws items, controls and orders.", key=key("seed")
     )
     field_error("delta", "minutes_per_item", "seed")
+
+
+def _errors(start: CampaignRequest, with_errors: Sequence[str], study: str) -> None:
+    """The taxonomy, and what is marked before a rater begins."""
+    left, right = st.columns(2)
+    left.file_uploader(
+        "Taxonomy of errors (YAML or JSON)",
+        ["yaml", "yml", "json"],
+        help="Severities, categories and weights. Without a file, those that are usual in the protocol, "
+        "or the draft's.",
+        key=key("taxonomy"),
+    )
+    right.file_uploader(
+        f"{LABELS['proposals']} (JSON Lines)",
+        ["jsonl", "json"],
+        help="For each output what a metric, say, takes for an error. A draft that is changed needs the "
+        "file again.",
+        key=key("proposals"),
+    )
+    field_error("taxonomy", "proposals")
+    proposed_by = start.settings.proposed_by
+    metric = None if proposed_by is None else proposed_by.metric
+    st.selectbox(
+        LABELS["proposals-from"],
+        with_errors,
+        with_errors.index(metric) if metric in with_errors else None,
+        placeholder="none" if with_errors else "no metric of this study has found errors",
+        disabled=not with_errors,
+        help="Instead of a file: marked before raters begin, who keep, change or delete them.",
+        key=key("proposals_from", study),
+    )
+    field_error("proposals-from")
 
 
 def _texts(start: CampaignRequest) -> None:

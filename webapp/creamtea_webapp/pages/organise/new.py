@@ -16,11 +16,12 @@ from creamtea.human import campaigns, rights
 from creamtea.human.attention import read_attention
 from creamtea.human.campaigns import CampaignRequest
 from creamtea.human.media.given import Given, read_media
+from creamtea.human.metric_proposals import metrics_with_errors, proposals_of_metric
 from creamtea.human.outputs import documents_of, metric_names
-from creamtea.human.proposals import read_proposals
+from creamtea.human.proposals import Proposal, read_proposals
 from creamtea.human.protocols.taxonomy import Taxonomy, read_taxonomy
 from creamtea.human.questions import read_questions
-from creamtea.human.settings import settings_of
+from creamtea.human.settings import ProposedBy, settings_of
 from creamtea.human.tutorial import read_tutorial
 from creamtea.store.database import Database
 from creamtea.store.queries import find_study, list_studies
@@ -59,8 +60,8 @@ def page() -> None:
             return
         study = st.selectbox("Study", studies, index_of(studies, start.study), key=key("study"))
         row = find_study(reading, study)
-        metrics = metric_names(reading, row)
-    draw(draft, start, study, row.spec, metrics)
+        metrics, with_errors = metric_names(reading, row), metrics_with_errors(reading, row)
+    draw(draft, start, study, row.spec, metrics, with_errors)
     show_notice(BESIDE)
     st.button(
         "Replace the draft" if draft else "Create a draft",
@@ -94,7 +95,9 @@ def _make(draft: str, start: CampaignRequest, database: Database, actor: str) ->
         values[field] = [item.model_dump() for item in items]
     taxonomy = _taxonomy(values.get("taxonomy"), request["protocol"], start)
     values["taxonomy"] = None if taxonomy is None else taxonomy.model_dump()
-    proposals = values.pop("proposals", None)
+    study, metric = st.session_state[key("study")], values.pop("proposals_from")
+    file = values.pop("proposals", None)
+    proposals, proposed_by = _proposals(database, study, request, file, metric)
     listed = values.pop("media")
     media = _media(listed, values.pop("media_files"))
     values["questions"] = [one.model_dump() for one in read_questions(values["questions"])]
@@ -107,23 +110,43 @@ def _make(draft: str, start: CampaignRequest, database: Database, actor: str) ->
             database,
             draft or typed,
             CampaignRequest(
-                study=st.session_state[key("study")],
-                settings=settings_of(values),
+                study=study,
+                settings=settings_of(values).model_copy(update={"proposed_by": proposed_by}),
                 documents=None if documents is None else _documents(documents),
                 media=media,
-                proposals=None if proposals is None else _read("proposals", proposals, read_proposals),
+                proposals=proposals,
                 **request,
             ),
             replace=bool(draft),
             actor=actor,
         )
     except InputError as error:  # what only the outputs tell: a segment that is not there, say
-        for field, file in (("proposals", proposals), ("media", listed)):
-            if file is not None and str(error).startswith(f"{file.name}, line"):
+        for field, place in (
+            ("proposals", f"{file.name}, line" if file else ""),
+            ("proposals-from", f"{metric} of " if metric else ""),
+            ("media", f"{listed.name}, line" if listed else ""),
+        ):
+            if place and str(error).startswith(place):
                 raise InputError(str(error), about=field) from None
         raise
     st.session_state[MADE] = made.id
     return f"The draft has {counted(made.items, 'item')}."
+
+
+def _proposals(
+    database: Database, study: str, request: dict[str, Any], file: Any, metric: str | None
+) -> tuple[list[Proposal] | None, ProposedBy | None]:
+    """What is marked before a rater begins: the file's errors, or those that the metric has found."""
+    if file is not None and metric is not None:
+        raise InputError("--proposals-from and --proposals: give one of the two")
+    if file is not None:
+        return _read("proposals", file, read_proposals), None
+    if metric is None:
+        return None, None
+    with database.session() as reading:
+        return proposals_of_metric(
+            reading, session.artefacts().read, study, request["test_set"], request["systems"], metric
+        )
 
 
 def _taxonomy(file: Any, protocol: str, start: CampaignRequest) -> Taxonomy | None:

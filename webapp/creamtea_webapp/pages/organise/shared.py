@@ -41,6 +41,8 @@ LABELS = {
     "bad-references": "Bad references",
     "repeats": "Repeats",
     "documents": "Documents",
+    "proposals": "Errors marked beforehand",
+    "proposals-from": "Errors that a metric has found",
     "media": "Files beside sources",
     "baseline": "Baseline",
     "protocol": "Protocol",
