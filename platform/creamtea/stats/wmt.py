@@ -264,7 +264,8 @@ def _averaged(labels: NDArray[np.generic], values: Array) -> tuple[NDArray[np.in
 
 def _numbers(labels: NDArray[np.generic]) -> NDArray[np.int64]:
     """(m,): equal numbers for equal labels."""
-    return np.unique(labels, return_inverse=True)[1]
+    numbers: NDArray[np.int64] = np.unique(labels, return_inverse=True)[1]
+    return numbers
 
 
 def _replaced(output: NDArray[np.int64], moments: Array, counted: NDArray[np.bool_]) -> NDArray[np.bool_]:
