@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, settings
 from limits import RAY_ENVIRONMENT
 from psycopg import sql
 from slowest import SLOWEST
@@ -27,6 +28,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Tests start hundreds of processes: without compiled files each of them would compile creamtea anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A busy machine is no failure: Hypothesis would take 0.2 seconds for an example, and slow examples, for one.
+settings.register_profile("creamtea", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("creamtea")
 
 _numbers = itertools.count(1)
 

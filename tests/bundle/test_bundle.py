@@ -245,7 +245,7 @@ OF_ANY_NUMBER: dict[str, Callable[[tuple[Any, ...]], bool]] = {
 @settings(
     max_examples=8,
     deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
     derandomize=True,
 )
 @given(seed=st.integers(0, 2**32))

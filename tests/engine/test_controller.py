@@ -401,7 +401,11 @@ graphs = st.lists(
 
 @pytest.mark.slow
 @given(graph=graphs)
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_any_graph_ends_as_the_definition_says(
     graph: list[tuple[set[int], str]],
     sqlite_template: Path,

@@ -136,7 +136,11 @@ def ready_in_sql(database: Database) -> set[str]:
     edges=st.lists(st.lists(st.booleans(), min_size=8, max_size=8), min_size=8, max_size=8),
     outcomes=st.lists(st.sampled_from(["", "deterministic", "unavailable"]), min_size=8, max_size=8),
 )
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_the_queue_agrees_with_sql_after_every_event(
     edges: list[list[bool]],
     outcomes: list[str],

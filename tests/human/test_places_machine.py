@@ -153,7 +153,11 @@ STEPS = st.lists(st.tuples(st.integers(0, PEOPLE - 1), st.sampled_from(ACTS)), m
 
 
 @pytest.mark.slow
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=8,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(STEPS, st.sampled_from(["segment", "document"]))
 def test_places_are_taken_given_back_and_never_given_twice(
     database: Database, steps: list[tuple[int, str]], unit: str

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 from filled_study import ANALYSED, HOSTILE, fill_study, lines
 from limits import ANSWER, MILLISECONDS, START, wait_until
+from watched import new_context
 
 from creamtea.human import access, audit, raters
 from creamtea.store.database import Database, open_database
@@ -188,17 +189,11 @@ def chromium() -> Iterator[Any]:
         browser.close()
 
 
-def new_page(context: Any) -> Any:
-    page = context.new_page()
-    page.set_default_timeout(ANSWER * MILLISECONDS)
-    return page
-
-
 @pytest.fixture(scope="module")
 def quiet_page(chromium: Any) -> Iterator[Any]:
     """A page that all tests of a module share; what went wrong in it is in `page.troubles`."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 900})
-    page = new_page(context)
+    context = new_context(chromium, viewport={"width": 1280, "height": 900})
+    page = context.new_page()
     page.troubles = []
     page.on("pageerror", lambda error: page.troubles.append(str(error)))
     page.on("console", lambda said: page.troubles.append(said.text) if said.type == "error" else None)
@@ -220,9 +215,9 @@ def open_page(chromium: Any) -> Iterator[Callable[..., Any]]:
         **options: Any,
     ) -> Any:
         device = PHONE if phone else {"viewport": {"width": width, "height": 900}}
-        context = chromium.new_context(**device, **options)
+        context = new_context(chromium, **device, **options)
         contexts.append(context)
-        page = new_page(context)
+        page = context.new_page()
         if before is not None:
             before(page)
         page.goto(link)

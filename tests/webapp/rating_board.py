@@ -11,6 +11,7 @@ from accessibility import violations
 from limits import wait_until
 from playwright.sync_api import expect
 from sqlalchemy import select
+from watched import at_rest
 
 from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Campaign, Item, Rating
@@ -110,12 +111,6 @@ def items_on(page: Any, first: int, last: int, total: int) -> None:
     expect(page.get_by_text(f"Items {first} to {last} of {total}", exact=True)).to_have_count(1)
     at_rest(page)
     expect(page.locator(".board")).to_have_count(1)
-
-
-def at_rest(page: Any) -> None:
-    """Wait until Streamlit's script has ended and nothing is left of what it showed before."""
-    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
-    expect(page.locator('[data-stale="true"]')).to_have_count(0)
 
 
 def wait_for_size(drawn: Any, *, width: float, height: float) -> None:

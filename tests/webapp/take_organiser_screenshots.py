@@ -19,6 +19,7 @@ from ready_campaigns import launched_campaign
 from sqlalchemy import update
 from take_rating_screenshots import DESKTOP, PHONE, shrink
 from take_screenshots import launch_browser, served, tall
+from watched import new_context
 
 from creamtea.human import access, assignment, audit, campaigns, raters
 from creamtea.human.settings import CampaignSettings
@@ -82,7 +83,7 @@ def rated(database: Database) -> None:
 
 def photograph(browser: Browser, database: Database, site: str, output: Path) -> None:
     def picture(name: str, address: str, width: int, word: str) -> None:
-        context = browser.new_context(viewport={"width": width, "height": 900}, device_scale_factor=1)
+        context = new_context(browser, viewport={"width": width, "height": 900}, device_scale_factor=1)
         page = context.new_page()
         page.goto(f"{site}/enter#{access.create_link(database, 'organiser')}")
         page.get_by_role("heading", name="Studies").wait_for()

@@ -19,6 +19,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from rating_board import item_on, items_on, own_campaign, press_at, save, shown_texts
 from take_screenshots import launch_browser, served, tall
+from watched import new_context
 
 from creamtea.human import access, audit, raters
 from creamtea.store.database import Database, open_database
@@ -107,7 +108,7 @@ def photograph(browser: Browser, database: Database, site: str, output: Path) ->
         rater = raters.find_or_add(database, campaign, audit.COMMAND_LINE, next(names))
         if consented:
             raters.consent(database, rater)
-        context = browser.new_context(viewport={"width": width, "height": 900}, device_scale_factor=1)
+        context = new_context(browser, viewport={"width": width, "height": 900}, device_scale_factor=1)
         page = context.new_page()
         page.goto(f"{site}/enter#{access.create_link(database, 'rater', rater_id=rater)}")
         act(page)

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+from watched import new_context
 
 from creamtea.human import access
 from creamtea.settings import Settings
@@ -67,7 +68,7 @@ def launch_browser(playwright: Playwright) -> Browser:
 
 def photograph(browser: Browser, database: Database, url: str, study: str, output: Path) -> None:
     for name, (width, height) in WIDTHS.items():
-        context = browser.new_context(viewport={"width": width, "height": height}, device_scale_factor=1)
+        context = new_context(browser, viewport={"width": width, "height": height}, device_scale_factor=1)
         page = context.new_page()
         page.goto(f"{url}/enter#{access.create_link(database, 'reader')}")
         page.get_by_role("link", name=study, exact=True).click()

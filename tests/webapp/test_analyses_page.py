@@ -9,7 +9,8 @@ import pytest
 pytest.importorskip("playwright.sync_api")
 
 from playwright.sync_api import expect
-from rating_board import at_rest, wait_for_size, wait_for_width
+from rating_board import wait_for_size, wait_for_width
+from watched import at_rest, press
 
 pytestmark = pytest.mark.browser
 
@@ -59,7 +60,7 @@ def test_long_tables_are_folded(reader) -> None:
     folded = reader.locator("[data-testid=stExpander]").filter(has_text="Variant, threshold").last
     table = folded.locator(".scroller table")
     expect(table).to_be_hidden()
-    folded.get_by_text("Table: ").click()
+    press(folded.get_by_text("Table: "))
     expect(table).to_be_visible()
 
 

@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("playwright.sync_api")
 
+from limits import ANSWER
 from playwright.sync_api import expect
 from rating_board import (
     SECRET_NAMES,
@@ -71,7 +72,7 @@ def campaign_with(
 
 def answer(site: Any, address: str, method: str = "GET", **headers: str) -> Any:
     """Status, headers and bytes."""
-    connection = http.client.HTTPConnection(site.url.removeprefix("http://"), timeout=20)
+    connection = http.client.HTTPConnection(site.url.removeprefix("http://"), timeout=ANSWER)
     connection.request(method, address, headers={name.replace("_", "-"): v for name, v in headers.items()})
     got = connection.getresponse()
     found = (got.status, got.headers, got.read())
@@ -246,7 +247,7 @@ def test_files_on_a_phone(site, open_page, tmp_path: Path) -> None:
     assert serious(page) == []
     with page.context.expect_page() as opened:
         page.get_by_role("link", name="Image 1 of the source").first.tap()
-    assert re.search(r"/beside-source/[0-9a-f]{64}$", opened.value.url)
+    expect(opened.value).to_have_url(re.compile(r"/beside-source/[0-9a-f]{64}$"))
 
 
 def test_practice_has_files_and_one_that_cannot_be_shown_says_so(site, open_page, tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ def test_an_answer_of_several_parts_is_given_kept_and_saved(site, open_page, plu
     expect(button).to_be_enabled()
     draft_on(page, "saved")
     page.reload()
+    item_on(page, 1, 2)
     expect(page.get_by_text("1 errors")).to_be_visible()
     save(page)
     item_on(page, 2, 2)

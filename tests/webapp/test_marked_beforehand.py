@@ -58,6 +58,7 @@ def test_errors_marked_beforehand_are_kept_changed_deleted_and_added(site, open_
     page.keyboard.press("2")
     draft_on(page, "saved")
     page.reload()
+    item_on(page, 2, 2)
     errors_are(page, ["Tasse: major", "Topf: minor", "[missing]: minor"])
     press_at(page, 0, 50, steps=101)
     save(page)

@@ -11,7 +11,8 @@ from paper_rows import fill
 pytest.importorskip("playwright.sync_api")
 
 from playwright.sync_api import expect
-from rating_board import at_rest, wait_for_size, wait_for_width
+from rating_board import wait_for_size, wait_for_width
+from watched import press
 
 pytestmark = pytest.mark.browser
 
@@ -27,14 +28,14 @@ def reader(site: Any, quiet_page: Any) -> Any:
 
 
 def test_a_table_is_opened_from_the_list_and_left_for_the_next(reader: Any) -> None:
-    reader.locator("li", has_text="BLEU score gains").get_by_role("link").click()
+    press(reader.locator("li", has_text="BLEU score gains").get_by_role("link"))
     rows = reader.locator(".scroller tbody tr")
     expect(rows.locator(".description")).to_have_text(
         [*(2 * ["published", "ours"]), "verdict against Softmax", "published", "ours"]
     )
     judged = rows.filter(has_text="verdict").locator("td").nth(1)  # greedy, en-de
     expect(judged.locator(".value")).to_have_text(re.compile("^(holds|opposite|undecided): "))
-    reader.get_by_role("link", name="Table 4").last.click()
+    press(reader.get_by_role("link", name="Table 4").last)
     expect(reader.get_by_role("heading", name="SCONES, Table 4")).to_have_count(1)
     expect(reader).to_have_url(re.compile(r"/\?paper=scones&table=4$"))
 
@@ -44,9 +45,8 @@ def test_a_figure_is_drawn_and_saved_under_the_papers_name(site: Any, reader: An
     wait_for_size(
         reader.locator("[data-testid=stVegaLiteChart]").locator("canvas, svg"), width=200, height=200
     )
-    at_rest(reader)
     with reader.expect_download() as download:
-        reader.get_by_role("button", name="LaTeX").click()
+        press(reader.get_by_role("button", name="LaTeX"))
     assert download.value.suggested_filename == "scones-figure-2-ours-values.tex"
 
 

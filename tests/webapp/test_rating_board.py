@@ -22,6 +22,7 @@ from rating_board import (
     stored,
     tap_at,
     wait_for_scores,
+    wait_for_width,
 )
 from sqlalchemy import select
 
@@ -76,9 +77,9 @@ def test_ten_items_by_touch_on_a_phone(site, open_page) -> None:
             tap_at(page, row, step)
         page.locator(".board .less").nth(3).tap()
         steps[3] = max(0, steps[3] - 1)
-        page.get_by_role("button", name="Save").tap()
         if number == 0:
-            assert page.evaluate("document.documentElement.scrollWidth") <= 390
+            wait_for_width(page, 390)
+        page.get_by_role("button", name="Save").tap()
         if number < 9:
             item_on(page, number + 2, 10)
         else:
@@ -133,7 +134,7 @@ def test_texts_are_shown_as_they_are(site, open_page) -> None:
             empty = page.locator(".board li", has=page.locator(".nothing:visible"))
             assert empty.locator(".text").text_content() == ""
             assert page.get_by_text(LONG, exact=True).evaluate("one => one.scrollWidth <= one.clientWidth")
-            assert page.evaluate("document.documentElement.scrollWidth") <= 1280
+            wait_for_width(page, 1280)
         for row in range(4):
             press_at(page, row, 5)
         save(page)

@@ -25,6 +25,7 @@ from rating_board import (
 )
 from ready_campaigns import launched_campaign
 from sqlalchemy import select
+from watched import new_context
 
 from creamtea.human import assignment
 from creamtea.store.tables import Assignment
@@ -156,7 +157,7 @@ def test_a_refused_save_is_told_and_the_next_item_comes(site, open_page) -> None
 def test_a_link_elsewhere_than_on_loopback_waits_for_the_button(site, chromium) -> None:
     own_campaign(site.database, "pangolin-far", FIVE)
     link, _ = site.rater_link("pangolin-far", "elsewhere")
-    context = chromium.new_context()
+    context = new_context(chromium)
     page = context.new_page()
     # the same page under a name that is not loopback's
     page.route(
@@ -170,7 +171,7 @@ def test_a_link_elsewhere_than_on_loopback_waits_for_the_button(site, chromium) 
     page.wait_for_load_state("networkidle")
     assert page.url == "http://rate.example/enter"  # the secret has left the address bar, nothing was posted
     context.close()
-    again = chromium.new_context()
+    again = new_context(chromium)
     page = again.new_page()
     page.goto(link)
     item_on(page, 1)  # so the link was still unused

@@ -10,7 +10,8 @@ import pytest
 pytest.importorskip("playwright.sync_api")
 
 from playwright.sync_api import expect
-from rating_board import at_rest, wait_for_size, wait_for_width
+from rating_board import wait_for_size, wait_for_width
+from watched import at_rest, press
 
 from creamtea.human import links
 
@@ -52,8 +53,10 @@ def wait_for_segments(page: Any, wanted: Iterable[int]) -> None:
 
 def enter(page: Any, label: str, text: str) -> None:
     field = page.get_by_label(label)
+    at_rest(page)
     field.fill(text)
     field.press("Enter")
+    at_rest(page)
 
 
 def test_the_table_has_every_system_with_intervals_and_significance(reader) -> None:
@@ -162,8 +165,7 @@ def test_outputs_are_filtered_ordered_and_paged(reader) -> None:
     reader.get_by_text("Only with idioms").click()
     wait_for_segments(reader, range(37, 41))
     expect(reader.locator(".outputs .segment u")).to_have_count(8)
-    at_rest(reader)  # a click during a run would keep the page that was left
-    reader.get_by_text("Only with idioms").click()
+    press(reader.get_by_text("Only with idioms"))  # a click during a run would keep the page that was left
     wait_for_segments(reader, range(1, 11))
     enter(reader, "Containing", "你好")
     wait_for_segments(reader, [4])
@@ -175,7 +177,7 @@ def test_outputs_are_filtered_ordered_and_paged(reader) -> None:
 
 def test_provenance_is_told(reader) -> None:
     for name, wanted in (("Corpora", "11,950"), ("Trainings", "seed 2")):
-        reader.get_by_text(name, exact=True).click()
+        press(reader.get_by_text(name, exact=True))
         reader.get_by_text(wanted).filter(visible=True).first.wait_for()
     assert "c0ffeec0ffee" in reader.locator("dl.list").last.inner_text()
 
@@ -183,7 +185,7 @@ def test_provenance_is_told(reader) -> None:
 def test_tables_and_figures_are_saved_as_files(reader) -> None:
     def saved(label: str, number: int) -> tuple[str, bytes]:
         with reader.expect_download() as download:
-            reader.get_by_role("button", name=label).nth(number).click()
+            press(reader.get_by_role("button", name=label).nth(number))
         return download.value.suggested_filename, download.value.path().read_bytes()
 
     name, table = saved("CSV", 0)

@@ -15,7 +15,7 @@ from accessibility import violations
 from keyboard import walk
 from limits import COMMAND
 from playwright.sync_api import expect
-from rating_board import at_rest
+from watched import at_rest, press
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -48,16 +48,17 @@ def test_a_sentence_by_two_systems_and_a_missing_word(site, trained, open_page) 
     page = open_page(site.new_link("reader"))
     page.get_by_role("link", name=trained).click()
     button = page.get_by_role("button", name="Translate")
-    button.click()
+    press(button)
     expect(page.get_by_text("Enter a sentence")).to_be_visible()
 
+    at_rest(page)
     page.get_by_role("textbox", name="Sentence").fill("<b>the</b> dog")
     page.get_by_role("textbox", name="Missing word").fill("xyzzy")
     chosen = page.get_by_role("combobox", name="Translated by")
     chosen.fill("nvs")
     chosen.press("Enter")
     chosen.press("Escape")  # an open list hides the rest of the page
-    button.click()
+    press(button)
     results = page.locator(".tried section")
     expect(results).to_have_count(3)
     expect(results.locator("h3")).to_have_text(["greedy", "beam", "nvs"])
@@ -65,7 +66,7 @@ def test_a_sentence_by_two_systems_and_a_missing_word(site, trained, open_page) 
     expect(results.nth(2)).to_contain_text("subwords allowed")
     expect(results.nth(2).locator("tbody tr").first).to_contain_text("▁")
     expect(results.locator("table")).to_have_count(1)  # only a selection leaves subwords out
-    results.nth(2).get_by_text("Which subwords").click()
+    press(results.nth(2).get_by_text("Which subwords"))
     expect(results.nth(2).locator("details p")).to_contain_text("</s>")
     assert page.locator(".tried b").count() == 0
     assert violations(page) == []

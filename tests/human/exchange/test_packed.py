@@ -99,7 +99,11 @@ def test_many_files_are_refused_before_any_is_written(
     assert contents(tmp_path / "out") == {}
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(st.data())
 def test_a_damaged_zip_is_an_input_error_or_unpacks(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -103,7 +103,11 @@ def test_from_sqlite_to_either_database_and_back(
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", SCORED)
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=8,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(data=st.data())
 def test_any_text_and_any_score_survive(
     database: Database, other: Database, tmp_path: Path, protocol: str, kind: str, data: st.DataObject
