@@ -9,11 +9,13 @@ import pytest
 pytest.importorskip("playwright.sync_api")
 
 from playwright.sync_api import expect
+from rating_board import own_campaign
 from ready_campaigns import launched_campaign
 from sqlalchemy import select
+from watched import at_rest, press
 
 from creamtea.human import assignment, raters
-from creamtea.store.tables import Rater
+from creamtea.store.tables import Campaign, Rater
 
 pytestmark = pytest.mark.browser
 
@@ -26,7 +28,10 @@ def test_a_rater_is_added_begins_and_is_seen(site, open_page) -> None:
     page.get_by_role("link", name="Campaigns").click()
     page.get_by_role("link", name="ibis").click()
     page.get_by_role("link", name=re.compile("Raters")).click()
-    page.get_by_label("Pseudonym", exact=True).fill("anna")
+    name = page.get_by_label("Pseudonym", exact=True)
+    expect(name).to_be_visible()
+    at_rest(page)
+    name.fill("anna")
     page.get_by_role("button", name="Add and make a link").click()  # the field is left by this click
     link = page.locator("code").filter(has_text="/enter#")
     expect(link).to_have_count(1)
@@ -44,3 +49,21 @@ def test_a_rater_is_added_begins_and_is_seen(site, open_page) -> None:
     work = assignment.next_item(site.database, rater_id)
     assignment.submit(site.database, rater_id, work.assignment_id, [3] * len(work.outputs))
     expect(page.get_by_text(f"1 of {made.wanted} item ratings")).to_be_visible()
+
+
+def test_a_press_that_leaves_a_field_is_not_lost(site, open_page) -> None:
+    """What the last press said stays above the button: it does not move from under the next one."""
+    own_campaign(site.database, "okapi-decided", [("source", ["output"])])
+    with site.database.session() as reading:
+        (campaign_id,) = reading.scalars(select(Campaign.id).where(Campaign.name == "okapi-decided"))
+    rater_id = raters.add(site.database, "okapi-decided", "test")
+    query = f"campaign={campaign_id}&view=raters&rater={rater_id}"
+    page = open_page(site.new_link("organiser").replace("/enter#", f"/enter?{query}#"))
+    page.get_by_role("button", name="Exclude").click()
+    decide = page.get_by_role("button", name="Exclude this rater")
+    press(decide)
+    expect(page.locator(".notice.error")).to_be_visible()  # the reason is missing
+    at_rest(page)
+    page.get_by_label("Reason").fill("no answers")
+    decide.click(delay=1500)  # a slow press, which leaves the field at its beginning
+    expect(page.get_by_role("button", name="Include again")).to_be_visible()

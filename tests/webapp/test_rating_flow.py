@@ -24,6 +24,7 @@ from rating_board import (
     wait_for_scores,
 )
 from sqlalchemy import select, update
+from watched import press
 
 from creamtea.human import access, invitations
 from creamtea.store.tables import Assignment, Campaign, Item, Rater
@@ -99,10 +100,11 @@ def test_a_participant_is_asked_rates_and_goes_back(site, open_page) -> None:
     begin = page.get_by_role("button", name="I agree, begin")
     begin.click()
     expect(page.get_by_text("Please answer this question.")).to_have_count(2)
-    page.get_by_label("Years").fill("3.5")
+    at_rest(page)
     page.get_by_label("Which *language*?").click()
     page.get_by_role("option", name="English").click()
-    begin.click()
+    page.get_by_label("Years").fill("3.5")
+    begin.click(delay=1000)  # a slow press, which leaves the field at its beginning
     item_on(page, 1, 1)
     for row in range(2):
         press_at(page, row, 5)
@@ -263,7 +265,7 @@ def test_a_comment_a_skip_a_revision_and_the_end(site, open_page) -> None:
         press_at(page, row, 3)
     save(page)
     heading(page, "All done")
-    page.get_by_role("button", name="Look at earlier items").click()
+    press(page.get_by_role("button", name="Look at earlier items"))
     expect(page.locator(".earlier li")).to_have_text([f"2{third}", f"1{first}changed"])
     page.get_by_role("button", name=third).click()
     expect(page.get_by_text("Saved before", exact=True)).to_have_count(1)

@@ -25,8 +25,8 @@ HEADING = re.compile(r"^( {0,3})(#{1,6})(?=[ \t]|$)", re.MULTILINE)
 
 def consent(known: Welcome, workload: Workload, on_agree: Callable[[], None]) -> None:
     """The first page: what this is about, what is kept, questions about the rater, and the button without
-    which nothing begins."""
-    with _column():
+    which nothing begins. A form: leaving a field draws nothing anew under the press that left it."""
+    with _column(), st.form("taking-part", border=False, enter_to_submit=False):
         show(TEMPLATE, "task", text=known.protocol.welcome, languages=known.languages, workload=workload)
         if known.instructions.strip():
             show(TEMPLATE, "written", text=markdown(_markdown(known.instructions)))
@@ -35,7 +35,7 @@ def consent(known: Welcome, workload: Workload, on_agree: Callable[[], None]) ->
             show(TEMPLATE, "written", text=markdown(_markdown(known.consent)))
         if known.questions:
             _ask(known.questions)
-        st.button("I agree, begin", type="primary", on_click=on_agree)
+        st.form_submit_button("I agree, begin", type="primary", on_click=on_agree)
 
 
 def _ask(questions: Sequence[Question]) -> None:

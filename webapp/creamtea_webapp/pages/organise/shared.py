@@ -121,10 +121,12 @@ def _tell(told: Told) -> None:
 
 
 def show_notice(place: str = "") -> None:
-    """What the last action did, once, where it belongs; and links that it made, until the next one."""
+    """What the last action did, where it belongs, and links that it made: until the next action.
+
+    What went away when a field is left would move the button below from under the press that left it.
+    """
     told = st.session_state.get(NOTICE)
     if told is not None and told.place == place:
-        del st.session_state[NOTICE]
         show(TEMPLATE, "notice", kind=told.kind, message=told.message)
     if st.session_state.get(LINKS_AT, "") == place:
         _show_links()
