@@ -101,6 +101,7 @@ def everything() -> Content:
         target_language="de",
         ratings_per_item=1,
         instructions="# Rate",
+        settings={"domains": {"doc 1": "news", "": "chat"}},
         created_at=START,
         launched_at=START,
         closed_at=START,

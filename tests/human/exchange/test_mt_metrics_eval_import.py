@@ -196,3 +196,36 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="reads a folder"):
         read_mt_metrics_eval(tmp_path / "file", facts(), NOW)
+
+
+DOMAINS = {
+    "documents/en-de.docs": "news a\nnews b\nchat c\n",
+    "human-scores/en-de.mqm.seg.score": "A -1\nA -3\nA -7\nB 0\nB None\nB None\n",
+}
+
+
+def test_domains_come_back(database: Database, tmp_path: Path) -> None:
+    import_campaign(database, written(tmp_path, **DOMAINS), "mt-metrics-eval", facts("mqm"), "test")
+    domains = {"a": "news", "b": "news", "c": "chat"}
+    assert collect(database, "wmt").settings["domains"] == domains
+    export_campaign(database, "wmt", "mt-metrics-eval", tmp_path / "out", "test")
+    assert (tmp_path / "out/documents/en-de.docs").read_text() == "news\ta\nnews\tb\nchat\tc\n"
+    found = evalset.read(tmp_path / "out", "en-de")
+    assert (found.domains, found.domain_of) == (["chat", "news"], domains)
+    assert found.by_domain["en-de.scores.domain.score", "A"] == {"news": "-2.0", "chat": "-7.0"}
+    assert found.by_domain["en-de.scores.domain.score", "B"] == {"news": "0.0", "chat": "None"}
+    again = ImportFacts("again")
+    import_campaign(database, tmp_path / "out", "mt-metrics-eval", again, "test")
+    assert collect(database, "again").settings["domains"] == domains
+
+
+def test_two_domains_of_one_name_in_the_format(database: Database, tmp_path: Path) -> None:
+    lines = """\
+ann,A,1,TGT,eng,deu,60,news.1,False,[],3,4
+ann,A,2,TGT,eng,deu,62,chat.1,False,[],3,4
+"""
+    (tmp_path / "scores.csv").write_text(lines)
+    (tmp_path / "docs").write_text("so_me\tnews.1\nso/me\tchat.1\n")
+    import_campaign(database, tmp_path / "scores.csv", "appraise", facts(documents=tmp_path / "docs"), "test")
+    with pytest.raises(InputError, match="the domains 'so_me' and 'so/me' are both called 'so_me'"):
+        export_campaign(database, "wmt", "mt-metrics-eval", tmp_path / "out", "test")

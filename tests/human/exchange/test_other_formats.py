@@ -140,9 +140,13 @@ def test_google_mqm(tmp_path: Path, before: Content) -> None:
 def test_mt_metrics_eval_with_marked_errors(tmp_path: Path, before: Content) -> None:
     assume(any(True for _ in counted_scores(before)))
     whole = known_test_set(before)
+    documents = list(dict.fromkeys(line.document for line in whole.lines))
+    domains = {document: ("news", "chat")[at % 2] for at, document in enumerate(documents)}
+    before = dataclasses.replace(before, settings={"domains": domains})
     out = folder(tmp_path)
     write_mt_metrics_eval(before, whole, out)
     after, not_kept = read_mt_metrics_eval(out, FACTS, START)
+    assert after.settings.get("domains", {}) == (domains if len(domains) > 1 else {})
     said = {part.what for part in not_kept} - {"scores of documents, domains and systems"}
     if all(item.kind != "rated" or at == 0 for at, item in enumerate(before.items)):
         assert said <= {"segment scores that are not what their errors cost"}

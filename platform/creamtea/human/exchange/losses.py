@@ -77,6 +77,10 @@ def _settings(content: Content) -> int:
     return int(any((content.instructions, content.settings, content.registered)))
 
 
+def _domains(content: Content) -> int:
+    return len(set(content.settings.get("domains", {}).values()))
+
+
 def _practice(content: Content) -> int:
     return sum(_items_of(content, kind) for kind in WRITTEN_KINDS)
 
@@ -186,6 +190,8 @@ EVERY = FORMATS
 PARTS = (
     Part("instructions, settings, registered plan", _settings, EVERY, once=True),
     Part("name of the test set", lambda content: 1, (APPRAISE, MQM, PEARMUT), once=True),
+    Part("name of the test set beside domains", lambda content: int(_domains(content) > 0), EVERY, once=True),
+    Part("domains of documents", _domains, (APPRAISE, MQM, PEARMUT)),
     Part("languages", lambda content: 1, (MQM, PEARMUT), once=True),
     Part("practice items and attention checks", _practice, (APPRAISE, MQM, MT_METRICS_EVAL)),
     Part("errors that were marked beforehand", _proposals, (APPRAISE, MQM, MT_METRICS_EVAL)),

@@ -10,9 +10,10 @@ https://github.com/google-research/mt-metrics-eval (README.md); SRC-TGT is the l
     human-scores/SRC-TGT.PROTOCOL.LEVEL.score  SYS SCORE (LEVEL domain: DOMAIN SYS SCORE), None where missing
     metric-scores/SRC-TGT/METRIC-NAME.LEVEL.score
 
-Scores are raw points of the protocol's scale. A segment's is the mean over the ratings that count; a
-document's, a domain's and a system's is the mean over segments by the items' weights (over pairs, where two
-outputs are compared). The folder itself is the test set:
+DOMAIN is the document's, where the campaign knows it, else the test set. Scores are raw points of the
+protocol's scale. A segment's is the mean over the ratings that count; a document's, a domain's and a
+system's is the mean over segments by the items' weights (over pairs, where two outputs are compared). The
+folder itself is the test set:
 `EvalSet(path.name, "SRC-TGT", path=path.parent, info=MetaInfo(std_ref="ref", ...))`.
 
 Marked errors are in `human-scores/SRC-TGT.PROTOCOL.RATER.seg.rating`, `SYS RATING RATER` with tabs: the
@@ -74,14 +75,16 @@ def _texts(content: Content, whole: WholeTestSet) -> dict[str, str]:
     if not whole.lines:
         raise InputError(f"campaign {content.name!r} has no items that tell of systems: nothing to export")
     pair = f"{_language(content.source_language)}-{_language(content.target_language)}"
-    domain = sanitised(content.test_set)
     systems = _different(content.systems, "system")
     reference = next((name for name in REFERENCES if name not in systems.values()), None)
     if reference is None:
         raise InputError(f"systems are called {', '.join(REFERENCES)}: no name is left for the reference")
     documents = _document_names([line.document for line in whole.lines])
+    domains = _domains(content, whole)
     texts = {
-        f"documents/{pair}.docs": _joined(f"{domain}\t{document}" for document in documents),
+        f"documents/{pair}.docs": _joined(
+            f"{domain}\t{document}" for domain, document in zip(domains, documents, strict=True)
+        ),
         f"sources/{pair}.txt": _joined(_line(line.source, "source", line.index) for line in whole.lines),
         f"references/{pair}.{reference}.txt": _joined(
             _line(line.reference, "reference", line.index) for line in whole.lines
@@ -91,7 +94,7 @@ def _texts(content: Content, whole: WholeTestSet) -> dict[str, str]:
         texts[f"system-outputs/{pair}/{systems[system]}.txt"] = _joined(
             _line(line.outputs[at], f"output of {system}", line.index) for line in whole.lines
         )
-    for level, lines in _human_scores(content, whole, systems, documents, domain).items():
+    for level, lines in _human_scores(content, whole, systems, documents, domains).items():
         texts[f"human-scores/{pair}.{content.protocol}.{level}.score"] = _joined(lines)
     for rater, lines in _marked_errors(content, whole, systems).items():
         texts[f"human-scores/{pair}.{content.protocol}.{rater}.seg.rating"] = _joined(lines)
@@ -174,6 +177,14 @@ def _document_names(documents: Sequence[str]) -> list[str]:
     return [names[document] for document in documents]
 
 
+def _domains(content: Content, whole: WholeTestSet) -> list[str]:
+    """Each line's domain."""
+    known: dict[str, str] = content.settings.get("domains", {})
+    domains = [known.get(line.document, content.test_set) for line in whole.lines]
+    names = _different(list(dict.fromkeys(domains)), "domain")
+    return [names[domain] for domain in domains]
+
+
 # ---------------------------------------------------------------- scores of people
 
 
@@ -182,21 +193,24 @@ def _human_scores(
     whole: WholeTestSet,
     names: Mapping[str, str],
     documents: Sequence[str],
-    domain: str,
+    domains: Sequence[str],
 ) -> dict[str, list[str]]:
     """Level → lines: for each system a block in the order of the test set."""
     units = _units(content, {line.index: at for at, line in enumerate(whole.lines)})
     by_line: dict[int, list[RatedUnit]] = defaultdict(list)
     by_document: dict[str, list[RatedUnit]] = defaultdict(list)
+    by_domain: dict[str, list[RatedUnit]] = defaultdict(list)
     for unit in units:
         by_line[unit.line].append(unit)
         by_document[documents[unit.line]].append(unit)
+        by_domain[domains[unit.line]].append(unit)
     levels: dict[str, list[str]] = {"sys": [], "domain": [], "doc": [], "seg": []}
     for system in content.systems:
         name = names[system]
-        overall = _mean(units, system)
-        levels["sys"].append(f"{name}\t{overall}")
-        levels["domain"].append(f"{domain}\t{name}\t{overall}")
+        levels["sys"].append(f"{name}\t{_mean(units, system)}")
+        levels["domain"] += [
+            f"{domain}\t{name}\t{_mean(by_domain[domain], system)}" for domain in dict.fromkeys(domains)
+        ]
         levels["doc"] += [
             f"{name}\t{_mean(by_document[document], system)}" for document in dict.fromkeys(documents)
         ]

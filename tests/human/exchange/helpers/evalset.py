@@ -30,6 +30,8 @@ class EvalSet:
     source: Texts = field(default_factory=list)
     documents: dict[str, tuple[int, int]] = field(default_factory=dict)  # first and one past the last line
     domains: list[str] = field(default_factory=list)  # different ones, sorted
+    by_domain: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)  # (file, system) → scores
+    domain_of: dict[str, str] = field(default_factory=dict)  # document → domain
     references: dict[str, Texts] = field(default_factory=dict)
     outputs: dict[str, Texts] = field(default_factory=dict)
     human: dict[tuple[str, str], Scores] = field(default_factory=dict)  # (name, level)
@@ -76,7 +78,7 @@ def _read_documents(found: EvalSet, folder: Path) -> None:
     assert len(words) == len(found.source)
     assert all(len(one) == 2 for one in words)
     at = 0
-    domain_of: dict[str, str] = {}
+    domain_of = found.domain_of
     for document, block in groupby(words, key=lambda one: one[1]):
         block_words = list(block)
         assert document not in found.documents, "documents are contiguous blocks of segments"
@@ -138,10 +140,12 @@ def _scores(found: EvalSet, path: Path, level: str) -> Scores:
     blocks: list[str] = []
     for line in lines(path):
         words = line.split()
-        if level == "domain":
-            assert words.pop(0) in found.domains
+        domain = words.pop(0) if level == "domain" else ""
         system, score = words
         assert system in found.outputs, "SYSNAME must match a NAME in system outputs"
+        if level == "domain":
+            assert domain in found.domains
+            found.by_domain.setdefault((path.name, system), {})[domain] = score
         if not blocks or blocks[-1] != system:
             blocks.append(system)
         scores.setdefault(system, []).append(None if score == "None" else float(score))
