@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from limits import ANSWER
 
 from creamtea.cli.report import write_page
 from creamtea.errors import InputError
@@ -60,6 +61,6 @@ def test_a_pipe_is_written_as_it_is(tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: got.append(path.read_text()), daemon=True)
     reader.start()
     write_page(path, lambda: "page")
-    reader.join(10)
+    reader.join(ANSWER)
     assert got == ["page"]
     assert path.is_fifo()

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from limits import ANSWER, START
 from sqlalchemy import delete, func, select, text, update
 from sqlalchemy.exc import DBAPIError, StatementError
 from sqlalchemy.orm import Session
@@ -243,7 +244,7 @@ def test_processes_may_open_a_fresh_database_together(empty_url: str) -> None:
     for process in processes:
         process.start()
     for process in processes:
-        process.join(60)
+        process.join(START)
     assert [process.exitcode for process in processes] == [0, 0, 0]
 
 
@@ -302,5 +303,5 @@ def test_the_clock_is_utc_and_moves_within_a_transaction(database: Database) -> 
         time.sleep(0.005)
         second = database.now(session)
     assert first.tzinfo is UTC
-    assert timedelta(0) < second - first < timedelta(seconds=5)
-    assert abs(datetime.now(UTC) - second) < timedelta(seconds=5)
+    assert timedelta(0) < second - first < timedelta(seconds=ANSWER)
+    assert abs(datetime.now(UTC) - second) < timedelta(seconds=ANSWER)

@@ -14,8 +14,8 @@ pytest.importorskip("playwright.sync_api")
 from found_errors import MINOR, add_scores
 from media_files import png
 from playwright.sync_api import expect
-from rating_board import at_rest
 from sqlalchemy import select
+from watched import at_rest, press
 
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.tables import Campaign, CampaignMedia, Item
@@ -40,7 +40,7 @@ def upload(page: Any, label: str, *files: Path) -> None:
 
 
 def choose(page: Any, label: str, option: str) -> None:
-    page.get_by_label(label, exact=True).click()
+    press(page.get_by_label(label, exact=True))
     page.get_by_role("option", name=option).click()
     at_rest(page)
 
@@ -69,15 +69,15 @@ def test_taxonomy_proposals_and_files_beside_sources(site, open_page, tmp_path: 
     upload(page, "Errors marked beforehand", proposals)
     upload(page, "Files beside sources", media)
     upload(page, "The files of this list", picture)
-    page.get_by_role("button", name="Create a draft").click()
+    press(page.get_by_role("button", name="Create a draft"))
     told = page.get_by_text("minor or critical, not major").first
     expect(told).to_be_visible()
     expect(told).to_contain_text(re.compile("^found.jsonl, line 1"))
+    at_rest(page)
     assert told.bounding_box()["y"] < page.get_by_label("Instructions (Markdown)").bounding_box()["y"]
     with site.database.session() as session:
         assert session.scalars(select(Campaign).where(Campaign.name == "uploaded")).first() is None
 
-    at_rest(page)
     mended = tmp_path / "mended.jsonl"
     mended.write_text(json.dumps(line))
     upload(page, "Errors marked beforehand", mended)  # takes the other's place
@@ -119,17 +119,17 @@ def test_errors_that_a_metric_has_found(site, open_page, tmp_path: Path) -> None
     proposals = tmp_path / "found.jsonl"
     proposals.write_text(json.dumps({"system": SYSTEMS[0], "segment": 5, "spans": [MINOR]}))
     upload(page, "Errors marked beforehand", proposals)
-    page.get_by_role("button", name="Create a draft").click()
+    press(page.get_by_role("button", name="Create a draft"))
     told = page.get_by_text("give one of the two").first
     expect(told).to_contain_text("“Errors that a metric has found”")
+    at_rest(page)
     above = page.get_by_label("Errors that a metric has found", exact=True).bounding_box()
     assert 0 < told.bounding_box()["y"] - above["y"] < 120  # just below the field
 
     uploader = page.get_by_test_id("stFileUploader").filter(has_text="Errors marked beforehand")
-    uploader.get_by_role("button", name="Remove").click()
-    expect(told).to_have_count(0)
-    at_rest(page)
-    page.get_by_role("button", name="Create a draft").click()
+    press(uploader.get_by_role("button", name="Remove"))
+    expect(uploader.get_by_text(proposals.name)).to_have_count(0)
+    press(page.get_by_role("button", name="Create a draft"))
     expect(page.get_by_role("heading", name="proposed")).to_be_visible()
     made = campaign(site, "proposed")
     assert made.settings["proposed_by"]["metric"] == "finder"
