@@ -2,6 +2,7 @@
 raters they find among them.
 
     python bench/rater_reports.py --data DIR [--each 60] [--json]
+    python bench/rater_reports.py --time 50,300,500    # processor time per rater, of simulated campaigns
 
 DIR holds wmt22-da-de-en (WMT 2022 crowd DA of accepted workers, released in wmt22-news-systems) and
 wmt23-esa-en-de (an ESA and an MQM campaign, released in ErrorSpanAnnotation). They are imported as they are.
@@ -21,6 +22,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -34,12 +36,13 @@ from creamtea.human import audit
 from creamtea.human.exchange import exporting
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.protocols import Protocol, find_protocol
-from creamtea.human.quality import RaterAnswer, RaterReport, read_answers
-from creamtea.human.quality.checks import Comparison
+from creamtea.human.quality import RaterAnswer, RaterReport, rater_reports, read_answers
+from creamtea.human.quality.comparison import Comparison, CountingRaters
 from creamtea.human.quality.measures import measure
 from creamtea.human.quality.report import report_of
 from creamtea.stats.proportion import wilson_interval
 from creamtea.store.database import open_database
+from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import Campaign
 
 Steps = NDArray[np.int64]
@@ -119,10 +122,8 @@ def answers_of(path: Path, protocol: str, statistics: Path | None) -> list[Rater
 def accepted(answers: Sequence[RaterAnswer], protocol: Protocol) -> list[RaterReport]:
     everybody = {answer.rater for answer in answers}
     measures = measure(answers, float(protocol.scale.size), everybody)
-    return [
-        report_of(rater, own, Comparison(protocol, [m for other, m in measures.items() if other != rater]))
-        for rater, own in measures.items()
-    ]
+    others = CountingRaters(measures)
+    return [report_of(rater, own, Comparison(protocol, others, rater)) for rater, own in measures.items()]
 
 
 def impostors(
@@ -132,6 +133,7 @@ def impostors(
     everybody = {answer.rater for answer in answers}
     size = float(protocol.scale.size)
     honest = measure(answers, size, everybody)
+    others = CountingRaters(honest)
     pool = np.array([step for answer in answers for step in answer.steps])
     places = [rater for rater, own in honest.items() if own.answers >= 60]
     found = []
@@ -141,17 +143,52 @@ def impostors(
         anew = [replace(answer, steps=(int(step),)) for answer, step in zip(own, steps, strict=True)]
         rest = [answer for answer in answers if answer.rater != rater]
         measured = measure([*rest, *anew], size, everybody, only={rater})[rater]
-        others = [theirs for other, theirs in honest.items() if other != rater]
-        found.append(report_of(rater, measured, Comparison(protocol, others)))
+        found.append(report_of(rater, measured, Comparison(protocol, others, rater)))
     return found
+
+
+def simulated(raters: int, each: int = 100, systems: int = 4) -> list[RaterAnswer]:
+    """Two raters for each output of `systems` systems, on as many segments as give a rater `each` answers."""
+    rng = np.random.default_rng(1)
+    segments = raters * each // (2 * systems)
+    worth = rng.normal(60, 15, (segments, systems))
+    outputs = [(segment, system) for segment in range(segments) for system in range(systems)] * 2
+    who = rng.permutation(np.repeat(np.arange(raters), each)[: len(outputs)])
+    return [
+        RaterAnswer(
+            rater=rater,
+            item=segment * systems + system,
+            kind=ItemKind.RATED,
+            original=None,
+            degraded=None,
+            groups=((system,),),
+            steps=(int(np.clip(worth[segment, system] + rng.normal(0, 10), 0, 100)),),
+            words=20.0,
+            active_ms=20_000,
+            segment=segment,
+        )
+        for rater, (segment, system) in zip(who.tolist(), outputs, strict=True)
+    ]
+
+
+def print_times(sizes: Sequence[int]) -> None:
+    for size in sizes:
+        answers, began = simulated(size), time.process_time()
+        reports = rater_reports(answers, find_protocol("da"))
+        seconds = time.process_time() - began
+        print(f"{size} raters, {len(answers):,} answers: {1000 * seconds / len(reports):.1f} ms per rater")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--data", type=Path)
+    what.add_argument("--time", metavar="RATERS,…", help="of campaigns with so many raters")
     parser.add_argument("--each", type=int, default=EACH, help="bad raters of a kind in a campaign")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
+    if arguments.time:
+        return print_times([int(size) for size in arguments.time.split(",")])
     rng = np.random.default_rng(12345)
     rows = []
     for name, (path, protocol_name) in CAMPAIGNS.items():

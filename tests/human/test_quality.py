@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from statistics import median
+from typing import Any, cast
 
 import numpy as np
 import pytest
 import simulated_answers
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from creamtea.human.protocols import find_protocol
 from creamtea.human.quality import Check, RaterAnswer, RaterReport, rater_reports
 from creamtea.human.quality.answers import reading_words
+from creamtea.human.quality.comparison import Comparison, CountingRaters
 from creamtea.stats.raters import rater_agreement
 from creamtea.store.item_kinds import ItemKind
 
@@ -240,3 +245,21 @@ def test_simulated_raters_are_told_apart() -> None:
             assert signs[kind, other] <= 0.05 * raters[kind], (kind, other)
     assert sum(signs["honest", sign] for sign in simulated_answers.KINDS[1:]) <= 0.02 * raters["honest"]
     assert flagged["honest"] <= 0.03 * raters["honest"]
+
+
+RATERS = st.integers(0, 9)
+
+
+@given(st.dictionaries(RATERS, st.none() | st.integers(0, 3).map(float), max_size=10), RATERS)
+def test_the_others_figures_are_those_of_a_list(figures: dict[int, float | None], rater: int) -> None:
+    """Each of the others looked at anew, with the library's median; the numbers stand for measures."""
+    counting = CountingRaters(cast(Any, figures))
+    others = [value for other, value in figures.items() if other != rater and value is not None]
+    comparison = Comparison(find_protocol("da"), counting, rater)
+    for _ in range(2):  # the second time from what is known
+        assert comparison.others(itself).tolist() == sorted(others)
+        assert comparison.usual(itself) == (median(others) if others else None)
+
+
+def itself(figure: Any) -> Any:
+    return figure

@@ -66,9 +66,12 @@ def rater_agreement(
     counts = np.ones(who.shape, bool) if counting is None else np.isin(who, list(counting))
     totals = np.bincount(what[counts], points[counts], minlength=len(owner))
     many = np.bincount(what[counts], minlength=len(owner))
+    by_rater = np.argsort(who, kind="stable")
+    asked = np.asarray(raters, dtype=who.dtype)
+    bounds = [np.searchsorted(who[by_rater], asked, side) for side in ("left", "right")]
     agreements = []
-    for each in raters:
-        own = who == each
+    for each, first, last in zip(raters, *bounds, strict=True):
+        own = by_rater[first:last]
         here, mine, itself = what[own], points[own], counts[own]  # a rater's own score is left out
         theirs = many[here] - itself
         shared = theirs > 0

@@ -7,14 +7,12 @@ to judge by says so; it never passes for want of data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Literal
 
 import numpy as np
 
-from creamtea.human.protocols import Protocol
+from creamtea.human.quality.comparison import Comparison
 from creamtea.human.quality.measured import flagged_in_words
 from creamtea.human.quality.measures import RUN_BY_CHANCE, Measures
 from creamtea.stats.paired import sign_flip
@@ -58,24 +56,6 @@ class Check:
         return flagged_in_words(self.name)
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """What a check knows beside the rater: the protocol and the other raters who count."""
-
-    protocol: Protocol
-    others: Sequence[Measures]
-
-    def usual(self, of: Callable[[Measures], float | None]) -> float | None:
-        """The median over the others; None where nobody has the measure."""
-        known = [value for value in map(of, self.others) if value is not None]
-        return median(known) if known else None
-
-    @property
-    def points_range(self) -> float:
-        scale = self.protocol.scale
-        return float(scale.highest - scale.lowest)
-
-
 def judge(own: Measures, comparison: Comparison) -> list[Check]:
     """Every check that the protocol has, in the order in which a report shows them."""
     checks = [reading(own, comparison), bad_references(own), repeats(own, comparison), speed(own, comparison)]
@@ -109,11 +89,42 @@ def reading(own: Measures, comparison: Comparison) -> Check:
     return _judged("reading", title, strength, weak, flagged, shown, bound, reason)
 
 
+# ---------------------------------------------------------------- figures of a rater, for their medians
+
+
+def _strength(rater: Measures) -> float | None:
+    return rater.reading.strength if rater.clues >= MIN_CLUES else None
+
+
+def _repeat_difference(rater: Measures) -> float | None:
+    return float(rater.repeat_differences.mean()) if len(rater.repeat_differences) else None
+
+
+def _speed(rater: Measures) -> float | None:
+    speeds = rater.words_per_minute
+    return float(np.median(speeds)) if len(speeds) >= MIN_ITEMS else None
+
+
+def _share_equal(rater: Measures) -> float | None:
+    return rater.equal / rater.several if rater.several else None
+
+
+def _commonest(rater: Measures) -> float:
+    return rater.commonest
+
+
+def _spread(rater: Measures) -> float | None:
+    return rater.spread
+
+
+def _correlation(rater: Measures) -> float | None:
+    return rater.agreement.value
+
+
 def _strength_of_others(comparison: Comparison) -> tuple[float | None, float]:
     """The median of the others' signs of reading, and what is weak beside them: less than half of it, and
     below the 5 % of a normal distribution with their median and median deviation."""
-    known = [other.reading.strength for other in comparison.others if other.clues >= MIN_CLUES]
-    strengths = np.array([strength for strength in known if strength is not None])
+    strengths = comparison.others(_strength)
     if not len(strengths):
         return None, 0.0
     usual = float(np.median(strengths))
@@ -151,9 +162,7 @@ def repeats(own: Measures, comparison: Comparison) -> Check:
     if (few := _few(len(differences), MIN_REPEATS, "repeated outputs", "no controls")) is not None:
         return _unknown("repeats", title, few, bound, reason)
     mean = float(differences.mean())
-    usual = comparison.usual(
-        lambda other: float(other.repeat_differences.mean()) if len(other.repeat_differences) else None
-    )
+    usual = comparison.usual(_repeat_difference)
     shown = f"{mean:.2f} points" + ("" if usual is None else f"; others {usual:.2f}")
     if not chance:
         why = f"{shown}; all scores are equal, so that repeats say nothing"
@@ -171,11 +180,7 @@ def speed(own: Measures, comparison: Comparison) -> Check:
     speeds = own.words_per_minute
     if (few := _few(len(speeds), MIN_ITEMS, "timed items", "no times")) is not None:
         return _unknown("speed", title, few, bound, reason, MAX_SPEED)
-    usual = comparison.usual(
-        lambda other: (
-            float(np.median(other.words_per_minute)) if len(other.words_per_minute) >= MIN_ITEMS else None
-        )
-    )
+    usual = comparison.usual(_speed)
     if usual is not None and usual > MAX_SPEED:
         why = f"the others' times are too short for reading ({usual:.0f} words per minute): not of reading"
         return _unknown("speed", title, why, bound, reason, MAX_SPEED)
@@ -190,7 +195,7 @@ def speed(own: Measures, comparison: Comparison) -> Check:
 
 def equal_scores(own: Measures, comparison: Comparison) -> Check:
     """The share of items whose different outputs all got the same score."""
-    usual = comparison.usual(lambda other: other.equal / other.several if other.several else None)
+    usual = comparison.usual(_share_equal)
     threshold = max(EQUAL_SHARE, (usual or 0.0) + ABOVE_OTHERS)
     title, bound = "equal scores", f"more than {_percent(threshold)} of the items"
     reason = (
@@ -207,7 +212,7 @@ def equal_scores(own: Measures, comparison: Comparison) -> Check:
 
 def one_answer(own: Measures, comparison: Comparison) -> Check:
     """The share of the commonest answer."""
-    usual = comparison.usual(lambda other: other.commonest)
+    usual = comparison.usual(_commonest)
     threshold = max(ONE_ANSWER, min((usual or 0.0) + ABOVE_OTHERS, NEARLY_ALL))
     title, bound = "one answer", f"at least {_percent(threshold)} of the items"
     reason = (
@@ -241,7 +246,7 @@ def longest_run(own: Measures) -> Check:
 
 def spread(own: Measures, comparison: Comparison) -> Check:
     """The standard deviation of the scores beside the others'."""
-    usual = comparison.usual(lambda other: other.spread)
+    usual = comparison.usual(_spread)
     # without others: a twentieth of the scale
     threshold = 0.05 * comparison.points_range if usual is None else NARROW * usual
     title, bound = "use of the scale", f"standard deviation below {threshold:.2f} points"
@@ -259,7 +264,7 @@ def spread(own: Measures, comparison: Comparison) -> Check:
 
 def agreement(own: Measures, comparison: Comparison) -> Check:
     """Correlation with the mean of the others on the same outputs."""
-    usual = comparison.usual(lambda other: other.agreement.value)
+    usual = comparison.usual(_correlation)
     threshold = OF_USUAL * max(usual or 0.0, 0.0)
     title, bound = "agreement", f"95 % interval of the correlation with the others below {threshold:.2f}"
     reason = "half of what is usual in the campaign; few shared outputs prove nothing"

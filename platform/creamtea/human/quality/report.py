@@ -9,7 +9,8 @@ from sqlalchemy import select
 
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.quality.answers import RaterAnswer, read_answers
-from creamtea.human.quality.checks import Check, Comparison, judge
+from creamtea.human.quality.checks import Check, judge
+from creamtea.human.quality.comparison import Comparison, CountingRaters
 from creamtea.human.quality.measures import Measures, measure
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, Rater
@@ -65,11 +66,8 @@ def rater_reports(
     """
     counting = {answer.rater for answer in answers} - set(excluded)
     measures = measure(answers, float(protocol.scale.size), counting)
-    reports = []
-    for rater, own in measures.items():
-        others = [theirs for other, theirs in measures.items() if other != rater and other in counting]
-        reports.append(report_of(rater, own, Comparison(protocol, others)))
-    return reports
+    others = CountingRaters({rater: own for rater, own in measures.items() if rater in counting})
+    return [report_of(rater, own, Comparison(protocol, others, rater)) for rater, own in measures.items()]
 
 
 def report_of(rater: int, own: Measures, comparison: Comparison) -> RaterReport:
