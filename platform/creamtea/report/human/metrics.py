@@ -118,6 +118,11 @@ def metric_tables(judged: Judged, metrics: Sequence[MetricScores]) -> list[Table
     return [_by_system(judged, metrics), _agreement(judged, metrics)]
 
 
+def _aimed(judged: Judged) -> bool:
+    """Whether the campaign rated some outputs with a chance only."""
+    return bool((judged.ratings.chance < 1).any())
+
+
 def _by_system(judged: Judged, metrics: Sequence[MetricScores]) -> Table:
     """Means of human scores and metrics over the same outputs."""
     columns = [
@@ -128,12 +133,17 @@ def _by_system(judged: Judged, metrics: Sequence[MetricScores]) -> Table:
     for index, system in enumerate(judged.systems):
         rated = ~np.isnan(judged.matrix[:, index])
         own = [judged.matrix[:, index], *(metric.scores[:, index] for metric in metrics)]
+        weights = judged.weights_of(index)
         cells = {
-            column.key: number(_mean(values[rated], judged.weights[rated]), "no segment scores")
+            column.key: number(_mean(values[rated], weights[rated]), "no segment scores")
             for column, values in zip(columns, own, strict=True)
         }
         rows.append(Row(system, cells))
     about = "Means over the rated items: of a metric the mean of its segment scores, not its corpus score."
+    if _aimed(judged):
+        about += (
+            " All are weighted by the chances with which outputs were rated, as the campaign's means are."
+        )
     return table("people_and_metrics", "Human scores and metrics", about, "system", columns, rows)
 
 
@@ -162,6 +172,11 @@ def _agreement(judged: Judged, metrics: Sequence[MetricScores]) -> Table:
         "How far each metric agrees with raters on the rated items. With few systems the accuracies over "
         "pairs of systems take few values."
     )
+    if _aimed(judged):
+        about += (
+            " The chances with which outputs were rated are not considered: settled systems count with fewer "
+            "items here, and pairs of systems with the items that both have."
+        )
     return table("metrics", "Metrics against human scores", about, "metric", COLUMNS, rows)
 
 
