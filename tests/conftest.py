@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import os
 import shutil
@@ -28,6 +29,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Tests start hundreds of processes: without compiled files each of them would compile creamtea anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# A sixth of the time went into looking for garbage among the half a million objects of what is imported.
+gc.set_threshold(50_000, 20, 20)
 
 # A busy machine is no failure: Hypothesis would take 0.2 seconds for an example, and slow examples, for one.
 settings.register_profile("creamtea", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -52,6 +55,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for fixture in MARKS_OF_FIXTURES.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker(MARKS_OF_FIXTURES[fixture])
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
 
 
 POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 from command_line import Run, runner
-from faulty_study import Trained, trained_in
+from faulty_study import Trained, train, trained_in
+from made_once import made_once
 
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trained]:
-    found = trained_in(tmp_path_factory.mktemp("trained"))
+    found = trained_in(made_once(tmp_path_factory, "trained", train))
     yield found
     found.database.close()
 

@@ -85,24 +85,36 @@ class Trained:
         return row
 
 
-def trained_in(folder: Path) -> Trained:
+def train(folder: Path) -> None:
     """Two studies, `tiny` and `faulty`, which share a model."""
-    url = f"sqlite:///{folder / 'creamtea.db'}"
-    environment = {"CREAMTEA_HOME": str(folder / "home"), "CREAMTEA_DATABASE_URL": url}
     for name, systems in (("tiny", TINY), ("faulty", FAULTY)):
         study = folder / f"{name}.yaml"
         study.write_text(f"name: {name}{COMMON.rstrip()}{systems}")
         arguments = ["run", str(study), "--executor", "inline", "--quiet"]
         with (
-            patch.dict(os.environ, environment),
+            patch.dict(os.environ, _environment(folder)),
             patch.object(sys, "argv", ["creamtea", *arguments]),
             pytest.raises(SystemExit) as ended,
         ):
             main()
         assert ended.value.code == 0
-    database = open_database(url)
+    database = open_database(_environment(folder)["CREAMTEA_DATABASE_URL"])
     _say_what_has_no_fault(database)
+    database.close()
+
+
+def trained_in(folder: Path) -> Trained:
+    """What `train` left in the folder."""
+    environment = _environment(folder)
+    database = open_database(environment["CREAMTEA_DATABASE_URL"])
     return Trained(database, ArtefactStore(folder / "home" / "artefacts"), environment)
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    return {
+        "CREAMTEA_HOME": str(folder / "home"),
+        "CREAMTEA_DATABASE_URL": f"sqlite:///{folder / 'creamtea.db'}",
+    }
 
 
 def _say_what_has_no_fault(database: Database) -> None:
