@@ -7,7 +7,20 @@ mark.
 
 from __future__ import annotations
 
+import re
 import unicodedata
+
+# Languages that are written without blanks between words. The rating page has the same list (board/texts.js).
+UNSPACED_LANGUAGES = ("zh", "yue", "ja", "th", "lo", "km", "my")
+_OTHER_CODES = {
+    **{"zho": "zh", "chi": "zh", "cmn": "zh", "jpn": "ja", "tha": "th", "lao": "lo"},
+    **{"khm": "km", "mya": "my", "bur": "my"},
+}
+_KANA_AND_HAN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_THAI_LAO_MYANMAR_KHMER = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+KANA_OR_HAN = re.compile(f"[{_KANA_AND_HAN}]")
+UNSPACED = re.compile(f"[{_KANA_AND_HAN}{_THAI_LAO_MYANMAR_KHMER}]")  # a character of their scripts
+_STACKERS = "\u17d2\u1039"  # of Khmer and Burmese: what follows stands below what precedes
 
 MARK = "\u0300"  # stands for any mark
 WORD = rf"\w[\w{MARK}]*"  # of the result of `with_one_mark`
@@ -17,6 +30,25 @@ _JOINERS = "\u200c\u200d"  # inside words of Persian and of India's scripts
 def with_one_mark(text: str) -> str:
     """The text with MARK in place of every mark and joiner; each character keeps its position."""
     return text if text.isascii() else text.translate(_ONE_MARK)
+
+
+def is_unspaced(language: str) -> bool:
+    """Whether a language, by a code such as `th`, `zh-TW`, `zh_CN` or `jpn`, is written without blanks."""
+    code = re.split(r"[-_]", language.lower())[0]
+    return _OTHER_CODES.get(code, code) in UNSPACED_LANGUAGES
+
+
+def characters(text: str) -> list[str]:
+    """The characters of a text, each with the marks that belong to it; put together, they are the text."""
+    found: list[str] = []
+    joined = False
+    for character, sign in zip(text, with_one_mark(text), strict=True):
+        if found and (sign == MARK or joined):
+            found[-1] += character
+        else:
+            found.append(character)
+        joined = character in _STACKERS
+    return found
 
 
 class _OneMark(dict[int, int]):

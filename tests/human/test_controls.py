@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from creamtea.errors import InputError
 from creamtea.human.controls import spoil, spoilt_length, with_controls
 from creamtea.human.settings import CampaignSettings, counted
+from creamtea.words import characters
 
 WORDS = st.text("abcäß中", min_size=1, max_size=3)
 SENTENCES = st.lists(WORDS, max_size=30).map(" ".join)
@@ -76,6 +77,32 @@ def test_characters_are_replaced_twice_as_many_in_chinese_and_japanese(language:
     assert spoilt in "ABCDEFGH"
 
 
+UNSPACED = {
+    "th": ("แมวนอนอยู่บนโต๊ะ", "ฉันชอบดื่มชาร้อน"),
+    "lo": ("ແມວນອນຢູ່ເທິງໂຕະ", "ຂ້ອຍມັກດື່ມຊາຮ້ອນ"),
+    "km": ("ឆ្មាដេកនៅលើតុ", "ខ្ញុំចូលចិត្តផឹកតែក្តៅ"),
+    "my": ("ကြောင်သည်စားပွဲပေါ်တွင်အိပ်သည်", "ကျွန်တော်လက်ဖက်ရည်ကြိုက်သည်"),
+    "zh-TW": ("貓睡在桌子上面", "我喜歡喝很熱的茶"),
+    "jpn": ("猫は机の上で寝ている", "私は熱いお茶が好きです"),
+}
+
+
+@pytest.mark.parametrize("language", UNSPACED)
+def test_no_blanks_where_a_language_has_none(language: str) -> None:
+    text, reference = UNSPACED[language]
+    before = characters(text)
+    for seed in range(20):
+        spoilt = spoil(text, [reference], language, random.Random(seed))
+        assert spoilt is not None
+        assert spoilt != text
+        assert " " not in spoilt
+        after = characters(spoilt)
+        assert len(after) == len(before)
+        assert set(after) <= {*before, *characters(reference)}  # no mark has left its letter
+        changed = [at for at in range(len(before)) if after[at] != before[at]]
+        assert 0 < changed[-1] - changed[0] + 1 <= spoilt_length(len(before), characters=True)
+
+
 @settings(deadline=None)
 @given(SENTENCES, st.lists(SENTENCES, max_size=5), st.sampled_from(["de", "zh", "ja"]), st.integers(0, 99))
 def test_a_spoilt_text_differs_in_one_run_of_the_length_asked_for(
@@ -83,7 +110,7 @@ def test_a_spoilt_text_differs_in_one_run_of_the_length_asked_for(
 ) -> None:
     spoilt = spoil(text, references, language, random.Random(seed))
     assert spoilt == spoil(text, references, language, random.Random(seed))
-    cut = list if language != "de" else str.split
+    cut = characters if language != "de" else str.split
     tokens = cut(text)
     length = spoilt_length(len(tokens), characters=language != "de")
     assume(spoilt is not None)

@@ -56,3 +56,4 @@ def test_nothing_is_no_correction_but_may_be_a_draft() -> None:
 
 def test_words_of_scripts_without_spaces_are_characters() -> None:
     assert words("猫 cat犬") == ["猫", "cat", "犬"]
+    assert words("ที่นี่ tea ខ្ញុំ") == ["ที่", "นี่", "tea", "ខ្ញុំ"]  # with their marks

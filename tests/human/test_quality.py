@@ -120,6 +120,7 @@ def test_speed_in_words_a_minute() -> None:
 def test_a_shared_word_is_read_once() -> None:
     assert reading_words("a b", ["c d e"], ["x y y", "x y z"]) == 5 + 4
     assert reading_words("你好，世界", [], [""]) == pytest.approx(4 * 0.6 + 1)
+    assert reading_words("ที่นี่ tea", [], [""]) == pytest.approx(2 * 0.2 + 1)
 
 
 def test_equal_scores_runs_and_spread() -> None:

@@ -1,10 +1,10 @@
 """Controls: items that show whether a rater reads. Statistics of systems leave them out.
 
 A *bad reference* is an item with one output spoilt: L consecutive tokens are replaced by L tokens of the
-reference of another segment, where n tokens give L = 1 → 1, 2–5 → 2, 6–8 → 3, 9–15 → 4, 16–20 → 5,
-more → ⌊n/4⌋; in Chinese and Japanese characters are tokens, and L is doubled (the WMT's recipe). A
-*repeat* is an item once more, as it was. Both lie half a batch behind their original, so that the same
-rater meets both in the ordinary flow.
+reference of another segment, where n tokens give L = 1 → 1, 2–5 → 2, 6–8 → 3, 9–15 → 4, 16–20 → 5, more →
+⌊n/4⌋; in Chinese and Japanese characters are tokens, and L is doubled (the WMT's recipe), and likewise in
+other languages without blanks, whose characters keep their marks. A *repeat* is an item once more, as it
+was. Both lie half a batch behind their original, so that the same rater meets both in the ordinary flow.
 
 Items that are shown together come again together. Of such a page with bad references every third segment is
 spoilt, and the others are repeats: so it tells of both, and a rater does not see that it is a control.
@@ -19,8 +19,8 @@ from typing import Any
 from creamtea.errors import InputError
 from creamtea.human.settings import CampaignSettings, counted
 from creamtea.store.item_kinds import ItemKind
+from creamtea.words import characters, is_unspaced
 
-CHARACTER_LANGUAGES = ("zh", "ja")
 SPOILT_PER_PAGE = 3  # one segment of so many
 Fields = dict[str, Any]
 Page = Sequence[Fields]  # items that are shown together, in their order; most often one
@@ -48,14 +48,15 @@ def spoil(text: str, references: Sequence[str], language: str, draw: random.Rand
 
     None: the text is empty, or no reference has L consecutive tokens that change it.
     """
-    characters = language in CHARACTER_LANGUAGES
-    between = "" if characters else " "
-    tokens = _tokens(text, characters)
-    length = spoilt_length(len(tokens), characters=characters)
+    unspaced = is_unspaced(language)
+    between = "" if unspaced else " "
+    cut = characters if unspaced else str.split
+    tokens = cut(text)
+    length = spoilt_length(len(tokens), characters=unspaced)
     if length == 0:
         return None
     for reference in draw.sample(references, len(references)):
-        donor = _tokens(reference, characters)
+        donor = cut(reference)
         if len(donor) < length:
             continue
         at = draw.randrange(len(tokens) - length + 1)
@@ -64,10 +65,6 @@ def spoil(text: str, references: Sequence[str], language: str, draw: random.Rand
         if piece != tokens[at : at + length]:
             return between.join([*tokens[:at], *piece, *tokens[at + length :]])
     return None
-
-
-def _tokens(text: str, characters: bool) -> list[str]:
-    return list(text) if characters else text.split()
 
 
 def with_controls(

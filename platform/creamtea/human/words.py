@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
-# characters of scripts without spaces
-UNSPACED = re.compile(r"[぀-ヿ㐀-䶿一-鿿豈-﫿]")
+from creamtea.words import UNSPACED, characters
 
 
 def words(text: str) -> list[str]:
-    """Words, punctuation at them included, and each character of Chinese and Japanese on its own."""
-    return UNSPACED.sub(lambda character: f" {character[0]} ", text).split()
+    """Words, punctuation at them included; each character of Chinese, Japanese, Thai, Lao, Khmer and Burmese
+    on its own, with its marks."""
+    if not UNSPACED.search(text):
+        return text.split()
+    pieces = (f" {one} " if UNSPACED.match(one) else one for one in characters(text))
+    return "".join(pieces).split()
 
 
 def edits(before: list[str], after: list[str]) -> int:

@@ -7,13 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from creamtea.words import WORD, with_one_mark
+from creamtea.words import UNSPACED, WORD, with_one_mark
 
 _TOKENS = re.compile(rf"{WORD}|[^\w\s]")
-# scripts that write no spaces are compared character by character
-_UNSPACED = re.compile(  # kana, Han, Thai, Lao, Myanmar, Khmer
-    "[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]"
-)
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,7 @@ def word_spans(text: str) -> list[tuple[int, int]]:
     """Where each of `words` begins and ends."""
     spans = []
     for match in _TOKENS.finditer(with_one_mark(text)):
-        if _UNSPACED.search(text, *match.span()):
+        if UNSPACED.search(text, *match.span()):
             spans += [(position, position + 1) for position in range(*match.span())]
         else:
             spans.append(match.span())

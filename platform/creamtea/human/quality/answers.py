@@ -9,14 +9,18 @@ from dataclasses import dataclass
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from creamtea.human.words import UNSPACED, words
+from creamtea.human.words import words
 from creamtea.store.item_kinds import WRITTEN_KINDS, ItemKind
 from creamtea.store.tables import Assignment, Item, Rating
+from creamtea.words import KANA_OR_HAN, UNSPACED
 
 # A Chinese or Japanese character is about 0.6 of a word to read:
 # 255 characters are 158 words a minute in Chinese, 357 are 193 in Japanese (IReST norms,
 # Trauzettel-Klosinski and Dietz 2012).
 WORDS_PER_CHARACTER = 0.6
+# No such norms are known of Thai, Lao, Khmer and Burmese: five letters are a word, as where typing is
+# measured.
+WORDS_PER_LETTER = 0.2
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,13 @@ def reading_words(source: str, context: Sequence[str], outputs: Sequence[str]) -
     for text in outputs:
         most |= Counter(words(text))
     read = [*(piece for text in (*context, source) for piece in words(text)), *most.elements()]
-    return sum(WORDS_PER_CHARACTER if UNSPACED.fullmatch(piece) else 1.0 for piece in read)
+    return sum(map(_in_words, read))
+
+
+def _in_words(piece: str) -> float:
+    if not UNSPACED.match(piece):
+        return 1.0
+    return WORDS_PER_CHARACTER if KANA_OR_HAN.match(piece) else WORDS_PER_LETTER
 
 
 def read_answers(session: Session, campaign_id: int) -> list[RaterAnswer]:
