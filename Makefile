@@ -92,9 +92,8 @@ $(VENV)/installed: requirements/app.lock requirements/dev.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-deps -e .
 	touch $@
 
-gpu-check: $(VENV)/installed  ## on a machine with a GPU: compare it with the CPU, time it, write docs/results-gpu.md
-	$(BIN)/python bench/gpu_check.py > docs/results-gpu.md.new || (cat docs/results-gpu.md.new; exit 1)
-	mv docs/results-gpu.md.new docs/results-gpu.md
+gpu-check: $(VENV)/installed  ## compare a GPU with the CPU, time it, write docs/results-gpu.md (REHEARSE=1: on a CPU)
+	$(BIN)/python bench/gpu_check.py $(if $(REHEARSE),--rehearse,--output docs/results-gpu.md)
 
 # COMET's pins clash with Streamlit's: an environment of its own, called as a subprocess.
 $(COMET)/installed: requirements/comet.lock

@@ -1,8 +1,7 @@
 """One command on a GPU: every path is compared with the CPU, then timed. At most ten minutes.
 
-    python bench/gpu_check.py                     # prints Markdown; exit status 1 where GPU and CPU disagree
-    python bench/gpu_check.py --rehearse          # the same on a CPU with small shapes: shows that it runs
-    make gpu-check                                # writes docs/results-gpu.md
+    make gpu-check                                # writes docs/results-gpu.md, if GPU and CPU agree
+    make gpu-check REHEARSE=1                     # the same on a CPU with small shapes: shows that it runs
 
 Compared: gradients of each objective and architecture in fp32, and translations of each search and selection.
 Timed, with the peak of the GPU's memory: updates in bf16 of the shapes base and big with each objective, on
@@ -16,6 +15,7 @@ import copy
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,20 +57,49 @@ FEWEST_EQUAL = 0.9  # translations; nearly equal words may be rounded the other 
 TABLE = 32000  # subwords of the timed shapes
 NVS_SIZE = 800  # subwords that the head selects
 MEAN_LENGTH = 25
+WRONG = " (wrong)"
+ON_A_GPU = "# Results on a GPU\n\nWritten by `make gpu-check`: `bench/gpu_check.py`."
+REHEARSAL = """# A rehearsal of `make gpu-check`
+
+Every path ran on a CPU with small shapes, and was compared with itself: no figure here is one of a GPU."""
+NO_GPU = "torch sees no GPU here. `make gpu-check REHEARSE=1` runs the same on a CPU, and writes nothing"
 Row = list[str]
+
+
+class Page:
+    """Markdown, shown line by line."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def add(self, text: str) -> None:
+        print(text, flush=True)
+        self.lines.append(text)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--rehearse", action="store_true", help="on a CPU, with small shapes")
-    rehearse = parser.parse_args().rehearse
-    if not rehearse and not torch.cuda.is_available():
-        parser.error("torch sees no GPU; --rehearse runs the same on a CPU")
-    prepare_torch(2)
-    device = CPU if rehearse else torch.device("cuda")
-    began, failed = time.monotonic(), []
-    print("# Results on a GPU\n\nWritten by `make gpu-check`: `bench/gpu_check.py`.\n")
-    print(f"{'A rehearsal on ' if rehearse else ''}{device_name(device)}, torch {torch.__version__}.\n")
+    parser.add_argument("--rehearse", action="store_true", help="on a CPU, with small shapes; writes nothing")
+    parser.add_argument("--output", type=Path, help="where to write the page")
+    options = parser.parse_args()
+    if options.rehearse and options.output:
+        sys.exit("--rehearse measures nothing worth a file: leave out --output")
+    if not options.rehearse and not torch.cuda.is_available():
+        sys.exit(NO_GPU)
+    prepare_torch(1 if options.rehearse else 2)
+    page, began = Page(), time.monotonic()
+    failed = check(page, options.rehearse)
+    page.add(f"{time.monotonic() - began:.0f} seconds.")
+    if failed:
+        sys.exit("\n".join(["GPU and CPU disagree, and nothing was written:", *failed]))
+    if options.output:
+        options.output.write_text("\n".join([*page.lines, ""]))
+
+
+def check(page: Page, rehearse: bool) -> list[str]:
+    """The rows on which GPU and CPU disagree."""
+    device, failed = CPU if rehearse else torch.device("cuda"), []
+    page.add(f"{REHEARSAL if rehearse else ON_A_GPU}\n\n{device_name(device)}, torch {torch.__version__}.\n")
     for title, heading, rows in (
         ("Gradients as on the CPU", "architecture | objective | largest relative error", gradients(device)),
         ("Translations as on the CPU", "search | vocabulary | equal", translations(device)),
@@ -85,14 +114,12 @@ def main() -> None:
             decodings(device, rehearse),
         ),
     ):
-        print(f"## {title}\n\n| {heading} |\n|{'---|' * (heading.count('|') + 1)}")
+        page.add(f"## {title}\n\n| {heading} |\n|{'---|' * (heading.count('|') + 1)}")
         for row in rows:
-            print(f"| {' | '.join(row)} |", flush=True)
-            failed += [f"{title}: {', '.join(row)}"] if row[-1].endswith("(wrong)") else []
-        print()
-    print(f"{time.monotonic() - began:.0f} seconds.")
-    if failed:
-        sys.exit("\n".join(["GPU and CPU disagree:", *failed]))
+            page.add(f"| {' | '.join(row)} |")
+            failed += [f"{title}: {', '.join(row)}"] if row[-1].endswith(WRONG) else []
+        page.add("")
+    return failed
 
 
 # ---------------------------------------------------------------- agreement
@@ -139,7 +166,7 @@ def gradients(device: torch.device) -> Iterator[Row]:
                 made.accumulate(made.plan_of(0)[:2])
                 found.append([p.grad.cpu() for p in made.model.parameters() if p.grad is not None])
             error = max(float((a - b).norm() / a.norm().clamp(min=1e-6)) for a, b in zip(*found, strict=True))
-            yield [name, objective, f"{error:.1e}" + ("" if error < LARGEST_ERROR else " (wrong)")]
+            yield [name, objective, f"{error:.1e}" + ("" if error < LARGEST_ERROR else WRONG)]
 
 
 def translations(device: torch.device) -> Iterator[Row]:
@@ -153,7 +180,7 @@ def translations(device: torch.device) -> Iterator[Row]:
                 done = system.translate(sentences, with_scores=False)
                 outputs.append([translation.hypothesis.tokens for translation in done])
             share = float(np.mean([a == b for a, b in zip(*outputs, strict=True)]))
-            yield [spec["kind"], vocabulary, f"{share:.0%}" + ("" if share >= FEWEST_EQUAL else " (wrong)")]
+            yield [spec["kind"], vocabulary, f"{share:.0%}" + ("" if share >= FEWEST_EQUAL else WRONG)]
 
 
 def translator(
@@ -193,9 +220,9 @@ def trainings(device: torch.device, rehearse: bool) -> Iterator[Row]:
 
 
 def decodings(device: torch.device, rehearse: bool) -> Iterator[Row]:
-    shape, table, batches = ("small", 4000, (1, 4)) if rehearse else ("base", TABLE, (1, 64))
+    shape, table, batches = ("small", 1000, (1, 2)) if rehearse else ("base", TABLE, (1, 64))
     model = random_model(table, {"preset": shape})
-    sentences = random_sentences(table)
+    sentences = random_sentences(table)[: 2 if rehearse else None]
     for precision in ("fp32", "bf16") if rehearse else ("fp32", "bf16", "fp16"):
         ready = prepare(copy.deepcopy(model).to(device), precision)  # type: ignore[arg-type]
         for spec in COMPARED[:2]:
