@@ -16,6 +16,8 @@ def cancel(name: workplace.StudyName, as_json: workplace.AsJson = False) -> None
     """Cancel a study: running steps stop within seconds, finished ones are kept.
 
     Steps that another unfinished study needs continue. `creamtea retry NAME` continues a cancelled study.
+
+    Exit code 0: cancelled; 2: no such study, or it has already ended.
     """
     from creamtea.orders import cancelling
     from creamtea.store.queries import find_study

@@ -22,6 +22,9 @@ def retry(
 
     After a change to the study's file use `creamtea run`. The steps run here, or in the controller that
     `creamtea submit` started if it is still running.
+
+    Exit code 0: done, or queued for that controller; 1: a step failed; 2: no such study, it has not ended, or
+    all of its steps have succeeded; 130: interrupted.
     """
     from creamtea.cli.run import carry_out
     from creamtea.orders.controllers import live_controller
