@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from step_context import FolderCheckpoints
 
 from creamtea.contract.parts import halves
+from creamtea.errors import InfrastructureError
 from creamtea_workers.runtime import prepare_torch
+from creamtea_workers.training.group import lost_worker
 from creamtea_workers.training.summing import TreeSum, batch_seed, block, power_of_two
 
 HERE = Path(__file__).parent
@@ -55,6 +57,13 @@ def test_workers_sum_subtrees(leaves: list[float], size: int) -> None:
 def test_every_batch_has_a_dropout_of_its_own() -> None:
     places = [(seed, update, position) for seed in (1, 2) for update in (1, 2, 3) for position in (0, 1)]
     assert len({batch_seed(*place) for place in places}) == len(places)
+
+
+def test_a_lost_worker_is_one_sentence() -> None:
+    gloo = "[/pytorch/gloo/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:58599. Advice. Luck!"
+    sentence = r"^another worker of this step was lost: Connection closed by peer \[127\.0\.0\.1\]:58599$"
+    with pytest.raises(InfrastructureError, match=sentence), lost_worker():
+        raise RuntimeError(gloo)
 
 
 @pytest.fixture(scope="module")

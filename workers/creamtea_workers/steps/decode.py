@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from creamtea.contract.step import MetricRow, StepContext, StepResult
+from creamtea.contract.step import GaveWay, MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
 from creamtea.steps.systems import DecodeParams
 from creamtea_workers.corpora.segments import EncodedTestSet
@@ -70,14 +70,17 @@ def translate(
     group: Group,
 ) -> SavedTranslations:
     """Batches of sentences of similar length, the longest first, so that memory runs out at once if at all.
-    They are the same whoever translates them: worker r of n takes each n-th from the r-th on. `indices`: the
-    segments' numbers, for people. Returns all translations, at every worker."""
+    They are the same whoever translates them, so that scores are, too, to the last bit: worker r of n takes
+    each n-th from the r-th on; only of one that was left half done the rest is translated by itself.
+    `indices`: the segments' numbers, for people. Returns all translations, at every worker."""
     most = _BATCH_CELLS // (translator.search.rows * translator.model.vocabulary_size)
     size = max(1, min(context.params.batch_size, most))
     saved = group.share(lambda: SavedTranslations.load(context.checkpoints))
-    left = sorted(set(range(len(sources))) - saved.translations.keys(), key=lambda n: -len(sources[n]))
-    batches = [left[start : start + size] for start in range(0, len(left), size)]
-    own = batches[group.rank :: group.size] if group.rank < group.size else []
+    order = sorted(range(len(sources)), key=lambda n: -len(sources[n]))
+    batches = [order[start : start + size] for start in range(0, len(order), size)]
+    rest = ([n for n in batch if n not in saved.translations] for batch in batches)
+    left = [batch for batch in rest if batch]
+    own = left[group.rank :: group.size] if group.rank < group.size else []
     total = len(saved.translations) + sum(len(batch) for batch in own)  # this worker's
     context.progress(len(saved.translations), total, "sentences")
     if group.size > 1:
@@ -92,6 +95,8 @@ def translate(
                 if time.monotonic() - last_save > SAVE_EVERY:
                     saved.save(context.checkpoints, group.rank)
                     last_save = time.monotonic()
+                    if context.has_more_room():  # what the others have not saved yet is translated again
+                        raise GaveWay
     return SavedTranslations.of_workers(group.gather(saved))
 
 

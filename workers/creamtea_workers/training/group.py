@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
@@ -123,7 +124,8 @@ class lost_worker:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, RuntimeError):
-            reason = str(error).strip().splitlines()[0]
+            # gloo's have the line of its source in brackets before, and advice for its developers behind
+            reason = re.sub(r"^\[[^]]*\] *", "", str(error).strip().splitlines()[0]).split(". ")[0]
             raise InfrastructureError(f"another worker of this step was lost: {reason}") from error
 
 
