@@ -10,6 +10,7 @@ SLOWEST = (
     "webapp/test_accessible.py",
     "engine/test_ray.py",
     "engine/test_cluster.py",
+    "engine/test_groups_on_a_cluster.py",
     "documents/test_running_examples.py",
     "webapp/test_keyboard.py",
     "webapp/test_document_board.py",

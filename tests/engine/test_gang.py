@@ -20,7 +20,7 @@ def reported() -> dict[str, tuple[str | None, str]]:
         ("wrong", "deterministic", WRONG.error),
         ("larger", GAVE_WAY, LARGER.error),
         ("gone", "infrastructure", "was lost: The actor died unexpectedly"),
-        ("no room", "infrastructure", "was lost: Training failed due to"),
+        ("no room", "infrastructure", "was lost: no room"),
     ],
 )
 def test_the_reason_of_a_failed_group(

@@ -69,6 +69,16 @@ class Cluster:
         self.nodes.append(node)
         return node
 
+    def wait_for_node(self) -> None:
+        """Until the one started last has joined: of two that start at once both may take the same sockets."""
+        log = self.folder / f"node{len(self.nodes) - 1}.log"
+
+        def ready() -> bool:
+            assert self.nodes[-1].poll() is None, log.read_text()[-2000:]
+            return "Ray runtime started" in log.read_text()
+
+        wait_until(ready, START, lambda: f"for a node: {log}")
+
     def stop(self) -> None:
         for node in self.nodes:
             kill_tree(node.pid)

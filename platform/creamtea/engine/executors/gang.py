@@ -35,11 +35,20 @@ def run_gang(task: dict[str, Any], nodes: list[str]) -> dict[str, Any]:
     """The Ray task, with the node of each worker. Only plain values go in and out."""
     from ray.train import FailureConfig, RunConfig
     from ray.train.torch import TorchConfig, TorchTrainer
+    from ray.train.v2._internal.callbacks.placement_group_callback import PlacementGroupCleanerCallback
     from ray.train.v2.api.exceptions import TrainingFailedError
+
+    class Trainer(TorchTrainer):  # type: ignore[misc]
+        """Without the process that removes what a lost group holds: it asks Ray's dashboard, and without one
+        does nothing for ever. `release_orphans` does it."""
+
+        def _create_default_callbacks(self) -> list[Any]:
+            callbacks = super()._create_default_callbacks()
+            return [one for one in callbacks if not isinstance(one, PlacementGroupCleanerCallback)]
 
     resources = TASKS.validate_python(task).resources
     with scratch_folder("gang") as folder:
-        trainer = TorchTrainer(
+        trainer = Trainer(
             run_member,
             train_loop_config=task,
             torch_config=TorchConfig(timeout_s=PATIENCE),
@@ -74,6 +83,22 @@ def run_member(task: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
+def release_orphans() -> None:
+    """Give back what groups hold whose own process is gone: with its node, or stopped from here. Ray does so
+    only when the whole job ends; until then no other step would get these processors."""
+    import ray
+    from ray._private.state import state
+    from ray.core.generated.gcs_pb2 import PlacementGroupTableData
+    from ray.util.placement_group import PlacementGroup, remove_placement_group
+
+    job = ray.get_runtime_context().get_job_id()
+    for row in state._connect_and_get_accessor().get_placement_group_table():
+        group = PlacementGroupTableData.FromString(row)
+        orphan = group.creator_actor_dead and group.state != PlacementGroupTableData.REMOVED
+        if orphan and group.creator_job_id.hex() == job:
+            remove_placement_group(PlacementGroup(ray.PlacementGroupID(group.placement_group_id)))
+
+
 def _scaling(resources: Resources, nodes: list[str]) -> Any:
     from ray.train import ScalingConfig
 
@@ -95,5 +120,6 @@ def _failure(error: Any) -> StepOutcome:
     members = [failure for failure in failures if isinstance(failure, MemberFailed)]
     for member in sorted(members, key=lambda member: member.kind == "infrastructure"):
         return StepOutcome.failure(member.kind, member.error)
-    reason = str(failures[0] if failures else error).strip().splitlines()[0]
+    cause = failures[0] if failures else getattr(error, "controller_failure", error)
+    reason = (str(cause).strip() or type(cause).__name__).splitlines()[0]
     return StepOutcome.failure("infrastructure", f"{LOST}: {reason}")

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from creamtea.engine.executors import local_ray
 from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Names, Need
-from creamtea.engine.executors.gang import run_gang
+from creamtea.engine.executors.gang import release_orphans, run_gang
 from creamtea.engine.task import OUTCOMES, TASKS, StepOutcome, StepTask
 from creamtea.errors import CreamteaError, InputError
 
@@ -42,6 +42,7 @@ class RayExecutor:
         self._running: dict[ObjectRef, tuple[StepTask, Sequence[str]]] = {}  # with its nodes
         self._buried: list[FinishedAttempt] = []  # attempts that ended with their Ray
         self._connected = False
+        self._has_groups = False  # of workers, now or before
         self._lost = False  # the head is gone: any call to Ray would wait for it, then end the process
         self._nodes: dict[str, Amounts] = {}
         self._names: dict[str, Names] = {}
@@ -78,6 +79,7 @@ class RayExecutor:
             options["memory"] = int(resources.memory_gb * (1 << 30))
         plain = TASKS.dump_python(task)
         if several:
+            self._has_groups = True
             reference = ray.remote(run_gang).options(**options).remote(plain, list(nodes))
         else:
             reference = ray.remote(run_in_worker).options(**options).remote(plain)
@@ -161,6 +163,8 @@ class RayExecutor:
                 f"the node of the Ray cluster at {self.address} that this controller works through is gone. "
                 "Start the controller again: training resumes from its last checkpoint"
             )
+        if self._has_groups:
+            release_orphans()
         self._nodes_until = time.monotonic() + NODES_MAX_AGE
 
     def _connect(self) -> None:
