@@ -75,6 +75,10 @@ class Site:
             raters.consent(self.database, rater_id)
         return self.new_link("rater", rater_id), rater_id
 
+    def pause(self) -> None:
+        """It hears nothing any more. Pages notice only when it is stopped: a message then covers them."""
+        self.process.send_signal(signal.SIGSTOP)
+
     def stop(self) -> None:
         """As a power cut does."""
         self.process.kill()

@@ -13,6 +13,7 @@ from playwright.sync_api import expect
 from rating_board import (
     at_rest,
     draft_is,
+    draft_on,
     item_on,
     items_on,
     own_campaign,
@@ -140,9 +141,11 @@ def test_drafts_of_all_segments_survive(site, open_page) -> None:
     second.goto(site.url)
     items_on(second, 1, 3, 3)
     wait_for_scores(second, ["40", "–", "60"])
-    page.context.set_offline(True)
+    site.pause()
     page.keyboard.press("End")
     wait_for_scores(page, ["40", "100", "60"])
+    draft_on(page, "sent")  # and nobody hears it
+    page.context.set_offline(True)
     site.stop()
     page.context.set_offline(False)
     site.start_again()

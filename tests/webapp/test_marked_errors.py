@@ -295,9 +295,10 @@ def test_reload_second_tab_restart_and_revision_lose_no_span(site, open_page) ->
     click_on(page, "Topf", "Topf")
     draft_is(site.database, rater_id, page, {"answers": [{"spans": [cup, pot]}]})
 
-    site.stop()
+    site.pause()
     press_at(page, 0, 42, steps=101)
     draft_on(page, "sent")  # and nobody hears it
+    site.stop()
     site.start_again()
     draft_is(site.database, rater_id, page, {"answers": [{"spans": [cup, pot], "score": 42}]})
     other.reload()

@@ -111,9 +111,10 @@ def test_reload_second_tab_and_restart_lose_nothing(site, open_page) -> None:
     press_at(page, 0, 20)
     draft_is(site.database, rater_id, page, {"answers": [20, 9, None, None], "comment": "hm"})
 
-    site.stop()
+    site.pause()
     press_at(page, 2, 5)
     draft_on(page, "sent")  # and nobody hears it
+    site.stop()
     site.start_again()
     draft_is(site.database, rater_id, page, {"answers": [20, 9, 5, None], "comment": "hm"})
     wait_for_scores(page, ["5.0", "2.8", "2.0", "–"])
