@@ -46,7 +46,7 @@ def test_a_figure_is_drawn_and_saved_under_the_papers_name(site: Any, reader: An
         reader.locator("[data-testid=stVegaLiteChart]").locator("canvas, svg"), width=200, height=200
     )
     with reader.expect_download() as download:
-        press(reader.get_by_role("button", name="LaTeX"))
+        press(reader.get_by_role("button", name="LaTeX", exact=True))
     assert download.value.suggested_filename == "scones-figure-2-ours-values.tex"
 
 

@@ -185,7 +185,7 @@ def test_provenance_is_told(reader) -> None:
 def test_tables_and_figures_are_saved_as_files(reader) -> None:
     def saved(label: str, number: int) -> tuple[str, bytes]:
         with reader.expect_download() as download:
-            press(reader.get_by_role("button", name=label).nth(number))
+            press(reader.get_by_role("button", name=label, exact=True).nth(number))  # not Streamlit's own
         return download.value.suggested_filename, download.value.path().read_bytes()
 
     name, table = saved("CSV", 0)
@@ -207,7 +207,7 @@ def test_nothing_is_saved_for_whom_the_link_was_withdrawn(site, open_page) -> No
     links.revoke(site.database, links.listed(site.database)[-1].id, "test")
     downloads: list[Any] = []
     page.on("download", lambda download: downloads.append(download))
-    page.get_by_role("button", name="CSV").first.click()
+    page.get_by_role("button", name="CSV", exact=True).first.click()
     page.get_by_text("Could not", exact=False).or_(page.get_by_text("Failed", exact=False)).first.wait_for()
     assert downloads == []
 
