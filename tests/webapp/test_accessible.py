@@ -25,7 +25,6 @@ from creamtea.store.tables import Campaign, Item
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
-WIDTHS = (1280, 390)
 # A theme changes colours and nothing else: in the dark one the rules that look at colours are asked again.
 COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
 THEMES: dict[str, dict[str, Any]] = {"light": {}, "dark": {"runOnly": COLOURS}}
@@ -71,26 +70,27 @@ class Sweep:
     def __init__(self, page: Any) -> None:
         self.page = page
         self.found: list[str] = []
+        self.looks = [(1280, "light"), (1280, "dark"), (390, "dark"), (390, "light")]
 
     def look(self, name: str, *, streamlit: bool = True) -> None:
-        for width in WIDTHS:
+        for width, theme in self.looks:
             self.page.set_viewport_size({"width": width, "height": 900})
-            for theme, rules in THEMES.items():
-                self.page.emulate_media(color_scheme=theme, reduced_motion="reduce")
-                if streamlit:
-                    at_rest(self.page)
-                for violation in violations(self.page, **rules):
-                    rule = violation["id"]
-                    elements = [
-                        node["html"][:200]
-                        for node in violation["nodes"]
-                        if not (rule in ALLOWED and ALLOWED[rule] in node["html"])
-                    ]
-                    if elements:
-                        self.found.append(f"{name}, {width}, {theme}: {rule}: {elements}")
-                faint = self.page.evaluate(FAINT_LABELS)
-                if faint:
-                    self.found.append(f"{name}, {width}, {theme}: faint labels of charts: {faint}")
+            self.page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+            if streamlit:
+                at_rest(self.page)
+            for violation in violations(self.page, **THEMES[theme]):
+                rule = violation["id"]
+                elements = [
+                    node["html"][:200]
+                    for node in violation["nodes"]
+                    if not (rule in ALLOWED and ALLOWED[rule] in node["html"])
+                ]
+                if elements:
+                    self.found.append(f"{name}, {width}, {theme}: {rule}: {elements}")
+            faint = self.page.evaluate(FAINT_LABELS)
+            if faint:
+                self.found.append(f"{name}, {width}, {theme}: faint labels of charts: {faint}")
+        self.looks.reverse()  # to draw a page anew costs as much as to look at it
 
     def visit(self, name: str, address: str, shown: str) -> None:
         self.page.goto(address)
