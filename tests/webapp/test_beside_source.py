@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import http.client
 import re
@@ -40,8 +41,32 @@ from creamtea.store.tables import Campaign, Item
 pytestmark = pytest.mark.browser
 
 PICTURE, SOUND = samples.png(1600, 400), samples.wav(20.0)
-TYPES = {"tapir.png": "image/png", "tapir.wav": "audio/wav", "tapir.mp4": "video/mp4"}
+TYPES = {
+    "tapir.png": "image/png",
+    "tapir.wav": "audio/wav",
+    "tapir.mp4": "video/mp4",
+    "tapir.webm": "video/webm",
+}
 CONTENTS = {"tapir.png": PICTURE, "tapir.wav": SOUND, "tapir.mp4": samples.MP4}
+# A second of film in changing colours, which the browser itself makes: one that it can play.
+FILMED = """async () => {
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [160, 90];
+    const pen = canvas.getContext("2d");
+    const recorder = new MediaRecorder(canvas.captureStream(25), { mimeType: "video/webm;codecs=vp8" });
+    const parts = [];
+    recorder.ondataavailable = (event) => parts.push(event.data);
+    const stopped = new Promise((resolve) => { recorder.onstop = resolve; });
+    recorder.start();
+    for (let frame = 0; frame < 25; frame += 1) {
+        pen.fillStyle = `hsl(${frame * 14} 80% 50%)`;
+        pen.fillRect(0, 0, 160, 90);
+        await new Promise((resolve) => setTimeout(resolve, 40));
+    }
+    recorder.stop();
+    await stopped;
+    return btoa(String.fromCharCode(...new Uint8Array(await new Blob(parts).arrayBuffer())));
+}"""
 
 
 def keep(site: Any, tmp_path: Path, *names: str) -> list[dict[str, str]]:
@@ -223,6 +248,25 @@ def test_a_picture_and_a_sound_beside_the_source(site, open_page, tmp_path: Path
     assert list(stored(site.database, rater_id, source).values()) == [70]
     everything = wires[0].everything()
     assert not [name for name in SECRET_NAMES if name.encode() in everything]
+
+
+def test_a_film_plays(chromium, site, open_page, tmp_path: Path) -> None:
+    studio = chromium.new_page()
+    CONTENTS["tapir.webm"] = base64.b64decode(studio.evaluate(FILMED))
+    studio.close()
+    campaign_with(site, "pangolin-plays", keep(site, tmp_path, "tapir.webm"))
+    link, _ = site.rater_link("pangolin-plays", "watches")
+    page = open_page(link)
+    item_on(page, 1, 2)
+    film = page.locator(".board video")
+    expect(film).to_have_attribute("aria-label", "Video 1 of the source")
+    expect(film).to_have_js_property("videoWidth", 160)
+    expect(film).to_have_js_property("paused", True)
+    film.evaluate("player => { player.muted = true; return player.play(); }")
+    expect(film).to_have_js_property("ended", True)
+    assert film.evaluate("player => player.currentTime") > 0.5
+    assert film.evaluate("player => player.getVideoPlaybackQuality().totalVideoFrames") > 5
+    assert serious(page) == []
 
 
 def test_files_on_a_phone(site, open_page, tmp_path: Path) -> None:

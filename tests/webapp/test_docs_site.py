@@ -39,9 +39,10 @@ def test_pages_can_be_searched_and_read_by_everybody(chromium: Any, address: str
     box, results = page.get_by_role("textbox", name="Search"), page.locator(".md-search-result__link")
 
     def typed() -> bool:
-        """The page's script may not listen yet when the first letters come."""
-        box.fill("warm")
-        box.fill("warmup")
+        """The page's script, which listens to keys, may not be there yet when the first letters come."""
+        if results.count() == 0:
+            box.clear()
+            box.press_sequentially("warmup")
         return bool(results.count())
 
     wait_until(typed, what=lambda: "for results of the search")

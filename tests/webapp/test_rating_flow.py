@@ -101,7 +101,7 @@ def test_a_participant_is_asked_rates_and_goes_back(site, open_page) -> None:
     begin.click()
     expect(page.get_by_text("Please answer this question.")).to_have_count(2)
     at_rest(page)
-    page.get_by_label("Which *language*?").click()
+    press(page.get_by_label("Which *language*?"))
     page.get_by_role("option", name="English").click()
     page.get_by_label("Years").fill("3.5")
     begin.click(delay=1000)  # a slow press, which leaves the field at its beginning

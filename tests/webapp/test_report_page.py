@@ -170,7 +170,7 @@ def test_outputs_are_filtered_ordered_and_paged(reader) -> None:
     enter(reader, "Containing", "你好")
     wait_for_segments(reader, [4])
     enter(reader, "Containing", "")
-    reader.get_by_label("Order").click()
+    press(reader.get_by_label("Order"))
     reader.get_by_role("option", name="Best against the baseline first").click()
     wait_for_segments(reader, range(40, 30, -1))
 

@@ -125,7 +125,10 @@ def _slow_down(page: Any) -> None:
 
 
 def press(button: Any, **how: Any) -> None:
-    """Click on what nothing is about to move or to replace."""
+    """Click on what nothing is about to move or to replace. Scrolled to beforehand: a list that a click opens
+    closes when the page scrolls."""
+    at_rest(button.page)
+    button.scroll_into_view_if_needed()
     at_rest(button.page)
     button.click(**how)
 
