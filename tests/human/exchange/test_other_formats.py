@@ -12,9 +12,10 @@ from statistics import fmean
 from typing import Any
 
 import pytest
-from drawn import LINES, START, contents, rows, with_payloads
-from hypothesis import HealthCheck, assume, given, settings
+from drawn import LINES, START, contents, rows, sorted_rows, with_payloads
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from property_tests import FIXTURES_ARE_SHARED
 
 from creamtea.human.exchange.appraise_campaign import read_appraise_campaign
 from creamtea.human.exchange.appraise_export import write_appraise
@@ -48,8 +49,7 @@ pytestmark = pytest.mark.slow
 _folders = itertools.count(1)
 some = settings(
     max_examples=20,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    suppress_health_check=FIXTURES_ARE_SHARED,
 )
 
 
@@ -154,7 +154,7 @@ def test_mt_metrics_eval_with_marked_errors(tmp_path: Path, before: Content) -> 
     numbers = {line.index: at for at, line in enumerate(whole.lines)}
     first = only_first_opinions(with_payloads(before, category_joined))
     expected = [row | {"segment": numbers[row["segment"]]} for row in rows(first, columns)]
-    assert rows(after, columns) == sorted(expected, key=repr)
+    assert rows(after, columns) == sorted_rows(expected)
     assert known_test_set(after).lines == tuple(
         dataclasses.replace(line, index=numbers[line.index], outputs=in_order(before, after, line.outputs))
         for line in whole.lines

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -197,9 +198,14 @@ def facts_of(counted: CountedScore) -> dict[str, Any]:
 
 
 def rows(content: Content, columns: tuple[str, ...], **counting: Any) -> list[dict[str, Any]]:
-    """These facts of each rating that counts, in an order that positions do not decide."""
+    """These facts of each rating that counts, sorted."""
     found = [facts_of(counted) for counted in counted_scores(content, **counting)]
-    return sorted(({column: row[column] for column in columns} for row in found), key=repr)
+    return sorted_rows({column: row[column] for column in columns} for row in found)
+
+
+def sorted_rows(found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """An order that neither positions nor the order of a payload's keys decide."""
+    return sorted(found, key=lambda row: json.dumps(row, sort_keys=True, default=repr))
 
 
 def with_payloads(content: Content, change: Any) -> Content:
