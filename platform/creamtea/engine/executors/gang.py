@@ -114,12 +114,14 @@ def _scaling(resources: Resources, nodes: list[str]) -> Any:
     )
 
 
-def _failure(error: Any) -> StepOutcome:
+def _failure(error: Exception) -> StepOutcome:
     """A worker's own reason before that of others, which only saw it go."""
-    failures = list(getattr(error, "worker_failures", {}).values())
+    from ray.train.v2.api.exceptions import ControllerError, WorkerGroupError
+
+    failures = list(error.worker_failures.values()) if isinstance(error, WorkerGroupError) else []
     members = [failure for failure in failures if isinstance(failure, MemberFailed)]
     for member in sorted(members, key=lambda member: member.kind == "infrastructure"):
         return StepOutcome.failure(member.kind, member.error)
-    cause = failures[0] if failures else getattr(error, "controller_failure", error)
+    cause = error.controller_failure if isinstance(error, ControllerError) else next(iter(failures), error)
     reason = (str(cause).strip() or type(cause).__name__).splitlines()[0]
     return StepOutcome.failure("infrastructure", f"{LOST}: {reason}")
