@@ -18,6 +18,7 @@ from creamtea.store.queries import find_study, study_nodes
 from creamtea.store.tables import StepFile, StepRow, StudyRow
 
 OPTION = "--proposals-from"
+ONE_OF_THE_TWO = f"{OPTION} and --proposals: give one of the two"
 
 
 def metrics_with_errors(session: Session, study: StudyRow) -> list[str]:

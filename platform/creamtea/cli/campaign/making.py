@@ -14,7 +14,7 @@ from creamtea.errors import InputError
 from creamtea.human import campaigns
 from creamtea.human.attention import read_attention
 from creamtea.human.media.given import read_media
-from creamtea.human.metric_proposals import proposals_of_metric
+from creamtea.human.metric_proposals import ONE_OF_THE_TWO, proposals_of_metric
 from creamtea.human.outputs import documents_of
 from creamtea.human.proposals import Proposal, read_proposals
 from creamtea.human.protocols import SELECTIONS, protocol_names
@@ -282,12 +282,10 @@ def create(name: str, options: CampaignOptions) -> None:
 def _proposals(
     database: Database, options: CampaignOptions
 ) -> tuple[list[Proposal] | None, ProposedBy | None]:
-    if options.proposals is not None and options.proposals_from is not None:
-        raise InputError("--proposals and --proposals-from: give one of the two")
-    if options.proposals is not None:
-        return read_proposals(options.proposals), None
     if options.proposals_from is None:
-        return None, None
+        return None if options.proposals is None else read_proposals(options.proposals), None
+    if options.proposals is not None:
+        raise InputError(ONE_OF_THE_TWO)
     systems = names("--systems", options.systems)
     with database.session() as session:
         return proposals_of_metric(

@@ -16,7 +16,7 @@ from creamtea.human import campaigns, rights
 from creamtea.human.attention import read_attention
 from creamtea.human.campaigns import CampaignRequest
 from creamtea.human.media.given import Given, read_media
-from creamtea.human.metric_proposals import metrics_with_errors, proposals_of_metric
+from creamtea.human.metric_proposals import ONE_OF_THE_TWO, metrics_with_errors, proposals_of_metric
 from creamtea.human.outputs import documents_of, metric_names
 from creamtea.human.proposals import Proposal, read_proposals
 from creamtea.human.protocols.taxonomy import Taxonomy, read_taxonomy
@@ -137,12 +137,10 @@ def _proposals(
     database: Database, study: str, request: dict[str, Any], file: Any, metric: str | None
 ) -> tuple[list[Proposal] | None, ProposedBy | None]:
     """What is marked before a rater begins: the file's errors, or those that the metric has found."""
-    if file is not None and metric is not None:
-        raise InputError("--proposals-from and --proposals: give one of the two")
-    if file is not None:
-        return _read("proposals", file, read_proposals), None
     if metric is None:
-        return None, None
+        return None if file is None else _read("proposals", file, read_proposals), None
+    if file is not None:
+        raise InputError(ONE_OF_THE_TWO)
     with database.session() as reading:
         return proposals_of_metric(
             reading, session.artefacts().read, study, request["test_set"], request["systems"], metric
