@@ -54,10 +54,7 @@ class Comparison:
     def usual(self, figure: Figure) -> float | None:
         """The median over the others; None where nobody has the figure."""
         known = self.others(figure)
-        if not len(known):
-            return None
-        middle = len(known) // 2
-        return float(known[middle] if len(known) % 2 else (known[middle - 1] + known[middle]) / 2)
+        return float(np.median(known)) if len(known) else None
 
     @property
     def points_range(self) -> float:
