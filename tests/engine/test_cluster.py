@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import moto_s3
 import pytest
 from limits import ANSWER, START, wait_until
-from toy_cluster import Cluster, free_ports, kill_tree, wait_for_head
+from toy_cluster import Cluster, free_ports, kill_tree, running_cluster
 from toy_controller import runtime_env
 from toy_steps import ENOUGH
 from toy_study import ToyStudy, happenings
@@ -33,19 +30,9 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """A head and one more node, one CPU each."""
-    folder = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))  # a socket's path must be short
-    started = Cluster(folder, secrets.token_hex(32), free_ports(1)[0])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_AUTH_MODE", "token")
-        patch.setenv("RAY_AUTH_TOKEN", started.token)
-        try:
-            started.start_node()
-            wait_for_head(started)
-            started.start_node("--node-name=second", f"--labels={GROUP_LABEL}=spare")
-            yield started
-        finally:
-            started.stop()
-            shutil.rmtree(folder, ignore_errors=True)
+    with running_cluster() as started:
+        started.start_node("--node-name=second", f"--labels={GROUP_LABEL}=spare")
+        yield started
 
 
 def test_steps_run_where_they_are_told_and_what_is_nowhere_gets_one_message(

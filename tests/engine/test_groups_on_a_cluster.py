@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -15,7 +13,7 @@ import pytest
 from held_steps import ALONE, TOGETHER
 from limits import START, wait_until
 from sqlalchemy import select
-from toy_cluster import Cluster, free_ports, kill_tree, wait_for_head
+from toy_cluster import Cluster, kill_tree, running_cluster
 from toy_study import happenings
 
 from creamtea.engine.controller import Controller
@@ -128,21 +126,11 @@ def undisturbed(sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory)
 @pytest.fixture(scope="module")
 def cluster(undisturbed: Undisturbed) -> Iterator[Cluster]:
     """A head without CPUs and two nodes with one each; started when the other work has been done."""
-    folder = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))  # a socket's path must be short
-    started = Cluster(folder, secrets.token_hex(32), free_ports(1)[0])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_AUTH_MODE", "token")
-        patch.setenv("RAY_AUTH_TOKEN", started.token)
-        try:
-            started.start_node("--num-cpus=0")
-            wait_for_head(started)
-            for _ in range(2):
-                add_node(started)
-                started.wait_for_node()
-            yield started
-        finally:
-            started.stop()
-            shutil.rmtree(folder, ignore_errors=True)
+    with running_cluster("--num-cpus=0") as started:
+        for _ in range(2):
+            add_node(started)
+            started.wait_for_node()
+        yield started
 
 
 def add_node(cluster: Cluster) -> None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import psutil
+import pytest
 from limits import ANSWER, RAY_ENVIRONMENT, START, wait_until
 
 
@@ -83,6 +89,23 @@ class Cluster:
         for node in self.nodes:
             kill_tree(node.pid)
             node.wait(ANSWER)
+
+
+@contextmanager
+def running_cluster(*head: str) -> Iterator[Cluster]:
+    """With a head that was started with these options, and is ready; this process has its token."""
+    folder = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))  # a socket's path must be short
+    started = Cluster(folder, secrets.token_hex(32), free_ports(1)[0])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_AUTH_MODE", "token")
+        patch.setenv("RAY_AUTH_TOKEN", started.token)
+        try:
+            started.start_node(*head)
+            wait_for_head(started)
+            yield started
+        finally:
+            started.stop()
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def kill_tree(pid: int) -> None:
