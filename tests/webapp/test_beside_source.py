@@ -48,6 +48,7 @@ TYPES = {
     "tapir.webm": "video/webm",
 }
 CONTENTS = {"tapir.png": PICTURE, "tapir.wav": SOUND, "tapir.mp4": samples.MP4}
+SIZES = {hashlib.sha256(content).hexdigest(): len(content) for content in CONTENTS.values()}
 # A second of film in changing colours, which the browser itself makes: one that it can play.
 FILMED = """async () => {
     const canvas = document.createElement("canvas");
@@ -71,21 +72,25 @@ FILMED = """async () => {
 
 def keep(site: Any, tmp_path: Path, *names: str) -> list[dict[str, str]]:
     """The entries of these files, which are in the site's artefact store."""
+    return [keep_bytes(site, tmp_path, name, CONTENTS[name]) for name in names]
+
+
+def keep_bytes(site: Any, tmp_path: Path, name: str, content: bytes) -> dict[str, str]:
+    (tmp_path / name).write_bytes(content)
     store = ArtefactStore(Path(site.environment["CREAMTEA_HOME"]) / "artefacts")
-    entries = []
-    for name in names:
-        (tmp_path / name).write_bytes(CONTENTS[name])
-        digest = store.put_file(tmp_path / name)
-        entries.append({"digest": digest, "type": TYPES[name], "description": ""})
-    return entries
+    return {"digest": store.put_file(tmp_path / name), "type": TYPES[name], "description": ""}
 
 
 def campaign_with(
-    site: Any, name: str, entries: list[dict[str, str]], items: Any = None, **fields: Any
+    site: Any,
+    name: str,
+    entries: list[dict[str, str]],
+    items: Any = None,
+    sizes: dict[str, int] = SIZES,
+    **fields: Any,
 ) -> int:
     items = items or [("A cup of tea.", ["Eine Tasse Tee."]), ("A scone.", ["Ein Scone."])]
     own_campaign(site.database, name, items, **{"protocol": "da", "item_media": entries, **fields})
-    sizes = {hashlib.sha256(content).hexdigest(): len(content) for content in CONTENTS.values()}
     with site.database.transaction() as session:
         campaign = session.scalars(select(Campaign).where(Campaign.name == name)).one()
         store_media(session, campaign.id, entries, sizes)
@@ -252,9 +257,10 @@ def test_a_picture_and_a_sound_beside_the_source(site, open_page, tmp_path: Path
 
 def test_a_film_plays(chromium, site, open_page, tmp_path: Path) -> None:
     studio = chromium.new_page()
-    CONTENTS["tapir.webm"] = base64.b64decode(studio.evaluate(FILMED))
+    filmed = base64.b64decode(studio.evaluate(FILMED))
     studio.close()
-    campaign_with(site, "pangolin-plays", keep(site, tmp_path, "tapir.webm"))
+    entry = keep_bytes(site, tmp_path, "tapir.webm", filmed)
+    campaign_with(site, "pangolin-plays", [entry], sizes={entry["digest"]: len(filmed)})
     link, _ = site.rater_link("pangolin-plays", "watches")
     page = open_page(link)
     item_on(page, 1, 2)
