@@ -33,7 +33,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy  # which imports scipy.optimize where it is first used
+import scipy  # scipy.optimize is imported where it is first used
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import scipy  # which imports scipy.stats, a second, where it is first used
+import scipy  # scipy.stats is slow to import, and so is imported where it is first used
 
 from creamtea.stats.correction import holm
 

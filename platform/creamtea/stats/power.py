@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import scipy  # which imports scipy.stats, a second, where it is first used
+import scipy  # scipy.stats is slow to import, and so is imported where it is first used
 
 ALPHA = 0.05
 POWER = 0.8

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy  # which imports scipy.stats, a second, where it is first used
+import scipy  # scipy.stats is slow to import, and so is imported where it is first used
 from numpy.typing import NDArray
 
 from creamtea.stats.bootstrap import SEED

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import scipy  # which imports scipy.stats, a second, where it is first used
+import scipy  # scipy.stats is slow to import, and so is imported where it is first used
 from numpy.typing import ArrayLike, NDArray
 
 from creamtea.stats.estimate import ROUNDING, Array

@@ -70,7 +70,7 @@ def translate(
     group: Group,
 ) -> SavedTranslations:
     """Batches of sentences of similar length, the longest first, so that memory runs out at once if at all.
-    They are the same whoever translates them, so that scores are, too, to the last bit: worker r of n takes
+    They are the same whoever translates them, so that scores are exactly the same, too: worker r of n takes
     each n-th from the r-th on; only of one that was left half done the rest is translated by itself.
     `indices`: the segments' numbers, for people. Returns all translations, at every worker."""
     most = _BATCH_CELLS // (translator.search.rows * translator.model.vocabulary_size)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-import scipy  # which imports scipy.stats, a second, where it is first used
+import scipy  # scipy.stats is slow to import, and so is imported where it is first used
 
 from creamtea.contract.columns import Column
 from creamtea.report.human.material import Judged, count, estimate, p_value, table
