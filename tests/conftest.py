@@ -11,9 +11,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import property_tests  # noqa: F401 - loads the profile
 import psycopg
 import pytest
-from hypothesis import HealthCheck, settings
 from limits import RAY_ENVIRONMENT
 from psycopg import sql
 from slowest import SLOWEST
@@ -29,12 +29,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Tests start hundreds of processes: without compiled files each of them would compile creamtea anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-# A sixth of the time went into looking for garbage among the half a million objects of what is imported.
+# What is imported has very many objects, among which Python would look for garbage again and again.
 gc.set_threshold(50_000, 20, 20)
-
-# A busy machine is no failure: Hypothesis would take 0.2 seconds for an example, and slow examples, for one.
-settings.register_profile("creamtea", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("creamtea")
 
 _numbers = itertools.count(1)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea_workers.selection.aligner import TranslationTable
@@ -79,7 +79,6 @@ def test_a_lexicon_survives_its_file_and_the_file_is_always_the_same(tmp_path: P
     assert loaded.probabilities.tolist() == pytest.approx([0.6, 0.2, 0.2, 0.999])
 
 
-@settings(deadline=None)
 @given(
     entries=st.dictionaries(
         st.tuples(st.integers(4, V), st.integers(4, V - 1)),

@@ -56,7 +56,7 @@ def slow(aligner: Aligner, source: list[int], target: list[int]) -> list[int]:
     return best
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(sentences, sentences), min_size=1, max_size=6), sentences, sentences)
 def test_it_is_the_best_of_every_word(
     pairs: list[tuple[list[int], list[int]]], source: list[int], target: list[int]

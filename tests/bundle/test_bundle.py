@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from media_files import png
+from property_tests import FIXTURES_ARE_SHARED
 from sqlalchemy import select
 
 from creamtea.bundle.archive import MANIFEST, json_bytes, sha256, write_archive
@@ -244,8 +245,7 @@ OF_ANY_NUMBER: dict[str, Callable[[tuple[Any, ...]], bool]] = {
 @pytest.mark.slow
 @settings(
     max_examples=8,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    suppress_health_check=FIXTURES_ARE_SHARED,
     derandomize=True,
 )
 @given(seed=st.integers(0, 2**32))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.errors import StepError
@@ -117,7 +117,6 @@ def test_an_enormous_line_is_dropped_and_counted(folder: Folder) -> None:
 pair_parts = st.lists(st.tuples(st.sampled_from(["", "a", "a b", "c c c", "d" * 9]), st.sampled_from("xy")))
 
 
-@settings(deadline=None)
 @given(texts=st.lists(st.tuples(pair_parts, st.integers(1, 3)), min_size=1, max_size=3))
 def test_a_stream_keeps_what_filtering_in_memory_keeps(
     tmp_path_factory: pytest.TempPathFactory, texts: list[tuple[list[tuple[str, str]], int]]

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
@@ -118,7 +118,6 @@ def test_a_source_that_can_have_no_translation_is_refused() -> None:
         Ibm3(TABLES, 1.0).sample(["never"], random.Random(1))
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(1e-6, 1.0), min_size=1, max_size=6), st.floats(0.05, 5.0))
 def test_tempering_is_a_renormalised_power(weights: list[float], gamma: float) -> None:
     powers = [math.exp(math.log(weight) / gamma - max(map(math.log, weights)) / gamma) for weight in weights]

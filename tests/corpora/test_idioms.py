@@ -6,7 +6,7 @@ import itertools
 import random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.errors import StepError
@@ -110,7 +110,6 @@ def test_german_words_are_found_by_their_lemmas() -> None:
     assert found("neu maßstab setzen", 1, text, "de") == "setzen neue maßstäbe"
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from("abcxy"), min_size=1, max_size=9), st.integers(-2, 5))
 def test_a_choice_with_the_stated_spread_is_taken_where_there_is_one(text: list[str], spread: int) -> None:
     idiom, words = Idiom("a b c", ["a", "b", "c"], spread), split_words(" ".join(text))

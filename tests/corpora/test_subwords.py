@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.errors import StepError
@@ -43,13 +43,11 @@ def model(request: pytest.FixtureRequest, text: Path) -> SubwordModel:
     return SubwordModel.load(path)
 
 
-@settings(deadline=None)
 @given(line=st.text(alphabet=LETTERS + " \u00a0\t"))
 def test_decoding_gives_the_normalised_text_back(model: SubwordModel, line: str) -> None:
     assert model.decode(model.encode(line)) == normalise(line)
 
 
-@settings(deadline=None)
 @given(line=st.text(alphabet=LETTERS + " ßx\u2581").map(normalise))
 def test_offsets_cut_the_text_into_its_subwords(model: SubwordModel, line: str) -> None:
     offsets = model.offsets(line)

@@ -9,7 +9,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.errors import StepError
@@ -110,7 +110,6 @@ def test_letters_are_composed() -> None:
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(st.text())
 def test_normalising_twice_changes_nothing(text: str) -> None:
     once = normalise(text)
@@ -119,7 +118,6 @@ def test_normalising_twice_changes_nothing(text: str) -> None:
     assert "\n" not in once
 
 
-@settings(deadline=None)
 @given(st.data(), st.text(alphabet="abü" + WHITE, min_size=1))
 def test_a_span_moves_with_its_text(data: st.DataObject, line: str) -> None:
     start = data.draw(st.integers(0, len(line) - 1))

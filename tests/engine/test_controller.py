@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from limits import ANSWER, wait_until
+from property_tests import FIXTURES_ARE_SHARED
 from sqlalchemy import select, update
 from toy_steps import ENOUGH, attempts, counts
 from toy_study import ToyStudy, happenings, study_state
@@ -403,8 +404,7 @@ graphs = st.lists(
 @given(graph=graphs)
 @settings(
     max_examples=15,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    suppress_health_check=FIXTURES_ARE_SHARED,
 )
 def test_any_graph_ends_as_the_definition_says(
     graph: list[tuple[set[int], str]],

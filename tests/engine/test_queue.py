@@ -6,8 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from property_tests import FIXTURES_ARE_SHARED
 from sqlalchemy import select
 from toy_study import ToyStudy, study_state
 
@@ -138,8 +139,7 @@ def ready_in_sql(database: Database) -> set[str]:
 )
 @settings(
     max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    suppress_health_check=FIXTURES_ARE_SHARED,
 )
 def test_the_queue_agrees_with_sql_after_every_event(
     edges: list[list[bool]],

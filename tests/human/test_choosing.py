@@ -131,7 +131,6 @@ def test_more_strata_than_items_is_refused() -> None:
         choose(population, complete(select="stratified", strata=["document"], items=4), 1)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=12), st.data())
 def test_shares_add_up_and_fit(sizes: list[int], data: st.DataObject) -> None:
     total = data.draw(st.integers(len(sizes), sum(sizes)))
@@ -191,7 +190,7 @@ def test_the_most_disagreement_beside_a_random_part() -> None:
     assert min(at_random) < min(by_choice)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(2, 14), st.integers(2, 14), st.sampled_from([0.1, 0.3, 0.6, 0.9]), st.integers(0, 99))
 def test_a_choice_by_disagreement_always_holds_a_random_part(
     size: int, limit: int, share: float, seed: int

@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from creamtea.errors import InputError
@@ -103,7 +103,6 @@ def test_no_blanks_where_a_language_has_none(language: str) -> None:
         assert 0 < changed[-1] - changed[0] + 1 <= spoilt_length(len(before), characters=True)
 
 
-@settings(deadline=None)
 @given(SENTENCES, st.lists(SENTENCES, max_size=5), st.sampled_from(["de", "zh", "ja"]), st.integers(0, 99))
 def test_a_spoilt_text_differs_in_one_run_of_the_length_asked_for(
     text: str, references: list[str], language: str, seed: int
@@ -181,7 +180,6 @@ def test_equal_texts_are_spoilt_together() -> None:
     assert bad["outputs"][0] != "u v w"
 
 
-@settings(deadline=None)
 @given(st.integers(2, 60), st.integers(0, 12), st.integers(0, 12), st.integers(2, 40), st.integers(0, 99))
 def test_controls_stand_behind_their_originals_one_each(
     count: int, bad: int, repeats: int, batch: int, seed: int

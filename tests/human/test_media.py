@@ -122,7 +122,7 @@ def test_other_types_are_refused(content: bytes, tmp_path: Path) -> None:
         files.check_file(path, "line 1")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=64), st.sampled_from([b"", *(content[:16] for content in KNOWN.values())]))
 def test_any_bytes_have_a_known_type_or_none(content: bytes, head: bytes) -> None:
     assert media_type(head + content) in {None, *ENDINGS}

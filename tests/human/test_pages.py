@@ -135,7 +135,7 @@ def test_pairs_of_documents_that_differ() -> None:
 
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=6), st.integers(1, 6), st.integers(0, 9))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_every_output_is_rated_once(lengths: list[int], at_most: int, seed: int) -> None:
     made = lines(*lengths)
     for protocol in ("da", "contrastive-da"):

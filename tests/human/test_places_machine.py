@@ -8,8 +8,9 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from property_tests import FIXTURES_ARE_SHARED
 from small_campaigns import add_rater, make_campaign, rate
 from sqlalchemy import delete, select
 
@@ -155,8 +156,7 @@ STEPS = st.lists(st.tuples(st.integers(0, PEOPLE - 1), st.sampled_from(ACTS)), m
 @pytest.mark.slow
 @settings(
     max_examples=8,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    suppress_health_check=FIXTURES_ARE_SHARED,
 )
 @given(STEPS, st.sampled_from(["segment", "document"]))
 def test_places_are_taken_given_back_and_never_given_twice(

@@ -6,8 +6,9 @@ from datetime import timedelta
 from itertools import count, product
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from property_tests import FIXTURES_ARE_SHARED
 from small_campaigns import (
     LAPSED,
     add_rater,
@@ -315,8 +316,7 @@ def test_a_revision_can_be_drafted_and_a_late_draft_of_the_first_is_not_one(camp
 @pytest.mark.slow
 @settings(
     max_examples=20,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    suppress_health_check=FIXTURES_ARE_SHARED,
 )
 @given(st.lists(st.lists(st.integers(0, 25), min_size=4, max_size=4), min_size=1, max_size=4))
 def test_each_revision_comes_back_as_it_was_sent(campaign: Database, revisions: list[list[int]]) -> None:

@@ -41,7 +41,7 @@ pairs = st.lists(st.tuples(text, text), min_size=1, max_size=6)
 
 @pytest.mark.slow
 @given(pairs=pairs)
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 def test_corpus_bleu_equals_sacrebleu(pairs: list[tuple[str, str]]) -> None:
     hypotheses, references = map(list, zip(*pairs, strict=True))
     metric = BleuMetric(Bleu(kind="bleu"), GERMAN)
@@ -50,7 +50,7 @@ def test_corpus_bleu_equals_sacrebleu(pairs: list[tuple[str, str]]) -> None:
 
 
 @given(pairs=pairs)
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_sentence_bleu_equals_sacrebleu_with_effective_order(pairs: list[tuple[str, str]]) -> None:
     hypotheses, references = map(list, zip(*pairs, strict=True))
     metric = BleuMetric(Bleu(kind="bleu"), GERMAN)
@@ -62,7 +62,7 @@ def test_sentence_bleu_equals_sacrebleu_with_effective_order(pairs: list[tuple[s
 
 @pytest.mark.parametrize("word_order", [0, 2])
 @given(pairs=pairs)
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_chrf_equals_sacrebleu_on_corpora_and_sentences(
     word_order: int, pairs: list[tuple[str, str]]
 ) -> None:

@@ -296,7 +296,7 @@ KEYS = ("index", "score", "done", "total", "message", "error", "corpus", "signat
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary() | st.dictionaries(st.sampled_from(KEYS), JSON).map(lambda said: json.dumps(said).encode()))
 def test_no_line_breaks_the_reader(line: bytes) -> None:
     scores = Scores()

@@ -31,7 +31,7 @@ def written_out(forget: Tensor, candidate: Tensor) -> Tensor:
     return torch.stack(cells, 1)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(1, 3), st.integers(1, 9), st.integers(0, 1000))
 def test_cells_and_gradients_are_those_of_the_loop(batch: int, length: int, seed: int) -> None:
     torch.manual_seed(seed)

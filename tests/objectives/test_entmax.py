@@ -57,7 +57,7 @@ def test_is_that_of_the_entmax_package(alpha: float, scale: float, size: int) ->
 
 @pytest.mark.slow
 @example([-3, -3, 5], 0.01, 8.0)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(st.integers(-8, 8), min_size=1, max_size=80),
     st.sampled_from([0.01, 0.3, 1.0]),
@@ -111,7 +111,7 @@ def test_near_one_it_is_softmax_in_fp32_too() -> None:
     torch.testing.assert_close(objective(1.001).log_scores(logits).exp().double(), exact, atol=1e-7, rtol=0)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(0, 10**6), st.integers(1, 60), st.floats(1.02, 2.0), st.sampled_from([0.01, 1.0, 20.0]))
 def test_newton_ends_where_bisection_does(seed: int, size: int, alpha: float, scale: float) -> None:
     """Bisection is right for every β; Newton's steps are proved for β ≥ 1."""
@@ -136,7 +136,7 @@ def test_gathering_candidates_changes_nothing(alpha: float, monkeypatch: pytest.
     torch.testing.assert_close(results[0][1], results[1][1])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(0, 10**6), st.integers(1, 200), st.sampled_from(ALPHAS), st.sampled_from([0.01, 1.0, 9.0]))
 def test_the_block_maxima_bound_the_threshold(seed: int, size: int, alpha: float, scale: float) -> None:
     scores = torch.randn(4, size, generator=torch.Generator().manual_seed(seed)) * scale

@@ -63,7 +63,7 @@ def test_the_best_of_all_hypotheses(objective: str, vocabularies: list[list[int]
 
 
 @given(seed=st.integers(0, 10_000), objective=st.sampled_from(sorted(OBJECTIVES)), depth=st.integers(0, 3))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_only_hypotheses_up_to_the_depth_are_sought(seed: int, objective: str, depth: int) -> None:
     model = TableModel(5, seed, end=-2.0)
     (found,) = search(model, objective, [4], numbers=[1], depth=depth)

@@ -38,7 +38,7 @@ def spelled(tokens: object) -> str:
 
 @pytest.mark.parametrize("utility", SACREBLEU)
 @given(rows=texts)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_utilities_are_sacrebleus(utility: Utility, rows: list[str]) -> None:
     np.testing.assert_allclose(pairwise_utilities(rows, utility), sacrebleu(utility, rows), atol=1e-9)
 

@@ -59,7 +59,7 @@ TABLES = st.lists(
 
 
 @given(TABLES)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_alpha_is_its_definition(table: Array) -> None:
     found = krippendorff_alpha(table)
     if found.value is None:
@@ -71,7 +71,7 @@ def test_alpha_is_its_definition(table: Array) -> None:
 
 
 @given(TABLES, st.randoms(), st.integers(1, 7), st.integers(-50, 50))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_names_order_and_unit_change_no_coefficient(
     table: Array, random: Random, unit: int, zero: int
 ) -> None:

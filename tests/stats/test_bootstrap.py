@@ -68,7 +68,7 @@ values = arrays(float, st.just(12), elements=st.floats(0, 100))
 
 
 @given(values, values)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_swapping_the_systems_flips_the_sign_and_keeps_p(one: Array, other: Array) -> None:
     a, b = as_statistics(one), as_statistics(other)
     there, back = (paired_bootstrap([x], [y], mean_score, samples=200) for x, y in ((a, b), (b, a)))
@@ -78,7 +78,7 @@ def test_swapping_the_systems_flips_the_sign_and_keeps_p(one: Array, other: Arra
 
 
 @given(values)
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_identical_systems_have_no_difference_and_p_one(one: Array) -> None:
     result = paired_bootstrap([as_statistics(one)], [as_statistics(one)] * 2, mean_score, samples=200)
     assert (result.delta, result.low, result.high) == (0, 0, 0)

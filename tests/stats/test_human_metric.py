@@ -140,7 +140,7 @@ def test_soft_pairwise_accuracy_of_sure_agreement_and_sure_disagreement() -> Non
 
 
 @given(st.integers(0, 10_000), st.randoms())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_names_and_order_change_nothing(seed: int, random: Random) -> None:
     human, metric = scores(seed, items=10)
     names, order = random.sample(range(4), 4), random.sample(range(10), 10)

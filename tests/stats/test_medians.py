@@ -47,7 +47,7 @@ def lower_median(values: np.ndarray) -> float:
     ),
     seed=st.integers(0, 50),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_against_resampling_the_groups_themselves(groups: list[np.ndarray], seed: int) -> None:
     found = pooled_median(groups, samples=40, seed=seed)
     rng = np.random.default_rng(seed)

@@ -47,7 +47,7 @@ def test_equivalence_power_is_how_often_both_tests_reject(n: int, difference: fl
 
 
 @given(st.floats(0.05, 3), st.floats(0.5, 2), st.sampled_from([0.5, 0.8, 0.95]))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_the_items_needed_are_the_fewest(difference: float, deviation: float, power: float) -> None:
     items = items_needed(difference, deviation, power)
     assert items is not None

@@ -60,7 +60,7 @@ values = arrays(float, st.just(7), elements=st.integers(0, 100).map(float))
 
 
 @given(st.lists(values, min_size=1, max_size=3), st.lists(values, min_size=1, max_size=3))
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_trials_estimate_what_enumeration_gives_for_any_numbers_of_seeds(
     baseline: list[Array], system: list[Array]
 ) -> None:
@@ -82,7 +82,7 @@ def test_a_difference_in_one_segment_is_what_every_trial_gives() -> None:
 
 
 @given(values, values)
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_the_order_of_the_two_does_not_matter(one: Array, other: Array) -> None:
     a, b = as_statistics(one), as_statistics(other)
     there, back = (paired_randomization([x], [y], mean_score, 200) for x, y in ((a, b), (b, a)))

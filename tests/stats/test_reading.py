@@ -86,7 +86,7 @@ def test_one_score_for_all_shows_nothing_and_nothing_to_judge_by_is_none() -> No
 
 
 @given(st.lists(st.integers(0, 2), min_size=2, max_size=6))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_runs_by_chance_are_those_of_all_orders(answers: list[int]) -> None:
     def longest(order: tuple[int, ...]) -> int:
         return max(len(list(run)) for _, run in groupby(order))
@@ -101,7 +101,7 @@ ONE = st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(0, 2), st.inte
 
 
 @given(st.lists(ONE, min_size=1, max_size=60), st.sets(st.integers(0, 4)))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_expected_scores_by_a_slow_oracle(
     ratings: list[tuple[int, int, int, float]], counting: set[int]
 ) -> None:

@@ -45,7 +45,7 @@ def test_boundaries_of_published_spending_functions() -> None:
 
 
 @given(st.floats(1e-7, 0.9), st.integers(1, LOOKS))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_a_boundary_spends_what_it_should_and_a_smaller_alpha_lies_outside(alpha: float, looks: int) -> None:
     shares = spent(looks)
     bounds = boundary(alpha, shares)
@@ -77,7 +77,7 @@ def test_p_is_the_smallest_alpha_whose_boundary_was_reached() -> None:
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(12, 70), st.booleans())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_a_course_by_a_slow_oracle(seed: int, planned: int, even: bool) -> None:
     rng = np.random.default_rng(seed)
     sizes = np.ones(planned) if even else rng.integers(1, 9, planned).astype(float)

@@ -55,7 +55,7 @@ def test_z_scores_by_hand() -> None:
     st.integers(-100, 100),
     st.integers(1, 5),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_constant_and_a_unit_of_one_rater_leave_z_unchanged(
     ratings: list[tuple[int, int]], constant: int, unit: int
 ) -> None:
@@ -244,7 +244,7 @@ def by_the_rules(name: str, ratings: list[Rated]) -> dict[int, tuple[float, int]
         max_size=60,
     )
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_every_rule_by_a_slow_oracle(name: str, ratings: list[Rated]) -> None:
     columns = list(zip(*ratings, strict=True)) or [()] * 6
     kind = np.array(columns[4], dtype=int)
@@ -318,7 +318,7 @@ def rows_by_position(ranking: list[WmtSystem]) -> dict[int, tuple[object, ...]]:
 
 
 @given(st.integers(0, 1000), st.randoms())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_renaming_systems_permutes_rows_and_order_changes_nothing(seed: int, random: Random) -> None:
     rater, system, segment, score = campaign([6, 0, 3, -8], 20, 3, seed)
     found = rows_by_position(wmt_ranking(rater, system, segment, score, 4))

@@ -59,7 +59,7 @@ def object_path(store: ArtefactStore, digest: str) -> Path:
 # ---------------------------------------------------------------- put and materialise
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.dictionaries(NAME, st.binary(max_size=50), max_size=5).filter(no_name_is_a_folder), st.booleans())
 def test_a_folder_comes_back_as_it_was(files: dict[str, bytes], remote: bool) -> None:
     with TemporaryDirectory() as name:

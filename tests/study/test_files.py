@@ -10,7 +10,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.errors import InputError
@@ -42,7 +42,6 @@ PIECES = st.sampled_from(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(PIECES, max_size=30).map(b"".join), st.integers(1, 5), st.booleans())
 def test_scan_equals_reading_whole(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, block: int, packed: bool

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.study.grid import expand
@@ -33,7 +33,6 @@ def nested(values: dict[tuple[str, str], Any]) -> dict[str, Any]:
     return result
 
 
-@settings(deadline=None)
 @given(AXES, LISTS)
 def test_members_are_the_product_in_order(axes: dict[tuple[str, str], list[int]], widths: list[int]) -> None:
     variant = nested(axes)
@@ -59,7 +58,6 @@ def test_members_are_the_product_in_order(axes: dict[tuple[str, str], list[int]]
     assert list(expand(data).data["systems"]) == list(result.data["systems"])
 
 
-@settings(deadline=None)
 @given(AXES)
 def test_origin_leads_to_the_value_as_written(axes: dict[tuple[str, str], list[int]]) -> None:
     written = {"variants": {"v": {**nested(axes), "corpus": "c"}}}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.contract.kind import step_key
@@ -46,20 +46,17 @@ def shuffled(value: Any, order: random.Random) -> Any:
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(PARAMS, st.randoms(use_true_random=False))
 def test_keys_do_not_depend_on_the_order_of_keys(params: dict[str, Any], order: random.Random) -> None:
     assert step_key("x", 1, params, {}) == step_key("x", 1, shuffled(params, order), {})
 
 
-@settings(deadline=None)
 @given(PARAMS)
 def test_canonical_json_is_json(params: dict[str, Any]) -> None:
     assert json.loads(canonical(params)) == params
     assert canonical(json.loads(canonical(params))) == canonical(params)
 
 
-@settings(deadline=None)
 @given(PARAMS, PARAMS)
 def test_different_parameters_have_different_keys(one: dict[str, Any], other: dict[str, Any]) -> None:
     same = canonical(one) == canonical(other)

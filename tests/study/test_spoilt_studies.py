@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.errors import InputError
@@ -57,7 +57,6 @@ def paths_of(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(st.data())
 def test_nothing_but_an_input_error_comes_of_a_wrong_value(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

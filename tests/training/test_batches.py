@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea_workers.corpora.batches import Pairs, cut, order_by_length, plan_epoch, plan_in_order
@@ -22,7 +22,6 @@ def pairs_of(sizes: list[tuple[int, int]], max_tokens: int | None = None) -> Pai
     return Pairs([[5] * s for s, _ in sizes], [[6] * t for _, t in sizes], max_tokens)
 
 
-@settings(deadline=None)
 @given(lengths, st.integers(1, 60), st.integers(0, 3), st.integers(0, 3))
 def test_every_pair_once_and_within_the_bound(
     sizes: list[tuple[int, int]], batch_tokens: int, seed: int, epoch: int
@@ -117,7 +116,6 @@ id_rows = st.lists(st.lists(st.integers(4, 70000), max_size=6), min_size=1, max_
 
 
 @pytest.mark.slow
-@settings(deadline=None)
 @given(id_rows, st.data())
 def test_batches_of_mapped_pairs_are_those_of_lists(
     tmp_path_factory: pytest.TempPathFactory, sources: list[list[int]], data: st.DataObject

@@ -101,7 +101,7 @@ def test_after_a_removal_gc_leaves_what_the_other_studies_need(
     assert set(first.states(database).values()) == {"succeeded"}
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, suppress_health_check=list(HealthCheck))
 @given(kept=st.sets(st.sampled_from("abc")), removed=st.sets(st.sampled_from("bcd"), min_size=1))
 def test_gc_agrees_with_the_slow_way(
     kept: set[str], removed: set[str], run_toys: RunToys, database: Database, store: ArtefactStore

@@ -9,8 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from property_tests import FIXTURES_ARE_SHARED
 
 from creamtea.errors import InputError
 from creamtea.human.exchange import packed
@@ -101,8 +102,7 @@ def test_many_files_are_refused_before_any_is_written(
 
 @settings(
     max_examples=150,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    suppress_health_check=FIXTURES_ARE_SHARED,
 )
 @given(st.data())
 def test_a_damaged_zip_is_an_input_error_or_unpacks(

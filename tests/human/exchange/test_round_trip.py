@@ -8,8 +8,9 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from property_tests import FIXTURES_ARE_SHARED
 from rated import NAMES, SYSTEMS, Rated, everything
 from small_campaigns import add_rater, make_campaign, work_for
 from sqlalchemy import select
@@ -105,8 +106,7 @@ def test_from_sqlite_to_either_database_and_back(
 @pytest.mark.parametrize("kind", ["csv", "jsonl"])
 @settings(
     max_examples=8,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    suppress_health_check=FIXTURES_ARE_SHARED,
 )
 @given(data=st.data())
 def test_any_text_and_any_score_survive(
