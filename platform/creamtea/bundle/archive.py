@@ -8,12 +8,12 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
 
 from creamtea.errors import InputError
+from creamtea.human.exchange.packed import UNREADABLE
 
 FORMAT = "creamtea bundle 1"
 MANIFEST = "manifest.json"
@@ -69,7 +69,7 @@ class Archive:
             self._zip = zipfile.ZipFile(path)
         except OSError as error:
             raise InputError(f"{path}: {error.strerror or error}; give a bundle that can be read") from None
-        except zipfile.BadZipFile as error:
+        except UNREADABLE as error:
             raise InputError(
                 f"{path}: not a whole ZIP archive ({error}); was it copied completely? Get it again"
             ) from None
@@ -96,7 +96,7 @@ class Archive:
             return self._zip.read(name)
         except KeyError:
             raise InputError(f"{self.path}: {name} is missing: this bundle is not whole") from None
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+        except UNREADABLE as error:
             raise InputError(
                 f"{self.path}: {name} cannot be unpacked ({error}); get the bundle again"
             ) from None

@@ -100,6 +100,15 @@ def test_many_files_are_refused_before_any_is_written(
     assert contents(tmp_path / "out") == {}
 
 
+def test_a_file_without_a_name_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr("a", b"text")
+    named = (tmp_path / "x.zip").read_bytes()
+    (tmp_path / "x.zip").write_bytes(named.replace(b"a", b"\0"))  # which ends a name
+    with pytest.raises(InputError, match="no plain file of a folder"):
+        unpack(tmp_path / "x.zip", tmp_path / "out")
+
+
 @settings(
     max_examples=150,
     suppress_health_check=FIXTURES_ARE_SHARED,

@@ -12,6 +12,8 @@ from creamtea.errors import InputError
 MAX_FILES = 20_000
 MAX_UNPACKED = 512_000_000  # bytes; more is for the command line, which reads folders
 CHUNK = 1 << 16  # bytes
+# what Python's zipfile raises for a file that is none, is damaged or has a password
+UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, UnicodeDecodeError)
 
 
 def unpack(packed: Path, folder: Path) -> Path:
@@ -31,7 +33,7 @@ def unpack(packed: Path, folder: Path) -> Path:
             for member in members:
                 target = folder.joinpath(*_parts(packed, member))
                 left -= _write(packed, archive, member, target, left)
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError):
+    except UNREADABLE:
         raise InputError(f"{packed.name}: not a zip file that can be read, or one with a password") from None
     except OSError as error:
         raise InputError(f"{packed.name}: cannot be unpacked ({error.strerror or error})") from None
@@ -40,8 +42,12 @@ def unpack(packed: Path, folder: Path) -> Path:
 
 
 def _is_left_out(member: zipfile.ZipInfo) -> bool:
-    """Folders, and what macOS adds."""
-    return member.is_dir() or member.filename.startswith("__MACOSX/") or member.filename.endswith(".DS_Store")
+    """Folders, and what macOS adds. Not by `is_dir`, which fails at a name without a letter."""
+    return (
+        member.filename.endswith("/")
+        or member.filename.startswith("__MACOSX/")
+        or member.filename.endswith(".DS_Store")
+    )
 
 
 def _parts(packed: Path, member: zipfile.ZipInfo) -> tuple[str, ...]:
