@@ -27,6 +27,9 @@ def marked(text: str, other: str) -> str:
         ("", "ein Hund", ""),
         ("Hund", "hund", "<Hund>"),
         ("我喝茶", "我喝咖啡", "我喝<茶>"),  # no spaces: character by character
+        ("ที่นี่", "ที่นั่น", "ที่<นี่>"),  # and a Thai letter keeps its vowel signs and tone marks
+        ("か\u3099く", "か\u309aく", "<か\u3099>く"),
+        ("ខ្មែរ", "ខ្មោច", "<ខ្មែរ>"),  # Khmer: the letter below and the vowel belong to the first letter
         ("<b>bold</b> & *x*", "bold", "<<b>>bold<</b> & *x*>"),  # markup is text like any other
         (" a b ", "b", " <a> b "),
         ("हिन्दी में", "हिन्दू में", "<हिन्दी> में"),  # vowel signs are of the word
@@ -38,7 +41,7 @@ def test_differing_words_are_marked(text: str, other: str, shown: str) -> None:
     assert marked(text, other) == shown
 
 
-texts = st.text(alphabet="ab,. \u3000我ß\u0301", max_size=20)
+texts = st.text(alphabet="ab,. \u3000我ß\u0301ก\u0e35", max_size=20)
 
 
 @given(texts, texts)

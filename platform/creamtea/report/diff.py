@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import accumulate, pairwise
 
-from creamtea.words import UNSPACED, WORD, with_one_mark
+from creamtea.words import UNSPACED, WORD, characters, with_one_mark
 
 _TOKENS = re.compile(rf"{WORD}|[^\w\s]")
 
@@ -34,7 +35,8 @@ def differences(text: str, other: str) -> list[Piece]:
 
 
 def words(text: str) -> list[str]:
-    """The words and punctuation marks of a text; characters, where a script has no spaces."""
+    """The words and punctuation marks of a text; characters with their marks, where a script
+    has no spaces."""
     return [text[start:end] for start, end in word_spans(text)]
 
 
@@ -43,7 +45,8 @@ def word_spans(text: str) -> list[tuple[int, int]]:
     spans = []
     for match in _TOKENS.finditer(with_one_mark(text)):
         if UNSPACED.search(text, *match.span()):
-            spans += [(position, position + 1) for position in range(*match.span())]
+            stretch = text[slice(*match.span())]
+            spans += pairwise(accumulate(map(len, characters(stretch)), initial=match.start()))
         else:
             spans.append(match.span())
     return spans
