@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import runpy
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,23 @@ INSIDE = {
 @pytest.mark.parametrize("name", PAGES)
 def test_the_page_is_what_the_code_declares(name: str) -> None:
     assert (FOLDER / name).read_text(encoding="utf-8") == PAGES[name](), "run `make docs`"
+
+
+@pytest.mark.parametrize("program", ["creamtea.reference", "creamtea.steps.table", "creamtea.papers.page"])
+@pytest.mark.parametrize(("words", "code"), [(["--help"], 0), (["/no/such/folder", "more"], 2)])
+def test_the_programs_say_how_they_are_called(
+    program: str,
+    words: list[str],
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["program", *words])
+    monkeypatch.delitem(sys.modules, program, raising=False)  # runpy warns of modules that are there already
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module(program, run_name="__main__")
+    assert ended.value.code == code
+    assert f"usage: python -m {program} " in "".join(capfd.readouterr())
 
 
 def test_every_key_of_a_study_has_a_meaning() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from collections.abc import Iterator
 
 from creamtea.papers.catalogue import exhibits, papers
@@ -65,4 +66,5 @@ def _code(words: str) -> str:
 
 
 if __name__ == "__main__":
+    ArgumentParser(prog="python -m creamtea.papers.page", description=f"Prints {__doc__}").parse_args()
     print(markdown(), end="")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -72,4 +73,5 @@ def _plain(words: str) -> str:
 
 
 if __name__ == "__main__":
+    ArgumentParser(prog="python -m creamtea.steps.table", description=f"Prints {__doc__}").parse_args()
     print(markdown(), end="")
