@@ -6,6 +6,9 @@ these. A message names the place (file, line, key, step) and the remedy.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class CreamteaError(Exception):
     """Base of every error that is shown as one message. Exit code 1: something failed."""
@@ -24,6 +27,16 @@ class InputError(CreamteaError):
     def __init__(self, message: str, about: str = "") -> None:
         super().__init__(message)
         self.about = about
+
+
+@contextmanager
+def about(field: str) -> Iterator[None]:
+    """An InputError from here on is about this field of a page's form, unless it says another."""
+    try:
+        yield
+    except InputError as error:
+        error.about = error.about or field
+        raise
 
 
 class StepError(CreamteaError):

@@ -281,8 +281,9 @@ def test_practice_and_checks_have_files(
 def test_what_is_not_there_is_named(
     study_database: Database, tmp_path: Path, store: ArtefactStore, lines: list[Any], message: str
 ) -> None:
-    with pytest.raises(InputError, match=message):
+    with pytest.raises(InputError, match=message) as refused:
         make(study_database, store, listed(tmp_path, *lines))
+    assert refused.value.about == "media"  # the form's field
     assert rows(study_database) == {}
 
 

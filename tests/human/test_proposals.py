@@ -20,7 +20,7 @@ from creamtea.human.proposals import OUTCOMES, add_proposals, outcomes, read_pro
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.spans import Span
 from creamtea.human.protocols.taxonomy import ESA
-from creamtea.human.settings import CampaignSettings
+from creamtea.human.settings import CampaignSettings, ProposedBy
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Table
 from creamtea.store.database import Database
@@ -106,6 +106,22 @@ def test_a_wrong_file_is_named_with_its_line(
 ) -> None:
     with pytest.raises(InputError, match=message):
         make(study_database, written(tmp_path / "p.jsonl", *lines), **changes)
+
+
+@pytest.mark.parametrize(
+    ("metric", "field"),
+    [
+        (None, "proposals"),
+        (ProposedBy(metric="found", scorer="xcomet", version="1", digest="0"), "proposals-from"),
+    ],
+)
+def test_the_forms_field_is_told(
+    study_database: Database, tmp_path: Path, metric: ProposedBy | None, field: str
+) -> None:
+    settings = CampaignSettings(bad_references=0, repeats=1, proposed_by=metric)
+    with pytest.raises(InputError) as refused:
+        make(study_database, written(tmp_path / "p.jsonl", line("scones")), settings=settings)
+    assert refused.value.about == field
 
 
 def test_what_is_not_json_or_not_there_is_said(tmp_path: Path) -> None:

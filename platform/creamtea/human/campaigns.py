@@ -14,7 +14,7 @@ from typing import Any
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from creamtea.errors import InputError
+from creamtea.errors import InputError, about
 from creamtea.human import audit
 from creamtea.human.assignment.page import leads
 from creamtea.human.attention import attention_fields
@@ -217,16 +217,19 @@ def _draw(
         for item in page:
             item["references"] = shown[item["segment_index"]]
     given = request.media or ()
-    add_media(rated, given, lines)
+    with about("media"):
+        add_media(rated, given, lines)
     references = {line.index: line.reference for line in lines}
     target = study.spec["languages"]["target"]
     tutorial = [[item] for item in tutorial_fields(settings.tutorial, protocol)]
     pages = with_controls(rated, references, settings, target, seed, first=len(tutorial))
     if request.proposals is not None:
-        add_proposals(chain.from_iterable(pages), request.proposals, protocol, systems, lines)
+        with about("proposals" if settings.proposed_by is None else "proposals-from"):
+            add_proposals(chain.from_iterable(pages), request.proposals, protocol, systems, lines)
     checks = [[item] for item in attention_fields(settings.attention, protocol)]
     for written, kind in ((tutorial, "tutorial"), (checks, "attention")):
-        add_to_written(list(chain.from_iterable(written)), given, kind)
+        with about("media"):
+            add_to_written(list(chain.from_iterable(written)), given, kind)
     known = {"drawn": drawn, "references": list(human_systems(study, systems))}
     return settings.model_copy(update=known), tutorial + pages + checks
 

@@ -96,39 +96,27 @@ def _make(draft: str, start: CampaignRequest, database: Database, actor: str) ->
     taxonomy = _taxonomy(values.get("taxonomy"), request["protocol"], start)
     values["taxonomy"] = None if taxonomy is None else taxonomy.model_dump()
     study, metric = st.session_state[key("study")], values.pop("proposals_from")
-    file = values.pop("proposals", None)
-    proposals, proposed_by = _proposals(database, study, request, file, metric)
-    listed = values.pop("media")
-    media = _media(listed, values.pop("media_files"))
+    proposals, proposed_by = _proposals(database, study, request, values.pop("proposals", None), metric)
+    media = _media(values.pop("media"), values.pop("media_files"))
     values["questions"] = [one.model_dump() for one in read_questions(values["questions"])]
     for field in ("contact", "completion_code", "completion_url", "failing_code"):
         values[field] = values[field].strip()
     for field in ("delta", "minutes_per_item"):
         values[field] = values[field] or None  # 0 is as good as empty: the usual one
-    try:
-        made = campaigns.create_campaign(
-            database,
-            draft or typed,
-            CampaignRequest(
-                study=study,
-                settings=settings_of(values).model_copy(update={"proposed_by": proposed_by}),
-                documents=None if documents is None else _documents(documents),
-                media=media,
-                proposals=proposals,
-                **request,
-            ),
-            replace=bool(draft),
-            actor=actor,
-        )
-    except InputError as error:  # what only the outputs tell: a segment that is not there, say
-        for field, place in (
-            ("proposals", f"{file.name}, line" if file else ""),
-            ("proposals-from", f"{metric} of " if metric else ""),
-            ("media", f"{listed.name}, line" if listed else ""),
-        ):
-            if place and str(error).startswith(place):
-                raise InputError(str(error), about=field) from None
-        raise
+    made = campaigns.create_campaign(
+        database,
+        draft or typed,
+        CampaignRequest(
+            study=study,
+            settings=settings_of(values).model_copy(update={"proposed_by": proposed_by}),
+            documents=None if documents is None else _documents(documents),
+            media=media,
+            proposals=proposals,
+            **request,
+        ),
+        replace=bool(draft),
+        actor=actor,
+    )
     st.session_state[MADE] = made.id
     return f"The draft has {counted(made.items, 'item')}."
 
