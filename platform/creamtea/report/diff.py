@@ -42,7 +42,7 @@ def words(text: str) -> list[str]:
 
 def word_spans(text: str) -> list[tuple[int, int]]:
     """Where each of `words` begins and ends."""
-    spans = []
+    spans: list[tuple[int, int]] = []
     for match in _TOKENS.finditer(with_one_mark(text)):
         if UNSPACED.search(text, *match.span()):
             stretch = text[slice(*match.span())]
