@@ -10,7 +10,8 @@ from sqlalchemy import select
 
 from creamtea.errors import InputError
 from creamtea.human import audit, campaigns, launching, raters
-from creamtea.human.outputs import documents_of, read_metric
+from creamtea.human.documents import Documents
+from creamtea.human.outputs import read_metric
 from creamtea.human.protocols import protocol_names
 from creamtea.human.settings import CampaignSettings, TutorialItem, settings_of
 from creamtea.store.database import Database
@@ -134,7 +135,7 @@ def test_controls_and_tutorial_items_are_stored_with_their_originals(study_datab
 
 
 def test_documents_bound_the_context(study_database: Database) -> None:
-    documents = ["x", "x", "x", "y", "y"]
+    documents = Documents(("x", "x", "x", "y", "y"))
     campaigns.create_campaign(
         study_database,
         "c",
@@ -151,7 +152,7 @@ def test_documents_bound_the_context(study_database: Database) -> None:
         InputError, match="names 2 documents, and 'test' has 5 segments: one line per segment"
     ):
         campaigns.create_campaign(
-            study_database, "d", campaigns.CampaignRequest(**GOOD, documents=["x", "y"])
+            study_database, "d", campaigns.CampaignRequest(**GOOD, documents=Documents(("x", "y")))
         )
     settings = plain(select="stratified", strata=["document"])
     with pytest.raises(InputError, match="--strata document needs the documents"):
@@ -342,10 +343,3 @@ def test_stored_settings_that_cannot_be_are_named() -> None:
     assert str(caught.value).startswith("settings of the campaign: items: ")
     assert "random_share" in str(caught.value)
     assert "colour" in str(caught.value)
-
-
-def test_a_line_that_names_no_document_is_refused() -> None:
-    """As the command and the page read the file."""
-    assert documents_of("d1\nnews\td2\n", "docs.txt") == ["d1", "d2"]
-    with pytest.raises(InputError, match=r"^docs.txt:2: an empty line; name a document in each"):
-        documents_of("d1\nnews\t \n", "docs.txt")

@@ -14,6 +14,7 @@ from creamtea.errors import InputError
 from creamtea.human import campaigns
 from creamtea.human.choosing import choose
 from creamtea.human.controls import with_controls
+from creamtea.human.documents import Documents
 from creamtea.human.launching import registration
 from creamtea.human.outputs import Line
 from creamtea.human.pages import make_pages, parts
@@ -251,7 +252,8 @@ DOCUMENTS = ["x", "x", "x", "y", "y"]
 def make(database: Database, documents: list[str] | None = DOCUMENTS, **given: Any) -> Any:
     protocol = given.pop("protocol", "contrastive-da")
     chosen = CampaignSettings(**{"unit": "document", "bad_references": 0, "repeats": 0} | given)
-    request = campaigns.CampaignRequest(**GOOD, settings=chosen, documents=documents, protocol=protocol)
+    named = None if documents is None else Documents(tuple(documents))
+    request = campaigns.CampaignRequest(**GOOD, settings=chosen, documents=named, protocol=protocol)
     return campaigns.create_campaign(database, "c", request)
 
 

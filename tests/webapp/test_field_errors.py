@@ -109,6 +109,14 @@ def test_of_a_draft(visit: Visit, key: str, value: str, words: str, after: str) 
     assert sum("<" in one and words in one for one in order(app)) == 2  # and above the button
 
 
+def test_of_a_drafts_documents(visit: Visit) -> None:
+    app = visit(campaigns="new")
+    app.text_input(key="campaign-name").set_value("other")
+    app.file_uploader(key="campaign-documents").set_value([("d.tsv", b"a\tb\tc\n", "text/plain")])
+    app = pressed(app, "make")
+    assert place_of_error(app, "d.tsv, line 1: found") == "campaign-documents"
+
+
 def test_of_a_rater(visit: Visit, database: Database) -> None:
     rater = raters.add(database, "tasting", "test", pseudonym="anna")
     app = pressed(visit(campaign=1, view="raters", rater=rater), "decide")

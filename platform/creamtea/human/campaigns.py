@@ -20,6 +20,7 @@ from creamtea.human.assignment.page import leads
 from creamtea.human.attention import attention_fields
 from creamtea.human.choosing import choose, make_items
 from creamtea.human.controls import with_controls
+from creamtea.human.documents import Documents, domain_settings
 from creamtea.human.media.given import Given, add_media, add_to_written
 from creamtea.human.media.keeping import store_media
 from creamtea.human.outputs import (
@@ -82,7 +83,7 @@ class CampaignRequest:
     ratings_per_item: int = 1
     seed: int = 1
     instructions: str = ""  # Markdown
-    documents: Sequence[str] | None = None  # of each segment
+    documents: Documents | None = None  # of the test set
     proposals: Sequence[Proposal] | None = None  # errors that are marked before a rater begins
     media: Sequence[Given] | None = None  # files beside sources
 
@@ -191,14 +192,17 @@ def _draw(
     """The complete settings with what was drawn from what, and the fields of all items in their order, by
     the pages on which they are shown."""
     test_set, systems, seed = request.test_set, request.systems, request.seed
+    documents = request.documents
     for needed, option in (
         (settings.by_documents, "--unit document"),
         ("document" in settings.strata and settings.select == "stratified", "--strata document"),
     ):
-        if needed and request.documents is None:
+        if needed and documents is None:
             raise InputError(f"{option} needs the documents: --documents FILE, one line per segment")
     context = max(settings.context, PART_CONTEXT) if settings.by_documents else settings.context
-    lines = read_lines(session, study, test_set, systems, request.documents, context)
+    lines = read_lines(
+        session, study, test_set, systems, None if documents is None else documents.names, context
+    )
     metrics = []
     if settings.select == "disagreement":
         metrics = [read_metric(session, study, test_set, systems, metric) for metric in settings.metrics]
@@ -231,6 +235,8 @@ def _draw(
         with about("media"):
             add_to_written(list(chain.from_iterable(written)), given, kind)
     known = {"drawn": drawn, "references": list(human_systems(study, systems))}
+    if documents is not None:
+        known |= domain_settings(documents.domains, test_set)
     return settings.model_copy(update=known), tutorial + pages + checks
 
 

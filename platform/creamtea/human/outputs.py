@@ -13,6 +13,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
+from creamtea.human.documents import ABSENT
 from creamtea.store.queries import OUTPUTS, Node, study_nodes
 from creamtea.store.tables import Hypothesis, Segment, SegmentScore, StepInput, StudyRow
 
@@ -140,17 +141,6 @@ def read_references(
     return found
 
 
-def documents_of(text: str, place: str) -> list[str]:
-    """The document of each segment, from a text with a line for each: DOCUMENT, or DOMAIN TAB DOCUMENT.
-
-    InputError with the line for one that names none.
-    """
-    documents = [line.rpartition("\t")[2].strip() for line in text.splitlines()]
-    if "" in documents:
-        raise InputError(f"{place}:{documents.index('') + 1}: an empty line; name a document in each")
-    return documents
-
-
 def _documents(documents: Sequence[str] | None, segments: int, test_set: str) -> list[str]:
     if documents is None:
         return [""] * segments
@@ -158,6 +148,11 @@ def _documents(documents: Sequence[str] | None, segments: int, test_set: str) ->
         raise InputError(
             f"--documents names {len(documents)} documents, and {test_set!r} has {segments} segments: "
             "one line per segment"
+        )
+    if "" in documents:
+        raise InputError(
+            f"--documents, line {list(documents).index('') + 1}: found {ABSENT!r}, which is for ratings made "
+            "elsewhere: name the segment's document"
         )
     return list(documents)
 

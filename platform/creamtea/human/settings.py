@@ -140,7 +140,7 @@ class CampaignSettings(Strict):
     # where the rater goes back to then; "{code}" in it stands for the code
     completion_url: Annotated[str, AfterValidator(check_address)] = ""
     wmt: WmtRuleName | None = None  # of an import
-    # of an import, document → domain; for WMT mode
+    # document → domain, of --documents or an import; for WMT mode
     domains: Annotated[dict[Text, Text], Field(exclude_if=lambda found: not found)] = Field(
         default_factory=dict
     )

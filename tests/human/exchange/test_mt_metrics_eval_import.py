@@ -28,7 +28,7 @@ MISSING = "[No translation supplied]"
 def written(folder: Path, **changes: str) -> Path:
     """A test set of three segments and two systems with three kinds of scores; `changes` by the file."""
     files = {
-        "documents/en-de.docs": "news a\nnews a\nnews b\n",
+        "documents/en-de.docs": "news\ta\nnews\ta\nnews\tb\n",
         "sources/en-de.txt": "one\n two \nthree\n",
         "references/en-de.refA.txt": f"eins\n{MISSING}\ndrei\n",
         "system-outputs/en-de/A.txt": f"Eins\nZwei\n{MISSING}\n",
@@ -170,8 +170,8 @@ SEG = "human-scores/en-de.da.seg.score"
         ({}, facts("esa"), "found scores of da, mqm, wmt-z; choose one with --scores"),
         ({}, facts("da", source_language="en", target_language="fr"), "pairs: en-de; choose one"),
         ({"sources/en-fr.txt": "x\n"}, facts("da"), "pairs: en-de, en-fr; choose one"),
-        ({"documents/en-de.docs": "news a\n"}, facts("da"), "found 1 lines; allowed: 3"),
-        ({"documents/en-de.docs": "news\n" * 3}, facts("da"), "line 1: found 'news'; allowed: DOMAIN DOC"),
+        ({"documents/en-de.docs": "news\ta\n"}, facts("da"), "found 1 lines; allowed: 3"),
+        ({"documents/en-de.docs": "news\n" * 3}, facts("da"), "line 1: found 'news'; allowed: DOMAIN TAB"),
         ({"system-outputs/en-de/A.txt": "x\n"}, facts("da"), "A.txt: found 1 lines; allowed: 3"),
         ({SEG: "C 1\n"}, facts("da"), "line 1: found 'C 1'; allowed: a system of system-outputs"),
         ({SEG: "A 1\n"}, facts("da"), "found 1 values of A; allowed: 3"),
@@ -199,7 +199,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 
 
 DOMAINS = {
-    "documents/en-de.docs": "news a\nnews b\nchat c\n",
+    "documents/en-de.docs": "news\ta\nnews\tb\nchat\tc\n",
     "human-scores/en-de.mqm.seg.score": "A -1\nA -3\nA -7\nB 0\nB None\nB None\n",
 }
 

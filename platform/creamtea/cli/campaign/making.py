@@ -13,9 +13,9 @@ from creamtea.cli.workplace import AsJson, artefact_store, opened_database
 from creamtea.errors import InputError
 from creamtea.human import campaigns
 from creamtea.human.attention import read_attention
+from creamtea.human.documents import Documents, read_documents
 from creamtea.human.media.given import read_media
 from creamtea.human.metric_proposals import ONE_OF_THE_TWO, proposals_of_metric
-from creamtea.human.outputs import documents_of
 from creamtea.human.proposals import Proposal, read_proposals
 from creamtea.human.protocols import SELECTIONS, protocol_names
 from creamtea.human.protocols.taxonomy import read_taxonomy
@@ -192,7 +192,10 @@ class CampaignOptions:
     context: Annotated[int, typer.Option(metavar="N", help="Source sentences shown before the segment.")] = 0
     documents: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The document of each segment, one per line (or DOMAIN TAB DOC)."),
+        typer.Option(
+            metavar="FILE",
+            help="The document of each segment, one per line, or DOMAIN TAB DOCUMENT, which WMT mode knows.",
+        ),
     ] = None
     delta: Annotated[
         float | None,
@@ -233,10 +236,10 @@ class CampaignOptions:
             }
         )
 
-    def segment_documents(self) -> list[str] | None:
+    def segment_documents(self) -> Documents | None:
         if self.documents is None:
             return None
-        return documents_of(read_text("--documents", self.documents), f"--documents {self.documents}")
+        return read_documents(read_text("--documents", self.documents), f"--documents {self.documents}")
 
 
 @with_options(CampaignOptions)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from creamtea.errors import InputError
+from creamtea.human.documents import domain_settings, read_documents
 from creamtea.human.exchange.appraise import REFERENCE, AppraiseFile, Rated, occurrences, read_appraise
 from creamtea.human.exchange.code_units import CodeUnits
 from creamtea.human.exchange.content import Content, ItemContent
-from creamtea.human.exchange.elsewhere import ImportFacts, domain_settings, made_elsewhere
+from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
 from creamtea.human.exchange.files import Record, read_text
 from creamtea.human.exchange.losses import NotKept, counts
 from creamtea.human.exchange.statistics import read_statistics
@@ -21,7 +21,6 @@ from creamtea.human.protocols import find_protocol, usable_protocols
 from creamtea.store.item_kinds import ItemKind
 
 USUAL_PROTOCOL = "da"
-NOT_RATED = "-"  # in a file of documents
 # kind, document, segment, system, and the number of the opinion (0: the first of a rater)
 Key = tuple[ItemKind, str, int, str, int]
 
@@ -70,7 +69,7 @@ def read_appraise_campaign(
     settings = {**content.settings, "references": [system for system in systems if system == REFERENCE]}
     if rule := "crowd" if file.crowd else "da-sqm" if protocol == "da-sqm" else "":
         settings["wmt"] = rule  # of stats.wmt.RULES; those of marked errors follow from the protocol
-    settings |= domain_settings(texts.domains)
+    settings |= domain_settings(texts.domains, content.test_set)
     content = replace(content, settings=settings)
     return content, counts(
         {
@@ -198,12 +197,13 @@ class _Texts:
         self.sources = None if facts.sources is None else _file_lines(facts.sources)
         self.outputs = {system: _file_lines(path) for system, path in facts.outputs.items()}
         self.documents: dict[str, list[int]] | None = None
-        self.domains: dict[str, str] = {}
+        self.domains: Mapping[str, str] = {}
         if facts.documents is not None:
-            lines, self.domains = _document_lines(facts.documents)
-            places = {document: set(numbers) for document, numbers in lines.items()}
+            found = read_documents(read_text(facts.documents), facts.documents.name, with_domains=True)
+            self.domains = found.domains
+            places = {document: set(numbers) for document, numbers in found.lines.items()}
             if any(rating.segment - self.first not in places.get(rating.document, ()) for rating in ratings):
-                self.documents = lines  # else segments are numbered as the test set's lines are
+                self.documents = found.lines  # else segments are numbered as the test set's lines are
 
     def line(self, document: str, segment: int) -> int:
         """Where a segment stands in the test set, 0 for the first."""
@@ -238,19 +238,3 @@ class _Texts:
 def _file_lines(path: Path) -> list[str]:
     lines = read_text(path).split("\n")
     return lines[:-1] if lines[-1] == "" else lines
-
-
-def _document_lines(path: Path) -> tuple[dict[str, list[int]], dict[str, str]]:
-    """Document → the numbers of its lines, 0 for the first; document → domain."""
-    domains: dict[str, str] = {}
-    lines_of: dict[str, list[int]] = defaultdict(list)
-    for number, line in enumerate(_file_lines(path)):
-        words = line.split()
-        if words == [NOT_RATED]:
-            continue
-        if len(words) != 2:
-            allowed = f"DOMAIN TAB DOC, or {NOT_RATED} for a segment that the campaign has not"
-            raise InputError(f"{path.name}, line {number + 1}: found {line[:60]!r}; allowed: {allowed}")
-        lines_of[words[1]].append(number)
-        domains.setdefault(words[1], words[0])
-    return dict(lines_of), domains

@@ -47,11 +47,6 @@ class ImportFacts:
         return None
 
 
-def domain_settings(domains: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """Settings with the domain of each document; none where all have one."""
-    return {"domains": dict(domains)} if len(set(domains.values())) > 1 else {}
-
-
 def made_elsewhere(
     facts: ImportFacts,
     protocol: str,

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from creamtea.errors import InputError
+from creamtea.human.documents import domain_settings, read_documents
 from creamtea.human.exchange.columns import checked_name, checked_text
 from creamtea.human.exchange.content import Content, ItemContent
-from creamtea.human.exchange.elsewhere import ImportFacts, domain_settings, made_elsewhere
+from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
 from creamtea.human.exchange.files import Record, read_text
 from creamtea.human.exchange.losses import NotKept, counts
 from creamtea.human.exchange.mt_metrics_eval import NO_TEXT
@@ -127,7 +128,7 @@ def read_mt_metrics_eval(
     test_set = facts.test_set or (domains[0] if len(domains) == 1 else None)
     source, _, target = folder.pair.partition("-")
     made = made_elsewhere(replace(facts, test_set=test_set), protocol, (source, target), systems, items, rows)
-    made = replace(made, settings={**made.settings, **domain_settings(of_documents)})
+    made = replace(made, settings={**made.settings, **domain_settings(of_documents, made.test_set)})
     return made, (*counts(left), *_beside(folder, name))
 
 
@@ -170,16 +171,13 @@ def _is_mqm(name: str) -> bool:
     return name.lower().startswith(Mqm.name)
 
 
-def _documents(folder: _Folder, segments: int) -> tuple[list[str], dict[str, str]]:
+def _documents(folder: _Folder, segments: int) -> tuple[Sequence[str], Mapping[str, str]]:
     """Each segment's document, and each document's domain."""
     file = f"documents/{folder.pair}.docs"
-    words = [line.split() for line in folder.lines(file)]
-    for number, line in enumerate(words, start=1):
-        if len(line) != 2:
-            raise InputError(f"{file}, line {number}: found {' '.join(line)[:60]!r}; allowed: DOMAIN DOC")
-    if len(words) != segments:
-        raise InputError(f"{file}: found {len(words)} lines; allowed: {segments}, as the sources have")
-    return [document for _, document in words], {document: domain for domain, document in words}
+    found = read_documents(read_text(folder.path / file), file, with_domains=True)
+    if len(found.names) != segments:
+        raise InputError(f"{file}: found {len(found.names)} lines; allowed: {segments}, as the sources have")
+    return found.names, found.domains
 
 
 # ---------------------------------------------------------------- scores and marked errors

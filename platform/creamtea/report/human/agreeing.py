@@ -203,7 +203,11 @@ def wmt_mode(judged: Judged, rule: WmtRule | None = None) -> Table:
         weakness = "segments of one document count as independent"
     if chosen.domains:
         known = len(set(ratings.domains.values()))
-        over = f", means over {known} domains" if by_domain else ", over segments: no domains are known"
+        over = (
+            f", means over {known} domain{'s' * (known > 1)}"
+            if by_domain
+            else ", over segments: no domains are known"
+        )
     about = (
         f"By WMT's rules ({chosen.title}{over}), only to compare with its published tables: {weakness}. Item "
         "weights are ignored here."

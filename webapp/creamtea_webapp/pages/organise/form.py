@@ -345,7 +345,7 @@ def _texts(start: CampaignRequest) -> None:
     right.file_uploader(
         f"{LABELS['documents']} (text)",
         ["txt", "docs", "tsv"],
-        help="One line per segment, with the name of its document.",
+        help="One line per segment: the name of its document, or DOMAIN TAB DOCUMENT.",
         key=key("documents"),
     )
     field_error("tutorial", "attention", "documents")

@@ -15,9 +15,10 @@ from creamtea.errors import InputError
 from creamtea.human import campaigns, rights
 from creamtea.human.attention import read_attention
 from creamtea.human.campaigns import CampaignRequest
+from creamtea.human.documents import Documents, read_documents
 from creamtea.human.media.given import Given, read_media
 from creamtea.human.metric_proposals import ONE_OF_THE_TWO, metrics_with_errors, proposals_of_metric
-from creamtea.human.outputs import documents_of, metric_names
+from creamtea.human.outputs import metric_names
 from creamtea.human.proposals import Proposal, read_proposals
 from creamtea.human.protocols.taxonomy import Taxonomy, read_taxonomy
 from creamtea.human.questions import read_questions
@@ -173,9 +174,11 @@ def _without(folder: str, error: InputError) -> str:
     return str(error).replace(f"{folder}/", "")
 
 
-def _documents(file: Any) -> list[str]:
+def _documents(file: Any) -> Documents:
     try:
-        return documents_of(file.getvalue().decode("utf-8-sig"), file.name)
+        return read_documents(file.getvalue().decode(), file.name)
+    except InputError as error:
+        raise InputError(str(error), about="documents") from None
     except UnicodeDecodeError:
         raise InputError(
             "the file of documents is not UTF-8 text: save it as UTF-8", about="documents"

@@ -1,0 +1,119 @@
+"""The file of documents, and what a campaign that was made with it knows of domains."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import evalset
+import pytest
+from blocks import tables
+from hypothesis import given
+from hypothesis import strategies as st
+from ready_campaigns import PLAIN, launched_campaign
+from small_campaigns import add_rater
+
+from creamtea.errors import InputError
+from creamtea.human import assignment, campaigns
+from creamtea.human.documents import ABSENT, Documents, domain_settings, read_documents
+from creamtea.human.exchange.elsewhere import ImportFacts
+from creamtea.human.exchange.exporting import export_campaign, import_campaign
+from creamtea.human.exchange.storing import collect
+from creamtea.report.human.build import build_human
+from creamtea.store.database import Database
+
+GOOD: dict[str, Any] = {"study": "jam", "test_set": "test", "systems": ["plain", "beam"]}
+NEWS_AND_CHAT = Documents(("x", "x", "x", "y", "z"), {"x": "news", "y": "news", "z": "chat"})
+STEPS = {"plain": (10, 20, 50, 90, 80), "beam": (30, 31, 50, 40, 51)}  # of each segment
+
+
+def test_lines_with_domains_and_without() -> None:
+    assert read_documents("d1\nd1\nd 2\n", "docs") == Documents(("d1", "d1", "d 2"))
+    found = read_documents("\ufeffnews\td1\r\n-\nchat\t d2\nnews\td1", "docs")
+    assert found == Documents(("d1", "", "d2", "d1"), {"d1": "news", "d2": "chat"})
+    assert found.lines == {"d1": [0, 3], "d2": [2]}
+
+
+NAMES = st.text(min_size=1, max_size=5).map(str.strip)
+NAMES = NAMES.filter(
+    lambda name: name not in ("", ABSENT) and not set("\t\n\0") & set(name) and name[0] != "\ufeff"
+)
+
+
+@given(st.lists(NAMES, min_size=1, max_size=8), st.none() | st.lists(NAMES, min_size=1, max_size=3))
+def test_every_name_comes_back(names: list[str], kinds: list[str] | None) -> None:
+    names = [name for name in names if name.isprintable()] or ["d"]
+    domains = {}
+    if kinds is not None:
+        domains = {name: kinds[at % len(kinds)] for at, name in enumerate(dict.fromkeys(names))}
+    text = "".join(f"{domains[name]}\t{name}\n" if domains else f"{name}\n" for name in names)
+    assert read_documents(text, "docs") == Documents(tuple(names), domains)
+
+
+@pytest.mark.parametrize(
+    ("text", "with_domains", "message"),
+    [
+        ("d1\nnews\t \n", False, r"^docs, line 2: found 'news\\t '; allowed: DOCUMENT, or DOMAIN TAB"),
+        ("d1\n\nd2\n", False, "line 2: found ''"),
+        ("", False, "line 1: found ''"),
+        ("a\tb\tc\n", False, "line 1: found"),
+        ("news d1\n", True, "line 1: found 'news d1'; allowed: DOMAIN TAB DOCUMENT"),
+        ("news\td1\nd2\n", False, "line 2: some lines have a domain and some have none"),
+        ("d2\nnews\td1\n", False, "line 2: some lines have a domain and some have none"),
+        ("news\td1\nchat\td1\n", False, "line 2: document 'd1' is of domain 'chat' here and of 'news'"),
+        ("d1\nd\0\n", False, "line 2: found a name with a NUL character"),
+    ],
+)
+def test_a_line_that_cannot_be_is_refused(text: str, with_domains: bool, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_documents(text, "docs", with_domains=with_domains)
+
+
+def test_one_domain_of_the_test_sets_name_says_nothing() -> None:
+    assert domain_settings({}, "test") == {}
+    assert domain_settings({"a": "test", "b": "test"}, "test") == {}
+    assert domain_settings({"a": "news"}, "test") == {"domains": {"a": "news"}}
+
+
+def test_a_segment_of_no_document_is_refused(study_database: Database) -> None:
+    request = campaigns.CampaignRequest(**GOOD, documents=Documents(("x", "x", "", "y", "z")))
+    with pytest.raises(InputError, match="--documents, line 3: found '-'"):
+        campaigns.create_campaign(study_database, "c", request)
+
+
+def wmt_means(database: Database, name: str, rule: str) -> tuple[dict[str, Any], str]:
+    [table] = [one for one in tables(build_human(database, name, rule)) if one.key == "wmt"]
+    return {row.name: row.cells["raw"].value for row in table.rows}, table.about
+
+
+def test_domains_of_a_campaign_made_here(study_database: Database, tmp_path: Path) -> None:
+    """WMT 2024 averages over its domains, not over segments; every export has them."""
+    launched_campaign(study_database, "c", **GOOD, protocol="da", documents=NEWS_AND_CHAT, settings=PLAIN)
+    anna = add_rater(study_database)
+    texts = {
+        (item.segment, output): item.systems[0]
+        for item in collect(study_database, "c").items
+        for output in item.outputs
+    }
+    while work := assignment.next_item(study_database, anna):
+        segment = int(work.source.removeprefix("source "))
+        step = STEPS[texts[segment, work.outputs[0]]][segment]
+        assignment.submit(study_database, anna, work.assignment_id, [step])
+    means, about = wmt_means(study_database, "c", "esa")
+    assert "means over 2 domains" in about
+    assert means == {"plain": (42.5 + 80) / 2, "beam": (37.75 + 51) / 2}
+    by_segments, about = wmt_means(study_database, "c", "usual")
+    assert by_segments == {"plain": 50.0, "beam": 40.4}
+
+    export_campaign(study_database, "c", "mt-metrics-eval", tmp_path / "mtme", "test")
+    assert (tmp_path / "mtme/documents/en-de.docs").read_text().split("\n")[:-1] == [
+        "news\tx", "news\tx", "news\tx", "news\ty", "chat\tz",
+    ]  # fmt: skip
+    found = evalset.read(tmp_path / "mtme", "en-de")
+    assert found.by_domain["en-de.da.domain.score", "plain"] == {"news": "42.5", "chat": "80.0"}
+    again = ImportFacts("again")
+    import_campaign(study_database, tmp_path / "mtme", "mt-metrics-eval", again, "test")
+    assert collect(study_database, "again").settings["domains"] == NEWS_AND_CHAT.domains
+    export_campaign(study_database, "c", "csv", tmp_path / "csv", "test")
+    import_campaign(study_database, tmp_path / "csv", "csv", ImportFacts("copy"), "test")
+    assert wmt_means(study_database, "copy", "esa") == wmt_means(study_database, "c", "esa")
