@@ -9,8 +9,11 @@ import hashlib
 import json
 import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
+
+from pydantic import ConfigDict, StrictInt, TypeAdapter, ValidationError
 
 from creamtea.errors import InputError
 from creamtea.human.exchange.packed import UNREADABLE
@@ -23,7 +26,36 @@ MAX_MANIFEST = 64 << 20
 FIRST_DATE = (1980, 1, 1, 0, 0, 0)  # of ZIP
 PLAIN_FILE = 0o100644 << 16
 UNIX = 3
-KEYS = {"format", "study", "creamtea", "schema", "versions", "left_out", "files"}
+
+
+@dataclass(frozen=True)
+class PackedStudy:
+    name: str
+    number: StrictInt
+
+
+@dataclass(frozen=True)
+class PackedFile:
+    sha256: str
+    bytes: StrictInt
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """What manifest.json says. `versions`: of what computes; `left_out`: settings that were emptied."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    format: str = FORMAT
+    study: PackedStudy
+    creamtea: str
+    schema: str
+    versions: dict[str, str]
+    left_out: list[str]
+    files: dict[str, PackedFile]
+
+
+_MANIFEST = TypeAdapter(Manifest)
 
 
 def json_bytes(value: Any) -> bytes:
@@ -34,12 +66,9 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def with_manifest(files: Mapping[str, bytes], about: Mapping[str, Any]) -> dict[str, bytes]:
-    """The files with a manifest that lists them; `about` is the rest of what it says."""
-    listed = {
-        name: {"sha256": sha256(content), "bytes": len(content)} for name, content in sorted(files.items())
-    }
-    return {MANIFEST: json_bytes({"format": FORMAT, **about, "files": listed}), **files}
+def listed(files: Mapping[str, bytes]) -> dict[str, PackedFile]:
+    """The files as a manifest lists them."""
+    return {name: PackedFile(sha256(content), len(content)) for name, content in sorted(files.items())}
 
 
 def write_archive(files: Mapping[str, bytes], path: Path) -> None:
@@ -88,7 +117,7 @@ class Archive:
         self._zip.close()
 
     def names(self, folder: str = "") -> list[str]:
-        return [name for name in self.manifest["files"] if name.startswith(folder)]
+        return [name for name in self.manifest.files if name.startswith(folder)]
 
     def read(self, name: str) -> bytes:
         """A file of the manifest. InputError for one that is not there, or damaged."""
@@ -121,7 +150,7 @@ class Archive:
                 raise InputError(f"{self.path}: {entry.filename} is there twice")
             seen.add(entry.filename)
 
-    def _read_manifest(self) -> dict[str, Any]:
+    def _read_manifest(self) -> Manifest:
         if MANIFEST not in self._zip.namelist():
             raise InputError(f"{self.path}: no {MANIFEST} in it: not a bundle; make one with creamtea bundle")
         if self._zip.getinfo(MANIFEST).file_size > MAX_MANIFEST:
@@ -132,32 +161,24 @@ class Archive:
             raise InputError(
                 f"{self.path}: {MANIFEST} says format {format_!r}; this creamtea reads {FORMAT!r}"
             )
-        if manifest.keys() != KEYS or not _is_list_of_files(manifest["files"]):
-            raise InputError(f"{self.path}: {MANIFEST} is not as creamtea bundle writes it")
-        return dict(manifest)
+        try:
+            return _MANIFEST.validate_python(manifest)
+        except ValidationError:
+            raise InputError(f"{self.path}: {MANIFEST} is not as creamtea bundle writes it") from None
 
     def _check_files(self) -> None:
-        listed: dict[str, dict[str, Any]] = self.manifest["files"]
+        files = self.manifest.files
         there = set(self._zip.namelist()) - {MANIFEST}
-        for name in sorted(there ^ listed.keys()):
+        for name in sorted(there ^ files.keys()):
             why = "the manifest does not list it" if name in there else "it is missing"
             raise InputError(f"{self.path}: {name}: {why}; the bundle was changed after it was packed")
-        for name, facts in listed.items():
+        for name, facts in files.items():
             content = self.read(name)
-            if len(content) != facts["bytes"] or sha256(content) != facts["sha256"]:
+            if (sha256(content), len(content)) != (facts.sha256, facts.bytes):
                 raise InputError(
                     f"{self.path}: {name} is not the file that was packed (its SHA-256 is "
-                    f"{sha256(content)}, the manifest's {facts['sha256']})"
+                    f"{sha256(content)}, the manifest's {facts.sha256})"
                 )
-
-
-def _is_list_of_files(files: Any) -> bool:
-    return isinstance(files, dict) and all(
-        isinstance(facts, dict)
-        and isinstance(facts.get("sha256"), str)
-        and isinstance(facts.get("bytes"), int)
-        for facts in files.values()
-    )
 
 
 def _parsed(content: bytes, place: str) -> Any:

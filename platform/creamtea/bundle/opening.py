@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import insert
+from sqlalchemy import insert, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from creamtea.bundle.archive import Archive, parse_lines
 from creamtea.bundle.differences import Difference
-from creamtea.bundle.packing import place_of
+from creamtea.bundle.packing import place_of, places_of
 from creamtea.bundle.rows import TABLES, file_of, from_values
 from creamtea.contract.step import MetricRow, PointRow, StepResult
 from creamtea.errors import InputError, StepError
@@ -23,10 +24,11 @@ from creamtea.store.artefacts import ArtefactStore, StoredFile
 from creamtea.store.database import Database, open_database
 from creamtea.store.ingest import OF_STEP, ingest
 from creamtea.store.ingest import TABLES as TEXT_FILES
+from creamtea.store.rows import from_row
 from creamtea.store.schema import head
-from creamtea.store.tables import Base, Metric, Point, StepFile, StepRow, StudyStep
+from creamtea.store.tables import Base, Metric, Point, StepFile, StepRow
 
-Rows = dict[type[Base], list[dict[str, Any]]]
+Row = TypeVar("Row", bound=Base)
 
 
 @dataclass(frozen=True)
@@ -45,52 +47,50 @@ class Opened:
 def opened_bundle(archive: Archive) -> Iterator[Opened]:
     """InputError for a bundle of another schema, and for rows that are no study's."""
     _check_schema(archive)
-    rows: Rows = {
-        table: from_values(table, parse_lines(archive.read(file_of(table)), file_of(table)), file_of(table))
-        for table in TABLES
-    }
-    places: dict[str, str] = {
-        row["step_key"]: str(row["node"])
-        for row in sorted(rows[StudyStep], key=lambda row: (row["position"], row["node"]), reverse=True)
-    }
     with scratch_folder("bundle") as folder:
         store = ArtefactStore(Path(folder) / "artefacts")
         database = open_database(f"sqlite:///{folder}/bundle.db")
         try:
             with database.transaction() as session:
                 try:
-                    differences = _fill(session, store, archive, rows, places, Path(folder) / "files")
+                    places = _insert(session, archive)
+                    differences = _ingest(session, store, archive, places, Path(folder) / "files")
                     session.flush()
                 except (SQLAlchemyError, StepError, OverflowError) as error:
                     first = str(getattr(error, "orig", error)).splitlines()[0]
                     raise InputError(f"{archive.path}: its rows do not go together: {first}") from None
-            yield Opened(database, store, archive.manifest["study"]["number"], places, differences)
+            yield Opened(database, store, archive.manifest.study.number, places, differences)
         finally:
             database.close()
 
 
 def _check_schema(archive: Archive) -> None:
     manifest = archive.manifest
-    if manifest["schema"] != head():
+    if manifest.schema != head():
         raise InputError(
-            f"{archive.path}: packed by creamtea {manifest['creamtea']}, whose database is of revision "
-            f"{manifest['schema']}; this one's is of {head()}: verify it with the version that packed it"
+            f"{archive.path}: packed by creamtea {manifest.creamtea}, whose database is of revision "
+            f"{manifest.schema}; this one's is of {head()}: verify it with the version that packed it"
         )
 
 
-def _fill(
-    session: Session, store: ArtefactStore, archive: Archive, rows: Rows, places: dict[str, str], folder: Path
-) -> list[Difference]:
+def _insert(session: Session, archive: Archive) -> dict[str, str]:
+    """The rows that are not a step's results; the steps' places, by their keys."""
     for table in TABLES:
-        if table not in OF_STEP and rows[table]:
-            session.execute(insert(table), rows[table])
-    of_step = {table: _by_step(rows[table]) for table in (StepFile, Metric, Point)}
+        if table not in OF_STEP and (values := _values(archive, table)):
+            session.execute(insert(table), values)
+    return places_of(session, archive.manifest.study.number)
+
+
+def _ingest(
+    session: Session, store: ArtefactStore, archive: Archive, places: dict[str, str], folder: Path
+) -> list[Difference]:
+    step_files, metrics = _by_step(archive, StepFile), _by_step(archive, Metric)
+    points = _by_step(archive, Point)
     differences: list[Difference] = []
-    for number, step in enumerate(rows[StepRow]):
-        key = str(step["key"])
+    for number, key in enumerate(session.scalars(select(StepRow.key).order_by(StepRow.key)).all()):
         files = []
-        for row in of_step[StepFile].get(key, []):
-            file = StoredFile(row["name"], row["digest"], row["size"])
+        for row in step_files[key]:
+            file = from_row(StoredFile, row)
             if file.name in TEXT_FILES:
                 place = place_of(places.get(key, key), file.name)
                 there = _put(store, archive.read(place), folder / str(number), file.name)
@@ -98,24 +98,25 @@ def _fill(
                     differences.append(Difference(f"{place}: SHA-256", file.digest, there.digest))
                 file = there
             files.append(file)
+        curves = sorted(points[key], key=lambda point: point.position)
         result = StepResult(
-            [MetricRow(**row) for row in of_step[Metric].get(key, [])],
-            [
-                PointRow(row["series"], row["x"], row["y"], row["label"])
-                for row in sorted(of_step[Point].get(key, []), key=lambda row: row["position"])
-            ],
+            [from_row(MetricRow, row) for row in metrics[key]], [from_row(PointRow, row) for row in curves]
         )
         ingest(session, key, result, files, store)
     return differences
 
 
-def _by_step(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """The rows of each step, without its key."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        found.setdefault(row["step_key"], []).append(
-            {name: value for name, value in row.items() if name != "step_key"}
-        )
+def _values(archive: Archive, table: type[Base]) -> list[dict[str, Any]]:
+    """Of an INSERT."""
+    file = file_of(table)
+    return from_values(table, parse_lines(archive.read(file), file), file)
+
+
+def _by_step(archive: Archive, table: type[Row]) -> dict[str, list[Row]]:
+    """The rows of each step by its key."""
+    found = defaultdict(list)
+    for values in _values(archive, table):
+        found[str(values["step_key"])].append(table(**values))
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 from collections import Counter
+from dataclasses import asdict
 from typing import Any
 from urllib.parse import quote
 
@@ -15,7 +16,7 @@ from sqlalchemy import inspect, select
 from sqlalchemy.orm import Session
 
 import creamtea
-from creamtea.bundle.archive import json_bytes, with_manifest
+from creamtea.bundle.archive import MANIFEST, Manifest, PackedStudy, json_bytes, listed
 from creamtea.bundle.rows import SECRET_SETTINGS, TABLES, file_of, to_lines
 from creamtea.errors import InputError
 from creamtea.report.build import report_of
@@ -25,7 +26,7 @@ from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.ingest import TABLES as TEXT_FILES
 from creamtea.store.item_kinds import ItemKind
-from creamtea.store.queries import batches, find_study, study_nodes
+from creamtea.store.queries import batches, find_study, steps_of, study_nodes
 from creamtea.store.schema import head
 from creamtea.store.tables import (
     Assignment,
@@ -95,14 +96,15 @@ def pack(
             **_text_files(session, store, row.id, rows[StepFile]),
             **_media_files(store, rows[CampaignMedia]),
         }
-        about = {
-            "study": {"name": row.name, "number": row.id},
-            "creamtea": creamtea.__version__,
-            "schema": head(),
-            "versions": versions(),
-            "left_out": left_out,
-        }
-    return with_manifest(files, about)
+        manifest = Manifest(
+            study=PackedStudy(row.name, row.id),
+            creamtea=creamtea.__version__,
+            schema=head(),
+            versions=versions(),
+            left_out=left_out,
+            files=listed(files),
+        )
+    return {MANIFEST: json_bytes(asdict(manifest)), **files}
 
 
 def _rows(session: Session, study: StudyRow) -> dict[type[Base], list[Any]]:
@@ -158,7 +160,7 @@ def _rows(session: Session, study: StudyRow) -> dict[type[Base], list[Any]]:
     return rows
 
 
-def _check_no_check_is_open(campaigns: list[Any], items: list[Any]) -> None:
+def _check_no_check_is_open(campaigns: list[Campaign], items: list[Item]) -> None:
     for campaign in campaigns:
         kinds = Counter(ItemKind(item.kind) for item in items if item.campaign_id == campaign.id)
         found = [
@@ -181,9 +183,9 @@ def _of_steps(session: Session, table: type[Base], column: Any, keys: list[str])
 
 
 def _text_files(
-    session: Session, store: ArtefactStore, study: int, step_files: list[Any]
+    session: Session, store: ArtefactStore, study: int, step_files: list[StepFile]
 ) -> dict[str, bytes]:
-    places = {node.key: node.name for node in reversed(study_nodes(session, study))}
+    places = places_of(session, study)
     return {
         place_of(places[file.step_key], file.name): _read(store, file, places[file.step_key])
         for file in step_files
@@ -191,7 +193,7 @@ def _text_files(
     }
 
 
-def _media_files(store: ArtefactStore, shown: list[Any]) -> dict[str, bytes]:
+def _media_files(store: ArtefactStore, shown: list[CampaignMedia]) -> dict[str, bytes]:
     files = {}
     for file in shown:
         if not store.exists(file.digest):
@@ -208,6 +210,11 @@ def media_file(digest: str) -> str:
     return f"media/{digest}"
 
 
+def places_of(session: Session, study: int) -> dict[str, str]:
+    """The first place in the study of each step, by its key."""
+    return {key: node.name for key, node in steps_of(study_nodes(session, study)).items()}
+
+
 def place_of(node: str, name: str) -> str:
     """Where a bundle has a step's file: by the step's first place in the study."""
     parts = [quote(part, safe="+=,()") for part in node.split("/")]
@@ -216,7 +223,7 @@ def place_of(node: str, name: str) -> str:
     )
 
 
-def _read(store: ArtefactStore, file: Any, node: str) -> bytes:
+def _read(store: ArtefactStore, file: StepFile, node: str) -> bytes:
     if not store.exists(file.digest):
         raise InputError(
             f"{node}: its file {file.name} is not in {store.root} any more: run the study again, so that it "
@@ -225,7 +232,7 @@ def _read(store: ArtefactStore, file: Any, node: str) -> bytes:
     return store.read(file.digest)
 
 
-def _without_secrets(session: Session, campaigns: list[Any]) -> list[str]:
+def _without_secrets(session: Session, campaigns: list[Campaign]) -> list[str]:
     """Empty the settings that are nobody's business, and say which there were."""
     left_out = []
     for campaign in campaigns:

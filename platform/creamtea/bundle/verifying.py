@@ -72,11 +72,11 @@ def verify(path: Path, progress: Callable[[str], None] = lambda place: None) -> 
             _guarded(REPORT, found, partial(_check_report, bundle, session, archive, found))
         manifest = archive.manifest
     here = versions() | {"creamtea": creamtea.__version__}
-    packed = manifest["versions"] | {"creamtea": manifest["creamtea"]}
+    packed = manifest.versions | {"creamtea": manifest.creamtea}
     return Verification(
-        study=manifest["study"]["name"],
-        number=manifest["study"]["number"],
-        packed_by=manifest["creamtea"],
+        study=manifest.study.name,
+        number=manifest.study.number,
+        packed_by=manifest.creamtea,
         versions={
             name: (packed.get(name, NOTHING), here.get(name, NOTHING)) for name in sorted(packed | here)
         },
@@ -103,7 +103,7 @@ def _check_campaign(session: Session, campaign: Campaign, archive: Archive, foun
     registered, what = campaign.registered, "registered plans"
     if registered is not None:
         kept = {part: value for part, value in registered.items() if part != "digest"}
-        emptied = [line for line in archive.manifest["left_out"] if line.startswith(f"{place}: ")]
+        emptied = [line for line in archive.manifest.left_out if line.startswith(f"{place}: ")]
         if emptied:
             found.leave(what, f"its digest covers what is left out ({', '.join(emptied)})", place)
         else:
@@ -162,7 +162,7 @@ def _check_report(bundle: Opened, session: Session, archive: Archive, found: Fou
         )
         shown = slice(max(0, at - AROUND), at + AROUND)
         line = page[:at].count("\n") + 1
-        if archive.manifest["creamtea"] != creamtea.__version__:
+        if archive.manifest.creamtea != creamtea.__version__:
             found.leave(PAGE, "was written by another version of creamtea", f"line {line}")
         else:
             found.differences.append(Difference(f"{PAGE}, line {line}", page[shown], again[shown]))
