@@ -29,7 +29,6 @@ def item(number: int = 1, **fields: Any) -> dict[str, Any]:
         "item_id": f"fox-{number}",
         "src": f"The fox runs {number}.",
         "tgt": {"B": FOX, "A": "Fuchs"},
-        "instructions": "Rate",
         **fields,
     }
 
@@ -247,7 +246,7 @@ def test_a_download_from_the_dashboard(tmp_path: Path) -> None:
             [line([{"A": response()}]), line([{"A": response()}], [item(tgt={"A": "x"})])],
             "line 2: the segment 'fox-1 The fox runs 1.' has another text than in .*line 1",
         ),
-        ([line([{"A": response(None)}])], "no ratings in it; found 1 outputs without a score"),
+        ([line([{"A": response(None)}])], "no ratings of systems in it; found 1 outputs without a score"),
     ],
 )
 def test_lines_that_cannot_be_read(tmp_path: Path, lines: list[Any], said: str) -> None:

@@ -31,7 +31,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from creamtea.human.exchange.code_units import CodeUnits
 from creamtea.human.exchange.columns import MAX_INTEGER, Document, KindName, Segment
-from creamtea.human.protocols.spans import Span
+from creamtea.human.protocols.spans import MarksErrors, Mqm, Span
 from creamtea.human.storable import check_text
 
 PROTOCOLS = {"DA": "da", "ESA": "esa", "cESA": "cesa", "MQM": "mqm"}  # Pearmut's name → creamtea's
@@ -203,6 +203,16 @@ class Units(CodeUnits):
         if span.start is not None and span.end is not None and not span.in_source:
             found = self.units(span.start, span.end)
         return found or (len(self), len(self))
+
+
+def choices(protocol: MarksErrors) -> dict[str, Any]:
+    """What raters choose from, as `info` has it: severities and, of MQM, categories with their kinds."""
+    taxonomy = protocol.taxonomy or protocol.usual_taxonomy
+    categories = {one.name: one.kinds for one in taxonomy.categories}
+    return {
+        "mqm_severities": [level.name.capitalize() for level in taxonomy.severities],
+        **({"mqm_categories": categories} if isinstance(protocol, Mqm) else {}),
+    }
 
 
 def category_of(written: str | None) -> list[str]:

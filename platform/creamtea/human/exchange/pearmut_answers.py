@@ -27,6 +27,7 @@ from creamtea.human.exchange.pearmut import (
 )
 from creamtea.human.exchange.pearmut_checks import guidance_of
 from creamtea.human.exchange.pearmut_media import TAGS
+from creamtea.human.exchange.pearmut_unread import count_of_item
 from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.spans import Mqm
 from creamtea.human.tutorial import NO_SEGMENT
@@ -72,6 +73,7 @@ class Answers:
     _segments: dict[str, int] = field(default_factory=dict)
     _documents: dict[str, str] = field(default_factory=dict)  # of segments
     _document: int = 0  # how many there are
+    _read: set[tuple[str, ItemKind]] = field(default_factory=set)
     _revisions: Counter[tuple[str, int]] = field(default_factory=Counter)
     _firsts: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
 
@@ -86,7 +88,10 @@ class Answers:
         keys = [_segment_key(item, written[at]) for at, item in enumerate(read)]
         rated = [key for key, kind in zip(keys, kinds, strict=True) if not kind.is_written]
         self._document += not all(key in self._documents for key in rated)
-        for key, kind, item in zip(keys, kinds, read, strict=True):
+        for at, (key, kind, item) in enumerate(zip(keys, kinds, read, strict=True)):
+            if (key, kind) not in self._read:
+                self._read.add((key, kind))
+                count_of_item(written[at], self.left)
             if not kind.is_written:
                 self._segments.setdefault(key, len(self._segments))
                 self._documents.setdefault(key, str(self._document))
@@ -354,7 +359,7 @@ def _kind(item: PearmutItem, part: str) -> ItemKind:
     if item.creamtea is not None:
         return ItemKind(item.creamtea.kind)
     skippable = item.skippable or any(rule.allow_skip for rule in item.rules.values())
-    if part == "welcome" or (item.validation and skippable):
+    if part == "welcome" or skippable:
         return ItemKind.TUTORIAL
     return ItemKind.ATTENTION if item.validation or part else ItemKind.RATED
 

@@ -12,7 +12,15 @@ from creamtea.errors import InputError
 from creamtea.human.exchange.content import AnswerContent, Content, ItemContent
 from creamtea.human.exchange.counted import WITH_CONTROLS
 from creamtea.human.exchange.folder import make_empty_folder
-from creamtea.human.exchange.pearmut import ANSWERS, CAMPAIGN, OWN, PROTOCOLS, Units, written_category
+from creamtea.human.exchange.pearmut import (
+    ANSWERS,
+    CAMPAIGN,
+    OWN,
+    PROTOCOLS,
+    Units,
+    choices,
+    written_category,
+)
 from creamtea.human.exchange.pearmut_checks import validation_of
 from creamtea.human.exchange.pearmut_media import TAGS, assets, shown_source
 from creamtea.human.exchange.pearmut_media import own as own_media
@@ -99,13 +107,8 @@ def _protocol_info(content: Content) -> dict[str, Any]:
     protocol = find_protocol(content.protocol, content.settings)
     if not isinstance(protocol, MarksErrors):
         return {**info, "special_tokens": []}
-    taxonomy = protocol.taxonomy or protocol.usual_taxonomy
-    info |= {
-        "special_tokens": ["[missing]"],
-        "mqm_severities": [level.name.capitalize() for level in taxonomy.severities],
-    }
+    info |= {"special_tokens": ["[missing]"], **choices(protocol)}
     if isinstance(protocol, Mqm):
-        info["mqm_categories"] = {one.name: one.kinds for one in taxonomy.categories}
         info["sliders"] = []  # the errors are the rating
     return info
 

@@ -18,6 +18,7 @@ from creamtea.human.exchange.losses import NotKept, counts
 from creamtea.human.exchange.pearmut import ANSWERS, CAMPAIGN, PROTOCOLS, RESET, Campaign, Line
 from creamtea.human.exchange.pearmut_answers import Answers, Place
 from creamtea.human.exchange.pearmut_checks import stand_in
+from creamtea.human.exchange.pearmut_unread import settings
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.protocols.da_sqm import DaSqm
 
@@ -30,11 +31,13 @@ def read_pearmut(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content
     """
     file = path / ANSWERS if path.is_dir() else path
     beside = facts.campaign_file or (path / CAMPAIGN if path.is_dir() else None)
-    campaign, place = None, Place("", 0)
+    campaign, place, written = None, Place("", 0), {}
     if beside is not None:
         place = Place(beside.name, 1)
-        campaign = place.read(Campaign, _json(place, read_text(beside)), "campaign")
+        written = _json(place, read_text(beside))
+        campaign = place.read(Campaign, written, "campaign")
     protocol = _protocol(facts, campaign)
+    unread = settings(written, protocol) if written else ()
     answers = _read(Answers(protocol, now), file, place, campaign)
     if answers.on_line_feeds:
         answers = _read(Answers(protocol, now, without="\n"), file, place, campaign)
@@ -42,11 +45,11 @@ def read_pearmut(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content
         answers.left["places behind line feeds, read as Pearmut counts them from version 1.1.5 on"] += (
             answers.behind_line_feeds
         )
-    if not answers.records:
-        found = "; ".join(map(str, counts(answers.left))) or "nothing"
-        raise InputError(f"{file.name}: no ratings in it; found {found}")
     ordered = sorted(answers.items.values(), key=lambda item: item.position)
     systems, items, rows = stand_in(ordered, answers.rows(), answers.left)
+    if not rows:
+        found = "; ".join(map(str, (*counts(answers.left), *unread))) or "nothing"
+        raise InputError(f"{file.name}: no ratings of systems in it; found {found}")
     places = {item.position: answers.places[key] for key, item in answers.items.items()}
     given = [
         (Record(places[item.position].file, places[item.position].line, dict(vars(item))), item)
@@ -54,13 +57,14 @@ def read_pearmut(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content
     ]
     checked = checked_items(given, systems)
     made = made_elsewhere(facts, answers.protocol.name, facts.pair, systems, checked, rows)
-    return made, counts(answers.left)
+    return made, (*counts(answers.left), *unread)
 
 
 def _read(answers: Answers, file: Path, beside: Place, campaign: Campaign | None) -> Answers:
     """The items of the campaign's file and the lines of the answers."""
     for part, document in _documents(campaign):
-        answers.add_document(beside, document, part)
+        if answers.add_document(beside, document, part) is None:
+            answers.left["questions of forms"] += len(document)
     for place, line in _submitted(file, answers.left):
         document = _document(place, line, campaign)
         part = line.item_i.split("_")[0] if isinstance(line.item_i, str) else ""
@@ -97,6 +101,11 @@ def _submitted(path: Path, left: Counter[str]) -> list[tuple[Place, Line]]:
     """The submitted documents, but those that a reset took back."""
     found: list[tuple[Place, Line]] = []
     for place, written in _written(path):
+        if isinstance(written, dict) and isinstance(written.get("annotation"), dict):
+            raise InputError(
+                f"{place}: annotation: found an object, as Pearmut wrote before version 1; allowed: a list "
+                "with an entry for each segment"
+            )
         line = place.read(Line, written, "the line")
         if isinstance(line.annotation, list):
             found.append((place, line))
@@ -115,23 +124,30 @@ def _submitted(path: Path, left: Counter[str]) -> list[tuple[Place, Line]]:
 
 def _written(path: Path) -> Iterator[tuple[Place, Any]]:
     """Each line; of a download from the dashboard, one object with a list for each campaign, each entry."""
-    lines = [
-        (Place(path.name, number), text)
-        for number, text in enumerate(read_text(path).split("\n"), start=1)
-        if text.strip()
-    ]
-    for place, text in lines:
-        written = _json(place, text)
-        if len(lines) > 1 or not isinstance(written, dict) or "annotation" in written:
-            yield place, written
-            continue
-        if len(written) != 1 or not isinstance(next(iter(written.values())), list):
-            raise InputError(
-                f"{place}: found {', '.join(map(repr, written))[:60]}; allowed: a line for each submitted "
-                "document, or a download of one campaign"
-            )
-        for entries in written.values():
-            yield from ((place, entry) for entry in entries)
+    text = read_text(path)
+    place = Place(path.name, 1)
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError):  # several lines, or not JSON
+        whole = None
+    if not isinstance(whole, dict) or "annotation" in whole:
+        for number, line in enumerate(text.split("\n"), start=1):
+            if line.strip():
+                place = Place(path.name, number)
+                yield place, _json(place, line)
+        return
+    if "info" in whole and "data" in whole:
+        raise InputError(
+            f"{place}: a campaign of Pearmut, without answers: give them (data/annotations/NAME.jsonl, or a "
+            "download from the dashboard), and this file with --campaign-file"
+        )
+    if len(whole) != 1 or not isinstance(next(iter(whole.values())), list):
+        raise InputError(
+            f"{place}: found {', '.join(map(repr, whole))[:60]}; allowed: a line for each submitted "
+            "document, or a download of one campaign"
+        )
+    for entries in whole.values():
+        yield from ((place, entry) for entry in entries)
 
 
 def _documents(campaign: Campaign | None) -> Iterator[tuple[str, list[Any]]]:
