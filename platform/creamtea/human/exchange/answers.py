@@ -15,38 +15,35 @@ from typing import Any
 
 from creamtea.errors import InputError
 from creamtea.human.exchange.content import AnswerContent, Content, ItemContent, ScoreContent
-from creamtea.human.exchange.files import Record
-from creamtea.human.exchange.rows import OF_ANSWER, RatingRow, rows_of
+from creamtea.human.exchange.files import Place
+from creamtea.human.exchange.rows import GivenRating, RatingRow, rows_of
 from creamtea.human.media.files import check_entries
 from creamtea.human.protocols import Protocol, ScoredAnswer, find_protocol
 from creamtea.store.item_kinds import ItemKind
+from creamtea.store.rows import from_row
 
 
 @dataclass(frozen=True)
-class ScoredRecord:
-    """A row with what the protocol makes of its answer; None for a row of a skipped item."""
+class ScoredRating:
+    """A rating with what the protocol makes of its answer; None where an item was skipped."""
 
-    record: Record
+    given: GivenRating
     answer: ScoredAnswer | None
 
-    @property
-    def values(self) -> dict[str, Any]:
-        return self.record.values
 
-
-Revisions = list[dict[str, ScoredRecord]]  # in their order; each by system
+Revisions = list[dict[str, ScoredRating]]  # in their order; each by system
 
 
 def checked_items(
-    given: Sequence[tuple[Record, ItemContent]], systems: Sequence[str]
+    given: Sequence[tuple[Place, ItemContent]], systems: Sequence[str]
 ) -> tuple[ItemContent, ...]:
-    """The items, each with the record that it came from. InputError for one that contradicts the campaign."""
+    """The items, each with the place that it came from. InputError for one that contradicts the campaign."""
     originals = {None, *(item.position for _, item in given)}
     positions = sorted((item.position, item.page) for _, item in given if item.page is not None)
     pages = {page: position for position, page in reversed(positions)}  # its first item's
     known = f"the campaign's systems: {', '.join(systems)}"
     seen: set[int] = set()
-    for record, item in given:
+    for place, item in given:
         checks = (
             ("position", item.position not in seen, "each position once"),
             (
@@ -69,7 +66,7 @@ def checked_items(
         )
         for column, right, allowed in checks:
             if not right:
-                raise record.refuse(column, allowed)
+                raise place.refuse(column, getattr(item, column), allowed)
         seen.add(item.position)
     return tuple(item for _, item in given)
 
@@ -82,26 +79,24 @@ def _are_files(entries: Sequence[Any]) -> bool:
     return True
 
 
-def with_answers(content: Content, records: Sequence[Record]) -> Content:
-    """The campaign, whose raters and items are known, with the answers in the rows.
-
-    Rows may leave out columns that others determine, `shown` and `counts` among them. Raises InputError with
-    file, line, column, what was found and what is allowed: for rows that contradict the campaign or each
+def with_answers(content: Content, ratings: Sequence[GivenRating]) -> Content:
+    """The campaign, whose raters and items are known, with these answers. Raises InputError with
+    file, line, column, what was found and what is allowed: for ratings that contradict the campaign or each
     other, scores that the scale does not have, and answers without a score for each system.
     """
     protocol = find_protocol(content.protocol, content.settings)
     items = {item.position: item for item in content.items}
     raters = {person.pseudonym for person in content.raters}
-    groups: dict[tuple[int, str], list[ScoredRecord]] = defaultdict(list)
-    for record in records:
-        position, rater, system = (record.values[column] for column in ("item", "rater", "system"))
-        if rater not in raters:
-            raise record.refuse("rater", "a pseudonym that the campaign knows")
-        if position not in items:
-            raise record.refuse("item", "the position of an item of the campaign")
-        if system not in items[position].systems:
-            raise record.refuse("system", f"a system of the item: {', '.join(items[position].systems)}")
-        groups[position, rater].append(_scored(record, protocol))
+    groups: dict[tuple[int, str], list[ScoredRating]] = defaultdict(list)
+    for given in ratings:
+        if given.rater not in raters:
+            raise given.refuse("rater", "a pseudonym that the campaign knows")
+        if given.item not in items:
+            raise given.refuse("item", "the position of an item of the campaign")
+        systems = items[given.item].systems
+        if given.system not in systems:
+            raise given.refuse("system", f"a system of the item: {', '.join(systems)}")
+        groups[given.item, given.rater].append(_scored(given, protocol))
     revised = {key: _revisions(items[key[0]], group) for key, group in sorted(groups.items())}
     answers = (_answer(content, items[key[0]], protocol, revisions) for key, revisions in revised.items())
     content = replace(content, answers=tuple(answers))
@@ -110,64 +105,62 @@ def with_answers(content: Content, records: Sequence[Record]) -> Content:
         for number, revision in enumerate(revisions, start=1):
             for system, scored in revision.items():
                 written = number if scored.answer is not None else None
-                _check_same(scored.record, rows[position, rater, written, system])
+                _check_same(scored.given, rows[position, rater, written, system])
     return content
 
 
-def _scored(record: Record, protocol: Protocol) -> ScoredRecord:
-    """The row with its answer: of step, value and payload one is enough."""
-    values = record.values
-    step, value, payload = (values.get(column) for column in ("step", "value", "payload"))
-    column = "value"
+def _scored(given: GivenRating, protocol: Protocol) -> ScoredRating:
+    """The rating with its answer: of step, value and payload one is enough."""
+    step, column = given.step, "value"
     try:
-        if value is not None:
-            written = protocol.scale.step_of(value)
-            record = replace(record, values=values | {"value": protocol.scale.label(written)})
+        if given.value is not None:
+            written = protocol.scale.step_of(given.value)
+            given = replace(given, value=protocol.scale.label(written))
             step = written if step is None else step
-        column = "step" if payload is None else "payload"
-        answer = step if payload is None else payload
-        scored = None if answer is None else protocol.read_answer(answer, values.get("output", ""))
-        if payload is not None and scored is not None:  # a protocol may know one answer in several ways
-            record = replace(record, values=record.values | {"payload": scored.payload})
+        column = "step" if given.payload is None else "payload"
+        answer = step if given.payload is None else given.payload
+        scored = None if answer is None else protocol.read_answer(answer, given.output)
+        if given.payload is not None and scored is not None:  # a protocol may know one answer in several ways
+            given = replace(given, payload=scored.payload)
     except ValueError as error:
-        raise InputError(f"{record.place(column)}: {error}") from None
-    return ScoredRecord(record, scored)
+        raise InputError(f"{given.place.column(column)}: {error}") from None
+    return ScoredRating(given, scored)
 
 
-def _revisions(item: ItemContent, group: Sequence[ScoredRecord]) -> Revisions:
+def _revisions(item: ItemContent, group: Sequence[ScoredRating]) -> Revisions:
     """The rows of one rater's item by revision, each with a row for each of the item's systems.
 
     A skipped item has them once, without a score.
     """
-    numbered: dict[int, dict[str, ScoredRecord]] = defaultdict(dict)
-    skipped = all(scored.answer is None and scored.values.get("skipped_at") for scored in group)
+    numbered: dict[int, dict[str, ScoredRating]] = defaultdict(dict)
+    skipped = all(scored.answer is None and scored.given.skipped_at for scored in group)
     for scored in group:
-        record, values = scored.record, scored.values
+        given = scored.given
         if scored.answer is None and not skipped:
-            raise record.refuse("step", "a step; only a skipped item (skipped_at) has none")
-        for column in () if skipped else ("submitted_at", "rated_at"):
-            if values[column] is None:
-                raise record.refuse(column, "a moment; the row has a score")
-        known = numbered[values["revision"] or 0].setdefault(values["system"], scored)
+            raise given.refuse("step", "a step; only a skipped item (skipped_at) has none")
+        for column, moment in (("submitted_at", given.submitted_at), ("rated_at", given.rated_at)):
+            if moment is None and not skipped:
+                raise given.refuse(column, "a moment; the row has a score")
+        known = numbered[given.revision or 0].setdefault(given.system, scored)
         if known is not scored:
             column = "step" if skipped else "revision"
-            line = f"line {known.record.line} has this rater, item, system and revision"
-            raise record.refuse(column, f"another revision: {line}")
+            line = f"line {known.given.place.line} has this rater, item, system and revision"
+            raise given.refuse(column, f"another revision: {line}")
     for revision in numbered.values():
         missing = [system for system in item.systems if system not in revision]
         if missing:
             allowed = f"a row for each system of the item in each revision: {', '.join(missing)} is missing"
-            raise next(iter(revision.values())).record.refuse("system", allowed)
+            raise next(iter(revision.values())).given.refuse("system", allowed)
     return [numbered[revision] for revision in sorted(numbered)]
 
 
 def _answer(content: Content, item: ItemContent, protocol: Protocol, revisions: Revisions) -> AnswerContent:
     """What the first row says of the answer, with the scores of each revision."""
-    first = next(iter(revisions[0].values())).values
     places: dict[tuple[int, str], list[str]] = defaultdict(list)
     outputs = dict(zip(item.systems, item.outputs, strict=True))
     for number, (system, scored) in enumerate(revisions[0].items(), start=1):
-        places[scored.values.get("shown", number), outputs[system]].append(system)
+        shown = number if scored.given.shown is None else scored.given.shown
+        places[shown, outputs[system]].append(system)
     order = [sorted(places[place], key=content.systems.index) for place in sorted(places)]
     scores = [
         score
@@ -175,17 +168,12 @@ def _answer(content: Content, item: ItemContent, protocol: Protocol, revisions: 
         for score in _scores(number, revision, order, protocol)
     ]
     scores.sort(key=lambda score: (score.revision, content.systems.index(score.system)))
-    return AnswerContent(
-        item=item.position,
-        rater=first["rater"],
-        order=tuple(tuple(group) for group in order),
-        scores=tuple(scores),
-        **{column: first[column] for column in OF_ANSWER if column in first},
-    )
+    first = next(iter(revisions[0].values())).given
+    return from_row(AnswerContent, first, order=tuple(tuple(group) for group in order), scores=tuple(scores))
 
 
 def _scores(
-    number: int, revision: dict[str, ScoredRecord], order: Sequence[Sequence[str]], protocol: Protocol
+    number: int, revision: dict[str, ScoredRating], order: Sequence[Sequence[str]], protocol: Protocol
 ) -> list[ScoreContent]:
     """The scores of a revision; systems that share a place share the first one's."""
     answers = [revision[group[0]].answer for group in order]
@@ -195,35 +183,39 @@ def _scores(
     try:
         protocol.check_together([answer.step for answer in given])
     except ValueError as error:
-        place = revision[order[0][0]].record.place("step")
+        place = revision[order[0][0]].given.place.column("step")
         raise InputError(f"{place}: {error}") from None
-    return [
-        ScoreContent(
-            system=system,
-            revision=number,
-            step=answer.step,
-            at=revision[system].values["rated_at"],
-            payload=answer.payload,
-            document_step=_document_step(revision[system], protocol),
-        )
-        for group, answer in zip(order, given, strict=True)
-        for system in group
-    ]
+    scores = []
+    for group, answer in zip(order, given, strict=True):
+        for system in group:
+            rating = revision[system].given
+            assert rating.rated_at is not None  # as `_revisions` has checked
+            scores.append(
+                ScoreContent(
+                    system=system,
+                    revision=number,
+                    step=answer.step,
+                    at=rating.rated_at,
+                    payload=answer.payload,
+                    document_step=_document_step(rating, protocol),
+                )
+            )
+    return scores
 
 
-def _document_step(scored: ScoredRecord, protocol: Protocol) -> int | None:
-    step: int | None = scored.values.get("document_step")
+def _document_step(given: GivenRating, protocol: Protocol) -> int | None:
+    step = given.document_step
     try:
         return None if step is None else protocol.scale.check(step)
     except ValueError as error:
-        raise InputError(f"{scored.record.place('document_step')}: {error}") from None
+        raise InputError(f"{given.place.column('document_step')}: {error}") from None
 
 
-def _check_same(record: Record, row: RatingRow) -> None:
-    """InputError with the first column in which the record is not the row that an export would write."""
-    for column, found in record.values.items():
-        expected = getattr(row, column)
+def _check_same(given: GivenRating, row: RatingRow) -> None:
+    """InputError with the first column in which a row is not what an export would write."""
+    for column in given.columns:
+        found, expected = given.found(column), getattr(row, column)
         one_is_enough = found is None and column in ("step", "value")
         if found != expected and not one_is_enough:
             allowed = "nothing" if expected is None else repr(expected)
-            raise record.refuse(column, f"{allowed}, as the rest of the import says")
+            raise given.refuse(column, f"{allowed}, as the rest of the import says")

@@ -14,8 +14,9 @@ from creamtea.human.exchange.appraise import REFERENCE, AppraiseFile, Rated, occ
 from creamtea.human.exchange.code_units import CodeUnits
 from creamtea.human.exchange.content import Content, ItemContent
 from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
-from creamtea.human.exchange.files import Record, read_text
+from creamtea.human.exchange.files import Place, read_text
 from creamtea.human.exchange.losses import NotKept, counts
+from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.exchange.statistics import read_statistics
 from creamtea.human.protocols import find_protocol, usable_protocols
 from creamtea.store.item_kinds import ItemKind
@@ -57,15 +58,11 @@ def read_appraise_campaign(
     pair = ratings[0].source_language, ratings[0].target_language
     items = [_item(key, positions, numbers, texts) for key in positions]
     outputs = {item.position: item.outputs[0] for item in items}
-    rows = [
-        Record(
-            file.name,
-            rating.line,
-            _row(rating, positions[key], now, _in_characters(rating, outputs[positions[key]], file.name)),
-        )
+    given = [
+        _given(Place(file.name, rating.line), rating, positions[key], outputs[positions[key]], now)
         for rating, key in keyed
     ]
-    content = made_elsewhere(facts, protocol, pair, systems, items, rows)
+    content = made_elsewhere(facts, protocol, pair, systems, items, given)
     settings = {**content.settings, "references": [system for system in systems if system == REFERENCE]}
     if rule := "crowd" if file.crowd else "da-sqm" if protocol == "da-sqm" else "":
         settings["wmt"] = rule  # of stats.wmt.RULES; those of marked errors follow from the protocol
@@ -147,41 +144,40 @@ def _item(
     )
 
 
-def _row(rating: Rated, position: int, now: datetime, answer: int | dict[str, Any]) -> dict[str, Any]:
-    """The columns of an export that the score fills."""
+def _given(place: Place, rating: Rated, position: int, output: str, now: datetime) -> GivenRating:
     end = rating.end or now
-    return {
-        "rater": rating.rater,
-        "item": position,
-        "system": rating.system,
-        ("payload" if isinstance(answer, dict) else "step"): answer,
-        "revision": 1,
-        "assigned_at": rating.start or now,
-        "submitted_at": end,
-        "rated_at": end,
-        "active_ms": rating.active_ms,
-    }
+    answer = rating.answer
+    return GivenRating(
+        place=place,
+        rater=rating.rater,
+        item=position,
+        system=rating.system,
+        step=answer if isinstance(answer, int) else None,
+        payload=None if isinstance(answer, int) else _in_characters(place, answer, output),
+        assigned_at=rating.start or now,
+        submitted_at=end,
+        rated_at=end,
+        active_ms=rating.active_ms,
+    )
 
 
-def _in_characters(rating: Rated, output: str, file: str) -> int | dict[str, Any]:
+def _in_characters(place: Place, payload: dict[str, Any], output: str) -> dict[str, Any]:
     """The answer with places that are characters of the output; as they stand in the file where nobody has
     it."""
-    answer = rating.answer
-    if isinstance(answer, int) or not output:
-        return answer
+    if not output:
+        return payload
     units = CodeUnits(output, trimmed=True)
     try:
         spans = [
             span
             | {end: units.character(span[end]) for end in ("start", "end") if isinstance(span.get(end), int)}
-            for span in answer["spans"]
+            for span in payload["spans"]
         ]
     except ValueError as error:
         raise InputError(
-            f"{file}, line {rating.line}, field errors: found {error}; allowed: places of its text in "
-            "--output-of"
+            f"{place}, field errors: found {error}; allowed: places of its text in --output-of"
         ) from None
-    return {**answer, "spans": spans}
+    return {**payload, "spans": spans}
 
 
 class _Texts:

@@ -10,7 +10,7 @@ from pathlib import Path
 from creamtea.errors import InputError
 from creamtea.human.exchange.answers import with_answers
 from creamtea.human.exchange.content import Content, ItemContent, RaterContent
-from creamtea.human.exchange.files import Record
+from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.protocols import find_protocol
 from creamtea.languages import UNKNOWN
 
@@ -53,27 +53,25 @@ def made_elsewhere(
     pair: tuple[str, str] | None,
     systems: Sequence[str],
     items: Sequence[ItemContent],
-    records: Sequence[Record],
+    ratings: Sequence[GivenRating],
 ) -> Content:
-    """The campaign of these items and rows (columns of `RatingRow`; moments, `revision` and one of `step`,
-    `value` and `payload` must be there). InputError as `with_answers`."""
-    rows = [record.values for record in records]
-    first = min(row["assigned_at"] for row in rows)
-    last = max(row["submitted_at"] or row["assigned_at"] for row in rows)
+    """The campaign of these items and ratings. InputError as `with_answers`."""
+    first = min(rating.assigned_at for rating in ratings)
+    last = max(rating.submitted_at or rating.assigned_at for rating in ratings)
     raters: dict[str, RaterContent] = {}
     rated_by: dict[int, set[str]] = defaultdict(set)
-    for row in rows:
-        rated_by[row["item"]].add(row["rater"])
-        excluded_at = last if row.get("excluded") else None
-        rater = RaterContent(pseudonym=row["rater"], created_at=first, excluded_at=excluded_at)
-        raters.setdefault(row["rater"], rater)
+    for rating in ratings:
+        rated_by[rating.item].add(rating.rater)
+        excluded_at = last if rating.excluded else None
+        rater = RaterContent(pseudonym=rating.rater, created_at=first, excluded_at=excluded_at)
+        raters.setdefault(rating.rater, rater)
     if facts.baseline is not None and facts.baseline not in systems:
         raise InputError(f"--baseline {facts.baseline}: no such system; there are {', '.join(systems)}")
     rule = "esa" if find_protocol(protocol).marks_errors else None  # of stats.wmt.RULES
     planned = {"baseline": facts.baseline, "delta": facts.delta, "wmt": rule}
     source, target = pair or (UNKNOWN, UNKNOWN)
     content = Content(
-        name=rows[0].get("campaign", facts.name),  # rows of an export keep its name
+        name=ratings[0].columns.get("campaign", facts.name),  # rows of an export keep its name
         test_set=facts.test_set or facts.name,
         protocol=protocol,
         systems=tuple(systems),
@@ -87,4 +85,4 @@ def made_elsewhere(
         raters=tuple(raters.values()),
         items=tuple(items),
     )
-    return replace(with_answers(content, records), name=facts.name)
+    return replace(with_answers(content, ratings), name=facts.name)

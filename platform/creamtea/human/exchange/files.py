@@ -13,30 +13,51 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from creamtea.errors import InputError
 from creamtea.human.exchange.columns import Column
 
+Model = TypeVar("Model", bound=BaseModel)
 MAX_CELL = 2**27  # characters; the csv module's own limit is 2**17, less than a text may have
 
 
 @dataclass(frozen=True)
-class Record:
-    """The checked values of a line (of the first, where a record has several)."""
+class Place:
+    """Where something stands (of several lines the first), for messages."""
 
     file: str
     line: int
-    values: dict[str, Any]
 
-    def place(self, column: str) -> str:
-        return f"{self.file}, line {self.line}, column {column}"
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line}"
 
-    def refuse(self, column: str, allowed: str) -> InputError:
+    def column(self, name: str) -> str:
+        return f"{self}, column {name}"
+
+    def refuse(self, column: str, found: Any, allowed: str) -> InputError:
         """What is wrong with the value of a column."""
-        found = self.values.get(column)
         shown = "nothing" if found is None else repr(found)
-        return InputError(f"{self.place(column)}: found {shown}; allowed: {allowed}")
+        return InputError(f"{self.column(column)}: found {shown}; allowed: {allowed}")
+
+    def read(self, model: type[Model], value: Any, what: str) -> Model:
+        """A JSON value as a model has it."""
+        try:
+            return model.model_validate(value)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, (what, *first["loc"])))
+            raise InputError(f"{self}: {where}: {first['msg']}") from None
+
+
+@dataclass(frozen=True)
+class Record:
+    """The checked values of a line."""
+
+    place: Place
+    values: dict[str, Any]
 
 
 # ---------------------------------------------------------------- writing
@@ -111,17 +132,12 @@ def _read_csv(path: Path, columns: Mapping[str, Column], required: Collection[st
                 f"{path.name}, line {line}: found {len(cells)} cells; "
                 f"allowed: {len(header)}, as the first line has"
             )
-        place = f"{path.name}, line {line}, column"
-        read.append(
-            Record(
-                path.name,
-                line,
-                {
-                    name: columns[name].decode_cell(cell, f"{place} {name}")
-                    for name, cell in zip(header, cells, strict=True)
-                },
-            )
-        )
+        place = Place(path.name, line)
+        values = {
+            name: columns[name].decode_cell(cell, place.column(name))
+            for name, cell in zip(header, cells, strict=True)
+        }
+        read.append(Record(place, values))
     return read
 
 
@@ -148,9 +164,10 @@ def _read_jsonl(path: Path, columns: Mapping[str, Column], required: Collection[
     lines = read_text(path).split("\n")
     if lines[-1] == "":
         lines.pop()
+    places = (Place(path.name, number) for number in range(1, len(lines) + 1))
     return [
-        Record(path.name, number, _decoded_json(f"{path.name}, line {number}", line, columns, required))
-        for number, line in enumerate(lines, start=1)
+        Record(place, _decoded_json(str(place), line, columns, required))
+        for place, line in zip(places, lines, strict=True)
     ]
 
 

@@ -25,7 +25,7 @@ from creamtea.human.exchange.files import (
     read_json,
     read_records,
 )
-from creamtea.human.exchange.rows import COLUMNS, rows_of
+from creamtea.human.exchange.rows import COLUMNS, given_rating, rows_of
 
 FORMAT = "creamtea campaign 3"  # raised with every change of a column
 _ADDED_TO_3 = ("page", "references", "media", "chance", "drawn", "document_step", "proposals")
@@ -106,7 +106,9 @@ def read_folder(path: Path, kind: str) -> Content:
     items = _items(path / "items.jsonl", content, missing)
     content = replace(content, raters=_raters(sidecar["raters"]), items=items)
     required = [column for column in COLUMNS if column not in missing]
-    return with_answers(content, read_records(ratings, kind, COLUMNS, required))
+    return with_answers(
+        content, [given_rating(row) for row in read_records(ratings, kind, COLUMNS, required)]
+    )
 
 
 def _check_digests(path: Path, digests: Mapping[str, Any], files: tuple[str, ...]) -> None:
@@ -140,4 +142,5 @@ def _raters(entries: list[dict[str, Any]]) -> tuple[RaterContent, ...]:
 
 def _items(path: Path, content: Content, missing: Sequence[str]) -> tuple[ItemContent, ...]:
     records = read_records(path, "jsonl", ITEM, [column for column in ITEM if column not in missing])
-    return checked_items([(record, ItemContent(**record.values)) for record in records], content.systems)
+    items = [(record.place, ItemContent(**record.values)) for record in records]
+    return checked_items(items, content.systems)

@@ -21,9 +21,10 @@ from creamtea.human.exchange.columns import checked_name, checked_text
 from creamtea.human.exchange.content import Content, ItemContent
 from creamtea.human.exchange.counted import CountedScore, first_opinions
 from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
-from creamtea.human.exchange.files import Record, read_text
+from creamtea.human.exchange.files import Place, read_text
 from creamtea.human.exchange.folder import make_empty_folder
 from creamtea.human.exchange.losses import NotKept, counts
+from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.protocols.spans import Mqm, Span, spans_of
 
 FIELDS = ("system", "doc", "doc_id", "seg_id", "rater", "source", "target", "category", "severity")
@@ -35,7 +36,7 @@ _UNWRITABLE = re.compile("[\t\n\r]|</?v>")
 
 @dataclass(frozen=True)
 class _Line:
-    number: int
+    place: Place
     system: str
     document: str
     segment: int
@@ -65,26 +66,24 @@ def read_mqm(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content, tu
         known = items.setdefault((line.segment, line.system), line)
         if (known.source, known.target) != (line.source, line.target):
             raise InputError(
-                f"{path.name}, line {line.number}: segment {line.segment} of {line.system} has another text "
-                f"than in line {known.number}; allowed: one source and one output"
+                f"{line.place}: segment {line.segment} of {line.system} has another text than in line "
+                f"{known.place.line}; allowed: one source and one output"
             )
         key = (line.segment, line.system, line.rater)
         first.setdefault(key, line)
         errors[key] += [line.error] if line.error else []
     systems = tuple(dict.fromkeys(system for _, system in items))
     positions = {key: position for position, key in enumerate(items)}
-    records = [
-        Record(
-            path.name,
-            line.number,
-            {
-                "rater": line.rater,
-                "item": positions[line.segment, line.system],
-                "system": line.system,
-                "payload": {"spans": errors[key]},
-                "revision": 1,
-                **dict.fromkeys(("assigned_at", "submitted_at", "rated_at"), now),
-            },
+    ratings = [
+        GivenRating(
+            place=line.place,
+            rater=line.rater,
+            item=positions[line.segment, line.system],
+            system=line.system,
+            payload={"spans": errors[key]},
+            assigned_at=now,
+            submitted_at=now,
+            rated_at=now,
         )
         for key, line in first.items()
     ]
@@ -99,7 +98,7 @@ def read_mqm(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content, tu
         )
         for key, line in items.items()
     ]
-    made = made_elsewhere(facts, Mqm.name, facts.pair, systems, content, records)
+    made = made_elsewhere(facts, Mqm.name, facts.pair, systems, content, ratings)
     return made, counts({"comments on errors": comments})
 
 
@@ -110,15 +109,16 @@ def _lines(path: Path) -> Iterator[_Line]:
             f"{path.name}, line 1: found {lines[0][:80]!r}; allowed: {' '.join(FIELDS)}, with tabs"
         )
     for number, text in enumerate(lines[1:], start=2):
+        place = Place(path.name, number)
         cells = text.rstrip("\r").split("\t")
         if len(cells) < len(FIELDS):
-            raise InputError(f"{path.name}, line {number}: found {len(cells)} fields; allowed: {len(FIELDS)}")
+            raise InputError(f"{place}: found {len(cells)} fields; allowed: {len(FIELDS)}")
         values = dict(zip(FIELDS, cells, strict=False))
         try:
             source, in_source = _marked(values["source"])
             target, in_target = _marked(values["target"])
             yield _Line(
-                number,
+                place,
                 checked_name(values["system"]),
                 checked_text(values["doc"]),
                 int(values["seg_id"]),
@@ -129,7 +129,7 @@ def _lines(path: Path) -> Iterator[_Line]:
                 sum(bool(cell.strip()) for cell in cells[len(FIELDS) :]),
             )
         except ValueError as error:
-            raise InputError(f"{path.name}, line {number}: {error}") from None
+            raise InputError(f"{place}: {error}") from None
 
 
 def _error(

@@ -21,9 +21,10 @@ from creamtea.human.documents import domain_settings, read_documents
 from creamtea.human.exchange.columns import checked_name, checked_text
 from creamtea.human.exchange.content import Content, ItemContent
 from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
-from creamtea.human.exchange.files import Record, read_text
+from creamtea.human.exchange.files import Place, read_text
 from creamtea.human.exchange.losses import NotKept, counts
 from creamtea.human.exchange.mt_metrics_eval import NO_TEXT
+from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.segment_scores import SegmentScores, exact
 from creamtea.human.protocols.spans import Mqm
@@ -35,14 +36,39 @@ Cell = tuple[int, str]  # segment, system
 
 
 @dataclass(frozen=True)
+class _Score:
+    """A score as it is written."""
+
+    place: Place
+    written: str
+
+    def exact(self) -> Fraction:
+        """InputError for what is no number."""
+        try:
+            return exact(self.written)
+        except ValueError as error:
+            raise InputError(f"{self.place}: {error}; allowed: a number or {NONE}") from None
+
+
+@dataclass(frozen=True)
 class _Marked:
     """The errors that a rater marked in an output."""
 
-    file: str
-    line: int
+    place: Place
     rater: str
     errors: list[dict[str, Any]]
     scored: int  # errors with a score of their own
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """Of a rater on a cell: a value of the scale, or a payload."""
+
+    place: Place
+    cell: Cell
+    rater: str
+    value: str | None = None
+    payload: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -116,18 +142,25 @@ def read_mt_metrics_eval(
     given, left = _answers(protocol, name, scores, marked)
     if not given:
         raise InputError(f"human-scores/{folder.pair}.{name}{SCORES}: only None in it: no ratings")
-    moments = dict.fromkeys(("assigned_at", "submitted_at", "rated_at"), now)
-    rows = [
-        Record(
-            record.file,
-            record.line,
-            {**record.values, "item": positions[cell], "system": cell[1], "revision": 1, **moments},
+    ratings = [
+        GivenRating(
+            place=answer.place,
+            rater=answer.rater,
+            item=positions[answer.cell],
+            system=answer.cell[1],
+            value=answer.value,
+            payload=answer.payload,
+            assigned_at=now,
+            submitted_at=now,
+            rated_at=now,
         )
-        for cell, record in given
+        for answer in given
     ]
     test_set = facts.test_set or (domains[0] if len(domains) == 1 else None)
     source, _, target = folder.pair.partition("-")
-    made = made_elsewhere(replace(facts, test_set=test_set), protocol, (source, target), systems, items, rows)
+    made = made_elsewhere(
+        replace(facts, test_set=test_set), protocol, (source, target), systems, items, ratings
+    )
     made = replace(made, settings={**made.settings, **domain_settings(of_documents, made.test_set)})
     return made, (*counts(left), *_beside(folder, name))
 
@@ -208,15 +241,13 @@ def _blocks(
             )
 
 
-def _scores(
-    folder: _Folder, name: str, segments: int, systems: Mapping[str, Any]
-) -> dict[Cell, tuple[Record, str]]:
+def _scores(folder: _Folder, name: str, segments: int, systems: Mapping[str, Any]) -> dict[Cell, _Score]:
     """The segment scores that are not None, as they are written. Empty without a file."""
     file = f"human-scores/{folder.pair}.{name}{SCORES}"
     if not (folder.path / file).is_file():
         return {}
     return {
-        cell: (Record(Path(file).name, line, {}), score)
+        cell: _Score(Place(Path(file).name, line), score)
         for line, cell, (score,) in _blocks(folder, file, segments, systems, (2,))
         if score != NONE
     }
@@ -242,27 +273,27 @@ def _marked(
             if rating == NONE:
                 continue
             who = rater[0] if rater else each.removeprefix(f"{name}.")
-            one = _rating(Path(file).name, line, who, rating)
+            one = _rating(Place(Path(file).name, line), who, rating)
             others = [other for other in found[cell] if other.rater == one.rater]
             if not others:
                 found[cell].append(one)
             elif others[0].errors != one.errors:
                 raise InputError(
-                    f"{one.file}, line {line}: found another rating by {one.rater!r} than in "
-                    f"{others[0].file}, line {others[0].line}; allowed: one; choose a file with --scores"
+                    f"{one.place}: found another rating by {one.rater!r} than in {others[0].place}; "
+                    "allowed: one; choose a file with --scores"
                 )
     return dict(found)
 
 
-def _rating(file: str, line: int, rater: str, written: str) -> _Marked:
+def _rating(place: Place, rater: str, written: str) -> _Marked:
     try:
         errors = json.loads(written)["errors"]
         spans = [_span(**error) for error in errors]
         scored = sum(error.get("score") is not None for error in errors)
-        return _Marked(file, line, checked_name(rater), spans, scored)
+        return _Marked(place, checked_name(rater), spans, scored)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise InputError(
-            f'{file}, line {line}: found {written[:60]!r}; allowed: {NONE}, or {{"errors": […]}} with start, '
+            f'{place}: found {written[:60]!r}; allowed: {NONE}, or {{"errors": […]}} with start, '
             "end, category, severity, score and is_source_error"
         ) from None
 
@@ -285,17 +316,22 @@ def _span(
 def _answers(
     protocol: str,
     name: str,
-    scores: Mapping[Cell, tuple[Record, str]],
+    scores: Mapping[Cell, _Score],
     marked: Mapping[Cell, Sequence[_Marked]],
-) -> tuple[list[tuple[Cell, Record]], dict[str, int]]:
-    """Rows with rater and answer, and how many of what is not kept."""
+) -> tuple[list[_Answer], dict[str, int]]:
+    """The answers, and how many of what is not kept."""
     found = find_protocol(protocol)
+    answers = []
     if not found.marks_errors:
-        column = "payload" if isinstance(found, SegmentScores) else "value"
-        rows = [(cell, _scored(record, name, column, score)) for cell, (record, score) in scores.items()]
+        for cell, score in scores.items():
+            score.exact()  # a number
+            if isinstance(found, SegmentScores):
+                answers.append(_Answer(score.place, cell, name, payload={"score": score.written}))
+            else:
+                answers.append(_Answer(score.place, cell, name, value=score.written))
         errors = sum(len(one.errors) for each in marked.values() for one in each)
-        return rows, {
-            f"segment scores with their raters: one rater, {name!r}, has them all": len(rows),
+        return answers, {
+            f"segment scores with their raters: one rater, {name!r}, has them all": len(answers),
             "marked errors": errors,
         }
     if not marked:
@@ -303,64 +339,46 @@ def _answers(
             f"--protocol {protocol}: human-scores has no errors marked for {name} ({RATINGS}); without "
             "--protocol the segment scores are read"
         )
-    rows = []
     for cell, each in marked.items():
         own: dict[str, Any] = {}
         if not isinstance(found, Mqm):
             if len(each) > 1 or cell not in scores:
                 raise InputError(
-                    f"{each[0].file}, line {each[0].line}: found {len(each)} raters' errors; allowed: those "
+                    f"{each[0].place}: found {len(each)} raters' errors; allowed: those "
                     f"of one, beside a segment score, as {protocol} needs a rater's own; without --protocol "
                     "the segment scores are read"
                 )
-            own = {"score": _whole(*scores[cell])}
+            own = {"score": _whole(scores[cell])}
         for one in each:
             payload = {**own, "spans": one.errors}
-            rows.append((cell, Record(one.file, one.line, {"rater": one.rater, "payload": payload})))
+            answers.append(_Answer(one.place, cell, one.rater, payload=payload))
     left = {
         "scores of single errors": sum(one.scored for each in marked.values() for one in each),
         "segment scores without marked errors": len(set(scores) - set(marked)),
     }
     if isinstance(found, Mqm):
         left["segment scores that are not what their errors cost"] = _differing(found, scores, marked)
-    return rows, left
+    return answers, left
 
 
-def _scored(record: Record, rater: str, column: str, score: str) -> Record:
-    try:
-        exact(score)
-    except ValueError as error:
-        raise InputError(f"{record.file}, line {record.line}: {error}; allowed: a number or {NONE}") from None
-    return replace(
-        record, values={"rater": rater, column: {"score": score} if column == "payload" else score}
-    )
-
-
-def _whole(record: Record, score: str) -> int:
-    try:
-        number = exact(score)
-    except ValueError as error:
-        raise InputError(f"{record.file}, line {record.line}: {error}; allowed: a number or {NONE}") from None
+def _whole(score: _Score) -> int:
+    number = score.exact()
     if number.denominator != 1:
-        raise InputError(f"{record.file}, line {record.line}: found {score}; allowed: a whole number")
+        raise InputError(f"{score.place}: found {score.written}; allowed: a whole number")
     return int(number)
 
 
-def _differing(
-    mqm: Mqm, scores: Mapping[Cell, tuple[Record, str]], marked: Mapping[Cell, Sequence[_Marked]]
-) -> int:
+def _differing(mqm: Mqm, scores: Mapping[Cell, _Score], marked: Mapping[Cell, Sequence[_Marked]]) -> int:
     differ = 0
     for cell in set(scores) & set(marked):
-        record, written = scores[cell]
         values = []
         for one in marked[cell]:
             try:
                 values.append(mqm.scale.value(mqm.read_answer({"spans": one.errors}, "").step))
             except ValueError as error:
-                raise InputError(f"{one.file}, line {one.line}: {error}") from None
+                raise InputError(f"{one.place}: {error}") from None
         mean = sum(values, Fraction(0)) / len(values)
-        score = _scored(record, "", "value", written).values["value"]
-        differ += abs(exact(score) - mean) > Fraction(1, 10**6)
+        differ += abs(scores[cell].exact() - mean) > Fraction(1, 10**6)
     return differ
 
 

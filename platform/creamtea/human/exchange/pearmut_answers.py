@@ -7,14 +7,12 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, TypeVar
-
-from pydantic import BaseModel, ValidationError
+from typing import Any
 
 from creamtea.errors import InputError
 from creamtea.human.exchange.code_units import CodeUnits
 from creamtea.human.exchange.content import ItemContent
-from creamtea.human.exchange.files import Record
+from creamtea.human.exchange.files import Place
 from creamtea.human.exchange.pearmut import (
     LONGEST_PAUSE,
     Action,
@@ -28,33 +26,23 @@ from creamtea.human.exchange.pearmut import (
 from creamtea.human.exchange.pearmut_checks import guidance_of
 from creamtea.human.exchange.pearmut_media import TAGS
 from creamtea.human.exchange.pearmut_unread import count_of_item
+from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.spans import Mqm
 from creamtea.human.tutorial import NO_SEGMENT
 from creamtea.store.item_kinds import ItemKind
 
-Model = TypeVar("Model", bound=BaseModel)
 ItemKey = tuple[Any, ...]
 Cell = tuple[int, str]  # segment of a line, system
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where something stands, for messages."""
+class Moments:
+    """When an item was given and answered, and how long the rater was on it."""
 
-    file: str
-    line: int
-
-    def __str__(self) -> str:
-        return f"{self.file}, line {self.line}"
-
-    def read(self, model: type[Model], value: Any, what: str) -> Model:
-        try:
-            return model.model_validate(value)
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, (what, *first["loc"])))
-            raise InputError(f"{self}: {where}: {first['msg']}") from None
+    assigned_at: datetime
+    rated_at: datetime
+    active_ms: int | None
 
 
 @dataclass
@@ -68,14 +56,15 @@ class Answers:
     behind_line_feeds: int = 0
     items: dict[ItemKey, ItemContent] = field(default_factory=dict)
     places: dict[ItemKey, Place] = field(default_factory=dict)
-    records: list[Record] = field(default_factory=list)
+    ratings: list[GivenRating] = field(default_factory=list)
     left: Counter[str] = field(default_factory=Counter)
     _segments: dict[str, int] = field(default_factory=dict)
     _documents: dict[str, str] = field(default_factory=dict)  # of segments
     _document: int = 0  # how many there are
     _read: set[tuple[str, ItemKind]] = field(default_factory=set)
     _revisions: Counter[tuple[str, int]] = field(default_factory=Counter)
-    _firsts: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
+    _firsts: dict[tuple[str, int], Moments] = field(default_factory=dict)
+    _comments: dict[tuple[str, int], str] = field(default_factory=dict)
 
     # ------------------------------------------------------------ items
 
@@ -240,40 +229,39 @@ class Answers:
         item: ItemContent,
         pearmut: PearmutItem,
         answers: Mapping[str, Response],
-        moments: Mapping[str, Any],
+        moments: Moments,
     ) -> None:
-        self._revisions[rater, item.position] += 1
-        comment = _comment(answers)
-        of_answer = self._firsts.setdefault(
-            (rater, item.position),
-            {
-                "comment": comment,
-                "assigned_at": moments["assigned_at"],
-                "submitted_at": moments["rated_at"],
-                "active_ms": moments["active_ms"],
-            },
-        )
-        if of_answer["comment"] != comment:
-            self.left["earlier texts of text fields"] += bool(of_answer["comment"])
-            of_answer["comment"] = comment
+        key = (rater, item.position)
+        self._revisions[key] += 1
+        first = self._firsts.setdefault(key, moments)
+        comment, before = _comment(answers), self._comments.get(key, "")
+        self.left["earlier texts of text fields"] += before not in ("", comment)
+        self._comments[key] = comment
         for shown, (system, response) in enumerate(answers.items(), start=1):
-            values = {
-                "rater": rater,
-                "item": item.position,
-                "system": system,
-                "shown": shown,
-                "revision": self._revisions[rater, item.position],
-                "rated_at": moments["rated_at"],
-                **self._answer(place, item, pearmut, system, response),
-            }
-            self.records.append(Record(place.file, place.line, values))
+            self.ratings.append(
+                GivenRating(
+                    place=place,
+                    rater=rater,
+                    item=item.position,
+                    system=system,
+                    shown=shown,
+                    revision=self._revisions[key],
+                    assigned_at=first.assigned_at,
+                    submitted_at=first.rated_at,
+                    rated_at=moments.rated_at,
+                    active_ms=first.active_ms,
+                    step=None if self.protocol.marks_errors else response.score,
+                    payload=self._payload(place, item, pearmut, system, response),
+                )
+            )
 
-    def _answer(
+    def _payload(
         self, place: Place, item: ItemContent, pearmut: PearmutItem, system: str, response: Response
-    ) -> dict[str, Any]:
+    ) -> dict[str, Any] | None:
+        """With the marked errors, where the protocol has some."""
         if not self.protocol.marks_errors:
             self.left["marked errors"] += len(response.error_spans)
-            return {"step": response.score}
+            return None
         output = pearmut.tgt[system]
         units = Units(output, self.without)
         if pearmut.creamtea is None:
@@ -292,8 +280,8 @@ class Answers:
             self.left["scores beside errors of MQM, from which its score follows"] += (
                 response.score is not None
             )
-            return {"payload": {"spans": spans}}
-        return {"payload": {"score": response.score, "spans": spans}}
+            return {"spans": spans}
+        return {"score": response.score, "spans": spans}
 
     def _look_for_line_feeds(self, output: str, spans: Sequence[PearmutSpan]) -> None:
         if "\n" not in output:
@@ -304,11 +292,9 @@ class Answers:
             self.behind_line_feeds += first is not None and place > first[0]
             self.on_line_feeds += 0 <= place < len(units) and output[units.character(place)] == "\n"
 
-    def rows(self) -> list[Record]:
-        """With what is the same in all rows of an answer."""
-        for record in self.records:
-            record.values.update(self._firsts[record.values["rater"], record.values["item"]])
-        return self.records
+    def with_comments(self) -> list[GivenRating]:
+        """The ratings, each with the last text that its rater wrote on the item."""
+        return [replace(rating, comment=self._comments[rating.rater, rating.item]) for rating in self.ratings]
 
 
 class Times:
@@ -333,7 +319,7 @@ class Times:
                 if action.creamtea:
                     self._own[last] = action
 
-    def of(self, index: int, systems: Sequence[str]) -> dict[str, Any]:
+    def of(self, index: int, systems: Sequence[str]) -> Moments:
         """Of an answer; what an export says itself, or the first and the last action of the line."""
         given = rated = None
         active = None
@@ -344,7 +330,7 @@ class Times:
             given, rated = self._ends[0], self._ends[-1]
             seconds = sum(self._seconds.get((index, system), 0.0) for system in systems)
             active = round(1000 * seconds) or None
-        return {"assigned_at": self._moment(given), "rated_at": self._moment(rated), "active_ms": active}
+        return Moments(self._moment(given), self._moment(rated), active)
 
     def _moment(self, seconds: float | None) -> datetime:
         try:

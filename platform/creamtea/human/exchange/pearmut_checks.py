@@ -14,8 +14,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from creamtea.human.exchange.content import ItemContent
-from creamtea.human.exchange.files import Record
 from creamtea.human.exchange.pearmut import PearmutExpected, Units, Validation
+from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.expected import ExpectedSpan
 from creamtea.human.protocols.spans import MarksErrors, Span
@@ -84,9 +84,9 @@ def _range(written: int | list[int] | None, units: int) -> tuple[int, int]:
 
 
 def stand_in(
-    items: Sequence[ItemContent], records: Sequence[Record], left: Counter[str]
-) -> tuple[tuple[str, ...], list[ItemContent], list[Record]]:
-    """The campaign's systems, and items and rows in which its first ones stand for the outputs of practice
+    items: Sequence[ItemContent], ratings: Sequence[GivenRating], left: Counter[str]
+) -> tuple[tuple[str, ...], list[ItemContent], list[GivenRating]]:
+    """The campaign's systems, and items and ratings in which its first ones stand for the outputs of practice
     and checks. Without those that have more outputs than there are systems: counted."""
     systems = tuple(
         dict.fromkeys(name for item in items if not ItemKind(item.kind).is_written for name in item.systems)
@@ -102,15 +102,14 @@ def stand_in(
             names[item.position] = dict(zip(item.systems, systems, strict=False))
             item = replace(item, systems=systems[: len(item.systems)])
         kept.append(item)
-    rows = []
-    for record in records:
-        known = names.get(record.values["item"])
+    given = []
+    for rating in ratings:
+        known = names.get(rating.item)
         if known is None:
-            rows.append(record)
+            given.append(rating)
         elif known:
-            values = {**record.values, "system": known[record.values["system"]]}
-            rows.append(replace(record, values=values))
-    return systems, kept, rows
+            given.append(replace(rating, system=known[rating.system]))
+    return systems, kept, given
 
 
 # ---------------------------------------------------------------- out

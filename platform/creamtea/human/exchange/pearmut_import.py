@@ -13,10 +13,10 @@ from creamtea.errors import InputError
 from creamtea.human.exchange.answers import checked_items
 from creamtea.human.exchange.content import Content
 from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
-from creamtea.human.exchange.files import Record, read_text
+from creamtea.human.exchange.files import Place, read_text
 from creamtea.human.exchange.losses import NotKept, counts
 from creamtea.human.exchange.pearmut import ANSWERS, CAMPAIGN, PROTOCOLS, RESET, Campaign, Line
-from creamtea.human.exchange.pearmut_answers import Answers, Place
+from creamtea.human.exchange.pearmut_answers import Answers
 from creamtea.human.exchange.pearmut_checks import stand_in
 from creamtea.human.exchange.pearmut_unread import settings
 from creamtea.human.protocols import Protocol, find_protocol
@@ -46,17 +46,13 @@ def read_pearmut(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content
             answers.behind_line_feeds
         )
     ordered = sorted(answers.items.values(), key=lambda item: item.position)
-    systems, items, rows = stand_in(ordered, answers.rows(), answers.left)
-    if not rows:
+    systems, items, ratings = stand_in(ordered, answers.with_comments(), answers.left)
+    if not ratings:
         found = "; ".join(map(str, (*counts(answers.left), *unread))) or "nothing"
         raise InputError(f"{file.name}: no ratings of systems in it; found {found}")
     places = {item.position: answers.places[key] for key, item in answers.items.items()}
-    given = [
-        (Record(places[item.position].file, places[item.position].line, dict(vars(item))), item)
-        for item in items
-    ]
-    checked = checked_items(given, systems)
-    made = made_elsewhere(facts, answers.protocol.name, facts.pair, systems, checked, rows)
+    checked = checked_items([(places[item.position], item) for item in items], systems)
+    made = made_elsewhere(facts, answers.protocol.name, facts.pair, systems, checked, ratings)
     return made, (*counts(answers.left), *unread)
 
 

@@ -8,7 +8,7 @@ and system. Segments are counted over the whole test set, not within documents.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from creamtea.human.exchange.answers import checked_items
 from creamtea.human.exchange.content import Content, ItemContent
 from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
 from creamtea.human.exchange.files import Record, read_records
-from creamtea.human.exchange.rows import COLUMNS, OF_ITEM
+from creamtea.human.exchange.rows import COLUMNS, OF_ITEM, GivenRating, given_rating
 from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 
 REQUIRED = ("rater", "segment", "system")
@@ -38,15 +38,14 @@ def read_ratings(path: Path, kind: str, facts: ImportFacts, now: datetime) -> Co
             f"{path.name}: it does not say the protocol: give --protocol, one of "
             f"{', '.join(protocol_names())}"
         )
-    _number_items(records, find_protocol(name))
-    for record in records:
-        _fill_moments(record.values, now)
-    systems = tuple(dict.fromkeys(record.values["system"] for record in records))
-    return made_elsewhere(facts, name, facts.pair, systems, _items(records, systems), records)
+    numbers = _item_numbers(records, find_protocol(name))
+    ratings = [_rating(record, number, now) for record, number in zip(records, numbers, strict=True)]
+    systems = tuple(dict.fromkeys(rating.system for rating in ratings))
+    return made_elsewhere(facts, name, facts.pair, systems, _items(ratings, systems), ratings)
 
 
-def _number_items(records: Sequence[Record], protocol: Protocol) -> None:
-    """Items in their order of appearance, where the file does not number them."""
+def _item_numbers(records: Sequence[Record], protocol: Protocol) -> Iterator[int]:
+    """In their order of appearance, where the file does not number the items."""
     numbers: dict[tuple[Any, ...], int] = {}
     documents: dict[int, str] = {}
     for record in records:
@@ -55,41 +54,45 @@ def _number_items(records: Sequence[Record], protocol: Protocol) -> None:
         first = documents.setdefault(segment, document)
         if document != first:
             allowed = f"a segment of document {first!r} alone: they are counted over the whole test set"
-            raise record.refuse("segment", f"{allowed}, and this row has document {document!r}")
+            raise record.place.refuse(
+                "segment", segment, f"{allowed}, and this row has document {document!r}"
+            )
         key = [document, segment, values.get("kind")]
         if protocol.max_outputs == 1:
             key.append(values["system"])
-        values.setdefault("item", numbers.setdefault(tuple(key), len(numbers)))
+        yield values.get("item", numbers.setdefault(tuple(key), len(numbers)))
 
 
-def _fill_moments(values: dict[str, Any], now: datetime) -> None:
+def _rating(record: Record, item: int, now: datetime) -> GivenRating:
     """A score without a revision is the first; a moment that is missing is the nearest one given."""
-    for column in ("submitted_at", "rated_at", "assigned_at", "revision"):
-        values.setdefault(column, None)
+    values = record.values
+    submitted, rated = values.get("submitted_at"), values.get("rated_at")
+    revision = values.get("revision")
     if any(values.get(column) is not None for column in ("step", "value", "payload")):
-        values["revision"] = 1 if values["revision"] is None else values["revision"]
-        values["submitted_at"] = values["submitted_at"] or values["rated_at"] or now
-        values["rated_at"] = values["rated_at"] or values["submitted_at"]
-    values["assigned_at"] = values["assigned_at"] or values["submitted_at"] or values.get("skipped_at") or now
+        revision = 1 if revision is None else revision
+        submitted, rated = submitted or rated or now, rated or submitted or now
+    assigned = values.get("assigned_at") or submitted or values.get("skipped_at") or now
+    return given_rating(
+        record, item=item, revision=revision, assigned_at=assigned, submitted_at=submitted, rated_at=rated
+    )
 
 
-def _items(records: Sequence[Record], systems: Sequence[str]) -> tuple[ItemContent, ...]:
+def _items(ratings: Sequence[GivenRating], systems: Sequence[str]) -> tuple[ItemContent, ...]:
     """An item as its first row describes it, with every system that any of its rows names."""
-    firsts: dict[int, Record] = {}
+    firsts: dict[int, GivenRating] = {}
     outputs: dict[int, dict[str, str]] = defaultdict(dict)
-    for record in records:
-        values = record.values
-        firsts.setdefault(values["item"], record)
-        outputs[values["item"]].setdefault(values["system"], values.get("output", ""))
+    for rating in ratings:
+        firsts.setdefault(rating.item, rating)
+        outputs[rating.item].setdefault(rating.system, rating.output)
     items = []
-    for position, record in sorted(firsts.items()):
+    for position, first in sorted(firsts.items()):
         texts = outputs[position]
         of_item = tuple(system for system in systems if system in texts)
         item = ItemContent(
             position=position,
             systems=of_item,
             outputs=tuple(texts[system] for system in of_item),
-            **{column: record.values[column] for column in OF_ITEM if column in record.values},
+            **{column: first.columns[column] for column in OF_ITEM if column in first.columns},
         )
-        items.append((record, item))
+        items.append((first.place, item))
     return checked_items(items, systems)

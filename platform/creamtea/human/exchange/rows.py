@@ -7,9 +7,12 @@ have no rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Any
 
+from creamtea.errors import InputError
 from creamtea.human.exchange.columns import (
     Document,
     Flag,
@@ -24,6 +27,7 @@ from creamtea.human.exchange.columns import (
     columns_of,
 )
 from creamtea.human.exchange.content import AnswerContent, Content, ItemContent
+from creamtea.human.exchange.files import Place, Record
 from creamtea.human.protocols import find_protocol
 
 
@@ -61,6 +65,50 @@ class RatingRow:
 
 
 COLUMNS = columns_of(RatingRow)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GivenRating:
+    """A rating as an import has it; the fields mean what those of a RatingRow do. Of `step`, `value` and
+    `payload` one is enough; where an item was skipped there is none."""
+
+    place: Place
+    rater: str
+    item: int
+    system: str
+    output: str = ""
+    shown: int | None = None  # None: in the order of the ratings
+    step: float | None = None  # the protocol's scale says which there are
+    value: str | None = None
+    payload: dict[str, Any] | None = None
+    document_step: int | None = None
+    revision: int | None = 1
+    comment: str = ""
+    skip_reason: str = ""
+    assigned_at: datetime
+    submitted_at: datetime | None = None
+    skipped_at: datetime | None = None
+    rated_at: datetime | None = None
+    active_ms: int | None = None
+    warned: int = 0
+    excluded: bool = False
+    columns: Mapping[str, Any] = field(default_factory=dict)  # all of a row of an export, to be compared
+
+    def refuse(self, column: str, allowed: str) -> InputError:
+        """What is wrong with the value of a column."""
+        return self.place.refuse(column, self.found(column), allowed)
+
+    def found(self, column: str) -> Any:
+        return getattr(self, column) if column in _GIVEN else self.columns[column]
+
+
+_GIVEN = {field.name for field in fields(GivenRating)} & COLUMNS.keys()
+
+
+def given_rating(record: Record, **others: Any) -> GivenRating:
+    """Of a line with columns of an export; `others` are those that it lacks."""
+    values = {name: value for name, value in record.values.items() if name in _GIVEN} | others
+    return GivenRating(place=record.place, columns=record.values, **values)
 
 
 # fields of the item and of the answer that a row repeats
