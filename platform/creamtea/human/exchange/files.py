@@ -63,32 +63,35 @@ class Record:
 # ---------------------------------------------------------------- writing
 
 
-def csv_text(columns: Mapping[str, Column], rows: Iterable[Mapping[str, Any]], file: str) -> str:
+def csv_text(columns: Mapping[str, Column], rows: Iterable[object], file: str) -> str:
+    """`rows`: with an attribute for each column."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     writer.writerow(columns)
     for line, row in enumerate(rows, start=2):
         writer.writerow(
-            column.encode_cell(row[name], f"{file}, record {line}, column {name}")
+            column.encode_cell(getattr(row, name), f"{file}, record {line}, column {name}")
             for name, column in columns.items()
         )
     return out.getvalue()
 
 
-def jsonl_text(columns: Mapping[str, Column], rows: Iterable[Mapping[str, Any]], file: str) -> str:
+def jsonl_text(columns: Mapping[str, Column], rows: Iterable[object], file: str) -> str:
     return "".join(
         f"{json.dumps(encoded(columns, row, f'{file}, line {line}'), ensure_ascii=False, allow_nan=False)}\n"
         for line, row in enumerate(rows, start=1)
     )
 
 
-def json_text(columns: Mapping[str, Column], values: Mapping[str, Any], file: str) -> str:
-    return json.dumps(encoded(columns, values, file), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+def json_text(columns: Mapping[str, Column], row: object, file: str) -> str:
+    return json.dumps(encoded(columns, row, file), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
 
-def encoded(columns: Mapping[str, Column], row: Mapping[str, Any], place: str) -> dict[str, Any]:
+def encoded(columns: Mapping[str, Column], row: object, place: str) -> dict[str, Any]:
     """The JSON values of these columns. InputError for what no file can hold."""
-    return {name: column.encode(row[name], f"{place}, column {name}") for name, column in columns.items()}
+    return {
+        name: column.encode(getattr(row, name), f"{place}, column {name}") for name, column in columns.items()
+    }
 
 
 # ---------------------------------------------------------------- reading

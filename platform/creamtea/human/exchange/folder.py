@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 from creamtea.errors import InputError
 from creamtea.human.exchange.answers import checked_items, with_answers
-from creamtea.human.exchange.columns import Column, Document, columns_of, one_of
+from creamtea.human.exchange.columns import Document, columns_of, one_of
 from creamtea.human.exchange.content import Content, ItemContent, RaterContent
 from creamtea.human.exchange.files import (
     csv_text,
@@ -41,13 +41,20 @@ RATER, ITEM = columns_of(RaterContent), columns_of(ItemContent)
 
 
 _READABLE = (FORMAT, *EARLIER_FORMATS)
-SIDECAR = {
-    "format": Column(Annotated[str, one_of(lambda: _READABLE), f"one of {', '.join(_READABLE)}"]),
-    "campaign": Column(Document),
-    "raters": Column(Annotated[list[Document], "a list of objects"]),
-    "sha256": Column(Document),
-}
+ReadableFormat = Annotated[str, one_of(lambda: _READABLE), f"one of {', '.join(_READABLE)}"]
 
+
+@dataclass(frozen=True)
+class Sidecar:
+    """campaign.json."""
+
+    format: ReadableFormat
+    campaign: Document
+    raters: Annotated[list[Document], "a list of objects"]
+    sha256: Document  # by the file's name
+
+
+SIDECAR = columns_of(Sidecar)
 
 # ---------------------------------------------------------------- writing
 
@@ -58,20 +65,18 @@ def write_folder(content: Content, path: Path, kind: str) -> list[Path]:
     Raises InputError for a folder with something in it, and with its place for a value that no file can hold
     (a NUL character).
     """
-    rows = [vars(row) for row in rows_of(content)]
     name = f"ratings.{kind}"
     texts = {
-        "items.jsonl": jsonl_text(ITEM, [vars(item) for item in content.items], "items.jsonl"),
-        name: (csv_text if kind == "csv" else jsonl_text)(COLUMNS, rows, name),
+        "items.jsonl": jsonl_text(ITEM, content.items, "items.jsonl"),
+        name: (csv_text if kind == "csv" else jsonl_text)(COLUMNS, rows_of(content), name),
     }
-    header = encoded(HEADER, vars(content), "campaign.json, campaign")
+    header = encoded(HEADER, content, "campaign.json, campaign")
     raters = [
-        encoded(RATER, vars(person), f"campaign.json, raters, entry {number}")
+        encoded(RATER, person, f"campaign.json, raters, entry {number}")
         for number, person in enumerate(content.raters, start=1)
     ]
     digests = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in texts.items()}
-    sidecar = {"format": FORMAT, "campaign": header, "raters": raters, "sha256": digests}
-    texts["campaign.json"] = json_text(SIDECAR, sidecar, "campaign.json")
+    texts["campaign.json"] = json_text(SIDECAR, Sidecar(FORMAT, header, raters, digests), "campaign.json")
     make_empty_folder(path)
     for file, text in texts.items():
         (path / file).write_bytes(text.encode())
@@ -96,15 +101,15 @@ def read_folder(path: Path, kind: str) -> Content:
 
     Raises InputError with file, line, column, what was found and what is allowed.
     """
-    sidecar = read_json(path / "campaign.json", SIDECAR)
-    content = Content(**decoded("campaign.json, campaign", sidecar["campaign"], HEADER))
+    sidecar = Sidecar(**read_json(path / "campaign.json", SIDECAR))
+    content = Content(**decoded("campaign.json, campaign", sidecar.campaign, HEADER))
     ratings = path / f"ratings.{kind}"
     if not ratings.is_file():
         raise InputError(f"{path}: no ratings.{kind}; --format says which file of ratings to read")
-    _check_digests(path, sidecar["sha256"], ("items.jsonl", ratings.name))
-    missing = EARLIER_FORMATS.get(sidecar["format"], ())
+    _check_digests(path, sidecar.sha256, ("items.jsonl", ratings.name))
+    missing = EARLIER_FORMATS.get(sidecar.format, ())
     items = _items(path / "items.jsonl", content, missing)
-    content = replace(content, raters=_raters(sidecar["raters"]), items=items)
+    content = replace(content, raters=_raters(sidecar.raters), items=items)
     required = [column for column in COLUMNS if column not in missing]
     return with_answers(
         content, [given_rating(row) for row in read_records(ratings, kind, COLUMNS, required)]
