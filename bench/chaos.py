@@ -3,10 +3,12 @@
 A cluster of Ray on loopback (a head and three nodes, with a token), two controllers as services and a
 PostgreSQL server (or an SQLite file) of its own. Each fault is drawn from: a controller, a worker, a worker
 that hangs, a raylet, a node, the head, the database server, a database server that hangs. What has died is
-started again, as a service manager would. The steps are those of the engine's tests.
+started again, as a service manager would. The steps are those of the engine's tests; with `--groups`, small
+trainings and decodings on one or two workers, which are groups of Ray Train.
 
     python bench/chaos.py --kills 20 --seed 1
     python bench/chaos.py --kills 20 --sqlite
+    python bench/chaos.py --kills 20 --groups --pause 20
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +43,23 @@ from sqlalchemy.exc import DBAPIError  # noqa: E402
 from toy_cluster import Cluster, free_ports, kill_tree, wait_for_head  # noqa: E402
 from toy_study import ToyStudy  # noqa: E402
 
+from creamtea.engine.controller import Controller  # noqa: E402
+from creamtea.engine.executors.inline import InlineExecutor  # noqa: E402
+from creamtea.orders.submission import submit  # noqa: E402
 from creamtea.store.artefacts import ArtefactStore  # noqa: E402
 from creamtea.store.database import Database, open_database  # noqa: E402
 from creamtea.store.tables import Event, Metric, StepFile, StepRow, StudyRow  # noqa: E402
+from creamtea.study.loader import load_study  # noqa: E402
+from creamtea.study.plan import Plan, plan  # noqa: E402
 
 NODES = 4
 WORKERS = r"ray::(?!.*Agent).*"  # idle or at a step
 LAYERS, WIDTH = 5, 4  # of steps at a time, until the kills are done
 LIMITS = {"max_attempts": 1000, "silent_minutes": 1.0}
+TINY = TESTS / "e2e" / "tiny.yaml"
+KINDS = ("corpus", "subwords", "encode", "train", "test_set", "decode", "score")
+SPEEDS = ("tokens_per_second", "sentences_per_second")  # metrics that no two runs share
+GROW_AFTER = "10"  # seconds
 
 
 class Place:
@@ -73,6 +85,7 @@ class Place:
         wait_for_head(cluster)
         for _ in range(NODES - 1):
             cluster.start_node()
+            cluster.wait_for_node()
         return cluster
 
     def repair(self) -> None:
@@ -98,6 +111,7 @@ class Place:
             "CREAMTEA_DATABASE_URL": self.url,
             "CREAMTEA_ARTEFACTS": self.store.root,
             "CREAMTEA_HOME": str(self.folder),
+            "TOY_GROW_AFTER": GROW_AFTER,
         }
         command = [sys.executable, str(TESTS / "engine/toys/toy_controller.py"), "service"]
         with (self.folder / f"controller{self.number}.log").open("wb") as log:
@@ -160,7 +174,18 @@ class Place:
             process.resume()
 
 
-def queue_study(place: Place, database: Database, name: str) -> ToyStudy:
+# ---------------------------------------------------------------- studies, and what they have to leave
+
+Made = tuple[dict[str, str], list[tuple[str, float | None]]]  # of a step: digests of files, metrics
+
+
+@dataclass
+class Queued:
+    name: str
+    expected: dict[str, Made]  # by key
+
+
+def queue_toys(place: Place, database: Database, name: str) -> Queued:
     """Layers of steps that each need two of the layer before."""
     study = ToyStudy(place.folder / "log", name)
     for layer in range(LAYERS):
@@ -169,37 +194,76 @@ def queue_study(place: Place, database: Database, name: str) -> ToyStudy:
             others = [f"{name}.{layer - 1}.{column}" for column in above]
             study.add(f"{name}.{layer}.{number}", "nap", others, seconds=2.0, resources=LIMITS)
     study.submit(database, place.store)
-    return study
-
-
-def expected(study: ToyStudy) -> dict[str, str]:
-    """The digest of each step's file in an undisturbed run."""
     texts: dict[str, str] = {}
     for step in study.plan.steps:
         before = "".join(texts[key] for key in step.inputs.get("before", []))
         texts[step.key] = f"{before}{step.params['name']};"
-    return {key: hashlib.sha256(text.encode()).hexdigest() for key, text in texts.items()}
+    return Queued(
+        name,
+        {
+            key: ({"out.txt": hashlib.sha256(text.encode()).hexdigest()}, [("length", float(len(text)))])
+            for key, text in texts.items()
+        },
+    )
 
 
-def check(database: Database, studies: list[ToyStudy]) -> list[str]:
+def queue_groups(place: Place, database: Database, name: str) -> Queued:
+    """Two trainings with seeds of their own, a decoding and its score of each; run undisturbed before."""
+    number = int(name.removeprefix("chaos"))
+    small = planned(name, [2 * number + 1, 2 * number + 2])
+    alone = open_database(f"sqlite:///{place.folder / name}.db")
+    store = ArtefactStore(place.folder / f"{name}-alone")
+    submission = submit(alone, store, small, {"name": name}, "hash", 0)
+    Controller(alone, store, InlineExecutor()).run(submission.study_id)
+    expected = made(alone, [step.key for step in small.steps])
+    alone.close()
+    submit(database, place.store, small, {"name": name}, "hash", 0)
+    return Queued(name, expected)
+
+
+def planned(name: str, seeds: list[int]) -> Plan:
+    values = {**LIMITS, "silent_minutes": 3.0}  # a group needs some time to start
+    limits = [f"resources.{kind}.{limit}={value}" for kind in KINDS for limit, value in values.items()]
+    groups = [f"resources.{kind}.workers=[1, 2]" for kind in ("train", "decode")]
+    loaded = load_study(TINY, [f"name={name}", f"variants.softmax.seeds={seeds}", *limits, *groups])
+    whole = plan(loaded.study, TINY.parent, loaded.errors)
+    nodes = [
+        node
+        for node in whole.nodes
+        if node.node.split("/")[0] in KINDS and not {"beam", "lexicon", "nvs"} & {*node.node.split("/")}
+    ]
+    keys = {node.key for node in nodes}
+    return Plan(name, [step for step in whole.steps if step.key in keys], nodes)
+
+
+def made(database: Database, keys: Collection[str]) -> dict[str, Made]:
+    with database.session() as session:
+        found: dict[str, Made] = {key: ({}, []) for key in keys}
+        for file in session.scalars(select(StepFile).where(StepFile.step_key.in_(keys))):
+            found[file.step_key][0][file.name] = file.digest
+        rows = select(Metric).where(Metric.step_key.in_(keys)).order_by(Metric.name, Metric.subject)
+        for metric in session.scalars(rows):
+            if metric.name not in SPEEDS:
+                found[metric.step_key][1].append((metric.name, metric.value))
+    return found
+
+
+def check(database: Database, studies: list[Queued]) -> list[str]:
     """What is wrong with the rows of the studies."""
     wrong = []
-    with database.session() as session:
-        for study in studies:
+    for study in studies:
+        with database.session() as session:
             state = session.scalar(select(StudyRow.state).where(StudyRow.name == study.name))
-            files = dict(session.execute(select(StepFile.step_key, StepFile.digest)).all())
             rows = {row.key: row for row in session.scalars(select(StepRow))}
-            metrics = dict(
-                session.execute(select(Metric.step_key, func.count()).group_by(Metric.step_key)).all()
-            )
             done = select(Event.step_key, func.count()).where(Event.what == "succeeded")
             succeeded = dict(session.execute(done.group_by(Event.step_key)).all())
-            if state != "succeeded":
-                wrong.append(f"{study.name} is {state}")
-            for key, digest in expected(study).items():
-                found = (rows[key].state, files.get(key), metrics.get(key), succeeded.get(key))
-                if found != ("succeeded", digest, 1, 1):
-                    wrong.append(f"{study.name}, {rows[key].params['name']}: {found}")
+        if state != "succeeded":
+            wrong.append(f"{study.name} is {state}")
+        found = made(database, study.expected)
+        for key, expected in study.expected.items():
+            row = rows[key]
+            if (row.state, succeeded.get(key), found[key]) != ("succeeded", 1, expected):
+                wrong.append(f"{study.name}, {row.kind} {key[:12]}: {row.state} {found[key]}, not {expected}")
     return wrong
 
 
@@ -244,6 +308,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pause", type=float, default=3.0, help="seconds after a step has started, at most")
     parser.add_argument("--sqlite", action="store_true")
+    parser.add_argument("--groups", action="store_true", help="trainings and decodings on several workers")
     options = parser.parse_args()
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
     toy_catalogue.register()
@@ -253,12 +318,13 @@ def main() -> None:
         (folder / "log").mkdir()
         place = Place(folder, options.sqlite)
         database = open_database(place.url)
-        studies: list[ToyStudy] = []
+        studies: list[Queued] = []
+        queue = queue_groups if options.groups else queue_toys
         try:
             while sum(done.values()) < options.kills:
                 place.repair()
                 if not has_unfinished(database):
-                    studies.append(queue_study(place, database, f"chaos{len(studies)}"))
+                    studies.append(queue(place, database, f"chaos{len(studies)}"))
                 wait_for_work(database)
                 time.sleep(order.uniform(0.0, options.pause))
                 fault, inflict = order.choice(sorted(place.faults().items()))
