@@ -14,7 +14,9 @@ from pathlib import Path
 import property_tests  # noqa: F401 - loads the profile
 import psycopg
 import pytest
+from compiled_once import share_compiled_statements
 from limits import RAY_ENVIRONMENT
+from made_once import made_once
 from psycopg import sql
 from slowest import SLOWEST
 from sqlalchemy.engine import make_url
@@ -31,6 +33,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 # What is imported has very many objects, among which Python would look for garbage again and again.
 gc.set_threshold(50_000, 20, 20)
+
+share_compiled_statements()
 
 _numbers = itertools.count(1)
 
@@ -98,9 +102,11 @@ def postgres_at_head(postgres_server: str) -> str:
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An SQLite file with the newest schema."""
-    path = tmp_path_factory.mktemp("sqlite") / "template.db"
-    upgrade(f"sqlite:///{path}")
-    return path
+
+    def make(folder: Path) -> None:
+        upgrade(f"sqlite:///{folder / 'template.db'}")
+
+    return made_once(tmp_path_factory, "sqlite", make) / "template.db"
 
 
 @pytest.fixture

@@ -5,9 +5,11 @@ vl-convert holds Vega itself and neither asks a network nor runs anything of the
 
 from __future__ import annotations
 
+import json
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 import vl_convert
@@ -55,14 +57,18 @@ def inline_svg(figure: Figure, number: int) -> str:
     """An <svg> element for a page; `number` keeps its ids apart from those of other figures. What is not
     drawn is told beside it."""
     untitled = replace(figure, missing=())
-    drawn = vl_convert.vegalite_to_svg(
-        _sized(untitled) | {"background": "transparent"}, vl_version=VEGA_LITE, allowed_base_urls=[]
-    )
+    drawn = _drawn(json.dumps(_sized(untitled) | {"background": "transparent"}))
     root = ET.fromstring(drawn)  # noqa: S314 - it was made one line above, and has no document type
     _keep(root, f"figure{number}-")
     root.set("role", "img")
     root.set("aria-label", _clean(figure.title))
     return ET.tostring(root, encoding="unicode", method="html")
+
+
+@lru_cache(maxsize=64)
+def _drawn(spec: str) -> str:
+    """Kept, since a report is often written or checked again, and most of its time is the drawing."""
+    return vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE, allowed_base_urls=[])
 
 
 def _sized(figure: Figure) -> Spec:

@@ -101,6 +101,7 @@ def running_cluster(*head: str) -> Iterator[Cluster]:
         patch.setenv("RAY_AUTH_TOKEN", started.token)
         try:
             started.start_node(*head)
+            started.wait_for_node()
             wait_for_head(started)
             yield started
         finally:
