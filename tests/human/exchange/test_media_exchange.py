@@ -124,7 +124,7 @@ def test_tags_of_other_peoples_pearmut_stay_and_are_counted(tmp_path: Path, othe
     (tmp_path / "x.jsonl").write_text(json.dumps(line))
     done = import_campaign(other, tmp_path / "x.jsonl", "pearmut", ImportFacts("x", protocol="da"), "test")
     counted = {part.what: part.count for part in done.not_kept}
-    assert counted["files beside sources (their tags stay in the text)"] == 1
+    assert counted["texts that show files (their tags stay in the text)"] == 1
     assert collect(other, "x").items[0].source == source
 
 

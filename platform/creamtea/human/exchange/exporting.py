@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -35,7 +35,7 @@ from creamtea.human.exchange.mqm_tsv import read_mqm, write_mqm
 from creamtea.human.exchange.mt_metrics_eval import write_mt_metrics_eval
 from creamtea.human.exchange.mt_metrics_eval_import import read_mt_metrics_eval
 from creamtea.human.exchange.pearmut_export import write_pearmut
-from creamtea.human.exchange.pearmut_import import read_pearmut
+from creamtea.human.exchange.pearmut_import import read_pearmut, read_with_files
 from creamtea.human.exchange.plain import read_ratings
 from creamtea.human.exchange.storing import Imported, amounts, check_free, collect, store_campaign
 from creamtea.human.exchange.whole_test_set import whole_test_set
@@ -165,14 +165,18 @@ def import_campaign(
     with database.session() as session:
         now = database.now(session)
         check_free(session, facts.name)
-    content, not_kept = READERS[kind](path, facts, now)
+    files: Mapping[str, Path] = {}
+    if kind == PEARMUT:
+        content, not_kept, files = read_with_files(path, facts, now)
+    else:
+        content, not_kept = READERS[kind](path, facts, now)
     if facts.leave_out:
         content, left = without_systems(content, facts.leave_out)
         not_kept += left
     media = MediaFiles()
     if named(content):
         beside = facts.campaign_file.parent if facts.campaign_file and not path.is_dir() else path
-        media = read_media_folder(content, beside / MEDIA_FOLDERS[kind])
+        media = read_media_folder(content, beside / MEDIA_FOLDERS[kind], files)
     if dry_run:
         return amounts(content, not_kept)
     keep_media(media, store)

@@ -6,6 +6,7 @@ Items name them (`ItemContent.media`); an import checks that each is there, and 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -60,12 +61,13 @@ def write_media(content: Content, store: FileStore | None, folder: Path) -> list
     return written
 
 
-def read_media_folder(content: Content, folder: Path) -> MediaFiles:
-    """The files that the items name. InputError for one that is missing, changed, or not allowed."""
+def read_media_folder(content: Content, folder: Path, elsewhere: Mapping[str, Path]) -> MediaFiles:
+    """The files that the items name; `elsewhere` has those that are called otherwise, by SHA-256. InputError
+    for one that is missing, changed, or not allowed."""
     found: dict[str, CheckedFile] = {}
     for digest, media in named(content).items():
-        path = folder / file_name(digest, media)
-        place = f"{folder.name}/{path.name}"
+        path = elsewhere.get(digest, folder / file_name(digest, media))
+        place = f"{path.parent.name}/{path.name}"
         if not path.is_file():
             raise InputError(f"{place}: missing, and an item names it: import the whole export")
         file = check_file(path, place)

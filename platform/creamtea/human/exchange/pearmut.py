@@ -118,12 +118,6 @@ class PearmutItem(_Loose):
     skippable: bool = False
     creamtea: OwnItem | None = None
 
-    @property
-    def source(self) -> str:
-        """Without tags of files."""
-        own = self.creamtea
-        return self.src if own is None or own.source is None else own.source
-
     def prefilled(self, system: str) -> list[PearmutSpan]:
         """The errors that are marked in its output beforehand."""
         return self.error_spans.get(system, []) if isinstance(self.error_spans, dict) else []
@@ -166,8 +160,14 @@ class Line(_Loose):
     comment: str = ""
 
 
+class AssetsInfo(_Loose):
+    source: str  # a folder
+    destination: str  # where the server shows it
+
+
 class Info(_Loose):
     protocol: str = "ESA"
+    assets: AssetsInfo | None = None
     special_tokens: list[Any] | None = None  # written by version 1.1.5 and later
     users: int | list[Any] | None = None
 

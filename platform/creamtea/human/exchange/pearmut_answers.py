@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from creamtea.errors import InputError
@@ -14,8 +14,6 @@ from creamtea.human.exchange.code_units import CodeUnits
 from creamtea.human.exchange.content import ItemContent
 from creamtea.human.exchange.files import Place
 from creamtea.human.exchange.pearmut import (
-    LONGEST_PAUSE,
-    Action,
     Line,
     PearmutItem,
     PearmutSpan,
@@ -24,7 +22,8 @@ from creamtea.human.exchange.pearmut import (
     category_of,
 )
 from creamtea.human.exchange.pearmut_checks import guidance_of
-from creamtea.human.exchange.pearmut_media import TAGS
+from creamtea.human.exchange.pearmut_tags import TAGS, Assets, Entries
+from creamtea.human.exchange.pearmut_times import Moments, Times
 from creamtea.human.exchange.pearmut_unread import count_of_item
 from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.protocols import Protocol
@@ -33,16 +32,6 @@ from creamtea.human.tutorial import NO_SEGMENT
 from creamtea.store.item_kinds import ItemKind
 
 ItemKey = tuple[Any, ...]
-Cell = tuple[int, str]  # segment of a line, system
-
-
-@dataclass(frozen=True)
-class Moments:
-    """When an item was given and answered, and how long the rater was on it."""
-
-    assigned_at: datetime
-    rated_at: datetime
-    active_ms: int | None
 
 
 @dataclass
@@ -51,6 +40,7 @@ class Answers:
 
     protocol: Protocol
     now: datetime
+    assets: Assets = field(default_factory=Assets)
     without: str = ""  # characters that the places do not count
     on_line_feeds: int = 0  # places at which nobody can click, but in an older version
     behind_line_feeds: int = 0
@@ -81,6 +71,7 @@ class Answers:
             if (key, kind) not in self._read:
                 self._read.add((key, kind))
                 count_of_item(written[at], self.left)
+                self._count_tags(item)
             if not kind.is_written:
                 self._segments.setdefault(key, len(self._segments))
                 self._documents.setdefault(key, str(self._document))
@@ -114,8 +105,8 @@ class Answers:
                 return
             self.items[key] = known
             self.places[key] = place
-            self.left["files beside sources (their tags stay in the text)"] += item.source.startswith(TAGS)
-        if (known.source, dict(zip(known.systems, known.outputs, strict=True))) != (item.source, outputs):
+        source = self._source(item)[0]
+        if (known.source, dict(zip(known.systems, known.outputs, strict=True))) != (source, outputs):
             raise InputError(
                 f"{place}: the segment {segment[:60]!r} has another text than in {self.places[key]}; "
                 "allowed: one source and one output of a system"
@@ -131,6 +122,7 @@ class Answers:
     ) -> ItemContent | None:
         """None for a check that any answer would pass."""
         guidance = None
+        source, media = self._source(item)
         if kind.is_written and item.creamtea is None:
             guidance = guidance_of(kind, outputs, item.rules, self.protocol, self.left)
             if guidance is None:
@@ -140,7 +132,8 @@ class Answers:
             kind=kind,
             segment=NO_SEGMENT if segment is None else segment,
             document=document or "",
-            source=item.source,
+            source=source,
+            media=media,
             references=() if item.ref is None else (item.ref,),
             systems=tuple(outputs),
             outputs=tuple(outputs.values()),
@@ -149,9 +142,19 @@ class Answers:
             proposals=None if kind.is_written else self._proposals(item, outputs),
         )
         if own := item.creamtea:
-            lists = {name: tuple(getattr(own, name)) for name in ("context", "references", "media")}
-            made = replace(made, **{**own.model_dump(exclude={"systems", "source"}), **lists})
+            lists = {name: tuple(getattr(own, name)) for name in ("context", "references")}
+            made = replace(made, **{**own.model_dump(exclude={"systems", "source", "media"}), **lists})
         return made
+
+    def _source(self, item: PearmutItem) -> tuple[str, Entries]:
+        """The text without tags of files, and the files; an export says them itself."""
+        if (own := item.creamtea) is not None:
+            return item.src if own.source is None else own.source, tuple(own.media)
+        return self.assets.read(item.src)
+
+    def _count_tags(self, item: PearmutItem) -> None:
+        for text in (self._source(item)[0], item.ref or "", *item.tgt.values()):
+            self.left["texts that show files (their tags stay in the text)"] += text.startswith(TAGS)
 
     def _proposals(self, item: PearmutItem, outputs: Mapping[str, str]) -> dict[str, Any] | None:
         found = {}
@@ -295,50 +298,6 @@ class Answers:
     def with_comments(self) -> list[GivenRating]:
         """The ratings, each with the last text that its rater wrote on the item."""
         return [replace(rating, comment=self._comments[rating.rater, rating.item]) for rating in self.ratings]
-
-
-class Times:
-    """When the cells of a line were given and answered, and how long the rater was on each: the time from one
-    action to the next, at most a minute, belongs to what the next is about."""
-
-    def __init__(self, place: Place, actions: Sequence[Action], now: datetime) -> None:
-        self._place, self._now = place, now
-        self._seconds: dict[Cell, float] = defaultdict(float)
-        self._own: dict[Cell, Action] = {}
-        self._ends = [action.time for action in actions]
-        waiting = 0.0
-        last: Cell | None = None
-        for at, action in enumerate(actions):
-            if at:
-                waiting += min(max(action.time - actions[at - 1].time, 0.0), LONGEST_PAUSE)
-            if action.index is not None and action.model is not None:
-                last = (action.index, action.model)
-            if last is not None:
-                self._seconds[last] += waiting
-                waiting = 0.0
-                if action.creamtea:
-                    self._own[last] = action
-
-    def of(self, index: int, systems: Sequence[str]) -> Moments:
-        """Of an answer; what an export says itself, or the first and the last action of the line."""
-        given = rated = None
-        active = None
-        own = next((self._own[index, system] for system in systems if (index, system) in self._own), None)
-        if own is not None and own.creamtea is not None:
-            given, rated, active = own.creamtea.assigned_at, own.time, own.creamtea.active_ms
-        elif self._ends:
-            given, rated = self._ends[0], self._ends[-1]
-            seconds = sum(self._seconds.get((index, system), 0.0) for system in systems)
-            active = round(1000 * seconds) or None
-        return Moments(self._moment(given), self._moment(rated), active)
-
-    def _moment(self, seconds: float | None) -> datetime:
-        try:
-            return self._now if seconds is None else datetime.fromtimestamp(seconds, UTC)
-        except (ValueError, OverflowError, OSError):
-            raise InputError(
-                f"{self._place}: actions: found the time {seconds}; allowed: seconds since 1970"
-            ) from None
 
 
 def _kind(item: PearmutItem, part: str) -> ItemKind:

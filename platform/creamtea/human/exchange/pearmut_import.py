@@ -18,14 +18,23 @@ from creamtea.human.exchange.losses import NotKept, counts
 from creamtea.human.exchange.pearmut import ANSWERS, CAMPAIGN, PROTOCOLS, RESET, Campaign, Line
 from creamtea.human.exchange.pearmut_answers import Answers
 from creamtea.human.exchange.pearmut_checks import stand_in
+from creamtea.human.exchange.pearmut_tags import Assets, assets_of
 from creamtea.human.exchange.pearmut_unread import settings
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.protocols.da_sqm import DaSqm
 
 
 def read_pearmut(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content, tuple[NotKept, ...]]:
-    """The campaign in Pearmut's answers, and what is not kept. A folder of an export has them and the
-    campaign's file; `facts.campaign_file` is that of others, for the protocol and items without an answer.
+    """As `read_with_files`, without them."""
+    return read_with_files(path, facts, now)[:2]
+
+
+def read_with_files(
+    path: Path, facts: ImportFacts, now: datetime
+) -> tuple[Content, tuple[NotKept, ...], dict[str, Path]]:
+    """The campaign in Pearmut's answers, what is not kept, and the files beside sources, by SHA-256, where
+    others wrote the campaign. A folder of an export has the answers and the campaign's file;
+    `facts.campaign_file` is that of others, for the protocol, files and items without an answer.
 
     Each submission of a document again is a further revision. InputError with file, line and what was found.
     """
@@ -38,9 +47,12 @@ def read_pearmut(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content
         campaign = place.read(Campaign, written, "campaign")
     protocol = _protocol(facts, campaign)
     unread = settings(written, protocol) if written else ()
-    answers = _read(Answers(protocol, now), file, place, campaign)
+    assets = Assets()
+    if beside is not None and campaign is not None and (named := campaign.info.assets):
+        assets = assets_of(beside, named.source, named.destination)
+    answers = _read(Answers(protocol, now, assets), file, place, campaign)
     if answers.on_line_feeds:
-        answers = _read(Answers(protocol, now, without="\n"), file, place, campaign)
+        answers = _read(Answers(protocol, now, assets, without="\n"), file, place, campaign)
     elif campaign is None or campaign.info.special_tokens is None:
         answers.left["places behind line feeds, read as Pearmut counts them from version 1.1.5 on"] += (
             answers.behind_line_feeds
@@ -53,7 +65,7 @@ def read_pearmut(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content
     places = {item.position: answers.places[key] for key, item in answers.items.items()}
     checked = checked_items([(places[item.position], item) for item in items], systems)
     made = made_elsewhere(facts, answers.protocol.name, facts.pair, systems, checked, ratings)
-    return made, (*counts(answers.left), *unread)
+    return made, (*counts(answers.left), *unread), assets.files
 
 
 def _read(answers: Answers, file: Path, beside: Place, campaign: Campaign | None) -> Answers:

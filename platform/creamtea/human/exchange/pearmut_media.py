@@ -16,7 +16,6 @@ from creamtea.human.exchange.content import Content, ItemContent
 from creamtea.human.exchange.media import FOLDER, named
 from creamtea.human.media.types import file_name, kind_of
 
-TAGS = ("<audio ", "<video ", "<img ", "<iframe ")  # at the beginning of a text
 _TAGS = {
     "image": '<img src="{}" alt="{}" style="max-width: 100%">',
     "audio": '<audio controls src="{}" aria-label="{}"></audio>',
@@ -43,7 +42,7 @@ def shown_source(item: ItemContent, given: dict[str, Any]) -> str:
         )
         for entry in item.media
     ]
-    return "<br>".join([*tags, escape(item.source)])
+    return "<br>".join([*tags, escape(item.source).replace("\n", "<br>")])
 
 
 def own(item: ItemContent) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from creamtea.human.exchange.pearmut import Campaign, Info, PearmutItem, choices
 from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.spans import MarksErrors
 
-# what the files' layout says (the documents, their users and files)
-LAYOUT = {"campaign_id", "token", "assignment", "assets"}
+# what the files' layout says
+LAYOUT = {"campaign_id", "token", "assignment"}
 MAX_NAME = 30  # characters of a key, in a message
 
 

@@ -1,0 +1,170 @@
+"""Sources that show files in Pearmut, as text and files beside it.
+
+Nothing of other people's HTML is ever shown as HTML. A source is taken apart only where it is exactly what
+this module knows: tags of files first, each with a line break or not, then text with line breaks. Any other
+tag or attribute, a file that is not in the campaign's folder, or one that creamtea does not show, and the
+source stays as it is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from creamtea.errors import InputError
+from creamtea.human.media.files import (
+    MAX_DESCRIPTION,
+    MAX_PER_ITEM,
+    CheckedFile,
+    ItemMedia,
+    check_file,
+    inside,
+)
+from creamtea.human.media.types import kind_of
+
+TAGS = ("<audio ", "<video ", "<img ", "<iframe ")  # Pearmut takes a text that begins so for HTML
+KINDS = {"img": "image", "audio": "audio", "video": "video"}
+EMPTY = ("img", "br", "source")  # tags without an end
+DESCRIPTIONS = ("alt", "aria-label", "title")
+# what says how a file looks
+LOOKS = {"controls", "width", "height", "style", "class", "type", "preload"}
+
+Entries = tuple[dict[str, Any], ...]  # as `Item.media`
+
+
+@dataclass(frozen=True)
+class TaggedFile:
+    kind: str  # "image", "audio" or "video"
+    address: str
+    description: str
+
+
+@dataclass
+class Assets:
+    """The files of a campaign: `folder` on this machine, or None, which its server shows as `destination`."""
+
+    folder: Path | None = None
+    destination: str = ""
+    files: dict[str, Path] = field(default_factory=dict)  # SHA-256 → file, of those that sources show
+    _known: dict[str, tuple[str, Entries]] = field(default_factory=dict)
+
+    def read(self, written: str) -> tuple[str, Entries]:
+        """A source without the tags of its files, and these; as it is written where that cannot be."""
+        if not written.startswith(TAGS) or self.folder is None:
+            return written, ()
+        if written not in self._known:
+            self._known[written] = self._read(written)
+        return self._known[written]
+
+    def _read(self, written: str) -> tuple[str, Entries]:
+        taken = parse(written)
+        if taken is None:
+            return written, ()
+        files, text = taken
+        found = [self._file(file) for file in files]
+        entries = [entry for entry in found if entry is not None]
+        digests = {entry.digest for entry, _ in entries}
+        if len(entries) < len(files) or len(digests) < len(files) or len(files) > MAX_PER_ITEM:
+            return written, ()
+        self.files |= {entry.digest: file.path for entry, file in entries}
+        return text, tuple(entry.stored() for entry, _ in entries)
+
+    def _file(self, tagged: TaggedFile) -> tuple[ItemMedia, CheckedFile] | None:
+        address = unquote(tagged.address.removeprefix("./").removeprefix("/"))
+        name = address.removeprefix(f"{self.destination.strip('/')}/")
+        if self.folder is None or name == address:
+            return None
+        try:
+            file = check_file(inside(self.folder, name, name), name)
+        except (InputError, ValueError):  # not there, elsewhere, of another type
+            return None
+        if kind_of(file.type) != tagged.kind or len(tagged.description) > MAX_DESCRIPTION:
+            return None
+        with file.path.open("rb") as opened:
+            digest = hashlib.file_digest(opened, "sha256").hexdigest()
+        return ItemMedia(digest=digest, type=file.type, description=tagged.description), file
+
+
+def assets_of(campaign_file: Path, source: str, destination: str) -> Assets:
+    """`info.assets` of a campaign; its folder must be beside the campaign's file, or below it."""
+    try:
+        folder = inside(campaign_file.parent, source, "assets")
+    except (InputError, ValueError):
+        return Assets()
+    return Assets(folder, destination) if folder.is_dir() else Assets()
+
+
+def parse(written: str) -> tuple[list[TaggedFile], str] | None:
+    """The files and the text behind them; None for anything else."""
+    parser = _Parser()
+    parser.feed(written)
+    parser.close()
+    if parser.other or parser.playing is not None or not parser.files:
+        return None
+    return parser.files, "".join(parser.text)
+
+
+class _Parser(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.files: list[TaggedFile] = []
+        self.text: list[str] = []
+        self.other = False  # anything that is not known
+        self.playing: tuple[str, dict[str, str]] | None = None  # the audio or video that is open
+        self._after_file = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = {name: value or "" for name, value in attrs}
+        self.other |= bool(set(found) - LOOKS - {"src", *DESCRIPTIONS})
+        if self.playing is not None:
+            self.other |= tag != "source"
+            self.playing[1].setdefault("src", found.get("src", ""))
+        elif tag in KINDS:
+            self.other |= bool(self.text)
+            if tag in EMPTY:
+                self._add(tag, found)
+            else:
+                self.playing = tag, found
+        elif tag != "br":
+            self.other = True
+        elif self._after_file:
+            self._after_file = False
+        else:
+            self.text.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        if self.playing is not None and tag == self.playing[0]:
+            self._add(*self.playing)
+            self.playing = None
+        else:
+            self.other |= tag not in EMPTY
+
+    def _add(self, tag: str, found: dict[str, str]) -> None:
+        description = next((found[name] for name in DESCRIPTIONS if found.get(name)), "")
+        self.files.append(TaggedFile(KINDS[tag], found.get("src", ""), description))
+        self._after_file = True
+
+    def handle_data(self, data: str) -> None:
+        if self.playing is not None:
+            return  # for browsers that cannot play it
+        if self._after_file:
+            data = data.lstrip()
+        if data:
+            self.text.append(data)
+            self._after_file = False
+
+    def handle_comment(self, data: str) -> None:
+        self.other = True
+
+    def handle_decl(self, decl: str) -> None:
+        self.other = True
+
+    def handle_pi(self, data: str) -> None:
+        self.other = True
+
+    def unknown_decl(self, data: str) -> None:
+        self.other = True
