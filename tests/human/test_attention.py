@@ -12,8 +12,9 @@ from creamtea.errors import InputError
 from creamtea.human import assignment, raters
 from creamtea.human.assignment import RatingRefused
 from creamtea.human.assignment.model import TryAgain
-from creamtea.human.attention import MAX_WARNINGS, Attention, attention_fields, is_right, read_attention
+from creamtea.human.attention import MAX_WARNINGS, Attention, attention_items, is_right, read_attention
 from creamtea.human.campaigns import summary
+from creamtea.human.new_items import NewItem
 from creamtea.human.protocols import ScoredAnswer, find_protocol
 from creamtea.human.quality.answers import read_answers
 from creamtea.human.settings import AttentionItem
@@ -26,8 +27,8 @@ TWO = {
 WARNING = "Read <b>both</b>, please"
 
 
-def fields(check: dict[str, Any], protocol: str = "contrastive-da") -> dict[str, Any]:
-    return attention_fields([AttentionItem.model_validate(check)], find_protocol(protocol))[0]
+def fields(check: dict[str, Any], protocol: str = "contrastive-da") -> NewItem:
+    return attention_items([AttentionItem.model_validate(check)], find_protocol(protocol))[0]
 
 
 def campaign(
@@ -35,7 +36,9 @@ def campaign(
 ) -> int:
     """A rater of a campaign with a check after every two answers."""
     specs: list[dict[str, Any]] = [{} for _ in range(items)]
-    specs += [fields({**TWO, "source": f"check {number}", "warning": warning}) for number in range(checks)]
+    specs += [
+        vars(fields({**TWO, "source": f"check {number}", "warning": warning})) for number in range(checks)
+    ]
     make_campaign(database, specs, systems=2, attention_every=2, **settings)
     return add_rater(database)
 
@@ -62,9 +65,9 @@ def test_a_file_becomes_items(tmp_path: Path) -> None:
         "checks:\n  - source: s\n    outputs:\n      - {text: good, accepted: [5, 6], above: [2]}\n"
         f"      - {{text: bad}}\n    warning: {WARNING}\n"
     )
-    (made,) = attention_fields(read_attention(path), find_protocol("contrastive-da"))
-    assert (made["kind"], made["segment_index"], made["outputs"]) == ("attention-check", -1, ["good", "bad"])
-    assert made["guidance"] == {
+    (made,) = attention_items(read_attention(path), find_protocol("contrastive-da"))
+    assert (made.kind, made.segment_index, made.outputs) == ("attention-check", -1, ["good", "bad"])
+    assert made.guidance == {
         "steps": {"0": [20, 25]},
         "spans": {},
         "above": [[0, 1]],
@@ -93,7 +96,7 @@ def test_checks_that_cannot_be_are_refused(outputs: list[Any], message: str) -> 
 )
 def test_a_range_and_an_order_are_both_needed(steps: tuple[int, int], right: bool) -> None:
     answers = {at: ScoredAnswer(step) for at, step in enumerate(steps)}
-    assert is_right(fields(TWO)["guidance"], answers) is right
+    assert is_right(fields(TWO).guidance, answers) is right
 
 
 @pytest.mark.parametrize(
@@ -108,10 +111,10 @@ def test_a_range_and_an_order_are_both_needed(steps: tuple[int, int], right: boo
 def test_marked_errors_can_be_checked(spans: list[dict[str, Any]], right: bool) -> None:
     wrong = {"text": "Good mourning", "spans": [{"start": [5, 5], "end": [11, 12], "severity": "major"}]}
     check = {"source": "Guten Morgen", "outputs": [wrong | {"accepted": [0, 50]}]}
-    guidance = fields(check, "esa")["guidance"]
+    guidance = fields(check, "esa").guidance
     answer = find_protocol("esa").read_answer({"score": 10, "spans": spans}, "Good mourning")
     assert is_right(guidance, {0: answer}) is right
-    clean = fields({"source": "s", "outputs": [{"text": "Good mourning", "spans": []}]}, "esa")["guidance"]
+    clean = fields({"source": "s", "outputs": [{"text": "Good mourning", "spans": []}]}, "esa").guidance
     assert is_right(clean, {0: answer}) is (not spans)
 
 

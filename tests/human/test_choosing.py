@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from creamtea.errors import InputError
 from creamtea.human.choosing import choose, disagreement, make_items, proportional
+from creamtea.human.new_items import NewItem
 from creamtea.human.outputs import Line
 from creamtea.human.protocols import find_protocol
 from creamtea.human.settings import CampaignSettings
@@ -223,15 +224,15 @@ def test_the_weighted_mean_estimates_the_population_without_bias() -> None:
 # ---------------------------------------------------------------- items
 
 
-def items(protocol: str, pairs: str = "all", seed: int = 1) -> list[dict[str, Any]]:
+def items(protocol: str, pairs: str = "all", seed: int = 1) -> list[NewItem]:
     texts = [line(0, "u", "v", "u"), line(1, "x", "y", "z"), line(2, "w", "w", "w")]
     wanted = complete(protocol, select="all" if protocol != "preference" else None)
     choices, _ = choose(texts, wanted, 1)
     return make_items(choices, find_protocol(protocol), pairs, 0, seed)
 
 
-def shown(found: list[dict[str, Any]]) -> set[tuple[int, tuple[int, ...], tuple[str, ...]]]:
-    return {(one["segment_index"], tuple(one["systems"]), tuple(one["outputs"])) for one in found}
+def shown(found: list[NewItem]) -> set[tuple[int, tuple[int, ...], tuple[str, ...]]]:
+    return {(one.segment_index, tuple(one.systems), tuple(one.outputs)) for one in found}
 
 
 def test_contrastive_items_hold_all_systems() -> None:
@@ -264,7 +265,7 @@ def test_preference_has_an_item_for_each_pair_that_differs() -> None:
 
 def test_the_order_of_items_is_drawn_from_the_seed() -> None:
     assert items("da") == items("da")
-    orders = {tuple((one["segment_index"], *one["systems"]) for one in items("da", seed=s)) for s in range(5)}
+    orders = {tuple((one.segment_index, *one.systems) for one in items("da", seed=s)) for s in range(5)}
     assert len(orders) > 1
 
 

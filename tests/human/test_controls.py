@@ -11,38 +11,40 @@ from hypothesis import strategies as st
 
 from creamtea.errors import InputError
 from creamtea.human.controls import spoil, spoilt_length, with_controls
+from creamtea.human.new_items import NewItem
 from creamtea.human.settings import CampaignSettings, counted
+from creamtea.store.item_kinds import ItemKind
 from creamtea.words import characters
 
 WORDS = st.text("abcäß中", min_size=1, max_size=3)
 SENTENCES = st.lists(WORDS, max_size=30).map(" ".join)
 
 
-def item(index: int, *outputs: str, systems: list[int] | None = None) -> dict[str, Any]:
-    return {
-        "kind": "rated",
-        "segment_index": index,
-        "source": f"source {index}",
-        "systems": systems or list(range(len(outputs))),
-        "outputs": list(outputs),
-        "weight": 1.5,
-    }
+def item(index: int, *outputs: str, systems: list[int] | None = None) -> NewItem:
+    return NewItem(
+        kind=ItemKind.RATED,
+        segment_index=index,
+        source=f"source {index}",
+        systems=systems or list(range(len(outputs))),
+        outputs=list(outputs),
+        weight=1.5,
+    )
 
 
-def many(count: int) -> list[dict[str, Any]]:
+def many(count: int) -> list[NewItem]:
     return [item(i, f"first text number {i}", f"second text number {i}") for i in range(count)]
 
 
 REFERENCES = {i: f"the reference of segment {i} has these words" for i in range(200)}
 
 
-def controlled(items: list[dict[str, Any]], references: dict[int, str] | None = None, **given: Any) -> Any:
+def controlled(items: list[NewItem], references: dict[int, str] | None = None, **given: Any) -> Any:
     chosen = CampaignSettings(**{"bad_references": 0, "repeats": 0, **given})
     references = REFERENCES if references is None else references
     return flat(with_controls([[one] for one in items], references, chosen, "en", 5))
 
 
-def flat(pages: list[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def flat(pages: list[list[NewItem]]) -> list[NewItem]:
     return [one for page in pages for one in page]
 
 
@@ -145,39 +147,39 @@ def test_without_controls_nothing_changes() -> None:
 
 def test_a_repeat_is_its_original_half_a_batch_later() -> None:
     placed = controlled(many(40), repeats=4, batch=20)
-    repeats = [(at, one) for at, one in enumerate(placed) if one["kind"] == "repeat"]
+    repeats = [(at, one) for at, one in enumerate(placed) if one.kind == "repeat"]
     assert len(repeats) == 4
     for at, one in repeats:
-        original = placed[one["original"]]
-        assert original["kind"] == "rated"
-        assert (one["outputs"], one["segment_index"]) == (original["outputs"], original["segment_index"])
-        assert one["weight"] == 0.0
-        rated_between = sum(other["kind"] == "rated" for other in placed[one["original"] + 1 : at])
+        original = placed[one.original]
+        assert original.kind == "rated"
+        assert (one.outputs, one.segment_index) == (original.outputs, original.segment_index)
+        assert one.weight == 0.0
+        rated_between = sum(other.kind == "rated" for other in placed[one.original + 1 : at])
         assert rated_between == 9  # the original itself makes ten
 
 
 def test_a_bad_reference_is_its_original_but_for_one_text() -> None:
     placed = controlled(many(40), bad_references=0.1)
-    bad = [one for one in placed if one["kind"] == "bad-reference"]
+    bad = [one for one in placed if one.kind == "bad-reference"]
     assert len(bad) == 4
     for one in bad:
-        original = placed[one["original"]]
+        original = placed[one.original]
         changed = [
             system
-            for system, text, before in zip(one["systems"], one["outputs"], original["outputs"], strict=True)
+            for system, text, before in zip(one.systems, one.outputs, original.outputs, strict=True)
             if text != before
         ]
-        assert changed == [one["degraded"]]
-        new = set(one["outputs"][one["degraded"]].split()) - set(original["outputs"][one["degraded"]].split())
-        assert str(one["segment_index"]) not in new  # the number is in the segment's own reference only
+        assert changed == [one.degraded]
+        new = set(one.outputs[one.degraded].split()) - set(original.outputs[one.degraded].split())
+        assert str(one.segment_index) not in new  # the number is in the segment's own reference only
 
 
 def test_equal_texts_are_spoilt_together() -> None:
     items = [item(i, "u v w", "u v w", systems=[0, 2]) for i in range(4)]
-    (bad,) = (one for one in controlled(items, bad_references=1) if one["kind"] == "bad-reference")
-    assert bad["degraded"] == 0
-    assert len(set(bad["outputs"])) == 1
-    assert bad["outputs"][0] != "u v w"
+    (bad,) = (one for one in controlled(items, bad_references=1) if one.kind == "bad-reference")
+    assert bad.degraded == 0
+    assert len(set(bad.outputs)) == 1
+    assert bad.outputs[0] != "u v w"
 
 
 @given(st.integers(2, 60), st.integers(0, 12), st.integers(0, 12), st.integers(2, 40), st.integers(0, 99))
@@ -191,26 +193,26 @@ def test_controls_stand_behind_their_originals_one_each(
     chosen = CampaignSettings(bad_references=bad, repeats=repeats, batch=batch)
     placed = flat(with_controls(pages, REFERENCES, chosen, "en", seed, first=3))
     assert placed == flat(with_controls(pages, REFERENCES, chosen, "en", seed, first=3))
-    assert [one for one in placed if "original" not in one] == items
-    originals = [one["original"] - 3 for one in placed if "original" in one]
+    assert [one for one in placed if one.original is None] == items
+    originals = [one.original - 3 for one in placed if one.original is not None]
     assert len(set(originals)) == len(originals) == bad + repeats
     for at, one in enumerate(placed):
-        if "original" in one:
-            assert placed[one["original"] - 3]["segment_index"] == one["segment_index"]
-            assert at - (one["original"] - 3) >= half
+        if one.original is not None:
+            assert placed[one.original - 3].segment_index == one.segment_index
+            assert at - (one.original - 3) >= half
 
 
 def test_controls_are_spread_over_the_campaign() -> None:
     placed = controlled(many(100), bad_references=5, repeats=5, batch=20)
-    places = [at for at, one in enumerate(placed) if "original" in one]
+    places = [at for at, one in enumerate(placed) if one.original is not None]
     quarters = [sum(lowest <= at < lowest + 25 for at in places) for lowest in range(10, 110, 25)]
     assert all(1 <= quarter <= 5 for quarter in quarters)
 
 
 def test_an_empty_output_is_passed_over() -> None:
     items = [item(0, ""), item(1, ""), item(2, "x y"), item(3, "x"), item(4, "x"), item(5, "x")]
-    (bad,) = (one for one in controlled(items, bad_references=1) if one["kind"] == "bad-reference")
-    assert bad["segment_index"] == 2
+    (bad,) = (one for one in controlled(items, bad_references=1) if one.kind == "bad-reference")
+    assert bad.segment_index == 2
 
 
 @pytest.mark.parametrize(

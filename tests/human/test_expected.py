@@ -17,7 +17,7 @@ from creamtea.human.protocols.expected import ExpectedSpan, found
 from creamtea.human.protocols.spans import Span
 from creamtea.human.protocols.taxonomy import ESA
 from creamtea.human.settings import TutorialItem
-from creamtea.human.tutorial import tutorial_fields
+from creamtea.human.tutorial import tutorial_items
 from creamtea.store.database import Database
 
 TEXT = "Good mourning"
@@ -26,8 +26,8 @@ WORD = {"start": [5, 5], "end": [11, 12], "severity": "major"}
 
 def guidance(protocol: str, **output: Any) -> dict[str, Any]:
     item = {"source": "s", "outputs": [{"text": TEXT, **output}], "explanation": "e"}
-    made = tutorial_fields([TutorialItem.model_validate(item)], find_protocol(protocol))[0]
-    return dict(made["guidance"])
+    made = tutorial_items([TutorialItem.model_validate(item)], find_protocol(protocol))[0]
+    return dict(made.guidance)
 
 
 def test_expected_errors_stand_beside_values_or_in_their_place() -> None:

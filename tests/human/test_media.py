@@ -16,6 +16,7 @@ from sqlalchemy import select
 
 from creamtea.errors import InputError
 from creamtea.human import assignment, campaigns, launching, raters
+from creamtea.human.documents import Documents
 from creamtea.human.media import files, keeping
 from creamtea.human.media import given as giving
 from creamtea.human.media.types import ENDINGS, file_name, kind_of, media_type
@@ -28,7 +29,7 @@ from creamtea.store.tables import CampaignMedia, Item
 PICTURE = samples.png()
 SOUND = samples.wav(0.1)
 PRACTICE = {"source": "Tee", "outputs": [{"text": "tea", "accepted": [5.0, 6.0]}], "explanation": "Yes."}
-DOCUMENTS = ["tea", "tea", "tea", "jam", "jam"]
+DOCUMENTS = Documents(("tea", "tea", "tea", "jam", "jam"))
 
 
 @pytest.fixture

@@ -53,8 +53,7 @@ def pages_of(made: list[Line], protocol: str = "da", seed: int = 1, **given: Any
 
 def shown(pages: list[list[Any]]) -> list[tuple[str, tuple[int, ...], list[int]]]:
     return [
-        (page[0]["document"], tuple(page[0]["systems"]), [item["segment_index"] for item in page])
-        for page in pages
+        (page[0].document, tuple(page[0].systems), [item.segment_index for item in page]) for page in pages
     ]
 
 
@@ -78,7 +77,7 @@ def test_one_output_at_a_time_makes_a_page_of_each_part_and_system() -> None:
         + [("d1", (system,), part) for system in range(3) for part in ([3, 4], [5, 6, 7])]
     )
     # a document's pages follow one another, those of a system too, its parts in order
-    assert [len(list(group)) for group in runs([page[0]["document"] for page in pages])] in ([3, 6], [6, 3])
+    assert [len(list(group)) for group in runs([page[0].document for page in pages])] in ([3, 6], [6, 3])
     long = [(systems, segments[0]) for document, systems, segments in shown(pages) if document == "d1"]
     assert [first for _, first in long] == [3, 5] * 3
     assert [len(group) for group in runs([systems for systems, _ in long])] == [2, 2, 2]
@@ -97,7 +96,7 @@ def runs(values: list[Any]) -> list[list[Any]]:
 def test_only_a_later_part_begins_with_context() -> None:
     pages = pages_of(lines(5), "contrastive-da", segments_per_page=3)
     assert shown(pages) == [("d0", (0, 1, 2), [0, 1]), ("d0", (0, 1, 2), [2, 3, 4])]
-    assert [[item["context"] for item in page] for page in pages] == [
+    assert [[item.context for item in page] for page in pages] == [
         [[], []],
         [["source 0", "source 1"], [], []],
     ]
@@ -143,14 +142,14 @@ def test_every_output_is_rated_once(lengths: list[int], at_most: int, seed: int)
         pages = pages_of(made, protocol, seed, segments_per_page=at_most)
         assert pages == pages_of(made, protocol, seed, segments_per_page=at_most)
         seen = Counter(
-            (item["segment_index"], system) for page in pages for item in page for system in item["systems"]
+            (item.segment_index, system) for page in pages for item in page for system in item.systems
         )
         assert seen == {(line.index, system): 1 for line in made for system in range(3)}
         for page in pages:
             assert 1 <= len(page) <= at_most
-            first = page[0]["segment_index"]
-            assert [item["segment_index"] for item in page] == list(range(first, first + len(page)))
-            assert len({(item["document"], *item["systems"]) for item in page}) == 1
+            first = page[0].segment_index
+            assert [item.segment_index for item in page] == list(range(first, first + len(page)))
+            assert len({(item.document, *item.systems) for item in page}) == 1
 
 
 # ---------------------------------------------------------------- drawing documents
@@ -217,7 +216,7 @@ def test_controls_are_whole_pages_behind_their_originals() -> None:
     placed = with_controls(pages, REFERENCES, chosen, "en", 5, first=2)
     assert placed == with_controls(pages, REFERENCES, chosen, "en", 5, first=2)
     items = [item for page in placed for item in page]
-    kinds = Counter(tuple(sorted(Counter(item["kind"] for item in page).items())) for page in placed)
+    kinds = Counter(tuple(sorted(Counter(item.kind for item in page).items())) for page in placed)
     assert kinds == {
         (("rated", 4),): 30,
         (("repeat", 4),): 2,
@@ -226,14 +225,14 @@ def test_controls_are_whole_pages_behind_their_originals() -> None:
     place = 2
     for page in placed:
         for offset, item in enumerate(page):
-            if "original" not in item:
+            if item.original is None:
                 continue
-            original = items[item["original"] - 2]
-            assert original["source"] == item["source"]
-            assert item["original"] == page[0]["original"] + offset
-            assert place - page[0]["original"] >= 20
-            changed = [old != new for old, new in zip(original["outputs"], item["outputs"], strict=True)]
-            assert any(changed) == (item["kind"] == "bad-reference")
+            original = items[item.original - 2]
+            assert original.source == item.source
+            assert item.original == page[0].original + offset
+            assert place - page[0].original >= 20
+            changed = [old != new for old, new in zip(original.outputs, item.outputs, strict=True)]
+            assert any(changed) == (item.kind == "bad-reference")
         place += len(page)
 
 

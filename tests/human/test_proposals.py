@@ -15,6 +15,7 @@ from creamtea.human.assignment import RatingRefused
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.exporting import export_campaign, import_campaign
 from creamtea.human.exchange.storing import collect
+from creamtea.human.new_items import NewItem
 from creamtea.human.outputs import Line
 from creamtea.human.proposals import OUTCOMES, add_proposals, outcomes, read_proposals
 from creamtea.human.protocols import find_protocol
@@ -24,6 +25,7 @@ from creamtea.human.settings import CampaignSettings, ProposedBy
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Table
 from creamtea.store.database import Database
+from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import Item
 
 MINOR = {"start": 0, "end": 1, "severity": "minor"}
@@ -71,15 +73,19 @@ def test_items_have_what_was_proposed_for_their_texts(study_database: Database, 
 
 def test_equal_texts_share_proposals_and_a_spoilt_one_has_none(tmp_path: Path) -> None:
     proposals = read_proposals(written(tmp_path / "p.jsonl", line("beam", 1, MAJOR), line("plain", 1, MINOR)))
-    fields = {"segment_index": 0, "systems": [0, 1, 2]}
     items = [
-        {**fields, "outputs": ["equal", "equal", "other"]},
-        {**fields, "outputs": ["spoilt", "equal", "other"]},
-        {**fields, "outputs": ["spoilt", "spoilt", "other"]},
+        NewItem(
+            kind=ItemKind.RATED, segment_index=0, source="s", systems=[0, 1, 2], outputs=outputs, weight=1.0
+        )
+        for outputs in (
+            ["equal", "equal", "other"],
+            ["spoilt", "equal", "other"],
+            ["spoilt", "spoilt", "other"],
+        )
     ]
     lines = [Line(0, "source", "", ("equal", "equal", "other"))]
     add_proposals(items, proposals, find_protocol("esa"), ["plain", "beam", "scones"], lines)
-    assert [item.get("proposals") for item in items] == [{"0": [MINOR], "1": [MINOR]}, {"1": [MINOR]}, None]
+    assert [item.proposals for item in items] == [{"0": [MINOR], "1": [MINOR]}, {"1": [MINOR]}, None]
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from creamtea.errors import InputError
+from creamtea.human.new_items import NewItem
 from creamtea.human.protocols import find_protocol
 from creamtea.human.settings import TutorialItem
-from creamtea.human.tutorial import read_tutorial, tutorial_fields
+from creamtea.human.tutorial import read_tutorial, tutorial_items
 
 
 def item(*outputs: tuple[str, list[float]]) -> TutorialItem:
@@ -23,8 +23,8 @@ def item(*outputs: tuple[str, list[float]]) -> TutorialItem:
     )
 
 
-def fields(protocol: str, *outputs: tuple[str, list[float]]) -> dict[str, Any]:
-    return tutorial_fields([item(*outputs)], find_protocol(protocol))[0]
+def fields(protocol: str, *outputs: tuple[str, list[float]]) -> NewItem:
+    return tutorial_items([item(*outputs)], find_protocol(protocol))[0]
 
 
 @pytest.mark.parametrize("name", ["t.yaml", "t.json"])
@@ -35,18 +35,18 @@ def test_yaml_and_json_are_read(tmp_path: Path, name: str) -> None:
         '"outputs": [{"text": "Hi", "accepted": [50, 100]}], "explanation": "*so*"}]}'
     )
     (found,) = read_tutorial(path)
-    made = tutorial_fields([found], find_protocol("da"))[0]
-    assert (made["source"], made["context"], made["outputs"]) == ("مرحبا", ["<b>"], ["Hi"])
-    assert made["guidance"] == {"steps": {"0": [50, 100]}, "explanation": "*so*"}
-    assert (made["kind"], made["segment_index"], made["weight"]) == ("tutorial", -1, 0.0)
+    made = tutorial_items([found], find_protocol("da"))[0]
+    assert (made.source, made.context, made.outputs) == ("مرحبا", ["<b>"], ["Hi"])
+    assert made.guidance == {"steps": {"0": [50, 100]}, "explanation": "*so*"}
+    assert (made.kind, made.segment_index, made.weight) == ("tutorial", -1, 0.0)
 
 
 def test_values_of_every_scale_become_steps() -> None:
-    assert fields("contrastive-da", ("a", [1, 2.4]), ("b", [5.8, 6]))["guidance"]["steps"] == {
+    assert fields("contrastive-da", ("a", [1, 2.4]), ("b", [5.8, 6])).guidance["steps"] == {
         "0": [0, 7],
         "1": [24, 25],
     }
-    assert fields("preference", ("a", [1, 2]), ("b", [0, 1]))["guidance"]["steps"] == {
+    assert fields("preference", ("a", [1, 2]), ("b", [0, 1])).guidance["steps"] == {
         "0": [1, 2],
         "1": [0, 1],
     }

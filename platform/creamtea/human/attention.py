@@ -30,6 +30,7 @@ from sqlalchemy.orm import Session
 from creamtea.document.checked import read_checked
 from creamtea.document.values import Strict
 from creamtea.errors import InputError
+from creamtea.human.new_items import NewItem
 from creamtea.human.protocols import Protocol, ScoredAnswer
 from creamtea.human.protocols.expected import as_expected
 from creamtea.human.protocols.spans import spans_of
@@ -50,15 +51,15 @@ def read_attention(path: Path) -> list[AttentionItem]:
     return read_checked(path, AttentionFile, "checks").checks
 
 
-def attention_fields(checks: list[AttentionItem], protocol: Protocol) -> list[dict[str, Any]]:
-    """Fields of an Item for each check; its outputs are numbered from 0 as if they were systems.
+def attention_items(checks: list[AttentionItem], protocol: Protocol) -> list[NewItem]:
+    """An item for each check; its outputs are numbered from 0 as if they were systems.
 
     InputError for what no answer of the protocol can meet.
     """
-    return [_fields(f"attention check {number}", item, protocol) for number, item in enumerate(checks, 1)]
+    return [_item(f"attention check {number}", item, protocol) for number, item in enumerate(checks, 1)]
 
 
-def _fields(place: str, item: AttentionItem, protocol: Protocol) -> dict[str, Any]:
+def _item(place: str, item: AttentionItem, protocol: Protocol) -> NewItem:
     check_outputs(place, [output.text for output in item.outputs], protocol)
     steps: dict[str, list[int]] = {}
     spans: dict[str, list[dict[str, Any]]] = {}
@@ -72,17 +73,16 @@ def _fields(place: str, item: AttentionItem, protocol: Protocol) -> dict[str, An
         above += _above(where, at, output, len(item.outputs))
     if not above and not steps and not spans:
         raise InputError(f"{place}: any answer would pass: give an output `accepted`, `above` or `spans`")
-    return {
-        "kind": ItemKind.ATTENTION,
-        "segment_index": NO_SEGMENT,
-        "document": "",
-        "source": item.source,
-        "context": list(item.context),
-        "systems": list(range(len(item.outputs))),
-        "outputs": [output.text for output in item.outputs],
-        "weight": 0.0,
-        "guidance": {"steps": steps, "spans": spans, "above": above, "warning": item.warning},
-    }
+    return NewItem(
+        kind=ItemKind.ATTENTION,
+        segment_index=NO_SEGMENT,
+        source=item.source,
+        context=list(item.context),
+        systems=list(range(len(item.outputs))),
+        outputs=[output.text for output in item.outputs],
+        weight=0.0,
+        guidance={"steps": steps, "spans": spans, "above": above, "warning": item.warning},
+    )
 
 
 def _above(place: str, at: int, output: AttentionOutput, outputs: int) -> list[list[int]]:

@@ -17,12 +17,13 @@ from sqlalchemy.orm import Session
 from creamtea.errors import InputError, about
 from creamtea.human import audit
 from creamtea.human.assignment.page import leads
-from creamtea.human.attention import attention_fields
+from creamtea.human.attention import attention_items
 from creamtea.human.choosing import choose, make_items
 from creamtea.human.controls import with_controls
 from creamtea.human.documents import Documents, domain_settings
 from creamtea.human.media.given import Given, add_media, add_to_written
 from creamtea.human.media.keeping import store_media
+from creamtea.human.new_items import NewItem
 from creamtea.human.outputs import (
     check_names,
     human_systems,
@@ -34,7 +35,7 @@ from creamtea.human.pages import PART_CONTEXT, make_pages
 from creamtea.human.proposals import Proposal, add_proposals
 from creamtea.human.protocols import Protocol, find_protocol, protocol_names
 from creamtea.human.settings import CampaignSettings
-from creamtea.human.tutorial import tutorial_fields
+from creamtea.human.tutorial import tutorial_items
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import WRITTEN_KINDS, ItemKind
 from creamtea.store.queries import find_study
@@ -115,29 +116,21 @@ def create_campaign(
         settings = request.settings.complete(protocol, request.systems, study.spec.get("baseline"))
         protocol = protocol.with_settings(settings.model_dump(mode="json"))
         settings, pages = _draw(session, study, request, protocol, settings)
-        fields: dict[str, Any] = {
-            "study_id": study.id,
-            "test_set": request.test_set,
-            "protocol": request.protocol,
-            "systems": list(request.systems),
-            "source_language": study.spec["languages"]["source"],
-            "target_language": study.spec["languages"]["target"],
-            "ratings_per_item": request.ratings_per_item,
-            "seed": request.seed,
-            "instructions": request.instructions,
-            "settings": settings.model_dump(mode="json"),
-        }
         again = row is not None
         if row is None:
-            row = Campaign(name=name, state="draft", created_at=database.now(session), **fields)
-            session.add(row)
+            row = Campaign(name=name, state="draft", created_at=database.now(session))
         else:
             session.execute(delete(Item).where(Item.campaign_id == row.id))
-            for column, value in fields.items():
-                setattr(row, column, value)
+        row.study_id, row.test_set, row.protocol = study.id, request.test_set, request.protocol
+        row.systems, row.seed = list(request.systems), request.seed
+        row.source_language = study.spec["languages"]["source"]
+        row.target_language = study.spec["languages"]["target"]
+        row.ratings_per_item, row.instructions = request.ratings_per_item, request.instructions
+        row.settings = settings.model_dump(mode="json")
+        session.add(row)
         session.flush()
         items = _store_items(session, row.id, pages, together=settings.by_documents)
-        shown = (entry for page in pages for item in page for entry in item.get("media", []))
+        shown = (entry for page in pages for item in page for entry in item.media)
         store_media(session, row.id, shown, {one.media.digest: one.size for one in request.media or ()})
         detail = {"items": items, "made_anew": again}
         audit.record(session, row.id, actor, audit.CREATED, detail=detail)
@@ -188,9 +181,9 @@ def _draw(
     request: CampaignRequest,
     protocol: Protocol,
     settings: CampaignSettings,
-) -> tuple[CampaignSettings, list[list[dict[str, Any]]]]:
-    """The complete settings with what was drawn from what, and the fields of all items in their order, by
-    the pages on which they are shown."""
+) -> tuple[CampaignSettings, list[list[NewItem]]]:
+    """The complete settings with what was drawn from what, and all items in their order, by the pages on
+    which they are shown."""
     test_set, systems, seed = request.test_set, request.systems, request.seed
     documents = request.documents
     for needed, option in (
@@ -219,48 +212,50 @@ def _draw(
     shown = read_references(session, study, test_set, lines, systems, settings.show_reference)
     for page in rated:
         for item in page:
-            item["references"] = shown[item["segment_index"]]
+            item.references = shown[item.segment_index]
     given = request.media or ()
     with about("media"):
         add_media(rated, given, lines)
     references = {line.index: line.reference for line in lines}
     target = study.spec["languages"]["target"]
-    tutorial = [[item] for item in tutorial_fields(settings.tutorial, protocol)]
+    tutorial = tutorial_items(settings.tutorial, protocol)
     pages = with_controls(rated, references, settings, target, seed, first=len(tutorial))
     if request.proposals is not None:
         with about("proposals" if settings.proposed_by is None else "proposals-from"):
             add_proposals(chain.from_iterable(pages), request.proposals, protocol, systems, lines)
-    checks = [[item] for item in attention_fields(settings.attention, protocol)]
-    for written, kind in ((tutorial, "tutorial"), (checks, "attention")):
-        with about("media"):
-            add_to_written(list(chain.from_iterable(written)), given, kind)
+    checks = attention_items(settings.attention, protocol)
+    with about("media"):
+        add_to_written(tutorial, given, "tutorial")
+        add_to_written(checks, given, "attention")
     known = {"drawn": drawn, "references": list(human_systems(study, systems))}
     if documents is not None:
         known |= domain_settings(documents.domains, test_set)
-    return settings.model_copy(update=known), tutorial + pages + checks
+    return settings.model_copy(update=known), [
+        *([item] for item in tutorial),
+        *pages,
+        *([item] for item in checks),
+    ]
 
 
-def _store_items(
-    session: Session, campaign_id: int, pages: list[list[dict[str, Any]]], *, together: bool
-) -> int:
+def _store_items(session: Session, campaign_id: int, pages: list[list[NewItem]], *, together: bool) -> int:
     """The items in their order, and how many; `original` of a control is the place of its original among
     them. `together`: the items of a page are shown at once; those that the organiser wrote are alone."""
-    items = [fields for page in pages for fields in page]
+    items = [item for page in pages for item in page]
     starts = [start for start, page in zip(_starts(pages), pages, strict=True) for _ in page]
     rows = [
         Item(
             campaign_id=campaign_id,
             position=position,
-            page=start if together and not ItemKind(fields["kind"]).is_written else None,
-            **{k: v for k, v in fields.items() if k != "original"},
+            page=start if together and not item.kind.is_written else None,
+            **{name: value for name, value in vars(item).items() if name != "original"},
         )
-        for position, (start, fields) in enumerate(zip(starts, items, strict=True))
+        for position, (start, item) in enumerate(zip(starts, items, strict=True))
     ]
     session.add_all(rows)
     session.flush()  # gives the originals their ids
-    for row, fields in zip(rows, items, strict=True):
-        if "original" in fields:
-            row.original_id = rows[fields["original"]].id
+    for row, item in zip(rows, items, strict=True):
+        if item.original is not None:
+            row.original_id = rows[item.original].id
     return len(rows)
 
 

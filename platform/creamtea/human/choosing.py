@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from creamtea.errors import InputError
+from creamtea.human.new_items import NewItem
 from creamtea.human.outputs import Line
 from creamtea.human.protocols import Protocol
 from creamtea.human.settings import CampaignSettings, DrawnFrom, counted
@@ -143,14 +144,14 @@ def _segments_of(drawn: Sequence[ChosenUnit]) -> list[ChosenSegment]:
 
 def make_items(
     choices: Sequence[ChosenSegment], protocol: Protocol, pairs: str, baseline: int, seed: int
-) -> list[dict[str, Any]]:
-    """Fields of an Item for everything that is rated, in an order drawn from the seed.
+) -> list[NewItem]:
+    """An item for everything that is rated, in an order drawn from the seed.
 
     The protocol says which systems of a segment share an item; `pairs` and the position `baseline` matter to
     those that show pairs.
     """
     items = [
-        item_fields(choice, systems)
+        new_item(choice, systems)
         for choice in choices
         for systems in protocol.shown_together(choice.line.outputs, pairs, baseline)
     ]
@@ -158,18 +159,18 @@ def make_items(
     return items
 
 
-def item_fields(choice: ChosenSegment, systems: Sequence[int]) -> dict[str, Any]:
-    """Fields of the Item that shows the outputs of these systems (positions)."""
-    return {
-        "kind": choice.kind,
-        "segment_index": choice.line.index,
-        "document": choice.line.document,
-        "source": choice.line.source,
-        "context": list(choice.line.context),
-        "systems": list(systems),
-        "outputs": [choice.line.outputs[system] for system in systems],
-        "weight": choice.weight,
-    }
+def new_item(choice: ChosenSegment, systems: Sequence[int]) -> NewItem:
+    """The item that shows the outputs of these systems (positions)."""
+    return NewItem(
+        kind=choice.kind,
+        segment_index=choice.line.index,
+        document=choice.line.document,
+        source=choice.line.source,
+        context=list(choice.line.context),
+        systems=list(systems),
+        outputs=[choice.line.outputs[system] for system in systems],
+        weight=choice.weight,
+    )
 
 
 def _drawn(units: Sequence[SamplingUnit], count: int, seed: str) -> list[SamplingUnit]:

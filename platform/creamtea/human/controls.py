@@ -14,16 +14,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
 from creamtea.errors import InputError
+from creamtea.human.new_items import NewItem
 from creamtea.human.settings import CampaignSettings, counted
 from creamtea.store.item_kinds import ItemKind
 from creamtea.words import characters, is_unspaced
 
 SPOILT_PER_PAGE = 3  # one segment of so many
-Fields = dict[str, Any]
-Page = Sequence[Fields]  # items that are shown together, in their order; most often one
+Page = Sequence[NewItem]  # items that are shown together, in their order; most often one
 
 
 def spoilt_length(tokens: int, *, characters: bool = False) -> int:
@@ -74,10 +74,10 @@ def with_controls(
     language: str,
     seed: int,
     first: int = 0,
-) -> list[list[Fields]]:
+) -> list[list[NewItem]]:
     """The pages in their order with the controls between them.
 
-    `references` are the test set's by segment. A control's fields have `original`, the place of its
+    `references` are the test set's by segment. A control has `original`, the place of its
     original item, where the items returned start at place `first`. A page has one control at most, and
     amounts are of pages. InputError where there are not enough pages, or not enough that can be spoilt.
     """
@@ -86,7 +86,7 @@ def with_controls(
     hosts = list(range(len(pages) - half))  # what has half a batch behind it
     bad, repeats = (counted(amount, len(pages)) for amount in (settings.bad_references, settings.repeats))
     draw = random.Random(f"{seed}/controls")
-    behind: dict[int, list[Fields]] = {}  # original's place among the pages → its control
+    behind: dict[int, list[NewItem]] = {}  # original's place among the pages → its control
     for at in _spread(hosts, draw):
         if bad == 0:
             break
@@ -105,8 +105,8 @@ def with_controls(
     return _placed(pages, behind, half, first)
 
 
-def _repeat(item: Fields) -> Fields:
-    return {**item, "kind": ItemKind.REPEAT, "weight": 0.0}
+def _repeat(item: NewItem) -> NewItem:
+    return replace(item, kind=ItemKind.REPEAT, weight=0.0)
 
 
 def _too_few(what: str, missing: int, hosts: int, has_references: bool, page: str) -> str:
@@ -143,12 +143,12 @@ def _reversed_bits(number: int) -> float:
 
 def _spoilt_page(
     page: Page, references: dict[int, str], language: str, draw: random.Random
-) -> list[Fields] | None:
+) -> list[NewItem] | None:
     """The page with a third of its items spoilt, at least one, and the others repeated; None where none can
     be spoilt."""
     order = range(len(page)) if len(page) == 1 else draw.sample(range(len(page)), len(page))
     wanted = max(1, len(page) // SPOILT_PER_PAGE)
-    spoilt: dict[int, Fields] = {}
+    spoilt: dict[int, NewItem] = {}
     for at in order:
         if len(spoilt) < wanted and (made := _bad_reference(page[at], references, language, draw)):
             spoilt[at] = made
@@ -158,47 +158,41 @@ def _spoilt_page(
 
 
 def _bad_reference(
-    item: Fields, references: dict[int, str], language: str, draw: random.Random
-) -> Fields | None:
+    item: NewItem, references: dict[int, str], language: str, draw: random.Random
+) -> NewItem | None:
     """The item with one of its distinct texts spoilt into one that it lacks, or None where none can be.
 
     Systems with this same text share the spoilt one, as they shared the text: as many texts are shown as
     in the original. `degraded` is the first of them.
     """
-    own = references.get(item["segment_index"])
+    own = references.get(item.segment_index)
     others = [text for text in references.values() if text not in ("", own)]
-    distinct = sorted(set(item["outputs"]))
+    distinct = sorted(set(item.outputs))
     for text in draw.sample(distinct, len(distinct)):
         spoilt = spoil(text, others, language, draw)
         if spoilt is None or spoilt in distinct:
             continue
-        outputs = [spoilt if output == text else output for output in item["outputs"]]
-        degraded = item["systems"][item["outputs"].index(text)]
-        return {
-            **item,
-            "kind": ItemKind.BAD_REFERENCE,
-            "weight": 0.0,
-            "degraded": degraded,
-            "outputs": outputs,
-        }
+        outputs = [spoilt if output == text else output for output in item.outputs]
+        degraded = item.systems[item.outputs.index(text)]
+        return replace(item, kind=ItemKind.BAD_REFERENCE, weight=0.0, degraded=degraded, outputs=outputs)
     return None
 
 
 def _placed(
-    pages: Sequence[Page], behind: dict[int, list[Fields]], half: int, first: int
-) -> list[list[Fields]]:
+    pages: Sequence[Page], behind: dict[int, list[NewItem]], half: int, first: int
+) -> list[list[NewItem]]:
     """Pages and controls in one list; a control stands right before the page half a batch further."""
     due = {at + half: at for at in behind}
-    placed: list[list[Fields]] = []
+    placed: list[list[NewItem]] = []
     place_of: dict[int, int] = {}  # of a page: its first item's
     place = first
     for at in range(len(pages) + 1):
         if at in due:
             start = place_of[due[at]]
-            placed.append([{**item, "original": start + k} for k, item in enumerate(behind[due[at]])])
+            placed.append([replace(item, original=start + k) for k, item in enumerate(behind[due[at]])])
             place += len(placed[-1])
         if at < len(pages):
             place_of[at] = place
-            placed.append([dict(item) for item in pages[at]])
+            placed.append([replace(item) for item in pages[at]])
             place += len(placed[-1])
     return placed

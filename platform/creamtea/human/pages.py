@@ -15,9 +15,10 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from itertools import groupby, pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from creamtea.human.choosing import ChosenSegment, item_fields
+from creamtea.human.choosing import ChosenSegment, new_item
+from creamtea.human.new_items import NewItem
 from creamtea.human.protocols import Protocol
 from creamtea.human.settings import CampaignSettings
 
@@ -32,8 +33,8 @@ def make_pages(
     settings: CampaignSettings,
     baseline: int,
     seed: int,
-) -> list[list[dict[str, Any]]]:
-    """Fields of the items of every page.
+) -> list[list[NewItem]]:
+    """The items of every page.
 
     The pages of a document follow one another, by systems in an order drawn for the document, then by
     parts; documents come in an order drawn from the seed. `choices` hold whole documents in the test set's
@@ -52,18 +53,18 @@ def _pages_of(
     settings: CampaignSettings,
     baseline: int,
     seed: int,
-) -> list[list[dict[str, Any]]]:
+) -> list[list[NewItem]]:
     rank = list(range(len(document[0].line.outputs)))
     random.Random(f"{seed}/order/{document[0].line.index}").shuffle(rank)
-    pages: list[tuple[tuple[int, ...], int, list[dict[str, Any]]]] = []
+    pages: list[tuple[tuple[int, ...], int, list[NewItem]]] = []
     for number, part in enumerate(parts(document, settings.segments_per_page)):
         read = document if settings.document_score else part  # what has to be equal to share a page
         texts = [_BETWEEN.join(choice.line.outputs[system] for choice in read) for system in range(len(rank))]
         for systems in protocol.shown_together(texts, settings.pairs, baseline):
-            page = [item_fields(choice, systems) for choice in part]
+            page = [new_item(choice, systems) for choice in part]
             for at, item in enumerate(page):
                 if number == 0 or at > 0:  # nothing comes before, or the page has it
-                    item["context"] = []
+                    item.context = []
             # systems that share one part and not the next stand where the first of them does
             shown = tuple(sorted(rank[system] for system in systems)[: protocol.max_outputs])
             pages.append((shown, number, page))

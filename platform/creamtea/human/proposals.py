@@ -23,6 +23,7 @@ from pydantic import Field, ValidationError
 from creamtea.document.mistakes import mistakes_of_pydantic
 from creamtea.document.values import Strict
 from creamtea.errors import InputError
+from creamtea.human.new_items import NewItem
 from creamtea.human.outputs import Line
 from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.spans import MarksErrors, Span
@@ -73,13 +74,13 @@ def _read_line(place: str, text: str) -> Proposal:
 
 
 def add_proposals(
-    items: Iterable[dict[str, Any]],
+    items: Iterable[NewItem],
     proposals: Sequence[Proposal],
     protocol: Protocol,
     systems: Sequence[str],
     lines: Sequence[Line],
 ) -> None:
-    """Give the fields of items their `proposals`: by a system's position (as text, for JSON) a list of spans.
+    """Give the items their `proposals`: by a system's position (as text, for JSON) a list of spans.
 
     Equal outputs of a segment have those of the first system with some; a spoilt output has none, since
     nobody has looked at it. InputError with file and line for a system, a segment, a place or a category
@@ -99,12 +100,12 @@ def add_proposals(
         known.setdefault((proposal.segment, text), spans)
     for item in items:
         found = {
-            str(system): known[item["segment_index"], text]
-            for system, text in zip(item["systems"], item["outputs"], strict=True)
-            if (item["segment_index"], text) in known
+            str(system): known[item.segment_index, text]
+            for system, text in zip(item.systems, item.outputs, strict=True)
+            if (item.segment_index, text) in known
         }
         if found:
-            item["proposals"] = found
+            item.proposals = found
 
 
 def _position(proposal: Proposal, systems: Sequence[str]) -> int:

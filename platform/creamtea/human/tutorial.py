@@ -34,6 +34,7 @@ from pydantic import Field
 from creamtea.document.checked import read_checked
 from creamtea.document.values import Strict
 from creamtea.errors import InputError
+from creamtea.human.new_items import NewItem
 from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.spans import MarksErrors
 from creamtea.human.settings import TutorialItem, TutorialOutput
@@ -51,16 +52,16 @@ def read_tutorial(path: Path) -> list[TutorialItem]:
     return read_checked(path, TutorialFile, "items").items
 
 
-def tutorial_fields(items: list[TutorialItem], protocol: Protocol) -> list[dict[str, Any]]:
-    """Fields of an Item for each tutorial item; its outputs are numbered from 0 as if they were systems.
+def tutorial_items(items: list[TutorialItem], protocol: Protocol) -> list[NewItem]:
+    """An item for each tutorial item; its outputs are numbered from 0 as if they were systems.
 
     InputError for a wrong number of outputs, for values that the protocol's scale lacks, and for equal
     texts with different answers.
     """
-    return [_fields(number, item, protocol) for number, item in enumerate(items, start=1)]
+    return [_item(number, item, protocol) for number, item in enumerate(items, start=1)]
 
 
-def _fields(number: int, item: TutorialItem, protocol: Protocol) -> dict[str, Any]:
+def _item(number: int, item: TutorialItem, protocol: Protocol) -> NewItem:
     place = f"tutorial item {number}"
     texts = [output.text for output in item.outputs]
     check_outputs(place, texts, protocol)
@@ -78,21 +79,20 @@ def _fields(number: int, item: TutorialItem, protocol: Protocol) -> dict[str, An
             protocol.check_accepted(list(steps.values()))
     except ValueError as error:
         raise InputError(f"{place}: {error}") from None
-    return {
-        "kind": ItemKind.TUTORIAL,
-        "segment_index": NO_SEGMENT,
-        "document": "",
-        "source": item.source,
-        "context": list(item.context),
-        "systems": list(range(len(texts))),
-        "outputs": texts,
-        "weight": 0.0,
-        "guidance": {
+    return NewItem(
+        kind=ItemKind.TUTORIAL,
+        segment_index=NO_SEGMENT,
+        source=item.source,
+        context=list(item.context),
+        systems=list(range(len(texts))),
+        outputs=texts,
+        weight=0.0,
+        guidance={
             "steps": steps,
             **({"spans": spans} if spans else {}),
             "explanation": item.explanation,
         },
-    }
+    )
 
 
 def _check_what_is_said(place: str, output: TutorialOutput, protocol: Protocol) -> None:

@@ -19,7 +19,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -36,12 +36,12 @@ from creamtea.human.media.files import (
     inside,
     keeper,
 )
+from creamtea.human.new_items import NewItem
 from creamtea.human.outputs import Line
 
 OPTION = "--media"
 MAX_BYTES = 20_000_000  # of the list of files
 TARGETS = ("segment", "document", "tutorial", "attention")
-Fields = dict[str, Any]  # of an item
 Number = Annotated[int, Field(ge=1, le=10**9)]
 
 
@@ -125,8 +125,8 @@ def _target(line: MediaLine) -> tuple[str, int | str]:
 # ---------------------------------------------------------------- into items
 
 
-def add_media(pages: Sequence[Sequence[Fields]], given: Sequence[Given], lines: Sequence[Line]) -> None:
-    """Give the fields of items their `media`: what is a document's with the first item of each page, and
+def add_media(pages: Sequence[Sequence[NewItem]], given: Sequence[Given], lines: Sequence[Line]) -> None:
+    """Give the items their `media`: what is a document's with the first item of each page, and
     before what is a segment's. InputError for a segment or a document that is not there.
     """
     segments, documents = {line.index for line in lines}, {line.document for line in lines} - {""}
@@ -141,11 +141,11 @@ def add_media(pages: Sequence[Sequence[Fields]], given: Sequence[Given], lines: 
             )
     for page in pages:
         for at, item in enumerate(page):
-            of_document = [("document", item["document"])] if at == 0 else []
-            _give(item, given, [*of_document, ("segment", item["segment_index"] + 1)])
+            of_document = [("document", item.document)] if at == 0 else []
+            _give(item, given, [*of_document, ("segment", item.segment_index + 1)])
 
 
-def add_to_written(items: Sequence[Fields], given: Sequence[Given], target: str) -> None:
+def add_to_written(items: Sequence[NewItem], given: Sequence[Given], target: str) -> None:
     """The same for practice items (`target` is "tutorial") and attention checks ("attention")."""
     for one in given:
         if one.target == target and not int(one.number) <= len(items):
@@ -154,7 +154,7 @@ def add_to_written(items: Sequence[Fields], given: Sequence[Given], target: str)
         _give(item, given, [(target, number)])
 
 
-def _give(item: Fields, given: Iterable[Given], wanted: Sequence[tuple[str, int | str]]) -> None:
+def _give(item: NewItem, given: Iterable[Given], wanted: Sequence[tuple[str, int | str]]) -> None:
     found = [one for of in wanted for one in given if (one.target, one.number) == of]
     if not found:
         return
@@ -165,4 +165,4 @@ def _give(item: Fields, given: Iterable[Given], wanted: Sequence[tuple[str, int 
             raise InputError(f"{one.place}: the same file as in {first.place}, beside the same source")
     if len(found) > MAX_PER_ITEM:
         raise InputError(f"{found[-1].place}: more than {MAX_PER_ITEM} files beside one source: leave it out")
-    item["media"] = [one.media.stored() for one in found]
+    item.media = [one.media.stored() for one in found]
