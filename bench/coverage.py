@@ -15,7 +15,12 @@ systems + noise. What is measured, for two systems that are equal and for two th
   them rated until the verdict is settled or hopeless, then one in twenty. At any look: the group-sequential
   test up to there and its repeated confidence intervals. Never given up: the same with all looks up to the
   end, which spends all of the 5 %. At the end: the paired t interval and test over documents of the report's
-  other tables, with weights 1/√q. Unbiased: the mean by inverse probabilities, without an interval.
+  other tables, with weights 1/√q. Unbiased: the mean by inverse probabilities, without an interval;
+- side by side: the same of a campaign that shows a baseline and three systems together and composes each
+  document of what is still open (human/aiming.py). One system is far better and soon leaves the board. A
+  false alarm is any of the two others, equal to the baseline, with p < 0.05 after Holm's correction over all
+  three; coverage and bias are those of one of these. Scores do not depend on what stands beside. One alone:
+  a comparison never given up, before the correction.
 
 False alarms: p < 0.05 where there is no difference (5 ± 1 % is the goal). Coverage: the 95 % interval holds
 the true difference (95 ± 1 %), of repeated intervals all of them. Bias: the mean less the true difference, in
@@ -35,6 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from creamtea.stats.aiming import SETTLED_SHARE, State, look, unbiased_mean, weights_at_the_end
+from creamtea.stats.correction import holm
 from creamtea.stats.crossed import crossed_comparisons
 from creamtea.stats.estimate import mean_estimate
 from creamtea.stats.sequential import course, looked_at
@@ -55,6 +61,7 @@ class Setting:
     each: int = 1  # raters a document
     views: float = 3.0  # of raters, of the difference
     prefilled: bool = False
+    far: tuple[float, ...] = ()  # differences of more systems
     document: float = 6.0  # system × document, of each system
     segment: float = 12.0  # system × segment
     noise: float = 10.0
@@ -62,7 +69,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Campaign:
-    """A row is one rater's work on one segment, side by side: (rows,) each, scores (rows, 2)."""
+    """A row is one rater's work on one segment, side by side: (rows,) each, scores (rows, systems)."""
 
     document: NDArray[np.int64]
     segment: NDArray[np.int64]
@@ -75,17 +82,19 @@ def draw(rng: np.random.Generator, setting: Setting) -> Campaign:
     sizes = np.clip(np.round(np.exp(rng.normal(1.6, 0.6, setting.documents))), 1, 20).astype(int)
     document = np.repeat(np.arange(setting.documents), sizes)
     n = len(document)
+    effects = np.array([0.0, setting.difference, *setting.far])
+    systems = len(effects)
     level = 55 + rng.normal(0, 6, setting.documents)[document] + rng.normal(0, 8, n)
     quality = (
         level[:, None]
-        + np.array([0.0, setting.difference])
-        + rng.normal(0, setting.document, (setting.documents, 2))[document]
-        + rng.normal(0, setting.segment, (n, 2))
+        + effects
+        + rng.normal(0, setting.document, (setting.documents, systems))[document]
+        + rng.normal(0, setting.segment, (n, systems))
     )
     seats = (np.arange(setting.documents)[:, None] * setting.each + np.arange(setting.each)) % setting.raters
     seats = rng.permutation(setting.raters)[seats]
     severity = rng.normal(0, 6, setting.raters)
-    views = rng.normal(0, setting.views / np.sqrt(2), (setting.raters, 2))
+    views = rng.normal(0, setting.views / np.sqrt(2), (setting.raters, systems))
     rows = np.repeat(np.arange(n), setting.each)
     rater = seats[document].ravel()
     scores = quality[rows] + severity[rater][:, None] + views[rater]
@@ -93,16 +102,16 @@ def draw(rng: np.random.Generator, setting: Setting) -> Campaign:
     if setting.prefilled:
         # the metric sees the quality with mistakes of its own, also of whole documents
         proposed = quality + rng.normal(0, 8, quality.shape)
-        proposed += rng.normal(0, 4, (setting.documents, 2))[document]
+        proposed += rng.normal(0, 4, (setting.documents, systems))[document]
         scores = 0.5 * scores + 0.5 * proposed[rows]
         clean = (proposed > 68)[rows] & (rng.random(scores.shape) < 0.5)
         scores = np.where(clean, 100.0, scores)
     return Campaign(document[rows], rows, rater, np.clip(np.round(scores), 0, 100))
 
 
-def segment_means(campaign: Campaign) -> tuple[Array, NDArray[np.int64]]:
+def segment_means(campaign: Campaign, system: int = 1) -> tuple[Array, NDArray[np.int64]]:
     """The differences of segments (n,), means over raters, and their documents."""
-    points = campaign.scores[:, 1] - campaign.scores[:, 0]
+    points = campaign.scores[:, system] - campaign.scores[:, 0]
     many = np.bincount(campaign.segment)
     return np.bincount(campaign.segment, points) / many, campaign.document[
         np.searchsorted(campaign.segment, np.arange(len(many)))
@@ -164,11 +173,65 @@ def aimed(campaign: Campaign, rng: np.random.Generator) -> list[Result]:
     return results
 
 
+def side_by_side(campaign: Campaign, rng: np.random.Generator) -> list[Result]:
+    """Of the first comparison, with the smallest p-value of the two first ones after Holm's correction."""
+    systems = range(1, campaign.scores.shape[1])
+    points = np.array([segment_means(campaign, system)[0] for system in systems])
+    documents = segment_means(campaign)[1]
+    sums = np.array([np.bincount(documents, one) for one in points])
+    sizes = np.bincount(documents).astype(float)
+    order = rng.permutation(len(sizes))
+    whole = [course(one[order], sizes[order], len(order)) for one in sums]
+    stopped: list[int | None] = [None for _ in systems]
+    for end in looked_at(len(order)).tolist():
+        seen = [one.until(end if at is None else at) for one, at in zip(whole, stopped, strict=True)]
+        for at, one in enumerate(look(seen, DELTA, [at is not None for at in stopped])):
+            if stopped[at] is None and one.state is not State.OPEN:
+                stopped[at] = end
+    until = [len(order) if at is None else at for at in stopped]
+    results = []
+    for courses in ([one.until(at) for one, at in zip(whole, until, strict=True)], whole):
+        p = smallest([float(one.p_value[-1]) for one in courses])
+        first, half = courses[0], courses[0].half_width()
+        results.append(
+            Result(p, None, None, float(first.mean[-1]), lambda true, c=first, h=half: holds(c.mean, h, true))
+        )
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    u = rng.random(len(order))  # one for all outputs of a document
+    chances = np.where(place < np.array(until)[:, None], 1.0, SETTLED_SHARE)
+    estimates = []
+    for one, q in zip(points, chances, strict=True):
+        kept = (u < q)[documents]
+        weights = 1 / weights_at_the_end(q[documents][kept])
+        estimates.append(mean_estimate(one[kept], weights, clusters=documents[kept]))
+    found = estimates[0]
+    p = smallest([one.t_test() for one in estimates])
+    results.append(Result(p, found.low, found.high, found.value))
+    rated = u < chances[0]
+    results.append(Result(None, None, None, unbiased_mean(sums[0] * rated, sizes, chances[0], rated)))
+    results.append(Result(float(whole[0].p_value[-1]), None, None, covers=results[1].covers))
+    return results
+
+
+def smallest(p_values: list[float | None]) -> float | None:
+    """Of the equal systems, which stand first, after the correction over all; None of too few units."""
+    return min((p for p in holm(p_values)[:EQUAL] if p is not None), default=None)
+
+
+def holds(means: Array, half: Array, true: float) -> bool:
+    return bool((abs(means - true) <= half).all())
+
+
 Method = Callable[[Campaign, np.random.Generator], list[Result]]
 WITHOUT_VIEWS = {"views": 0.0}  # what raters have in common is not in these
 
 
 AIMED = tuple(f"aimed, {how}" for how in ("at any look", "never given up", "at the end", "unbiased"))
+
+
+SIDE_BY_SIDE = (*(name.replace("aimed", "side by side") for name in AIMED), "side by side, one alone")
+EQUAL, FAR = 2, 15.0  # systems equal to the baseline; the other one's difference, points
 
 
 def cases() -> Iterator[tuple[tuple[str, ...], Method, Setting]]:
@@ -185,6 +248,10 @@ def cases() -> Iterator[tuple[tuple[str, ...], Method, Setting]]:
         for prefilled in (False, True):
             setting = Setting(documents=documents, views=0.0, raters=documents, prefilled=prefilled)
             yield AIMED, aimed, setting
+    for documents in (60, 200):
+        for prefilled in (False, True):
+            setting = Setting(documents=documents, raters=documents, views=0.0, prefilled=prefilled)
+            yield SIDE_BY_SIDE, side_by_side, replace(setting, far=(0.0, FAR))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from creamtea.errors import InputError
 from creamtea.human import assignment
 from creamtea.human.aiming import BLOCK, standings
-from creamtea.human.protocols import find_protocol
+from creamtea.human.protocols import find_protocol, protocol_names
 from creamtea.human.results import load_ratings
 from creamtea.human.settings import CampaignSettings
 from creamtea.stats.aiming import SETTLED_SHARE, State
@@ -111,11 +111,16 @@ def test_before_anything_is_settled_every_item_of_a_turn_is_rated(database: Data
     assert rate_all(database, [rater]) == 2 * BLOCK * SYSTEMS - 1  # too few units to settle anything
 
 
-@pytest.mark.parametrize("protocol", ["contrastive-da", "preference"])
-def test_what_cannot_aim_is_refused(protocol: str) -> None:
+def test_pairs_without_the_baseline_cannot_aim() -> None:
     settings = CampaignSettings.model_validate({"aim": True})
-    with pytest.raises(InputError, match="--aim leaves out single outputs"):
-        settings.complete(find_protocol(protocol), ["a", "b"], None)
+    with pytest.raises(InputError, match="add --pairs baseline"):
+        settings.complete(find_protocol("preference"), ["a", "b"], None)
+
+
+@pytest.mark.parametrize("protocol", protocol_names(rated_here=True))
+def test_every_protocol_can_aim(protocol: str) -> None:
+    settings = CampaignSettings.model_validate({"aim": True, "pairs": "baseline"})
+    assert settings.complete(find_protocol(protocol), ["a", "b"], None).aim
 
 
 def test_the_scores_of_a_passed_over_item_are_nobodys(database: Database) -> None:

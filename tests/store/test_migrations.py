@@ -107,6 +107,7 @@ def test_there_is_one_head() -> None:
 @pytest.mark.parametrize(
     ("revision", "gone"),
     [
+        ("0015", set()),
         ("0014", {"campaign_media"}),
         ("0012", {"campaign_media"}),
         ("0011", {"campaign_media"}),

@@ -2,28 +2,34 @@
 
 Documents (segments, where they stand alone) have their turns in the order of their first items, which was
 drawn from the campaign's seed. When a document's turn comes, one number u between 0 and 1 is drawn for it,
-and an item of it is to be rated if u is below the item's chance: 1 while the verdict of one of its systems is
-open, a twentieth once it is settled or hopeless (`creamtea.stats.aiming`). The baseline's chance is the
-highest on the segment, so that whatever is rated, is rated beside it. Chance and outcome are stored with the
-item; means weighted by inverse chances are unbiased. A comparison whose chance has fallen is over: its
-verdict is that of the units before.
+and an output of it is to be rated if u is below the output's chance: 1 while the verdict of one of the
+systems that say it is open, a twentieth once it is settled or hopeless (`creamtea.stats.aiming`). The
+baseline's chance is the highest on the segment, so that whatever is rated, is rated beside it. Chances and
+outcomes are stored with the items; means weighted by inverse chances are unbiased. A comparison whose chance
+has fallen is over: its verdict is that of the units before.
+
+Where outputs stand side by side, an item is composed when its turn comes: it shows the outputs that are
+drawn, the baseline's and those of open systems, and its controls show the same. Where scores are relative,
+each item is a pair with the baseline, a unit of its own, with the chance of the other system.
 """
 
 from __future__ import annotations
 
 import random
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from creamtea.human.protocols import find_protocol
 from creamtea.human.results import Array, Ratings, document_numbers, load_ratings
 from creamtea.human.settings import settings_of
 from creamtea.stats.aiming import Look, State, look, probability, unbiased_mean
 from creamtea.stats.sequential import course
-from creamtea.store.item_kinds import SYSTEM_KINDS
+from creamtea.store.item_kinds import CONTROL_KINDS, SYSTEM_KINDS
 from creamtea.store.tables import Campaign, Item
 
 BLOCK = 5  # segments at least that have their turn at once: as many are rated before the next look
@@ -47,8 +53,10 @@ class Standing:
 
 @dataclass(frozen=True)
 class _Planned:
-    """A segment as the campaign's items have it; by system the chance of its output, None before its turn."""
+    """A segment (a pair, where scores are relative) as the campaign's items have it; by system the chance of
+    its output, None before its turn."""
 
+    segment: int
     document: int
     first: int  # position of its first item
     weight: float
@@ -83,7 +91,7 @@ def standings(session: Session, ratings: Ratings, baseline: int, delta: float) -
     """Every comparison with the baseline, over documents (segments, where they stand alone) of which all
     ratings are in. Of a campaign that aims: those up to the first one that is still being rated, or that was
     not sure to be rated."""
-    planned = _planned(session, ratings.campaign.id)
+    planned = _planned(session, ratings.campaign.id, relative=ratings.campaign.protocol.relative)
     aims = bool(ratings.campaign.settings.get("aim"))
     matrix, complete = ratings.matrix(), _complete(ratings)
     others = [system for system in range(len(ratings.campaign.systems)) if system != baseline]
@@ -111,13 +119,13 @@ def standings(session: Session, ratings: Ratings, baseline: int, delta: float) -
 
 
 def _documents(planned: dict[int, _Planned], systems: set[int]) -> list[list[int]]:
-    """The segments that show all of the systems, by documents in the order of their turns."""
+    """The segments (pairs) that show all of the systems, by documents in the order of their turns."""
     first: dict[int, int] = {}
     found: dict[int, list[int]] = defaultdict(list)
-    for segment, place in planned.items():
+    for key, place in planned.items():
         first[place.document] = min(place.first, first.get(place.document, place.first))
         if systems <= place.chance.keys():
-            found[place.document].append(segment)
+            found[place.document].append(key)
     return [found[document] for document in sorted(found, key=lambda document: first[document])]
 
 
@@ -156,9 +164,10 @@ def _unbiased(units: list[_Unit]) -> float | None:
     return unbiased_mean(*(np.array(column) for column in columns))
 
 
-def _planned(session: Session, campaign_id: int) -> dict[int, _Planned]:
-    """By the segment's number."""
+def _planned(session: Session, campaign_id: int, *, relative: bool) -> dict[int, _Planned]:
+    """By the segment's number; by the item's, where scores are relative."""
     columns = (
+        Item.id,
         Item.segment_index,
         Item.document,
         Item.position,
@@ -166,6 +175,8 @@ def _planned(session: Session, campaign_id: int) -> dict[int, _Planned]:
         Item.systems,
         Item.chance,
         Item.drawn,
+        Item.output_chances,
+        Item.output_drawn,
     )
     rows = session.execute(
         select(*columns)
@@ -178,29 +189,38 @@ def _planned(session: Session, campaign_id: int) -> dict[int, _Planned]:
     found: dict[int, _Planned] = {}
     for row, document in zip(rows, documents.tolist(), strict=True):
         own = -1 - row.segment_index if alone else document
-        place = found.setdefault(row.segment_index, _Planned(own, row.position, row.weight, {}, {}))
-        place.chance.update(dict.fromkeys(row.systems, row.chance))
-        place.drawn.update(dict.fromkeys(row.systems, row.drawn))
+        place = found.setdefault(
+            row.id if relative else row.segment_index,
+            _Planned(row.segment_index, own, row.position, row.weight, {}, {}),
+        )
+        alike = len(row.systems)
+        place.chance.update(zip(row.systems, row.output_chances or [row.chance] * alike, strict=True))
+        place.drawn.update(zip(row.systems, row.output_drawn or [row.drawn] * alike, strict=True))
     return found
 
 
 def _complete(ratings: Ratings) -> dict[int, tuple[int, Array]]:
-    """Segment → its unit, and whether each system has all the ratings that were asked for (systems,)."""
+    """Segment (item, where scores are relative) → its unit, and whether each system has all the ratings that
+    were asked for (systems,)."""
     shape = len(ratings.segment_index), len(ratings.campaign.systems)
     many = np.zeros(shape, dtype=np.int64)
     np.add.at(many, (ratings.unit, ratings.system), 1)
     enough = many >= ratings.campaign.ratings_per_item
-    return {int(segment): (unit, enough[unit]) for unit, segment in enumerate(ratings.segment_index)}
+    keys = ratings.segment_index
+    if ratings.campaign.protocol.relative:
+        keys = ratings.item[np.unique(ratings.unit, return_index=True)[1]]
+    return {int(key): (unit, enough[unit]) for unit, key in enumerate(keys)}
 
 
 def take_turns(session: Session, campaign: Campaign) -> bool:
     """Give the next documents their turn; False where none is left. Call it with the campaign's lock, so that
     a document has one turn."""
-    planned = _planned(session, campaign.id)
-    waiting: dict[int, list[int]] = defaultdict(list)
-    for segment, place in planned.items():
+    protocol = find_protocol(campaign.protocol, campaign.settings)
+    planned = _planned(session, campaign.id, relative=protocol.relative)
+    waiting: dict[int, dict[int, None]] = defaultdict(dict)  # document → segments
+    for place in planned.values():
         if None in place.drawn.values():
-            waiting[place.document].append(segment)
+            waiting[place.document][place.segment] = None
     if not waiting:
         return False
     settings = settings_of(campaign.settings)
@@ -211,7 +231,7 @@ def take_turns(session: Session, campaign: Campaign) -> bool:
     for segments in waiting.values():  # in the order of their first items
         if len(turned) >= BLOCK:
             break
-        u = random.Random(f"{campaign.seed}/turn/{segments[0]}").random()
+        u = random.Random(f"{campaign.seed}/turn/{next(iter(segments))}").random()
         turned.update(dict.fromkeys(segments, u))
     items = session.scalars(
         select(Item).where(
@@ -221,18 +241,83 @@ def take_turns(session: Session, campaign: Campaign) -> bool:
             Item.drawn.is_(None),
         )
     ).all()
+    # where the number of outputs is fixed, an item is rated as a whole
+    side_by_side = protocol.max_outputs > protocol.min_outputs and not protocol.relative
+    texts = _texts(items) if side_by_side else {item.id: [list(item.systems)] for item in items}
     by_segment: dict[int, list[Item]] = defaultdict(list)
     for item in items:
         by_segment[item.segment_index].append(item)
     for segment, own in by_segment.items():
-        chances = [max(_chance(states, system) for system in item.systems) for item in own]
-        for item, chance in zip(own, chances, strict=True):
-            item.chance = max(chances) if baseline in item.systems else chance
+        shared = None if protocol.relative else baseline
+        chances = chances_on([texts[item.id] for item in own], states, shared)
+        for item, of_item in zip(own, chances, strict=True):
+            item.chance = max(of_item.values())
             item.drawn = turned[segment] < item.chance
+            if side_by_side:
+                item.output_chances = [of_item[system] for system in item.systems]
+                item.output_drawn = [turned[segment] < chance for chance in item.output_chances]
+    if side_by_side:
+        _show_the_same(session, {item.id: item for item in items})
     session.flush()
     return True
 
 
-def _chance(states: dict[int, State], system: int) -> float:
-    """Of one system's output; of the baseline's the lowest, which others on the segment raise."""
-    return probability(states[system]) if system in states else probability(State.HOPELESS)
+def _texts(items: Sequence[Item]) -> dict[int, list[list[int]]]:
+    """Item → its systems by what they say, on the item, or in the whole document where that is on pages: a
+    system's text is there from its beginning to its end, or not at all."""
+    pages: dict[str, list[Item]] = defaultdict(list)
+    for item in items:
+        if item.page is not None:
+            pages[item.document].append(item)
+    found = {}
+    for item in items:
+        said: dict[int, list[tuple[int, str]]] = {system: [] for system in item.systems}
+        for read in pages[item.document] if item.page is not None else [item]:
+            for system, output in zip(read.systems, read.outputs, strict=True):
+                said.setdefault(system, []).append((read.segment_index, output))
+        groups: dict[tuple[tuple[int, str], ...], list[int]] = defaultdict(list)
+        for system in item.systems:
+            groups[tuple(sorted(said[system]))].append(system)
+        found[item.id] = list(groups.values())
+    return found
+
+
+def chances_on(
+    items: Sequence[Sequence[Sequence[int]]], states: Mapping[int, State], baseline: int | None
+) -> list[dict[int, float]]:
+    """Of a segment's items, each the systems of its texts: the chance of each system's output.
+
+    That of a text is the highest of all that say it. The `baseline` has no state of its own: its text has the
+    highest chance on the segment (None: each item shows it anyway).
+    """
+    lowest = probability(State.HOPELESS)
+    chances = [
+        [max(probability(states[one]) if one in states else lowest for one in text) for text in texts]
+        for texts in items
+    ]
+    highest = max(chance for of_item in chances for chance in of_item)
+    return [
+        {
+            system: highest if baseline in text else chance
+            for text, chance in zip(texts, of_item, strict=True)
+            for system in text
+        }
+        for texts, of_item in zip(items, chances, strict=True)
+    ]
+
+
+def _show_the_same(session: Session, originals: dict[int, Item]) -> None:
+    """Controls show what their originals do. One whose spoilt text is passed over tells nothing and is not
+    shown; of a page with several one suffices."""
+    controls = session.scalars(
+        select(Item).where(Item.original_id.in_(originals), Item.kind.in_(CONTROL_KINDS))
+    ).all()
+    pages: dict[int, list[Item]] = defaultdict(list)
+    for control in controls:
+        assert control.original_id is not None  # what was asked for
+        control.output_drawn = originals[control.original_id].output_drawn
+        pages[control.position if control.page is None else control.page].append(control)
+    for page in pages.values():
+        tells = any(control.degraded is None or control.degraded in control.shown for control in page)
+        for control in page:
+            control.drawn = tells

@@ -219,7 +219,8 @@ def _draw(
     references = {line.index: line.reference for line in lines}
     target = study.spec["languages"]["target"]
     tutorial = tutorial_items(settings.tutorial, protocol)
-    pages = with_controls(rated, references, settings, target, seed, first=len(tutorial))
+    spoilt = baseline if settings.aim else None
+    pages = with_controls(rated, references, settings, target, seed, len(tutorial), spoilt)
     if request.proposals is not None:
         with about("proposals" if settings.proposed_by is None else "proposals-from"):
             add_proposals(chain.from_iterable(pages), request.proposals, protocol, systems, lines)

@@ -74,12 +74,15 @@ def with_controls(
     language: str,
     seed: int,
     first: int = 0,
+    baseline: int | None = None,
 ) -> list[list[NewItem]]:
     """The pages in their order with the controls between them.
 
     `references` are the test set's by segment. A control has `original`, the place of its
     original item, where the items returned start at place `first`. A page has one control at most, and
-    amounts are of pages. InputError where there are not enough pages, or not enough that can be spoilt.
+    amounts are of pages. Of a campaign that aims the `baseline` (its position) is spoilt wherever an item has
+    it and it can be: its output is shown whenever any is. InputError where there are not enough pages, or not
+    enough that can be spoilt.
     """
     items = sum(map(len, pages))
     half = min(settings.batch, items) // 2 * len(pages) // items
@@ -90,7 +93,7 @@ def with_controls(
     for at in _spread(hosts, draw):
         if bad == 0:
             break
-        made = _spoilt_page(pages[at], references, language, draw)
+        made = _spoilt_page(pages[at], references, language, draw, baseline)
         if made is not None:
             behind[at] = made
             bad -= 1
@@ -142,7 +145,7 @@ def _reversed_bits(number: int) -> float:
 
 
 def _spoilt_page(
-    page: Page, references: dict[int, str], language: str, draw: random.Random
+    page: Page, references: dict[int, str], language: str, draw: random.Random, baseline: int | None
 ) -> list[NewItem] | None:
     """The page with a third of its items spoilt, at least one, and the others repeated; None where none can
     be spoilt."""
@@ -150,7 +153,7 @@ def _spoilt_page(
     wanted = max(1, len(page) // SPOILT_PER_PAGE)
     spoilt: dict[int, NewItem] = {}
     for at in order:
-        if len(spoilt) < wanted and (made := _bad_reference(page[at], references, language, draw)):
+        if len(spoilt) < wanted and (made := _bad_reference(page[at], references, language, draw, baseline)):
             spoilt[at] = made
     if not spoilt:
         return None
@@ -158,7 +161,7 @@ def _spoilt_page(
 
 
 def _bad_reference(
-    item: NewItem, references: dict[int, str], language: str, draw: random.Random
+    item: NewItem, references: dict[int, str], language: str, draw: random.Random, baseline: int | None
 ) -> NewItem | None:
     """The item with one of its distinct texts spoilt into one that it lacks, or None where none can be.
 
@@ -168,12 +171,16 @@ def _bad_reference(
     own = references.get(item.segment_index)
     others = [text for text in references.values() if text not in ("", own)]
     distinct = sorted(set(item.outputs))
-    for text in draw.sample(distinct, len(distinct)):
+    texts = dict(zip(item.systems, item.outputs, strict=True))
+    of_baseline = None if baseline is None else texts.get(baseline)
+    order = draw.sample(distinct, len(distinct))
+    for text in sorted(order, key=lambda text: text != of_baseline):
         spoilt = spoil(text, others, language, draw)
         if spoilt is None or spoilt in distinct:
             continue
         outputs = [spoilt if output == text else output for output in item.outputs]
-        degraded = item.systems[item.outputs.index(text)]
+        first = item.systems[item.outputs.index(text)]
+        degraded = baseline if text == of_baseline else first
         return replace(item, kind=ItemKind.BAD_REFERENCE, weight=0.0, degraded=degraded, outputs=outputs)
     return None
 

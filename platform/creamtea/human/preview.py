@@ -36,9 +36,10 @@ MIN_UNITS = 10  # of an earlier campaign, for a standard deviation
 
 @dataclass(frozen=True)
 class Saved:
-    """How many ratings a campaign that aims saves, about: where each system is as good as the baseline, and
-    where each lies `apart` points from it."""
+    """How many ratings of single outputs a campaign that aims saves, about: where each system is as good as
+    the baseline, and where each lies `apart` points from it."""
 
+    ratings: int  # of systems' outputs, if it did not aim
     equal: int
     apart: float
     differing: int
@@ -96,6 +97,7 @@ def preview(database: Database, name: str) -> Preview:
         lengths = _parts(session, campaign.id) if settings.by_documents else None
         spread = _spread(session, campaign, protocol)
         sample = _sample(session, campaign, protocol, settings, spread.intraclass)
+        outputs = _outputs(session, campaign.id, protocol) if settings.aim else 0
     items = sum(count for kind, count in kinds.items() if not ItemKind(kind).is_written)
     ratings = items * campaign.ratings_per_item
     minutes = settings.minutes_per_item or protocol.minutes(len(campaign.systems))
@@ -105,7 +107,6 @@ def preview(database: Database, name: str) -> Preview:
     # the test is over documents: as many differences, each of a whole document
     tested = sample.documents if in_documents else sample.units
     whole = max(1, int(tested + _SAME))
-    rated = sum(kinds.get(kind, 0) for kind in SYSTEM_KINDS) * campaign.ratings_per_item
     deviation = spread.deviation * math.sqrt(tested / sample.effective) if in_documents else spread.deviation
     segments_each = sample.units / sample.documents if in_documents else 1.0
     needed = items_needed(delta, deviation)
@@ -139,7 +140,11 @@ def preview(database: Database, name: str) -> Preview:
         power=power_of(whole, delta, deviation),
         no_difference=equivalence_power(whole, 0.0, delta, deviation),
         detectable=detectable(whole, deviation),
-        saved=_saved(rated, whole, len(campaign.systems) - 1, deviation, delta) if settings.aim else None,
+        saved=_saved(
+            outputs * campaign.ratings_per_item, whole, len(campaign.systems) - 1, deviation, delta, protocol
+        )
+        if settings.aim
+        else None,
         units_needed=None if needed is None else math.ceil(needed * segments_each - _SAME),
     )
 
@@ -157,15 +162,29 @@ def _parts(session: Session, campaign: int) -> list[int]:
     return [len(found) for found in starts.values()]
 
 
-def _saved(ratings: int, units: int, comparisons: int, deviation: float, delta: float) -> Saved | None:
+def _outputs(session: Session, campaign: int, protocol: Protocol) -> int:
+    """How many texts are rated, each item's distinct ones; where scores are relative, how many pairs."""
+    rows = session.scalars(
+        select(Item.outputs).where(Item.campaign_id == campaign, Item.kind.in_(SYSTEM_KINDS))
+    )
+    return sum(1 if protocol.relative else len(set(outputs)) for outputs in rows)
+
+
+def _saved(
+    ratings: int, units: int, comparisons: int, deviation: float, delta: float, protocol: Protocol
+) -> Saved | None:
     if units < 1 or comparisons < 1:
         return None
     apart = 2 * delta
+    with_baseline = not protocol.relative  # else it is part of each pair
     equal, differing = (
-        round(ratings * (1 - expected_share(units, comparisons, difference, deviation, delta)))
+        round(
+            ratings
+            * (1 - expected_share(units, comparisons, difference, deviation, delta, baseline=with_baseline))
+        )
         for difference in (0.0, apart)
     )
-    return Saved(equal, apart, differing)
+    return Saved(ratings, equal, apart, differing)
 
 
 def detectable(units: int, deviation: float, power: float = POWER) -> float | None:

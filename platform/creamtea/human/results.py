@@ -163,7 +163,10 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
     systems = tuple(campaign.systems)
     facts = from_row(CampaignFacts, campaign, protocol=protocol, systems=systems)
     rows = session.execute(
-        select(Item.id, Item.segment_index, Item.kind, Item.weight, Item.document, Item.chance)
+        select(
+            *(Item.id, Item.segment_index, Item.kind, Item.weight, Item.document),
+            *(Item.chance, Item.systems, Item.output_chances),
+        )
         .where(Item.campaign_id == campaign.id)
         .order_by(Item.id)
     ).all()
@@ -173,7 +176,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
         segment=np.array([row.segment_index for row in rows], dtype=np.int64),
         weight=np.array([row.weight for row in rows], dtype=np.float64),
         document=document_numbers([row.document for row in rows], [row.segment_index for row in rows]),
-        chance=np.array([1.0 if row.chance is None else row.chance for row in rows], dtype=np.float64),
+        chance=_chances(rows, len(systems)),
         rates_systems=np.array([kind.rates_systems for kind in kinds], dtype=bool),
         random=np.array([kind is ItemKind.RANDOM for kind in kinds], dtype=bool),
         repeat=np.array([kind is ItemKind.REPEAT for kind in kinds], dtype=bool),
@@ -195,6 +198,17 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
     domains = {row.segment_index: known[row.document] for row in rows if row.document in known}
     found = _assemble(facts, items, raters, assignments, scores, int(skipped or 0))
     return replace(found, domains=domains)
+
+
+def _chances(items: Sequence[Any], systems: int) -> Array:
+    """(items, systems): with what probability each output was to be rated; 1 where nothing aimed."""
+    found = np.ones((len(items), systems))
+    for at, item in enumerate(items):
+        if item.output_chances is not None:
+            found[at, item.systems] = item.output_chances
+        elif item.chance is not None:
+            found[at] = item.chance
+    return found
 
 
 def document_numbers(names: Sequence[str], segments: Sequence[int]) -> Integers:
@@ -279,7 +293,7 @@ def _numbers(session: Session, columns: Sequence[Any], within: Callable[[Any], A
 
 @dataclass(frozen=True)
 class _Items:
-    """The items of a campaign in the order of their ids; (items,) each."""
+    """The items of a campaign in the order of their ids; (items,) each, `chance` (items, systems)."""
 
     id: Integers
     segment: Integers
@@ -319,7 +333,7 @@ def _assemble(
     control = newest & (items.repeat | items.bad)[item] & np.isin(rater, used_raters)
     units = _units(facts.protocol, items, item[counts])
     chance = np.ones((len(units.segment_index), len(facts.systems)))
-    chance[units.of_rating, system[counts]] = items.chance[item[counts]]
+    chance[units.of_rating, system[counts]] = items.chance[item[counts], system[counts]]
     points = _in_points(facts.scale, step)
     done = np.unique(assignment[counts], return_index=True)[1]
     rated_items, raters_an_item = np.unique(item[counts][done], return_counts=True)

@@ -192,10 +192,10 @@ class CampaignSettings(Strict):
                 "--strata document samples segments of each document, and --unit document takes documents "
                 "whole: use --strata length"
             )
-        if self.aim and (protocol.relative or protocol.max_outputs > 1):
+        if self.aim and protocol.relative and not (protocol.chooses_pairs and self.pairs == "baseline"):
             raise InputError(
-                "--aim leaves out single outputs of a segment: it needs a protocol that shows one output "
-                "at a time (da, da-sqm, esa, mqm)"
+                "--aim is for verdicts against the baseline, and other pairs tell nothing of them: add "
+                "--pairs baseline, or use another --protocol"
             )
         return self.model_copy(
             update={

@@ -140,10 +140,18 @@ def unbiased_mean(sums: Array, sizes: Array, probabilities: Array, rated: Array)
 
 
 def expected_share(
-    planned: int, comparisons: int, difference: float, deviation: float, delta: float, campaigns: int = 10
+    planned: int,
+    comparisons: int,
+    difference: float,
+    deviation: float,
+    delta: float,
+    campaigns: int = 10,
+    *,
+    baseline: bool = True,
 ) -> float:
     """The share of its ratings that a campaign needs on average if it aims, simulated: each system lies
-    `difference` from the baseline, differences of units are normal with this deviation. Seeded."""
+    `difference` from the baseline, differences of units are normal with this deviation. `baseline`: whether
+    its outputs have ratings of their own, beside the others'. Seeded."""
     rng = np.random.default_rng(SEED)
     ends = looked_at(planned)
     used = 0.0
@@ -163,5 +171,5 @@ def expected_share(
             ]
         each = np.array([planned if at is None else at for at in stopped])
         rated = each + SETTLED_SHARE * (planned - each)
-        used += float(rated.sum() + rated.max())
-    return used / (campaigns * planned * (comparisons + 1))
+        used += float(rated.sum() + (rated.max() if baseline else 0.0))
+    return used / (campaigns * planned * (comparisons + baseline))

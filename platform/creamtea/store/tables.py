@@ -6,8 +6,9 @@ campaigns are here, those of studies and steps in `study_tables`, from where the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import BigInteger, CheckConstraint, ForeignKey, Index, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
@@ -54,6 +55,7 @@ __all__ = [  # what is passed on; all that is below is public, too
 
 ROLES = ("reader", "organiser", "rater")
 CAMPAIGN_STATES = ("draft", "launched", "closed")
+Output = TypeVar("Output")
 
 
 class AccessToken(Base):
@@ -163,12 +165,25 @@ class Item(Base):
     # and whether it is; None before that, and in other campaigns
     chance: Mapped[float | None]
     drawn: Mapped[bool | None]
+    # where its outputs stand side by side: the same of each, `chance` is the highest
+    output_chances: Mapped[list[Any] | None] = mapped_column(JSON_OR_NULL)
+    output_drawn: Mapped[list[Any] | None] = mapped_column(JSON_OR_NULL)
     original_id: Mapped[int | None] = mapped_column(ForeignKey("item.id", ondelete="CASCADE"), index=True)
     degraded: Mapped[int | None]  # bad reference: the position in Campaign.systems whose text was spoilt
     # tutorial: accepted steps and an explanation; attention check: human/attention.py
     guidance: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
     # errors marked beforehand, by the system's position (human/proposals.py)
     proposals: Mapped[dict[str, Any] | None] = mapped_column(JSON_OR_NULL)
+
+    @property
+    def shown(self) -> list[int]:
+        """The systems whose outputs raters see: all that a campaign that aims has not passed over."""
+        return shown_of(self.systems, self.output_drawn)
+
+
+def shown_of(outputs: Sequence[Output], drawn: Sequence[bool] | None) -> list[Output]:
+    """Of something that there is of each output, that of those that were `drawn` (None: all)."""
+    return [output for output, shown in zip(outputs, drawn or [True] * len(outputs), strict=True) if shown]
 
 
 class CampaignMedia(Base):

@@ -238,6 +238,18 @@ def test_an_empty_csv(folder: Path, other: Database) -> None:
         ),
         (
             "items.jsonl",
+            '"output_drawn": null',
+            '"output_drawn": [true, false]',
+            "line 1, column output_drawn: found (True, False); allowed: one for each",
+        ),
+        (
+            "items.jsonl",
+            '"output_chances": null',
+            '"output_chances": [-1]',
+            "line 1, column output_chances: found [-1]; allowed: a list of finite numbers",
+        ),
+        (
+            "items.jsonl",
             '"degraded": "plain"',
             '"degraded": "x"',
             "line 4, column degraded: found 'x'; allowed: ",

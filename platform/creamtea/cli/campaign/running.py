@@ -74,8 +74,9 @@ def _in_words(plan: Preview) -> list[str]:
     ]
     if plan.saved is not None:
         lines.append(
-            f"aiming      saves about {plan.saved.equal:,} ratings if the systems are equal, "
-            f"{plan.saved.differing:,} if each lies {plan.saved.apart:g} points from the baseline (simulated)"
+            f"aiming      of {plan.saved.ratings:,} scores saves about {plan.saved.equal:,} if the systems "
+            f"are equal, {plan.saved.differing:,} if each lies {plan.saved.apart:g} points from the baseline "
+            "(simulated)"
         )
     if plan.comparisons > 1:
         lines.append(

@@ -16,8 +16,8 @@ from creamtea.human.assignment.locking import (
     protocol_of,
 )
 from creamtea.human.assignment.model import LEASE, Work
-from creamtea.human.assignment.orders import Order, draw_order, groups_of, joint_order, order_on, together
-from creamtea.human.assignment.page import OwnPage, items_of_page, leads, page_of
+from creamtea.human.assignment.orders import Order, draw_order, joint_order, order_on, together
+from creamtea.human.assignment.page import OwnPage, items_of_page, leads, page_of, to_show
 from creamtea.human.assignment.places import (
     Outlook,
     keeps_place,
@@ -101,7 +101,7 @@ def _draw(
     if lead_id is None:
         return None
     items = items_of_page(session, session.get_one(Item, lead_id))
-    groups = [groups_of(item.systems, item.outputs) for item in items]
+    groups = [to_show(item) for item in items]
     order = draw_order(
         together(groups) if len(items) > 1 else groups[0],
         of_item=_orders(session, campaign, items, now),

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from creamtea.human.assignment.model import RatingRefused, ShownSegment
-from creamtea.human.assignment.orders import Order, joint_order
+from creamtea.human.assignment.orders import Order, groups_of, joint_order
 from creamtea.store.tables import Assignment, Item
 
 Answer = TypeVar("Answer")
@@ -81,6 +81,13 @@ class OwnPage:
 def _names(group: Sequence[int], letters: dict[int, str]) -> str:
     """ "B", or "A = C" of two that say the same here and not everywhere on the page."""
     return " = ".join(sorted({letters[system] for system in group}))
+
+
+def to_show(item: Item) -> Order:
+    """The systems of each distinct text that the item shows."""
+    shown = set(item.shown)
+    groups = groups_of(item.systems, item.outputs)
+    return [kept for group in groups if (kept := [system for system in group if system in shown])]
 
 
 def shown_outputs(item: Item, order: Order) -> list[str]:

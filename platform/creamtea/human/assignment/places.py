@@ -356,6 +356,7 @@ def _controls(
             Item.campaign_id == campaign.id,
             Item.kind.in_(CONTROL_KINDS),
             Item.id.not_in(had),
+            Item.drawn.is_not(False),  # its spoilt text is one that a campaign that aims has passed over
         )
         .order_by(Item.position)
     ).all()

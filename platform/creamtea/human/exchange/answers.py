@@ -58,6 +58,8 @@ def checked_items(
             ),
             ("systems", set(item.systems) <= set(systems), known),
             ("outputs", len(item.outputs) == len(item.systems), "one text for each of systems"),
+            ("output_chances", _one_each(item, item.output_chances), "one for each of systems"),
+            ("output_drawn", _one_each(item, item.output_drawn), "one for each of systems"),
             ("original", item.original in originals, "the position of an item"),
             ("original", item.original != item.position, "the position of another item"),
             ("degraded", item.degraded in (None, *systems), known),
@@ -69,6 +71,10 @@ def checked_items(
                 raise place.refuse(column, getattr(item, column), allowed)
         seen.add(item.position)
     return tuple(item for _, item in given)
+
+
+def _one_each(item: ItemContent, given: Sequence[object] | None) -> bool:
+    return given is None or len(given) == len(item.systems)
 
 
 def _are_files(entries: Sequence[Any]) -> bool:
@@ -93,7 +99,7 @@ def with_answers(content: Content, ratings: Sequence[GivenRating]) -> Content:
             raise given.refuse("rater", "a pseudonym that the campaign knows")
         if given.item not in items:
             raise given.refuse("item", "the position of an item of the campaign")
-        systems = items[given.item].systems
+        systems = items[given.item].shown
         if given.system not in systems:
             raise given.refuse("system", f"a system of the item: {', '.join(systems)}")
         groups[given.item, given.rater].append(_scored(given, protocol))
@@ -147,7 +153,7 @@ def _revisions(item: ItemContent, group: Sequence[ScoredRating]) -> Revisions:
             line = f"line {known.given.place.line} has this rater, item, system and revision"
             raise given.refuse(column, f"another revision: {line}")
     for revision in numbered.values():
-        missing = [system for system in item.systems if system not in revision]
+        missing = [system for system in item.shown if system not in revision]
         if missing:
             allowed = f"a row for each system of the item in each revision: {', '.join(missing)} is missing"
             raise next(iter(revision.values())).given.refuse("system", allowed)

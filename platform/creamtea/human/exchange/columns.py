@@ -109,6 +109,11 @@ Segment = Annotated[
 Long = Annotated[int, Field(strict=True, ge=-(2**63), lt=2**63), "a whole number of 64 bits"]
 Weight = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False), "a finite number, 0 or more"]
 Flag = Annotated[bool, Field(strict=True), "true or false"]
+Weights = Annotated[
+    tuple[Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)], ...],
+    "a list of finite numbers, 0 or more",
+]
+Flags = Annotated[tuple[Annotated[bool, Field(strict=True)], ...], "a list of true and false"]
 Moment = Annotated[
     datetime, PlainValidator(_moment), "a moment with its offset, as 2026-03-01T09:30:00+00:00"
 ]

@@ -13,6 +13,7 @@ from typing import Any
 from creamtea.human.exchange.columns import (
     Document,
     Flag,
+    Flags,
     Integer,
     KindName,
     Long,
@@ -26,8 +27,10 @@ from creamtea.human.exchange.columns import (
     Text,
     Texts,
     Weight,
+    Weights,
 )
 from creamtea.store.item_kinds import ItemKind
+from creamtea.store.tables import shown_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +65,17 @@ class ItemContent:
     weight: Weight = 1.0
     chance: Weight | None = None  # of being rated, where the campaign aimed, and what came of it
     drawn: Flag | None = None
+    output_chances: Weights | None = None  # of each output, where they stood side by side
+    output_drawn: Flags | None = None
     original: Integer | None = None  # the position of the item that a control was made from
     degraded: Name | None = None  # the system whose text was spoilt
     guidance: Document | None = None
     proposals: Document | None = None  # errors that were marked beforehand, by system
+
+    @property
+    def shown(self) -> list[str]:
+        """The systems whose outputs raters saw."""
+        return shown_of(self.systems, self.output_drawn)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,7 +28,10 @@ from creamtea.human.exchange.files import (
 from creamtea.human.exchange.rows import COLUMNS, given_rating, rows_of
 
 FORMAT = "creamtea campaign 3"  # raised with every change of a column
-_ADDED_TO_3 = ("page", "references", "media", "chance", "drawn", "document_step", "proposals")
+_ADDED_TO_3 = (
+    *("page", "references", "media", "chance", "drawn", "output_chances", "output_drawn"),
+    *("document_step", "proposals"),
+)
 # the columns of either file that each does not have
 EARLIER_FORMATS = {
     "creamtea campaign 1": ("payload", "warned", *_ADDED_TO_3),

@@ -85,6 +85,8 @@ def _item(item: ItemContent, names: Collection[str]) -> ItemContent:
         item,
         systems=tuple(item.systems[at] for at in stays),
         outputs=tuple(item.outputs[at] for at in stays),
+        output_chances=item.output_chances and tuple(item.output_chances[at] for at in stays),
+        output_drawn=item.output_drawn and tuple(item.output_drawn[at] for at in stays),
         proposals=item.proposals
         and {system: errors for system, errors in item.proposals.items() if system not in names},
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from creamtea.human.protocols.da_sqm import DaSqm
 from creamtea.human.protocols.spans import MarksErrors, Mqm, Span, spans_of
 from creamtea.human.settings import settings_of
 from creamtea.store.item_kinds import ItemKind
+from creamtea.store.tables import shown_of
 
 NAMES = {**{ours: theirs for theirs, ours in PROTOCOLS.items()}, DaSqm.name: "DA"}
 HTML = '" < and &'
@@ -44,6 +46,7 @@ def write_pearmut(content: Content, path: Path) -> list[Path]:
     or HTML, and for texts that it would run as HTML.
     """
     _check(content)
+    content = replace(content, items=tuple(map(_as_shown, content.items)))
     files = assets(content)
     answered = _answered(content)
     documents = _documents(content)
@@ -100,6 +103,16 @@ def _check(content: Content) -> None:
                     f"item {item.position + 1}: Pearmut's page would run {text[:30]!r} as HTML; export as "
                     "csv or jsonl"
                 )
+
+
+def _as_shown(item: ItemContent) -> ItemContent:
+    """Without the outputs that a campaign that aims has passed over, where raters saw others."""
+    shown = item.shown
+    if shown in ([], list(item.systems)):
+        return item
+    proposals = item.proposals and {name: found for name, found in item.proposals.items() if name in shown}
+    outputs = tuple(shown_of(item.outputs, item.output_drawn))
+    return replace(item, systems=tuple(shown), outputs=outputs, output_drawn=None, proposals=proposals)
 
 
 def _protocol_info(content: Content) -> dict[str, Any]:

@@ -69,6 +69,8 @@ def _item(item: Item, systems: list[str], positions: dict[int, int]) -> ItemCont
         media=tuple(item.media),
         systems=tuple(systems[system] for system in item.systems),
         outputs=tuple(item.outputs),
+        output_chances=item.output_chances and tuple(item.output_chances),
+        output_drawn=item.output_drawn and tuple(item.output_drawn),
         original=None if item.original_id is None else positions[item.original_id],
         degraded=None if item.degraded is None else systems[item.degraded],
         proposals=item.proposals

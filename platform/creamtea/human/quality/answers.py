@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from creamtea.human.words import words
 from creamtea.store.item_kinds import WRITTEN_KINDS, ItemKind
-from creamtea.store.tables import Assignment, Item, Rating
+from creamtea.store.tables import Assignment, Item, Rating, shown_of
 from creamtea.words import KANA_OR_HAN, UNSPACED
 
 # A Chinese or Japanese character is about 0.6 of a word to read:
@@ -84,7 +84,10 @@ def read_answers(session: Session, campaign_id: int) -> list[RaterAnswer]:
         stored = steps.setdefault(assignment_id, {})
         stored[system] = max(stored.get(system, (0, 0)), (revision, step))
     items = {
-        item.id: (item, reading_words(item.source, item.context, item.outputs))
+        item.id: (
+            item,
+            reading_words(item.source, item.context, shown_of(item.outputs, item.output_drawn)),
+        )
         for item in session.execute(
             select(
                 Item.id,
@@ -95,6 +98,7 @@ def read_answers(session: Session, campaign_id: int) -> list[RaterAnswer]:
                 Item.source,
                 Item.context,
                 Item.outputs,
+                Item.output_drawn,
             ).where(Item.campaign_id == campaign_id)
         )
     }

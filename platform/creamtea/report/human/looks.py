@@ -26,17 +26,17 @@ ABOUT = (
 )
 AIMED = (
     " This campaign aims: a system is rated on one document or segment in twenty once its verdict is "
-    "settled, or once what is planned is unlikely to decide it. The verdict and its difference are of what "
-    "came before. Unbiased: the mean difference over all that was planned, by inverse probabilities, which "
-    "scatters more."
+    "settled, or once what is planned is unlikely to decide it; the others go on without it. The verdict and "
+    "its difference are of what came before. Unbiased: the mean difference over all that was planned, by "
+    "inverse probabilities, which scatters more."
 )
 
 
 def looks(session: Session, judged: Judged) -> list[Table]:
-    """Nothing for a campaign that is complete and did not aim, and where scores are relative."""
+    """Nothing for a campaign that is complete and did not aim."""
     ratings = judged.ratings
     aims = ratings.campaign.settings.get("aim")
-    if judged.protocol.relative or (ratings.submitted >= ratings.wanted and not aims):
+    if ratings.submitted >= ratings.wanted and not aims:
         return []
     found = standings(session, ratings, judged.baseline, judged.delta)
     rows = [Row(judged.systems[one.system], _cells(judged, one)) for one in found]

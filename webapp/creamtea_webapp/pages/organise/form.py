@@ -203,14 +203,13 @@ def _items(
         key=key("show_reference"),
     )
     field_error("document-score", "show-reference")
-    if protocol.max_outputs == 1 and not protocol.relative and unit == "segment":
-        st.checkbox(
-            LABELS["aim"],
-            stored.aim,
-            help="Systems whose verdict is settled, or unlikely to be decided by what is planned, are rated "
-            "on one segment in ten from then on.",
-            key=key("aim"),
-        )
+    st.checkbox(
+        LABELS["aim"],
+        stored.aim,
+        help="Systems whose verdict is settled, or unlikely to be decided by what is planned, are rated "
+        "on one segment (or document) in twenty from then on, and the others go on without them.",
+        key=key("aim"),
+    )
     field_error("aim")
     if protocol.chooses_pairs:
         pairs = list(PAIR_NAMES)
