@@ -11,6 +11,7 @@ import pytest
 import toy_catalogue
 from toy_study import ToyStudy
 
+from creamtea.engine import state
 from creamtea.engine.controller import Controller
 from creamtea.engine.events import EngineEvent
 from creamtea.engine.executors.base import Executor
@@ -63,6 +64,14 @@ def run_study(store: ArtefactStore) -> Callable[..., list[EngineEvent]]:
         return events
 
     return run
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shorter waits, so that tests of the loop take no time."""
+    monkeypatch.setattr("creamtea.engine.controller.CHECK_SECONDS", 0.05)
+    monkeypatch.setattr("creamtea.engine.controller.POLL_SECONDS", 0.02)
+    monkeypatch.setattr("creamtea.engine.state.BACK_OFF", state.BACK_OFF / 40)
 
 
 @pytest.fixture

@@ -8,14 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from appraise_files import MTURK, NOW, blocks_of, campaign, options, written
 from sqlalchemy import func, select
 
 from creamtea.errors import InputError
 from creamtea.human.exchange.appraise import read_appraise
 from creamtea.human.exchange.appraise_campaign import read_appraise_campaign
-from creamtea.human.exchange.content import Content
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.exporting import export_campaign, import_campaign
 from creamtea.human.exchange.losses import NotKept
@@ -23,14 +22,10 @@ from creamtea.human.exchange.rows import rows_of
 from creamtea.human.exchange.storing import collect
 from creamtea.human.protocols.da import Da
 from creamtea.human.protocols.spans import Mqm
-from creamtea.human.quality import read_answers
-from creamtea.human.quality.measures import measure
 from creamtea.report.human.build import build_human
 from creamtea.report.values import to_values
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign
-
-NOW = datetime(2026, 5, 1, tzinfo=UTC)
 
 BY_SEGMENT = """\
 engces01,one.txt,4,TGT,eng,ces,67,1665744151.351,1665744158.765
@@ -48,27 +43,6 @@ ann,A,2,TGT,eng,deu,61,news.1,False,3.0,4.0
 ann,A,2,TGT,eng,deu,62,news.1,True,5.0,6.0
 ann,A,1,TGT,eng,deu,63,news.2,False,7.0,8.0
 """
-MTURK = """\
-HITId WorkerId Input.src Input.trg Input.item hit sys_id rid type sid score time
-3ABC\tM01\tlv\ten\tad\t13\tA.0\t1003221\tSYSTEM\t121\t72\t1503.0
-3ABC\tM01\tlv\ten\tad\t13\tA.0\t1003222\tBAD_REF\t121\t10.0\t1503.0
-3ABC\tM01\tlv\ten\tad\t13\tA.0\t1003223\tREPEAT\t121\t71\t1503.0
-3ABC\tM01\tlv\ten\tad\t13\tA.0\t1003224\tREF\t121\t99\t1503.0
-"""
-
-
-def written(folder: Path, text: str) -> Path:
-    path = folder / "scores.csv"
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def options(**fields: Any) -> ImportFacts:
-    return ImportFacts(**{"name": "wmt", "protocol": "da-sqm", "test_set": "general", **fields})
-
-
-def campaign(folder: Path, text: str, **fields: Any) -> Content:
-    return read_appraise_campaign(written(folder, text), options(**fields), NOW)[0]
 
 
 def test_scores_by_segment(tmp_path: Path) -> None:
@@ -165,93 +139,6 @@ def test_marked_errors_and_parts_of_documents(database: Database, tmp_path: Path
     assert [row.payload for row in rows_of(collect(database, "again"))] == [row.payload for row in rows]
 
 
-def test_wmt_2024_numbers_segments_as_the_test_set_does_and_fills_tasks_up(
-    database: Database, tmp_path: Path
-) -> None:
-    """As esa_generalMT2024_wave2.csv: DOCUMENT#bad1 of any system, #incomplete and #dup to fill a task up."""
-    lines = """\
-ann,A,1,TGT,eng,deu,60,news.1,False,[],3,4
-ann,A,2,TGT,eng,deu,61,news.1,False,[],3,4
-ann,B,3,TGT,eng,deu,62,chat.1,False,[],3,4
-ann,A,3,BAD,eng,deu,5,chat.1#bad1,False,[],3,4
-ann,A,2,TGT,eng,deu,63,news.1#dup,False,[],3,4
-ann,B,1,TGT,eng,deu,64,news.1#incomplete,False,[],3,4
-"""
-    (tmp_path / "docs").write_text("canary\tcanary\nnews\tnews.1\nnews\tnews.1\nchat\tchat.1\n")
-    facts = options(protocol="esa", documents=tmp_path / "docs", first_segment=0)
-    done = import_campaign(database, written(tmp_path, lines), "appraise", facts, "test")
-    assert done.not_kept == (NotKept(2, "scores of documents that fill a task up (#incomplete, #dup)"),)
-    content = collect(database, "wmt")
-    assert [(item.kind, item.document, item.segment) for item in content.items] == [
-        ("rated", "news.1", 1),
-        ("rated", "news.1", 2),
-        ("rated", "chat.1", 3),
-        ("rated", "chat.1", 3),
-        ("bad-reference", "chat.1", 3),
-    ]
-    assert content.settings["domains"] == {"canary": "canary", "news.1": "news", "chat.1": "chat"}
-    blocks = blocks_of(to_values(build_human(database, "wmt")))
-    table = next(block for block in blocks if block.get("key") == "wmt" and "rows" in block)
-    assert "means over 2 domains" in table["about"]
-    assert {row["name"]: row["cells"]["raw"]["value"] for row in table["rows"]} == {"A": 60.5, "B": 62.0}
-
-
-def test_wmt_2024_takes_the_last_score_of_an_output_rated_again(database: Database, tmp_path: Path) -> None:
-    """The last by the times in the file, not by its lines; means, as all else, count both."""
-    lines = """\
-ann,A,1,TGT,eng,deu,80,news.1,False,[],5,6
-ann,A,1,TGT,eng,deu,60,news.1,False,[],3,4
-ann,B,1,TGT,eng,deu,50,news.1,False,[],3,4
-"""
-    facts = options(protocol="esa")
-    import_campaign(database, written(tmp_path, lines), "appraise", facts, "test")
-    found = {}
-    for rule in ("esa", "da-sqm", "usual"):
-        report = blocks_of(to_values(build_human(database, "wmt", rule)))
-        for key, column in (("wmt", "raw"), ("means", "mean")):
-            table = next(block for block in report if block.get("key") == key and "rows" in block)
-            rows = {row["name"]: row["cells"][column]["value"] for row in table["rows"]}
-            found[rule, key] = rows["A"]
-    assert found == {
-        ("esa", "wmt"): 80,
-        ("da-sqm", "wmt"): 70,
-        ("usual", "wmt"): 70,
-        **{(rule, "means"): 70 for rule in ("esa", "da-sqm", "usual")},
-    }
-
-
-def test_a_repeated_rating_is_one_vote_in_means_agreement_and_rater_reports(
-    database: Database, tmp_path: Path
-) -> None:
-    """ann: 80 and 60 for A, so 70; ben 50. Three more outputs, so that there are correlations."""
-    lines = """\
-ann,A,1,TGT,eng,deu,80,news.1,False,[],5,6
-ann,A,1,TGT,eng,deu,60,news.1,False,[],3,4
-ben,A,1,TGT,eng,deu,50,news.1,False,[],3,4
-"""
-    for number, (first, second) in enumerate([(20, 10), (40, 40), (90, 70)], 2):
-        lines += f"ann,A,{number},TGT,eng,deu,{first},news.1,False,[],3,4\n"
-        lines += f"ben,A,{number},TGT,eng,deu,{second},news.1,False,[],3,4\n"
-    import_campaign(database, written(tmp_path, lines), "appraise", options(protocol="esa"), "test")
-    report = blocks_of(to_values(build_human(database, "wmt")))
-
-    def cells(key: str, row: str) -> Any:
-        table = next(block for block in report if block.get("key") == key and "rows" in block)
-        return next(one for one in table["rows"] if one["name"] == row)["cells"]
-
-    assert cells("means", "A")["mean"]["value"] == (60 + 15 + 40 + 80) / 4
-    assert cells("agreement", "all raters")["ratings"]["value"] == 8
-    severity = (20 + 10 + 0 + 20) / 4
-    assert cells("raters", "ann")["severity"]["value"] == severity
-    with database.session() as session:
-        answers = read_answers(session, session.scalars(select(Campaign)).one().id)
-    measured = measure(answers, 1, {answer.rater for answer in answers})
-    assert sorted((own.severity, own.shared, len(own.values)) for own in measured.values()) == [
-        (-severity, 4, 4),
-        (severity, 4, 5),  # the scores themselves are all there
-    ]
-
-
 def test_places_are_indices_of_a_javascript_string_without_outer_white_space(
     database: Database, tmp_path: Path
 ) -> None:
@@ -311,80 +198,6 @@ def test_errors_that_cannot_be(tmp_path: Path, error: str, said: str) -> None:
     line = f'ann,A,1,TGT,eng,deu,60,news#A,False,"[{error}]",1,2\n'
     with pytest.raises(InputError, match=said):
         campaign(tmp_path, line, protocol="esa")
-
-
-def test_the_layout_of_mturk(tmp_path: Path) -> None:
-    content = campaign(tmp_path, MTURK, protocol="da")
-    assert content.systems == ("A.0", "reference")
-    kinds = {item.kind: item.original for item in content.items if item.systems == ("A.0",)}
-    assert kinds == {"rated": None, "bad-reference": 0, "repeat": 0}
-    assert {answer.submitted_at for answer in content.answers} == {NOW}
-    assert [answer.scores[0].step for answer in content.answers] == [72, 10, 71, 99]
-
-
-def test_standardised_scores_of_the_crowd(database: Database, tmp_path: Path) -> None:
-    """WMT's release: z, tabs and blanks mixed, and the raters' means and deviations beside it."""
-    given = {"M01": [72, 10, 71, 99], "M02": [50, 60, 40, 100]}
-    statistics, lines = [], MTURK.split("\n")[:1]
-    for rater, scores in given.items():
-        mean, deviation = statistics_of(scores)
-        statistics += [f'[1] "{rater}"', f"[1] {mean:.5f}", f"[1] {deviation:.5f}"]
-        for kind, score in zip(("SYSTEM", "BAD_REF", "REPEAT", "REF"), scores, strict=True):
-            z = (score - mean) / deviation
-            lines.append(f'3ABC\t{rater} lv\ten ad 13 "A.0"\t1003221 {kind} 121 {z:.14f} 1503.0')
-    statistics += ['[1] "M03"', "[1] 1", "[1] NA"]
-    (tmp_path / "trk.txt").write_text("\n".join(statistics))
-    content = campaign(tmp_path, "\n".join(lines), protocol="da", statistics=tmp_path / "trk.txt")
-    steps = {
-        rater: [answer.scores[0].step for answer in content.answers if answer.rater == rater]
-        for rater in given
-    }
-    assert steps == given
-    assert content.settings == {"references": ["reference"], "wmt": "crowd"}
-
-    facts = options(protocol="da", statistics=tmp_path / "trk.txt", baseline="A.0", delta=3.0)
-    import_campaign(database, tmp_path / "scores.csv", "appraise", facts, "test")
-    report = to_values(build_human(database, "wmt"))
-    wmt = the_table(report)
-    zs = [(np.mean(scores[0:3:2]) - np.mean(scores)) / np.std(scores, ddof=1) for scores in given.values()]
-    [row] = wmt["rows"]  # the reference is no competitor
-    assert (row["name"], row["cells"]["z"]["value"]) == ("A.0", pytest.approx(np.mean(zs), abs=1e-4))
-    usual = to_values(build_human(database, "wmt", "usual"))
-    other = the_table(usual)
-    assert other["rows"][0]["cells"]["z"]["value"] != row["cells"]["z"]["value"]
-
-
-def statistics_of(scores: list[int]) -> tuple[float, float]:
-    return float(np.mean(scores)), float(np.std(scores, ddof=1))
-
-
-def the_table(report: dict[str, Any]) -> dict[str, Any]:
-    [found] = [block for block in blocks_of(report) if block.get("key") == "wmt" and "rows" in block]
-    return found
-
-
-def blocks_of(value: Any) -> list[dict[str, Any]]:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return [
-        *([value] if isinstance(value, dict) else []),
-        *(found for one in inner for found in blocks_of(one)),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("statistics", "said"),
-    [
-        ('[1] "M02"\n[1] 5\n[1] 1\n', "no mean and deviation of 'M01'"),
-        ('[1] "M01"\n[1] 5.5\n[1] 1\n', "a score of 77.500"),
-        ('[1] "M01"\n[1] 5\n[1] NA\n', "a score of nan"),
-        ('[1] "M01"\n[1] five\n[1] 1\n', "found 'M01 five 1'"),
-        ("M01 5\n", "found 'M01 5'"),
-    ],
-)
-def test_statistics_that_do_not_fit(tmp_path: Path, statistics: str, said: str) -> None:
-    (tmp_path / "trk.txt").write_text(statistics)
-    with pytest.raises(InputError, match=re.escape(said)):
-        campaign(tmp_path, MTURK, protocol="da", statistics=tmp_path / "trk.txt")
 
 
 def test_a_header_may_stand_on_top(tmp_path: Path) -> None:

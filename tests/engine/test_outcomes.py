@@ -1,0 +1,120 @@
+"""The loop with executors whose steps end at once, as a test says: groups that grow, and any graph against an
+oracle."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prompt import Prompt
+from property_tests import FIXTURES_ARE_SHARED
+from toy_study import ToyStudy, happenings, study_state
+
+from creamtea.engine.controller import Controller
+from creamtea.engine.events import EngineEvent, StepStopped
+from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Need
+from creamtea.engine.task import GAVE_WAY, StepOutcome, StepTask
+from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.database import Database, open_database
+
+Run = Callable[..., list[EngineEvent]]
+
+
+class Growing(Prompt):
+    """A machine of which half is there at first; a group that is told of more gives way."""
+
+    def __init__(self, store: ArtefactStore) -> None:
+        super().__init__({})
+        self._store, self._asked = store, 0
+        self.groups: list[int] = []
+        self._group: StepTask | None = None
+
+    def capacity(self) -> Capacity:
+        self._asked += 1
+        running = [] if self._group is None else [(["a"] * self.groups[-1], Need.of(self._group.resources))]
+        return Capacity({"a": Amounts(2.0 if self._asked < 4 else 4.0, 0.0, 8.0)}, running)
+
+    def start(self, task: StepTask, nodes: Sequence[str]) -> None:
+        self._group = task
+        self.groups.append(len(nodes))
+
+    def poll(self, timeout: float) -> list[FinishedAttempt]:
+        time.sleep(0.001)
+        if self._group is None:
+            return []
+        room = self._store.read_room(self._group.key, self._group.fence)
+        if self.groups[-1] < 4 and room != 4:
+            return []
+        outcome = StepOutcome() if self.groups[-1] == 4 else StepOutcome.failure(GAVE_WAY, "more room")
+        outcome.result.facts["seconds"] = 0.0
+        ended, self._group = FinishedAttempt(self._group, outcome), None
+        return [ended]
+
+
+def test_a_group_is_told_of_room_and_begins_again_larger(
+    database: Database,
+    study: ToyStudy,
+    store: ArtefactStore,
+    run_study: Run,
+    quick: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("creamtea.engine.growing.GROW_AFTER", 0.0)
+    key = study.add("group", resources={"workers": [1, 4]})
+    executor = Growing(store)
+    emitted = run_study(study, database, executor)
+    assert executor.groups == [2, 4]
+    assert [event.reason for event in emitted if isinstance(event, StepStopped)] == ["more room"]
+    assert happenings(database, key) == ["started", "interrupted", "started", "succeeded"]
+    assert study.rows(database)["group"].attempts == 1
+
+
+graphs = st.lists(
+    st.tuples(
+        st.sets(st.integers(0, 20), max_size=3), st.sampled_from(["ok", "ok", "deterministic", "unavailable"])
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@pytest.mark.slow
+@given(graph=graphs)
+@settings(
+    max_examples=15,
+    suppress_health_check=FIXTURES_ARE_SHARED,
+)
+def test_any_graph_ends_as_the_definition_says(
+    graph: list[tuple[set[int], str]],
+    sqlite_template: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    quick: None,
+) -> None:
+    folder = tmp_path_factory.mktemp("graph")
+    shutil.copyfile(sqlite_template, folder / "database.db")
+    database = open_database(f"sqlite:///{folder / 'database.db'}")
+    store = ArtefactStore(folder / "artefacts")
+    study = ToyStudy(folder)
+    outcomes = {}
+    expected: dict[str, set[str]] = {}  # what its error kind may be
+    for number, (before, fate) in enumerate(graph):
+        name = str(number)
+        inputs = [str(other) for other in sorted(before) if other < number]
+        study.add(name, before=inputs)
+        if fate != "ok":
+            outcomes[name] = StepOutcome.failure(fate, "because")
+        above = set().union(*(expected[other] for other in inputs)) - {"ok"}
+        # behind both an unavailable and a failed step, the one that is known first names the reason
+        expected[name] = {kind if kind == "unavailable" else "upstream" for kind in above} or {fate}
+    submission = study.submit(database, store)
+    Controller(database, store, Prompt(outcomes)).run(submission.study_id)
+    for name, row in study.rows(database).items():
+        assert (row.error_kind or "ok") in expected[name]
+    failed = {kind for name in outcomes for kind in expected[name]} - {"unavailable"}
+    assert study_state(database, submission.study_id) == ("failed" if failed else "succeeded")
+    database.close()
