@@ -92,7 +92,7 @@ def standings(session: Session, ratings: Ratings, baseline: int, delta: float) -
     ratings are in. Of a campaign that aims: those up to the first one that is still being rated, or that was
     not sure to be rated."""
     planned = _planned(session, ratings.campaign.id, relative=ratings.campaign.protocol.relative)
-    aims = bool(ratings.campaign.settings.get("aim"))
+    aims = ratings.campaign.settings.aim
     matrix, complete = ratings.matrix(), _complete(ratings)
     others = [system for system in range(len(ratings.campaign.systems)) if system != baseline]
     courses, over, whole = [], [], []

@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.scale import Scale
+from creamtea.human.settings import CampaignSettings, settings_of
 from creamtea.stats.repeated import one_rating_each
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.rows import from_row
@@ -40,7 +41,7 @@ class CampaignFacts:
     ratings_per_item: int
     seed: int
     state: str
-    settings: dict[str, Any]
+    settings: CampaignSettings
 
     @property
     def scale(self) -> Scale:
@@ -161,7 +162,8 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
     """
     protocol = find_protocol(campaign.protocol, campaign.settings)
     systems = tuple(campaign.systems)
-    facts = from_row(CampaignFacts, campaign, protocol=protocol, systems=systems)
+    settings = settings_of(campaign.settings)
+    facts = from_row(CampaignFacts, campaign, protocol=protocol, systems=systems, settings=settings)
     rows = session.execute(
         select(
             *(Item.id, Item.segment_index, Item.kind, Item.weight, Item.document),
@@ -194,7 +196,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
         .join(Item, Item.id == Assignment.item_id)
         .where(Item.campaign_id == campaign.id, Assignment.skipped_at.is_not(None))
     )
-    known: dict[str, str] = campaign.settings.get("domains", {})
+    known = settings.domains
     domains = {row.segment_index: known[row.document] for row in rows if row.document in known}
     found = _assemble(facts, items, raters, assignments, scores, int(skipped or 0))
     return replace(found, domains=domains)

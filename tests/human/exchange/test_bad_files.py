@@ -274,6 +274,12 @@ def test_an_empty_csv(folder: Path, other: Database) -> None:
         ),
         (
             "campaign.json",
+            '"settings": {',
+            '"settings": {"aims": true, ',
+            "settings of the campaign: aims: found an unknown key",
+        ),
+        (
+            "campaign.json",
             '"pseudonym": "anna"',
             '"pseudonym": "خالد"',
             "campaign.json, raters, entry 3, column pseudonym: ",

@@ -149,7 +149,8 @@ def import_campaign(
     """Store what is at `path`, one of IMPORTS, all of it or nothing; with `dry_run` only say what that would
     be. `store` gets the files beside sources, where there are any.
 
-    InputError where `facts` say what the folder or the file says itself, or do not fit.
+    InputError where `facts` say what the folder or the file says itself, or do not fit, and for settings that
+    no campaign has.
     """
     if kind not in IMPORTS:
         raise InputError(f"--format {kind}: it is one of {', '.join(IMPORTS)}")
@@ -170,6 +171,7 @@ def import_campaign(
         content, not_kept, files = read_with_files(path, facts, now)
     else:
         content, not_kept = READERS[kind](path, facts, now)
+    settings_of(content.settings)
     if facts.leave_out:
         content, left = without_systems(content, facts.leave_out)
         not_kept += left

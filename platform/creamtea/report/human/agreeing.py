@@ -162,8 +162,8 @@ def wmt_mode(judged: Judged, rule: WmtRule | None = None) -> Table:
     `rule`: None for the campaign's. References are no competitors (settings of an import).
     """
     ratings, controls = judged.ratings, judged.ratings.controls
-    chosen = rule or RULES[ratings.campaign.settings.get("wmt") or USUAL.name]
-    references = ratings.campaign.settings.get("references", [])
+    chosen = rule or RULES[ratings.campaign.settings.wmt or USUAL.name]
+    references = ratings.campaign.settings.references
     if judged.protocol.relative:  # an output's score in another pair is no second opinion of it
         chosen = replace(chosen, again="each")
     segments = np.concatenate([ratings.segment_index[ratings.unit], controls.segment])

@@ -35,7 +35,7 @@ AIMED = (
 def looks(session: Session, judged: Judged) -> list[Table]:
     """Nothing for a campaign that is complete and did not aim."""
     ratings = judged.ratings
-    aims = ratings.campaign.settings.get("aim")
+    aims = ratings.campaign.settings.aim
     if ratings.submitted >= ratings.wanted and not aims:
         return []
     found = standings(session, ratings, judged.baseline, judged.delta)
@@ -69,6 +69,6 @@ def _cells(judged: Judged, standing: Standing) -> dict[str, Cell]:
         "p_any": p_value(found.p_value if looked else None, few),
         "state": Cell("ok", words=words),
     }
-    if judged.ratings.campaign.settings.get("aim"):
+    if judged.ratings.campaign.settings.aim:
         cells["unbiased"] = number(standing.unbiased, "not before the end")
     return cells

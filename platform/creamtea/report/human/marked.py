@@ -10,7 +10,6 @@ from sqlalchemy.orm import Session
 from creamtea.contract.columns import Column
 from creamtea.human.proposals import outcomes
 from creamtea.human.protocols.spans import Span, spans_of
-from creamtea.human.settings import settings_of
 from creamtea.report.human.last import last_answers
 from creamtea.report.human.material import Judged, count, number, table
 from creamtea.report.model import Row, Table
@@ -71,7 +70,7 @@ def proposed_errors(session: Session, judged: Judged) -> Table | None:
     for system, name in enumerate(judged.systems):
         counts = found[system]
         rows.append(Row(name, {column.key: count(counts[column.key]) for column in PROPOSED}))
-    source = settings_of(judged.ratings.campaign.settings).proposed_by
+    source = judged.ratings.campaign.settings.proposed_by
     by = "" if source is None else f" by {source.metric} (version {source.version})"
     about = (
         f"Errors that were marked{by} before raters began, and what they made of them; of items with such "

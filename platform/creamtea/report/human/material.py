@@ -72,9 +72,9 @@ def judged(ratings: Ratings, study_baseline: str | None) -> Judged:
     """The baseline is the one that the campaign registered, the study's, or the first system; δ the one that
     it registered, or the protocol's convention."""
     campaign = ratings.campaign
-    named = campaign.settings.get("baseline") or study_baseline
+    named = campaign.settings.baseline or study_baseline
     baseline = campaign.systems.index(named) if named in campaign.systems else 0
-    delta = campaign.settings.get("delta") or campaign.protocol.usual_delta
+    delta = campaign.settings.delta or campaign.protocol.usual_delta
     return Judged(ratings, ratings.matrix(), ratings.weight, baseline, float(delta))
 
 

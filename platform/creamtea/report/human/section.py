@@ -68,14 +68,13 @@ def progress(ratings: Ratings) -> str:
 
 def signature(whole: Judged) -> str:
     facts = whole.ratings.campaign
-    shown = facts.settings.get("show_reference", [])
-    select_by, between = facts.settings.get("select"), facts.settings.get("differ_between")
+    shown, between = facts.settings.show_reference, facts.settings.differ_between
     return "|".join(
         [
             f"campaign:{facts.name}",
             f"protocol:{facts.protocol.name}",
             f"items:{whole.ratings.items}",
-            *([f"select:{select_by}"] if select_by else []),
+            *([f"select:{facts.settings.select}"] if facts.settings.select else []),
             *([f"reference-shown:{','.join(map(str, shown))}"] if shown else []),
             *([f"differ-between:{','.join(between)}"] if between else []),
             f"raters:{len(whole.ratings.raters)}",
@@ -98,7 +97,7 @@ def _notes(whole: Judged) -> list[str]:
             "Items have weights: means, differences and their tests are weighted; the signed-rank test takes "
             "no weights and is omitted."
         )
-    if shown := ratings.campaign.settings.get("show_reference"):
+    if shown := ratings.campaign.settings.show_reference:
         which = "a reference" if len(shown) == 1 else f"{len(shown)} references"
         notes.append(f"Raters saw {which} beside each source.")
     if whole.documents is not None:
