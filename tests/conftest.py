@@ -91,12 +91,18 @@ def postgres_server() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def postgres_at_head(postgres_server: str) -> str:
+def postgres_template(postgres_server: str) -> str:
+    """The name of a PostgreSQL database with the newest schema, to which nobody connects."""
+    _execute(postgres_server, "CREATE DATABASE template_at_head")
+    upgrade(_database_address(postgres_server, "template_at_head"))
+    return "template_at_head"
+
+
+@pytest.fixture(scope="session")
+def postgres_at_head(postgres_server: str, postgres_template: str) -> str:
     """The address of a PostgreSQL database with the newest schema, which tests use one after another."""
-    _execute(postgres_server, "CREATE DATABASE at_head")
-    url = _database_address(postgres_server, "at_head")
-    upgrade(url)
-    return url
+    _execute(postgres_server, f"CREATE DATABASE at_head TEMPLATE {postgres_template}")
+    return _database_address(postgres_server, "at_head")
 
 
 @pytest.fixture(scope="session")
@@ -125,10 +131,25 @@ def empty_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(params=["sqlite", POSTGRES])
+def head_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of a database of the test's own with the newest schema and no rows, on both."""
+    if request.param == "sqlite":
+        path = tmp_path / "head.db"
+        shutil.copyfile(request.getfixturevalue("sqlite_template"), path)
+        yield f"sqlite:///{path}"
+        return
+    server, template = (request.getfixturevalue(f"postgres_{name}") for name in ("server", "template"))
+    name = f"test_{next(_numbers)}"
+    _execute(server, f"CREATE DATABASE {name} TEMPLATE {template}")
+    yield _database_address(server, name)
+    _execute(server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(params=["sqlite", POSTGRES])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Database]:
     """A database with the newest schema and no rows, once on SQLite and once on PostgreSQL.
 
-    Tests that change the schema take `empty_url` instead.
+    Tests that change the schema take `head_url` or `empty_url` instead.
     """
     if request.param == "sqlite":
         path = tmp_path / "database.db"

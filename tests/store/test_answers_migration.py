@@ -28,37 +28,37 @@ def drafts_of(database: Database) -> dict[int, Any]:
         return dict(session.execute(select(Assignment.id, Assignment.draft)).all())
 
 
-def test_drafts_and_scores_come_up_and_go_back(empty_url: str) -> None:
-    database = open_database(empty_url)
+def test_drafts_and_scores_come_up_and_go_back(head_url: str) -> None:
+    database = open_database(head_url)
     fill(database)
     with database.transaction() as session:
         session.execute(update(Rating).values(payload=None))
-    schema.downgrade(empty_url, "0004")
+    schema.downgrade(head_url, "0004")
     set_drafts(database, {1: STEPS, 2: None})
     before = dump(database)
-    schema.upgrade(empty_url)
+    schema.upgrade(head_url)
     assert drafts_of(database) == {1: ANSWERS, 2: None}
     after = dump(database)
     assert [(row["step"], row["payload"]) for row in after["rating"]] == [(25, None), (25, None)]
-    schema.downgrade(empty_url, "0004")
+    schema.downgrade(head_url, "0004")
     assert dump(database) == before
 
 
-def test_campaigns_of_a_plug_in_go_with_all_their_rows(empty_url: str) -> None:
+def test_campaigns_of_a_plug_in_go_with_all_their_rows(head_url: str) -> None:
     """The fourth schema allows neither their protocol nor scores above 100; other campaigns stay whole."""
-    database = open_database(empty_url)
+    database = open_database(head_url)
     fill(database)
     kept = {name: rows for name, rows in dump(database).items() if name not in ("item", "web_session")}
     with database.transaction() as session:
         session.execute(update(Campaign).where(Campaign.id == 1).values(protocol="toy-mqm"))
         session.execute(update(Rating).where(Rating.id == 1).values(step=4000, payload={"spans": []}))
-    schema.downgrade(empty_url, "0004")
+    schema.downgrade(head_url, "0004")
     rows = dump(database)
     for table in ("campaign", "item", "rater", "assignment", "rating", "access_token", "audit_event"):
         assert [row["id"] for row in rows[table]] == [2], table
     assert rows["campaign"] == [kept["campaign"][1]]
     assert len(rows["study"]) == len(kept["study"])
-    schema.upgrade(empty_url)
+    schema.upgrade(head_url)
 
 
 def test_a_score_may_be_any_number_of_steps_but_none_below_the_lowest(database: Database) -> None:

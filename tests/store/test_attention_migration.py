@@ -10,23 +10,23 @@ from creamtea.store.database import open_database
 from creamtea.store.tables import Assignment, Item
 
 
-def test_checks_go_with_their_answers_and_all_else_stays(empty_url: str) -> None:
-    database = open_database(empty_url)
+def test_checks_go_with_their_answers_and_all_else_stays(head_url: str) -> None:
+    database = open_database(head_url)
     fill(database)
     whole = dump(database)
-    schema.downgrade(empty_url, "0008")
+    schema.downgrade(head_url, "0008")
     before = dump(database)
     assert len(before["item"]) == len(whole["item"])
-    schema.upgrade(empty_url)
+    schema.upgrade(head_url)
     assert {row["warned"] for row in dump(database)["assignment"]} == {0}
     with database.transaction() as session:
         session.execute(update(Item).where(Item.id == 1).values(kind="attention-check"))
         session.execute(update(Assignment).values(warned=2))
         answered = set(session.scalars(select(Assignment.id).where(Assignment.item_id == 1)))
     assert answered
-    schema.downgrade(empty_url, "0008")
+    schema.downgrade(head_url, "0008")
     after = dump(database)
     assert after["item"] == [row for row in before["item"] if row["id"] != 1]
     assert after["assignment"] == [row for row in before["assignment"] if row["id"] not in answered]
     assert after["rating"] == [row for row in before["rating"] if row["assignment_id"] not in answered]
-    schema.upgrade(empty_url)
+    schema.upgrade(head_url)

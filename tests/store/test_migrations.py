@@ -82,9 +82,9 @@ def test_the_migrations_make_the_models_tables(empty_url: str) -> None:
     assert set(migrated) == set(Base.metadata.tables)
 
 
-def test_every_constraint_has_a_name(empty_url: str) -> None:
+def test_every_constraint_has_a_name(head_url: str) -> None:
     """A later migration can only drop what it can name."""
-    database = open_database(empty_url)
+    database = open_database(head_url)
     inspector = inspect(database.engine)
     for table in Base.metadata.tables:
         constraints = [
@@ -121,30 +121,30 @@ def test_there_is_one_head() -> None:
         ("0002", {"audit_event", "blame", "campaign_media"}),
     ],
 )
-def test_rows_survive_a_revision_down_and_up(empty_url: str, revision: str, gone: set[str]) -> None:
-    database = open_database(empty_url)
+def test_rows_survive_a_revision_down_and_up(head_url: str, revision: str, gone: set[str]) -> None:
+    database = open_database(head_url)
     fill(database)
     full = dump(database)
     assert all(full.values())
-    schema.downgrade(empty_url, revision)
+    schema.downgrade(head_url, revision)
     lower = dump(database)
     assert lower == without(full, lower)
     assert set(full) - set(lower) == gone
-    schema.upgrade(empty_url)
+    schema.upgrade(head_url)
     again = dump(database)
     assert without(again, lower) == lower
-    assert schema.current(empty_url) == schema.head()
+    assert schema.current(head_url) == schema.head()
 
 
-def test_campaigns_of_the_first_schema_are_launched_with_their_studys_languages(empty_url: str) -> None:
-    database = open_database(empty_url)
+def test_campaigns_of_the_first_schema_are_launched_with_their_studys_languages(head_url: str) -> None:
+    database = open_database(head_url)
     fill(database)
-    schema.downgrade(empty_url, "0002")
+    schema.downgrade(head_url, "0002")
     with database.transaction() as session:
         spec = {"languages": {"source": "en", "target": "de"}}
         session.execute(update(Base.metadata.tables["study"]).values(spec=spec))
         session.execute(text('UPDATE item SET outputs = \'["a", "b", "a"]\''))
-    schema.upgrade(empty_url)
+    schema.upgrade(head_url)
     rows = dump(database)
     for campaign in rows["campaign"]:
         assert campaign["state"] == "launched"
@@ -154,23 +154,23 @@ def test_campaigns_of_the_first_schema_are_launched_with_their_studys_languages(
     assert {item["kind"] for item in rows["item"]} == {"rated"}
 
 
-def test_texts_that_no_model_made_go_with_the_schema_that_holds_them(empty_url: str) -> None:
-    database = open_database(empty_url)
+def test_texts_that_no_model_made_go_with_the_schema_that_holds_them(head_url: str) -> None:
+    database = open_database(head_url)
     fill(database)
     hypothesis = Base.metadata.tables["hypothesis"]
     given = {"text": "vier", "score": None, "length": None, "selected_size": None}
     with database.transaction() as session:
         session.execute(hypothesis.insert().values(**row_of(hypothesis, 1) | {"index": 4} | given))
     kept = dump(database)["hypothesis"][0]
-    schema.downgrade(empty_url, "0005")
+    schema.downgrade(head_url, "0005")
     assert [row["index"] for row in dump(database)["hypothesis"]] == [1, 2]
-    schema.upgrade(empty_url)
+    schema.upgrade(head_url)
     assert dump(database)["hypothesis"][0] == kept
 
 
-def test_what_the_first_schema_cannot_hold_goes_with_its_rows(empty_url: str) -> None:
+def test_what_the_first_schema_cannot_hold_goes_with_its_rows(head_url: str) -> None:
     """A campaign of another protocol, and one of a study that has a repeat."""
-    database = open_database(empty_url)
+    database = open_database(head_url)
     fill(database)
     tables = Base.metadata.tables
     with database.transaction() as session:
@@ -178,64 +178,64 @@ def test_what_the_first_schema_cannot_hold_goes_with_its_rows(empty_url: str) ->
         session.execute(update(tables["rating"]).where(tables["rating"].c.id == 1).values(step=100))
         repeat = row_of(tables["item"], 3) | {"campaign_id": 2, "kind": "repeat", "original_id": 2}
         session.execute(tables["item"].insert().values(**repeat))
-    schema.downgrade(empty_url, "0002")
+    schema.downgrade(head_url, "0002")
     rows = dump(database)
     ids = {table: [row["id"] for row in rows[table]] for table in ("campaign", "item", "rater", "rating")}
     assert ids == {"campaign": [2], "item": [2], "rater": [2], "rating": [2]}
     assert [row["id"] for row in rows["web_session"]] == [2]
-    schema.upgrade(empty_url)
+    schema.upgrade(head_url)
 
 
-def test_every_revision_can_be_undone_and_done_again(empty_url: str) -> None:
-    database = open_database(empty_url)
+def test_every_revision_can_be_undone_and_done_again(head_url: str) -> None:
+    database = open_database(head_url)
     fill(database)
     revisions = [script.revision for script in schema._scripts().walk_revisions()]
     for revision in [*revisions[1:], "base"]:
-        schema.downgrade(empty_url, revision)
-        assert schema.current(empty_url) == revision
+        schema.downgrade(head_url, revision)
+        assert schema.current(head_url) == revision
     assert dump(database) == {}
     for revision in reversed(revisions):
-        schema.upgrade(empty_url, revision)
-        assert schema.current(empty_url) == revision
+        schema.upgrade(head_url, revision)
+        assert schema.current(head_url) == revision
     fill(database)
 
 
 # ---------------------------------------------------------------- older, newer, broken
 
 
-def test_an_older_database_asks_for_the_upgrade(empty_url: str) -> None:
-    open_database(empty_url)
-    schema.downgrade(empty_url, "0001")
+def test_an_older_database_asks_for_the_upgrade(head_url: str) -> None:
+    open_database(head_url)
+    schema.downgrade(head_url, "0001")
     with pytest.raises(InputError) as error:
-        open_database(empty_url)
-    place = repr(Database(empty_url)).removeprefix("Database(").removesuffix(")")
+        open_database(head_url)
+    place = repr(Database(head_url)).removeprefix("Database(").removesuffix(")")
     assert str(error.value) == (
         f"{place} has schema revision 0001, but this creamtea needs {schema.head()}; run: creamtea db upgrade"
     )
 
 
 @pytest.mark.parametrize("action", [open_database, schema.upgrade, lambda url: schema.downgrade(url, "base")])
-def test_a_newer_database_is_left_alone(empty_url: str, action: Any) -> None:
-    database = open_database(empty_url)
+def test_a_newer_database_is_left_alone(head_url: str, action: Any) -> None:
+    database = open_database(head_url)
     with database.transaction() as session:
         session.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(InputError) as error:
-        action(empty_url)
+        action(head_url)
     place = repr(database).removeprefix("Database(").removesuffix(")")
     assert str(error.value).startswith(f"{place} has schema revision 9999, which is newer than this creamtea")
     assert set(dump(database)) == set(Base.metadata.tables)
 
 
-def test_an_unknown_revision_is_refused(empty_url: str) -> None:
-    open_database(empty_url)
+def test_an_unknown_revision_is_refused(head_url: str) -> None:
+    open_database(head_url)
     with pytest.raises(InputError, match=r"cannot move .* to revision 'abc': .*abc"):
-        schema.downgrade(empty_url, "abc")
+        schema.downgrade(head_url, "abc")
 
 
 @pytest.mark.slow
-def test_rebuilding_a_parent_table_keeps_its_children(empty_url: str, extended: Path) -> None:
+def test_rebuilding_a_parent_table_keeps_its_children(head_url: str, extended: Path) -> None:
     """SQLite rebuilds `step` here; with foreign keys on, dropping the old table would empty its children."""
-    database = open_database(empty_url)
+    database = open_database(head_url)
     fill(database)
     before = dump(database)
     add_revision(
@@ -244,19 +244,19 @@ def test_rebuilding_a_parent_table_keeps_its_children(empty_url: str, extended: 
         "        batch.add_column(sa.Column('remark', sa.String(), nullable=True))\n"
         "        batch.alter_column('kind', type_=sa.Text())",
     )
-    schema.upgrade(empty_url)
+    schema.upgrade(head_url)
     assert dump(database) == before
     assert "remark" in {column["name"] for column in inspect(database.engine).get_columns("step")}
 
 
-def test_a_failed_migration_changes_nothing(empty_url: str, extended: Path) -> None:
-    database = open_database(empty_url)
+def test_a_failed_migration_changes_nothing(head_url: str, extended: Path) -> None:
+    database = open_database(head_url)
     present = schema.head()
     add_revision(extended, "    op.create_table('t', sa.Column('a', sa.Integer()))\n    raise RuntimeError")
     with pytest.raises(RuntimeError):
-        schema.upgrade(empty_url)
+        schema.upgrade(head_url)
     assert "t" not in inspect(database.engine).get_table_names()
-    assert schema.current(empty_url) == present
+    assert schema.current(head_url) == present
 
 
 def test_a_migration_that_leaves_orphans_is_undone(sqlite_url: str, extended: Path) -> None:

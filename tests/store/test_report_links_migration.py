@@ -13,8 +13,8 @@ from creamtea.store.database import Database, open_database
 from creamtea.store.tables import Base
 
 
-def test_a_link_to_one_report_never_becomes_one_to_all(empty_url: str) -> None:
-    database = open_database(empty_url)
+def test_a_link_to_one_report_never_becomes_one_to_all(head_url: str) -> None:
+    database = open_database(head_url)
     fill(database)
     token, session_of = (Base.metadata.tables[name] for name in ("access_token", "web_session"))
     reader = row_of(token, 1) | {"role": "reader", "rater_id": None, "campaign_id": None}
@@ -25,10 +25,10 @@ def test_a_link_to_one_report_never_becomes_one_to_all(empty_url: str) -> None:
         for number in (3, 4):
             row = opened | {"id": number, "token_id": number, "digest": f"of {number}"}
             session.execute(session_of.insert().values(**row))
-    schema.downgrade(empty_url, "0007")
+    schema.downgrade(head_url, "0007")
     before = dump(database)
-    schema.downgrade(empty_url, "0006")
-    schema.upgrade(empty_url, "0007")
+    schema.downgrade(head_url, "0006")
+    schema.upgrade(head_url, "0007")
     after = dump(database)
     for name, gone in (("access_token", 3), ("web_session", 3)):
         assert after.pop(name) == [row for row in before.pop(name) if row["id"] != gone]

@@ -20,11 +20,11 @@ def tokens(database: Database, column: str) -> dict[int, Any]:
     return {row[0]: row[1] for row in found}
 
 
-def test_an_organisers_sign_in_moves_into_its_column_and_back(empty_url: str) -> None:
+def test_an_organisers_sign_in_moves_into_its_column_and_back(head_url: str) -> None:
     """Beside it: a link, another campaign's right of the same person, one with the separators in it."""
-    database = open_database(empty_url)
+    database = open_database(head_url)
     fill(database)
-    schema.downgrade(empty_url, "0003")
+    schema.downgrade(head_url, "0003")
     names = {3: "dora@example.org", 4: "dora@example.org", 5: "https://id.example.org:1|sign-in:2:%"}
     of = {3: 1, 4: 2, 5: 2}
     digests = {number: f"sign-in:{of[number]}:{name}" for number, name in names.items()}
@@ -38,18 +38,18 @@ def test_an_organisers_sign_in_moves_into_its_column_and_back(empty_url: str) ->
             )
         session.execute(text("UPDATE access_token SET revoked_at = created_at WHERE id = 4"))
     before = dump(database)
-    schema.upgrade(empty_url)
+    schema.upgrade(head_url)
     assert tokens(database, "subject") == {1: None, 2: None} | names
     after = tokens(database, "digest")
     assert [after.pop(number) for number in names] == [None] * 3
     assert after == {1: "Zeile 1 – ∂", 2: "Zeile 2 – ∂"}
-    schema.downgrade(empty_url, "0003")
+    schema.downgrade(head_url, "0003")
     assert dump(database) == before
 
 
-def test_tokens_that_the_third_schema_cannot_tell_apart_stay(empty_url: str) -> None:
+def test_tokens_that_the_third_schema_cannot_tell_apart_stay(head_url: str) -> None:
     """A right that was withdrawn and given again, one withdrawn twice, a rater's sign-in."""
-    database = open_database(empty_url)
+    database = open_database(head_url)
     fill(database)
     table = Base.metadata.tables["access_token"]
     bare = row_of(table, 1) | {"digest": None}
@@ -59,7 +59,7 @@ def test_tokens_that_the_third_schema_cannot_tell_apart_stay(empty_url: str) -> 
     with database.transaction() as session:
         session.execute(table.insert(), [row | {"id": number} for number, row in enumerate(rows, 3)])
     before = dump(database)
-    schema.downgrade(empty_url, "0003")
+    schema.downgrade(head_url, "0003")
     after = dump(database)  # without the tables that the third schema has not
     assert {name: len(rows) for name, rows in after.items()} == {name: len(before[name]) for name in after}
     assert "access_token" in after
@@ -67,7 +67,7 @@ def test_tokens_that_the_third_schema_cannot_tell_apart_stay(empty_url: str) -> 
     assert digests[3] == "sign-in:1:dora@example.org"
     assert digests[6] == "sign-in:1:eve@example.org"
     assert [len(bytes.fromhex(digests[number])) for number in (4, 5, 7)] == [32] * 3
-    schema.upgrade(empty_url)
+    schema.upgrade(head_url)
     subjects = tokens(database, "subject")
     assert (subjects.pop(3), subjects.pop(6)) == ("dora@example.org", "eve@example.org")
     assert set(subjects.values()) == {None}
