@@ -35,16 +35,18 @@ def run_gang(task: dict[str, Any], nodes: list[str]) -> dict[str, Any]:
     """The Ray task, with the node of each worker. Only plain values go in and out."""
     from ray.train import FailureConfig, RunConfig
     from ray.train.torch import TorchConfig, TorchTrainer
+    from ray.train.v2._internal.callbacks.datasets import DatasetsCallback
     from ray.train.v2._internal.callbacks.placement_group_callback import PlacementGroupCleanerCallback
     from ray.train.v2.api.exceptions import TrainingFailedError
 
     class Trainer(TorchTrainer):  # type: ignore[misc]
-        """Without the process that removes what a lost group holds: it asks Ray's dashboard, and without one
-        does nothing for ever. `release_orphans` does it."""
+        """Without two processes: the one that removes what a lost group holds asks Ray's dashboard, and
+        without one does nothing for ever (`release_orphans` does it); the one that hands out Ray's datasets
+        has none, and takes two seconds to start."""
 
         def _create_default_callbacks(self) -> list[Any]:
-            callbacks = super()._create_default_callbacks()
-            return [one for one in callbacks if not isinstance(one, PlacementGroupCleanerCallback)]
+            needless = (DatasetsCallback, PlacementGroupCleanerCallback)
+            return [one for one in super()._create_default_callbacks() if not isinstance(one, needless)]
 
     resources = TASKS.validate_python(task).resources
     with scratch_folder("gang") as folder:
