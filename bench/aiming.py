@@ -8,7 +8,8 @@ verdicts are the registered ones: the paired t-test over units by their sizes wi
 one-sided tests against ±δ, 2 points. The replay rates a system until its verdict is settled or hopeless and
 on every twentieth unit after that, the baseline where another system is rated (creamtea/stats/aiming.py).
 Units have their turns a few at a time, as in the application. Ratings are those of units that were rated for
-the baseline: others are in no comparison.
+the baseline: others are in no comparison. Both files have one output an item: what a shrinking board does to
+scores side by side, no replay can say.
 
 *Same*: the verdict of the whole campaign. *Against*: better for worse or the other way round. Beside it
 

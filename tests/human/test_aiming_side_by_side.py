@@ -233,6 +233,19 @@ def test_equal_texts_stay_together(database: Database, monkeypatch: pytest.Monke
         assert [item.output_chances for item in items_of(session, campaign_id)] == [[1.0] * 3] * 2
 
 
+def test_a_pair_has_the_chance_of_its_other_system(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_states(monkeypatch, State.BETTER, State.OPEN)
+    items = [{"segment_index": 0, "systems": [0, other], "outputs": ["a", f"b{other}"]} for other in (1, 2)]
+    campaign_id = make_campaign(
+        database, items, protocol="preference", systems=3, **SETTINGS, pairs="baseline"
+    )
+    assert sorted(work_for(database, add_rater(database)).outputs) == ["a", "b2"]
+    with database.session() as session:
+        assert [item.chance for item in items_of(session, campaign_id)] == [SETTLED_SHARE, 1.0]
+
+
 def test_where_all_is_settled_whole_items_are_passed_over(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:

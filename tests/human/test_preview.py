@@ -186,7 +186,23 @@ def test_a_campaign_that_aims_says_what_that_saves(study_database: Database) -> 
     assert found.saved is not None
     assert found.saved.apart == 2 * found.delta
     assert 0 < found.saved.differing < found.ratings
-    assert 0 < found.saved.equal < found.ratings
+    assert 0 < found.saved.equal < found.saved.ratings <= found.ratings
+
+
+def test_saved_are_scores_of_single_outputs_however_they_are_shown(study_database: Database) -> None:
+    lengthen(study_database, 40)
+    saved = {}
+    for protocol in ("da", "contrastive-da", "preference"):
+        settings = PLAIN.model_copy(update={"aim": True, "pairs": "baseline", "select": "differing"})
+        request = campaigns.CampaignRequest(protocol=protocol, settings=settings, **GOOD)
+        made = campaigns.create_campaign(study_database, protocol, request)
+        found = preview(study_database, protocol)
+        assert found.saved is not None
+        assert max(found.saved.equal, found.saved.differing) < found.saved.ratings
+        saved[protocol] = (made.items, found.saved.ratings)
+    texts = saved["da"][0]  # an item each
+    assert saved["da"][1] == saved["contrastive-da"][1] == texts > 2.5 * saved["contrastive-da"][0]
+    assert saved["preference"] == (saved["preference"][0],) * 2
 
 
 def test_the_share_that_is_needed_falls_with_the_difference() -> None:

@@ -176,3 +176,11 @@ def test_what_is_saved_grows_with_the_difference() -> None:
     assert shares == sorted(shares, reverse=True)
     assert 0.1 < shares[-1] < 0.35
     assert shares[0] <= 1.0
+
+
+def test_pairs_need_the_share_of_the_systems_alone() -> None:
+    """Beside the others' outputs the baseline is rated as often as the one that is rated most."""
+    alone, beside = (expected_share(100, 3, 4.0, 10, 2, campaigns=6, baseline=own) for own in (False, True))
+    assert alone < beside < alone + 0.25
+    one = [expected_share(100, 1, 4.0, 10, 2, campaigns=6, baseline=own) for own in (False, True)]
+    assert one[0] == pytest.approx(one[1])
