@@ -3,24 +3,36 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from scipy import stats
 
 from creamtea.stats.estimate import mean_estimate
 from creamtea.stats.sequential import (
     BURN_IN,
     LOOKS,
+    _Process,
     boundary,
     course,
-    crossing,
     looked_at,
     p_of,
     spent,
 )
+
+
+def crossing(z: Sequence[float]) -> NDArray[np.float64]:
+    """The chance (looks,) that |Z| has crossed z at or before each of equally spaced looks, no difference
+    given."""
+    process, exits = _Process(), []
+    for bound in z:
+        exits.append(process.exit(bound))
+        process.go_on(bound)
+    return np.cumsum(exits)
 
 
 @pytest.mark.parametrize(

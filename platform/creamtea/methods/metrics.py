@@ -28,10 +28,6 @@ class Metric(Method):
     # neural metric does not run twice
     compares: ClassVar[Literal["outputs", "segment scores"]] = "outputs"
 
-    def describe(self) -> str:
-        """The metric's title: "chrF++"."""
-        raise NotImplementedError(f"{type(self).__name__} does not describe itself")
-
     def name(self) -> str:
         """Its name in places and tables: the kind and what is not its default ("bleu-intl")."""
         raise NotImplementedError(f"{type(self).__name__} does not name itself")

@@ -43,9 +43,7 @@ class Icc:
     reason: str | None = None
 
 
-def krippendorff_alpha(
-    matrix: ArrayLike, groups: ArrayLike | None = None, samples: int = 0, seed: int = SEED
-) -> Alpha:
+def krippendorff_alpha(matrix: ArrayLike, groups: ArrayLike | None = None, samples: int = 0) -> Alpha:
     """α = 1 − D_o/D_e of a matrix (units, raters) by interval distances (Krippendorff 2011, "Computing
     Krippendorff's alpha-reliability").
 
@@ -82,7 +80,7 @@ def krippendorff_alpha(
     if len(clusters) == 1:
         return alpha(value, reason="only one group: nothing to resample")
     with np.errstate(invalid="ignore", divide="ignore"):
-        resampled = _interval_alpha(resampled_sums(clusters, samples, seed))
+        resampled = _interval_alpha(resampled_sums(clusters, samples, SEED))
     # not finite: a resample of equal ratings
     return alpha(value, *percentile_interval(resampled[np.isfinite(resampled)]))
 

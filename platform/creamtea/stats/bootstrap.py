@@ -98,15 +98,11 @@ def percentile_interval(scores: Array) -> tuple[float, float]:
 
 
 def bootstrap_interval(
-    statistics: Array,
-    score: ScoreFunction,
-    samples: int = SAMPLES,
-    seed: int = SEED,
-    groups: Sequence[str] | None = None,
+    statistics: Array, score: ScoreFunction, groups: Sequence[str] | None = None
 ) -> Interval:
     """The corpus score of statistics (n, F) and its interval over resampled segments."""
     statistics = np.asarray(statistics, dtype=np.float64)
-    scores = score(resampled_sums(statistics, samples, seed, groups))
+    scores = score(resampled_sums(statistics, SAMPLES, SEED, groups))
     low, high = percentile_interval(scores)
     value = float(score(statistics.sum(axis=0)))
     return Interval(value, low, high, float(scores.mean()), 0.5 * (high - low))

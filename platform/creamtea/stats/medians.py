@@ -26,11 +26,11 @@ class MedianInterval:
     high: float
 
 
-def median_interval(values: Array, resamples: int = RESAMPLES, seed: int = SEED) -> MedianInterval:
+def median_interval(values: Array, resamples: int = RESAMPLES) -> MedianInterval:
     """The median of values (n,) with its 95 % bootstrap interval. ValueError for no values."""
     if len(values) == 0:
         raise ValueError("no repetitions to summarise")
-    drawn = np.random.default_rng(seed).choice(values, size=(resamples, len(values)), replace=True)
+    drawn = np.random.default_rng(SEED).choice(values, size=(resamples, len(values)), replace=True)
     low, high = np.percentile(np.median(drawn, axis=1), [2.5, 97.5])
     return MedianInterval(float(np.median(values)), float(low), float(high))
 

@@ -17,6 +17,7 @@ import scipy  # scipy.stats is slow to import, and so is imported where it is fi
 from creamtea.stats.correction import holm
 
 LONGEST = 4  # words
+SIGNIFICANT = 0.05
 NGram = tuple[str, ...]
 
 
@@ -44,7 +45,7 @@ def ngrams_of(words: Sequence[str], longest: int = LONGEST) -> set[NGram]:
 
 
 def characteristic_ngrams(
-    ours: Sequence[Sequence[str]], theirs: Sequence[Sequence[str]], significant: float = 0.05
+    ours: Sequence[Sequence[str]], theirs: Sequence[Sequence[str]]
 ) -> list[CharacteristicNGram]:
     """Of two systems' outputs as words, segment by segment; the smallest p-values first.
 
@@ -57,7 +58,7 @@ def characteristic_ngrams(
         theirs_in.update(other)
         only_ours.update(own - other)
         only_theirs.update(other - own)
-    tested = _testable(only_ours, only_theirs, significant)
+    tested = _testable(only_ours, only_theirs)
     p_values = {
         pair: float(scipy.stats.binomtest(pair[0], sum(pair)).pvalue)
         for pair in {(only_ours[ngram], only_theirs[ngram]) for ngram in tested}
@@ -66,7 +67,7 @@ def characteristic_ngrams(
     found = [
         CharacteristicNGram(ngram, ours_in[ngram], theirs_in[ngram], p)
         for ngram, p in zip(tested, corrected, strict=True)
-        if p is not None and p < significant
+        if p is not None and p < SIGNIFICANT
     ]
     found.sort(key=lambda one: (one.p_corrected, -len(one.ngram), one.ngram))
     listed: list[CharacteristicNGram] = []
@@ -76,13 +77,13 @@ def characteristic_ngrams(
     return listed
 
 
-def _testable(only_ours: Counter[NGram], only_theirs: Counter[NGram], significant: float) -> list[NGram]:
+def _testable(only_ours: Counter[NGram], only_theirs: Counter[NGram]) -> list[NGram]:
     """The n-grams in at least k segments of one system only, for the smallest k with which even a corrected
     p-value could be significant: 2 · 0.5^k times the number of such n-grams."""
     discordant = only_ours + only_theirs
     at_least = Counter(discordant.values())
     k, count = 1, len(discordant)
-    while count and 2 * 0.5**k * count > significant:
+    while count and 2 * 0.5**k * count > SIGNIFICANT:
         count -= at_least[k]
         k += 1
     return sorted(ngram for ngram, segments in discordant.items() if segments >= k)

@@ -19,7 +19,6 @@ Stat. Soc. B 51) hold the true mean at all looks together.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -64,16 +63,6 @@ def boundary(alpha: float, shares: tuple[float, ...]) -> Array:
     z = np.array(found)
     z.flags.writeable = False
     return z
-
-
-def crossing(z: Sequence[float]) -> Array:
-    """The chance (looks,) that |Z| has crossed z at or before each of equally spaced looks, no difference
-    given."""
-    process, exits = _Process(), []
-    for bound in z:
-        exits.append(process.exit(bound))
-        process.go_on(bound)
-    return np.cumsum(exits)
 
 
 class _Process:

@@ -167,11 +167,10 @@ def steps_of(nodes: Iterable[Node]) -> dict[str, Node]:
     return steps
 
 
-def events_of(session: Session, key: str, limit: int = 50) -> list[Event]:
-    """What happened to a step, newest first."""
-    return list(
-        session.scalars(select(Event).where(Event.step_key == key).order_by(Event.id.desc()).limit(limit))
-    )
+def events_of(session: Session, key: str) -> list[Event]:
+    """The last 50 things that happened to a step, newest first."""
+    events = select(Event).where(Event.step_key == key).order_by(Event.id.desc())
+    return list(session.scalars(events.limit(50)))
 
 
 @dataclass(frozen=True)

@@ -108,5 +108,5 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"no JSON for {type(value).__name__}")
 
 
-def plural(count: int, singular: str, several: str | None = None) -> str:
-    return f"{count:,} {singular if count == 1 else several or singular + 's'}"
+def plural(count: int, singular: str) -> str:
+    return f"{count:,} {singular}{'s' * (count != 1)}"

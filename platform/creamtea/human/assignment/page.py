@@ -101,9 +101,9 @@ def shown_proposals(item: Item, order: Order) -> list[list[dict[str, Any]]]:
     return [(item.proposals or {}).get(str(group[0]), []) for group in order]
 
 
-def leads(item: type[Item] = Item) -> ColumnElement[bool]:
+def leads() -> ColumnElement[bool]:
     """Of a query: only the first item of each page."""
-    return or_(item.page.is_(None), item.page == item.position)
+    return or_(Item.page.is_(None), Item.page == Item.position)
 
 
 def items_of_page(session: Session, lead: Item) -> list[Item]:

@@ -144,11 +144,11 @@ def _read_csv(path: Path, columns: Mapping[str, Column], required: Collection[st
     return read
 
 
-def csv_records(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+def csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
     """The cells of a CSV without the checks of columns: (line, cells); blank lines are left out."""
     csv.field_size_limit(MAX_CELL)
     text = read_text(path).removeprefix("\ufeff")
-    reader = csv.reader(io.StringIO(text, newline="\n"), strict=True, delimiter=delimiter)
+    reader = csv.reader(io.StringIO(text, newline="\n"), strict=True)
     while True:
         line = reader.line_num + 1  # where the record begins
         try:

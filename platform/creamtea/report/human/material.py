@@ -14,6 +14,7 @@ from creamtea.human.protocols import Protocol
 from creamtea.human.results import Array, Integers, Ratings
 from creamtea.report import text
 from creamtea.report.model import Cell, Passage, Row, Table
+from creamtea.stats.aiming import weights_at_the_end
 from creamtea.stats.estimate import Estimate
 from creamtea.store.tables import Item
 
@@ -46,12 +47,10 @@ class Judged:
     def weights_of(self, *systems: int) -> Array:
         """(units,): the units' weights in a mean of outputs that were rated with some probability q.
 
-        Divided by √q, which keeps the interval valid and most of the bias of stopping out of the mean
-        (`stats.aiming.weights_at_the_end`).
         Of several systems the lowest q: they share one draw.
         """
         chance: Array = self.ratings.chance[:, list(systems)].min(axis=1)
-        return self.weights / np.sqrt(chance)
+        return self.weights / weights_at_the_end(chance)
 
     @property
     def others(self) -> list[int]:
