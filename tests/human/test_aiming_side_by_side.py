@@ -283,6 +283,25 @@ def test_what_was_passed_over_leaves_with_its_system(database: Database, tmp_pat
     assert (item.output_chances, item.output_drawn, item.shown) == ((1.0, 0.05), (True, False), ["plain"])
 
 
+def test_pearmut_gets_what_raters_saw(database: Database, tmp_path: Path) -> None:
+    aimed = {"chance": 1.0, "drawn": True, "output_chances": [1.0, 0.05, 1.0]}
+    items = [
+        {**aimed, "output_drawn": [True, False, True], "outputs": outputs(0)},
+        {"chance": 0.05, "drawn": False, "output_chances": [0.05] * 3, "output_drawn": [False] * 3},
+    ]
+    make_campaign(database, items, protocol="cesa", systems=3, **SETTINGS)
+    anna = add_rater(database)
+    answers = [{"score": 40, "spans": []}, {"score": 60, "spans": []}]
+    assignment.submit(database, anna, work_for(database, anna).assignment_id, answers)
+    export_campaign(database, "c", "pearmut", tmp_path / "c", "test")
+    import_campaign(database, tmp_path / "c", "pearmut", ImportFacts("d", protocol="cesa"), "test")
+    first, second = collect(database, "d").items
+    assert (first.systems, first.outputs) == (("plain", "scones"), ("o0-0", "o0-2"))
+    assert len(second.systems) == 3  # nobody has seen it: it can still be rated
+    (answer,) = collect(database, "d").answers
+    assert sorted(score.step for score in answer.scores) == [40, 60]
+
+
 # ---------------------------------------------------------------- without bias
 
 

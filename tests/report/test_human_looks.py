@@ -65,6 +65,36 @@ def test_documents_are_complete_as_a_whole(filled: Database) -> None:
     assert comparison["beam"]["documents"].value == 26
 
 
+def test_pairs_are_units_of_their_own(filled: Database) -> None:
+    """Of each segment the pairs that have their rating, in a campaign that is still running."""
+    wins = np.random.default_rng(4).random((ITEMS, 2)) < (0.97, 0.5)
+    items = [
+        {
+            "segment_index": at,
+            "systems": [0, other],
+            "outputs": [f"o{at}-0", f"o{at}-{other}"],
+            **(
+                {"steps": {"anna": [0, 2] if wins[at, other - 1] else [2, 0]}}
+                if at < 40 or other == 2
+                else {}
+            ),
+        }
+        for at in range(ITEMS)
+        for other in (1, 2)
+    ]
+    settings = {"baseline": "plain", "pairs": "baseline"}
+    rated_campaign(filled, items, systems=SYSTEMS, protocol="preference", settings=settings)
+    report = build_human(filled, "tasting")
+    values = [np.where(wins[:40, 0], 2.0, -2.0), np.where(wins[:, 1], 2.0, -2.0)]
+    expected = look([course(one, np.ones(len(one)), ITEMS) for one in values], 0.1)
+    for system, units, one in zip(("beam", "lexicon"), (40, ITEMS), expected, strict=True):
+        found = cells(report, system)
+        assert (found["units"].value, found["planned"].value) == (units, ITEMS)
+        assert found["difference"].value == pytest.approx(one.mean)
+        assert found["p_any"].value == pytest.approx(one.p_value)
+    assert cells(report, "beam")["state"].words == "better"
+
+
 def test_few_units_are_too_early(filled: Database) -> None:
     running(filled, rated=16)
     found = cells(build_human(filled, "tasting"), "beam")
