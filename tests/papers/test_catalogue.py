@@ -10,7 +10,7 @@ import pytest
 
 from creamtea.errors import InputError
 from creamtea.papers.catalogue import exhibits, find_exhibit, find_paper, papers
-from creamtea.papers.model import Collection, Exhibit, number
+from creamtea.papers.model import Collection, Exhibit, OfAnalysis, number
 from creamtea.papers.page import markdown
 from creamtea.papers.status import Status, status_of
 from creamtea.study.loader import load_study
@@ -53,6 +53,17 @@ def test_the_page_has_a_row_for_each() -> None:
         wanted = [(kind.capitalize(), str(n)) for kind, numbers in listed.items() for n in numbers]
         assert [row[:2] for row in rows] == wanted, name
         assert {row[2].rstrip(".") for row in rows} <= set(Status)
+
+
+@pytest.mark.parametrize("exhibit", exhibits("nvs"), ids=lambda exhibit: exhibit.key)
+def test_idiom_recall_is_the_papers_own(exhibit: Exhibit) -> None:
+    """By the idiom's words and its translation in the metadata, not by what an aligner finds in context."""
+    names = [entry.names for entry in (*exhibit.rows, *exhibit.columns)]
+    measures = {value for each in names for key, value in each.items() if key in ("recall", "measure")}
+    measures |= {source.cell.measure for source in exhibit.sources if isinstance(source.cell, OfAnalysis)}
+    settings = {value for each in names for key, value in each.items() if key in ("scope", "setting")}
+    assert not measures & {"recall_idiom", "recall_macro", "all_selected"}
+    assert not any("in context" in value for value in settings if "idioms" in value)
 
 
 @pytest.mark.parametrize(("collection", "key"), MEMBERS)
