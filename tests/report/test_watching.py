@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from limits import ANSWER
 
+from creamtea.contract.step import LiveExample, LiveView, PointRow
 from creamtea.engine import lease as leases
 from creamtea.report.watching import NO_CONTROLLER, Watched, watch
 from creamtea.store.artefacts import ArtefactStore
@@ -46,11 +47,11 @@ def test_a_training_shows_how_far_it_is_and_how_it_develops(
         row = session.query(StepRow).filter(StepRow.state == "running").one()
         row.started_at, row.fence, key = filled.now(session) - timedelta(seconds=3000), 4, row.key
     store.write_progress(key, 4, 50, 200, "epoch 1")
-    view = {
-        "points": [{"series": "train_loss_now", "x": update, "y": 5.0, "label": ""} for update in (20, 40)],
-        "examples": [{"source": "a", "reference": "b", "outputs": [[20, "x"], [40, "b"]]}],
-        "tokens_per_second": 812.4,
-    }
+    view = LiveView(
+        points=[PointRow("train_loss_now", update, 5.0) for update in (20, 40)],
+        examples=[LiveExample("a", "b", [(20, "x"), (40, "b")])],
+        tokens_per_second=812.4,
+    )
     store.write_live(key, 4, view)
     watched = watch(filled, store, study)
     (running,) = watched.running

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from creamtea.contract.step import LiveExample, LiveView, PointRow
 from creamtea.errors import InfrastructureError, InputError, StepError
 from creamtea.store.artefacts import ArtefactStore, StoredFile
 
@@ -346,13 +347,14 @@ def test_progress_is_read_as_written(store: ArtefactStore) -> None:
     store.write_progress("key", 7, 2.0, 4.0, "süß")
     progress = store.read_progress("key", 7)
     assert progress is not None
-    assert progress.pop("at") <= time.time()
-    assert progress == {"done": 2.0, "total": 4.0, "message": "süß"}
+    assert progress.at <= time.time()
+    assert (progress.done, progress.total, progress.message) == (2.0, 4.0, "süß")
     assert store.read_progress("key", 8) is None, "an earlier attempt's"
 
 
 def test_what_a_step_shows_is_that_of_its_last_attempt(store: ArtefactStore) -> None:
-    view = {"points": [], "examples": [{"source": "süß"}], "tokens_per_second": None}
+    example = LiveExample("süß", "sweet", [(20, "suess"), (40, "süß")])
+    view = LiveView([PointRow("train_loss", 20, 1.5)], [example], None)
     store.write_live("key", 7, view)
     assert store.read_live("key", 7) == view
     assert store.read_live("key", 8) is None

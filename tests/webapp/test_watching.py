@@ -16,6 +16,7 @@ from playwright.sync_api import expect
 from sqlalchemy import select
 from watched import at_rest, press
 
+from creamtea.contract.step import LiveExample, LiveView, PointRow
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.tables import StepRow, StudyRow, StudyStep
 
@@ -69,12 +70,11 @@ def test_a_training_is_watched_without_losing_the_place_or_the_choices(site, ope
     chosen = heads.count()
     main = page.locator("[data-testid=stMain]")
     main.evaluate(KEEPS)
-    point = {"series": "train_loss_now", "label": ""}
-    view = {
-        "points": [point | {"x": x, "y": 9 - x / 20} for x in (20, 40, 60)],
-        "examples": [{"source": "a <b>cup</b>", "reference": "b", "outputs": [[60, "eine <i>Tasse</i>"]]}],
-        "tokens_per_second": 1234.5,
-    }
+    view = LiveView(
+        points=[PointRow("train_loss_now", x, 9 - x / 20) for x in (20, 40, 60)],
+        examples=[LiveExample("a <b>cup</b>", "b", [(60, "eine <i>Tasse</i>")])],
+        tokens_per_second=1234.5,
+    )
     store.write_live(key, 5, view)
     store.write_progress(key, 5, 150, 200, "epoch 2")
     expect(running.first).to_contain_text("75 %")

@@ -42,7 +42,7 @@ def follow(
             if node.state == "running":
                 progress = store.read_progress(key, node.fence)
                 if progress is not None:
-                    yield events.StepProgressed(key, node.name, **progress)
+                    yield events.StepProgressed(key, node.name, **vars(progress))
         if over:
             return
         if alive or Settings.load().controller_is_service:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -106,7 +107,7 @@ def _step(node: Node, now: datetime, store: ArtefactStore) -> dict[str, Any]:
         "kind": node.kind,
         "state": node.state,
         "attempts": node.attempts,
-        "progress": progress,
+        "progress": progress and asdict(progress),
         "seconds": seconds,
         "where": node.facts.get("node"),
         "error_kind": node.error_kind,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sqlalchemy.exc import DBAPIError
 
@@ -19,7 +19,7 @@ from creamtea.engine.queue import Choice, Queue
 from creamtea.engine.runner import describe
 from creamtea.engine.task import GAVE_WAY, StepTask
 from creamtea.errors import CreamteaError, InfrastructureError, StepError
-from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.artefacts import ArtefactStore, Progress
 from creamtea.store.database import Database
 from creamtea.store.outages import is_outage, wait_out
 
@@ -35,7 +35,7 @@ class _Running:
     task: StepTask
     workers: int = 1
     started: float = field(default_factory=time.monotonic)
-    progress: dict[str, Any] | None = None  # the last one reported
+    progress: Progress | None = None  # the last one reported
     heard: float = field(default_factory=time.monotonic)  # when it was reported
     offered: int = 0  # workers
 
@@ -326,4 +326,4 @@ class Controller:
         progress = self._store.read_progress(task.key, task.fence)
         if progress is not None and progress != running.progress:
             running.progress, running.heard = progress, time.monotonic()
-            self._emit(events.StepProgressed(task.key, task.node, **progress))
+            self._emit(events.StepProgressed(task.key, task.node, **vars(progress)))

@@ -12,7 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -190,7 +190,7 @@ class Context:
 
     def show(self, view: LiveView) -> None:
         if self._reports:
-            self._store.write_live(self._task.key, self._task.fence, asdict(view))
+            self._store.write_live(self._task.key, self._task.fence, view)
 
 
 # ---------------------------------------------------------------- facts about where it ran

@@ -12,6 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, aliased
 
 from creamtea.contract.resources import Resources
+from creamtea.contract.step import LiveView
 from creamtea.orders.controllers import live_controller
 from creamtea.orders.rows import LIVE, UNFINISHED
 from creamtea.report.figures import Runs, learning_figures, run_name
@@ -119,15 +120,15 @@ def watch(database: Database, store: ArtefactStore, study_id: int) -> Watched:
         )
 
 
-def _running(node: Node, store: ArtefactStore, view: dict[str, Any] | None, now: datetime) -> RunningStep:
+def _running(node: Node, store: ArtefactStore, view: LiveView | None, now: datetime) -> RunningStep:
     seconds = (now - node.started_at).total_seconds() if node.started_at else 0.0
     progress = store.read_progress(node.key, node.fence)
     if progress is None:
         return RunningStep(node.name, step_title(node), None, "", seconds, None, None)
-    share = min(1.0, progress["done"] / progress["total"]) if progress["total"] else None
+    share = min(1.0, progress.done / progress.total) if progress.total else None
     left = seconds * (1 - share) / share if share else None
-    speed = view["tokens_per_second"] if view else None
-    return RunningStep(node.name, step_title(node), share, progress["message"], seconds, left, speed)
+    speed = view.tokens_per_second if view else None
+    return RunningStep(node.name, step_title(node), share, progress.message, seconds, left, speed)
 
 
 # ---------------------------------------------------------------- what waits and why
@@ -235,7 +236,7 @@ def _failed(nodes: Iterable[Node]) -> Iterable[FailedStep]:
 
 
 def _curves(
-    session: Session, spec: Study, nodes: Iterable[Node], views: dict[str, dict[str, Any]]
+    session: Session, spec: Study, nodes: Iterable[Node], views: dict[str, LiveView]
 ) -> tuple[Figure, ...]:
     """Training loss, one figure for each objective, and what models are judged by."""
     trainings = [node for node in nodes if node.kind == "train"]
@@ -251,23 +252,18 @@ def _curves(
     return tuple(figure for figure in figures if figure.key.split("-")[0] in SHOWN and figure.rows)
 
 
-def _live_points(view: dict[str, Any] | None) -> dict[str, list[CurvePoint]]:
+def _live_points(view: LiveView | None) -> dict[str, list[CurvePoint]]:
     series: dict[str, list[CurvePoint]] = defaultdict(list)
-    for point in view["points"] if view else ():
-        series[point["series"]].append(CurvePoint(point["x"], point["y"], point["label"]))
+    for point in view.points if view else ():
+        series[point.series].append(CurvePoint(point.x, point.y, point.label))
     if finer := series.pop(RUNNING_LOSS, None):
         series["train_loss"] = finer
     return dict(series)
 
 
-def watched_examples(node: Node, view: dict[str, Any] | None) -> list[WatchedExample]:
+def watched_examples(node: Node, view: LiveView | None) -> list[WatchedExample]:
     """Of what a training shows, which the artefact store has read (`read_live`)."""
     return [
-        WatchedExample(
-            run_name(node.labels),
-            example["source"],
-            example["reference"],
-            tuple((update, text) for update, text in example["outputs"]),
-        )
-        for example in (view["examples"] if view else ())
+        WatchedExample(run_name(node.labels), example.source, example.reference, tuple(example.outputs))
+        for example in (view.examples if view else ())
     ]

@@ -22,13 +22,14 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from fsspec.implementations.local import LocalFileSystem
+from pydantic import TypeAdapter
 
-from creamtea.contract.step import Checkpoints
+from creamtea.contract.step import Checkpoints, LiveView
 from creamtea.errors import CreamteaError, InfrastructureError, InputError
 from creamtea.scratch import scratch_folder
 from creamtea.store.ages import modified_at
@@ -46,6 +47,20 @@ class StoredFile:
     name: str
     digest: str
     size: int
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an attempt is; `at`: when the worker said so, by its own clock."""
+
+    done: float
+    total: float
+    message: str
+    at: float
+
+
+Report = TypeVar("Report")
+_PROGRESS, _LIVE, _VALUES = TypeAdapter(Progress), TypeAdapter(LiveView), TypeAdapter(dict[str, Any])
 
 
 class ArtefactStore:
@@ -175,20 +190,17 @@ class ArtefactStore:
         """Replace the step's progress by that of the attempt with this fence."""
         self._write_report("progress", step_key, fence, {"done": done, "total": total, "message": message})
 
-    def read_progress(self, step_key: str, fence: int) -> dict[str, Any] | None:
-        """The last progress of the attempt with this fence; None if there is none that can be read.
+    def read_progress(self, step_key: str, fence: int) -> Progress | None:
+        """The last progress of the attempt with this fence; None if there is none that can be read."""
+        return self._read_report("progress", step_key, fence, _PROGRESS)
 
-        `at`: when the worker said so, by its own clock.
-        """
-        return self._read_report("progress", step_key, fence, ("done", "total", "message", "at"))
+    def write_live(self, step_key: str, fence: int, view: LiveView) -> None:
+        """Replace what the step shows of itself by this attempt's."""
+        self._write_report("live", step_key, fence, asdict(view))
 
-    def write_live(self, step_key: str, fence: int, view: dict[str, Any]) -> None:
-        """Replace what the step shows of itself (`creamtea.contract.step.LiveView`) by this attempt's."""
-        self._write_report("live", step_key, fence, view)
-
-    def read_live(self, step_key: str, fence: int) -> dict[str, Any] | None:
+    def read_live(self, step_key: str, fence: int) -> LiveView | None:
         """What the attempt with this fence shows of itself; None if there is nothing that can be read."""
-        return self._read_report("live", step_key, fence, ("points", "examples", "tokens_per_second"))
+        return self._read_report("live", step_key, fence, _LIVE)
 
     def write_room(self, step_key: str, fence: int, workers: int) -> None:
         """Tell the attempt with this fence with how many workers its step could go on."""
@@ -196,7 +208,7 @@ class ArtefactStore:
 
     def read_room(self, step_key: str, fence: int) -> int:
         """What this attempt has been told; 0 if nothing."""
-        report = self._read_report("room", step_key, fence, ("workers",))
+        report = self._read_report("room", step_key, fence, _VALUES)
         return int(report["workers"]) if report else 0
 
     def write_notice(self, fence: int, message: str) -> None:
@@ -204,7 +216,7 @@ class ArtefactStore:
         self._write_report("controller", "notice", fence, {"message": message})
 
     def read_notice(self, fence: int) -> str:
-        report = self._read_report("controller", "notice", fence, ("message",))
+        report = self._read_report("controller", "notice", fence, _VALUES)
         return str(report["message"]) if report else ""
 
     def _write_report(self, area: str, step_key: str, fence: int, report: dict[str, Any]) -> None:
@@ -213,14 +225,12 @@ class ArtefactStore:
         with self._failures(path):
             self._write(path, lambda place: self._fs.pipe_file(place, written), durable=False)
 
-    def _read_report(
-        self, area: str, step_key: str, fence: int, names: tuple[str, ...]
-    ) -> dict[str, Any] | None:
+    def _read_report(self, area: str, step_key: str, fence: int, kind: TypeAdapter[Report]) -> Report | None:
         try:
             report = json.loads(self._fs.cat_file(self._path(area, f"{checked_name(step_key)}.json")))
             if report["fence"] != fence:  # an earlier attempt's
                 return None
-            return {name: report[name] for name in names}
+            return kind.validate_python(report)
         except Exception:  # every remote file system has its own errors, and reports are only for people
             return None
 
