@@ -12,7 +12,7 @@ import psutil
 import pytest
 from limits import START, wait_until
 from toy_controller import runtime_env
-from toy_steps import ENOUGH, attempts, counts
+from toy_steps import attempts, counts
 from toy_study import ToyStudy, happenings
 
 from creamtea.engine import state
@@ -137,31 +137,6 @@ def test_a_ray_that_dies_is_started_again_on_loopback_and_leaves_no_folder(
     assert counts(log) == ["from 0", "at 3", "from 3"]
     assert ports == {"127.0.0.1"}
     assert not list(local_ray.sessions().glob(f"session_*_{os.getpid()}"))
-
-
-@pytest.mark.cluster
-@pytest.mark.slow
-def test_a_group_begins_again_with_more_workers_when_there_is_room(
-    sqlite: Database, store: ArtefactStore, study: ToyStudy, log: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("creamtea.engine.growing.GROW_AFTER", 0.0)
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-    study.add("other", "watch")
-    group = study.add("group", "grow", until=1, resources={"workers": [1, 2]})
-    submission = study.submit(sqlite, store)
-
-    def emit(event: EngineEvent) -> None:
-        if isinstance(event, StepProgressed) and event.key == group:
-            (log / ENOUGH).touch()  # the other step ends
-
-    Controller(sqlite, store, RayExecutor("", runtime_env()), emit).run(submission.study_id)
-    rows = study.rows(sqlite)
-    assert {row.state for row in rows.values()} == {"succeeded"}, [row.error for row in rows.values()]
-    assert happenings(sqlite, group) == ["started", "interrupted", "started", "succeeded"]
-    assert rows["group"].attempts == 1, "to grow costs no attempt"
-    assert rows["group"].facts is not None
-    assert rows["group"].facts["workers"] == 2
-    assert attempts(log).count("group") == 3, "one worker, then two"
 
 
 def test_what_ray_raises_at_its_start_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:

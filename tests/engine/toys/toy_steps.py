@@ -10,7 +10,7 @@ from pathlib import Path
 
 from toy_catalogue import ToyParams
 
-from creamtea.contract.step import GaveWay, MetricRow, PointRow, StepContext, StepResult
+from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.errors import InfrastructureError, InputError, StepError, StepUnavailable
 
 TICKS = 12_000  # ten minutes
@@ -83,12 +83,6 @@ def misbehave(do: str, context: StepContext[ToyParams]) -> None:
                 context.progress(tick, TICKS, f"tick {tick}")
                 if Path(context.params.log, ENOUGH).exists():
                     break
-                time.sleep(0.05)
-        case "grow":  # until there is room for more workers
-            for tick in range(TICKS):
-                context.progress(tick, TICKS, f"tick {tick}")
-                if context.has_more_room():
-                    raise GaveWay("saved")
                 time.sleep(0.05)
         case "nap":
             context.progress(1, 2, "napping")
