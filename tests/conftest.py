@@ -14,10 +14,10 @@ from pathlib import Path
 import property_tests  # noqa: F401 - loads the profile
 import psycopg
 import pytest
-from compiled_once import share_compiled_statements
 from limits import RAY_ENVIRONMENT
 from made_once import made_once
 from psycopg import sql
+from quick_databases import never_wait_for_the_disk, share_compiled_statements
 from slowest import SLOWEST
 from sqlalchemy.engine import make_url
 
@@ -35,6 +35,7 @@ sys.dont_write_bytecode = False
 gc.set_threshold(50_000, 20, 20)
 
 share_compiled_statements()
+never_wait_for_the_disk()
 
 _numbers = itertools.count(1)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from limits import ANSWER, START
+from quick_databases import configure_sqlite
 from sqlalchemy import delete, func, select, text, update
 from sqlalchemy.exc import DBAPIError, StatementError
 from sqlalchemy.orm import Session
@@ -119,7 +120,8 @@ def test_the_home_folder_is_made_on_first_use(tmp_path: Path, monkeypatch: pytes
 # ---------------------------------------------------------------- sessions and transactions
 
 
-def test_sqlite_is_configured(sqlite_url: str) -> None:
+def test_sqlite_is_configured(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("creamtea.store.engines._configure_sqlite", configure_sqlite)
     with open_database(sqlite_url).session() as session:
         found = {
             name: session.scalar(text(f"PRAGMA {name}"))
