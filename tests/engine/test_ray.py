@@ -1,4 +1,4 @@
-"""Local Ray: a study, lost workers, a cancel, a killed controller. Starts Ray three times."""
+"""Local Ray: a study, lost workers, a cancel, a killed controller, a killed Ray."""
 
 from __future__ import annotations
 
