@@ -5,18 +5,19 @@ A few queries read a campaign whatever its size; texts are not among what they f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import BigInteger, ColumnElement, String, cast, extract, func, select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.scale import Scale
+from creamtea.human.score_rows import Integers, read_scores
 from creamtea.human.settings import CampaignSettings, settings_of
 from creamtea.stats.repeated import one_rating_each
 from creamtea.store.item_kinds import ItemKind
@@ -24,7 +25,6 @@ from creamtea.store.rows import from_row
 from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating
 
 Array = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
         .where(Rater.campaign_id == campaign.id)
         .order_by(Rater.id)
     ).all()
-    assignments, scores = _scores(session, campaign.id)
+    assignments, scores = read_scores(session, campaign.id)
     skipped = session.scalar(
         select(func.count())
         .select_from(Assignment)
@@ -259,38 +259,6 @@ def fingerprint(session: Session, campaign_id: int) -> tuple[Any, ...]:
     )
     newest = select(func.max(Rating.id))  # of any campaign: an index tells it at once
     return (state, tuple(excluded), tuple(session.execute(of_campaign).one()), session.scalar(newest))
-
-
-def _scores(session: Session, campaign_id: int) -> tuple[Integers, Integers]:
-    """(assignments, 4): number, item, rater, moment of its answer (s since 1970), ascending. (ratings, 4):
-    assignment, system, revision, step."""
-    mine = Item.campaign_id == campaign_id
-    moment = func.coalesce(cast(extract("epoch", Assignment.submitted_at), BigInteger), 0)
-    assignments = _numbers(
-        session,
-        (Assignment.id, Assignment.item_id, Assignment.rater_id, moment),
-        lambda q: q.join(Item).where(mine),
-    )
-    scores = _numbers(
-        session,
-        (Rating.assignment_id, Rating.system, Rating.revision, Rating.step),
-        lambda q: q.join(Assignment).join(Item).where(mine),
-    )
-    return (
-        assignments[np.argsort(assignments[:, 0])],
-        scores[np.lexsort((scores[:, 2], scores[:, 1], scores[:, 0]))],
-    )
-
-
-def _numbers(session: Session, columns: Sequence[Any], within: Callable[[Any], Any]) -> Integers:
-    """Whole numbers of many rows as (rows, columns), in no order. The database writes them as one text: a row
-    of a result is one object per number, which for 100,000 ratings takes several times as long."""
-    words: ColumnElement[str] = cast(columns[0], String)
-    for column in columns[1:]:
-        words = words + " " + cast(column, String)
-    table = columns[0].class_
-    text = session.scalar(within(select(func.aggregate_strings(words, " ")).select_from(table)))
-    return np.fromstring(text or "", dtype=np.int64, sep=" ").reshape(-1, len(columns))
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,10 @@ from pathlib import Path
 from typing import Any
 
 from creamtea.errors import InputError
+from creamtea.human.exchange.columns import checked_text
 from creamtea.human.exchange.content import Content
 from creamtea.human.exchange.counted import CountedScore, counted_scores, first_opinions
+from creamtea.human.exchange.files import read_text
 from creamtea.human.exchange.folder import make_empty_folder
 from creamtea.human.exchange.whole_test_set import WholeTestSet
 from creamtea.human.protocols import find_protocol
@@ -45,6 +47,36 @@ REFERENCES = ("ref", "refA", "refB", "refC")  # the first that is no system's na
 _NO_NAME = re.compile(r"[\s/\\\x00-\x1f\x7f]+|^\.+")
 
 Means = dict[tuple[int, str], Fraction]  # (line, system) → score
+
+
+@dataclass(frozen=True)
+class Folder:
+    """One that somebody else may have written."""
+
+    path: Path
+    pair: str  # SRC-TGT
+
+    def lines(self, name: str) -> list[str]:
+        lines = read_text(self.path / name).split("\n")
+        return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
+
+    def texts(self, name: str, segments: int | None = None) -> list[str | None]:
+        lines = self.lines(name)
+        if segments is not None and len(lines) != segments:
+            raise InputError(f"{name}: found {len(lines)} lines; allowed: {segments}, as the sources have")
+        try:
+            return [None if line.rstrip() == NO_TEXT else checked_text(line) for line in lines]
+        except ValueError as error:
+            raise InputError(f"{name}: {error or 'a character that cannot be stored'}") from None
+
+    def names(self, folder: str, before: str, after: str) -> list[str]:
+        """What stands between in the names of a folder's files, sorted."""
+        found = (self.path / folder).glob("*") if (self.path / folder).is_dir() else ()
+        names = (file.name for file in found if file.name.startswith(before) and file.name.endswith(after))
+        return sorted(name[len(before) : len(name) - len(after)] for name in names)
+
+    def of_people(self, ending: str) -> list[str]:
+        return self.names("human-scores", f"{self.pair}.", ending)
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ from typing import Any
 
 from creamtea.errors import InputError
 from creamtea.human.documents import domain_settings, read_documents
-from creamtea.human.exchange.columns import checked_name, checked_text
+from creamtea.human.exchange.columns import checked_name
 from creamtea.human.exchange.content import Content, ItemContent
 from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
 from creamtea.human.exchange.files import Place, read_text
 from creamtea.human.exchange.losses import NotKept, counts
-from creamtea.human.exchange.mt_metrics_eval import NO_TEXT
+from creamtea.human.exchange.mt_metrics_eval import Folder
 from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.segment_scores import SegmentScores, exact
@@ -71,34 +71,6 @@ class _Answer:
     payload: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True)
-class _Folder:
-    path: Path
-    pair: str  # SRC-TGT
-
-    def lines(self, name: str) -> list[str]:
-        lines = read_text(self.path / name).split("\n")
-        return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
-
-    def texts(self, name: str, segments: int | None = None) -> list[str | None]:
-        lines = self.lines(name)
-        if segments is not None and len(lines) != segments:
-            raise InputError(f"{name}: found {len(lines)} lines; allowed: {segments}, as the sources have")
-        try:
-            return [None if line.rstrip() == NO_TEXT else checked_text(line) for line in lines]
-        except ValueError as error:
-            raise InputError(f"{name}: {error or 'a character that cannot be stored'}") from None
-
-    def names(self, folder: str, before: str, after: str) -> list[str]:
-        """What stands between in the names of a folder's files, sorted."""
-        found = (self.path / folder).glob("*") if (self.path / folder).is_dir() else ()
-        names = (file.name for file in found if file.name.startswith(before) and file.name.endswith(after))
-        return sorted(name[len(before) : len(name) - len(after)] for name in names)
-
-    def of_people(self, ending: str) -> list[str]:
-        return self.names("human-scores", f"{self.pair}.", ending)
-
-
 def read_mt_metrics_eval(
     path: Path, facts: ImportFacts, now: datetime
 ) -> tuple[Content, tuple[NotKept, ...]]:
@@ -108,7 +80,7 @@ def read_mt_metrics_eval(
     Without a protocol, scores stay as they are written (`scores`) and errors marked by MQM are `mqm`.
     InputError with file, line, what was found and what is allowed.
     """
-    folder = _Folder(path, _pair(path, facts))
+    folder = Folder(path, _pair(path, facts))
     name = _chosen(folder, facts.scores)
     sources = folder.texts(f"sources/{folder.pair}.txt")
     documents, of_documents = _documents(folder, len(sources))
@@ -186,7 +158,7 @@ def _pair(path: Path, facts: ImportFacts) -> str:
     return wanted
 
 
-def _chosen(folder: _Folder, wanted: str | None) -> str:
+def _chosen(folder: Folder, wanted: str | None) -> str:
     """The scores to read."""
     names = folder.of_people(SCORES)
     if wanted is None and len(names) == 1:
@@ -204,7 +176,7 @@ def _is_mqm(name: str) -> bool:
     return name.lower().startswith(Mqm.name)
 
 
-def _documents(folder: _Folder, segments: int) -> tuple[Sequence[str], Mapping[str, str]]:
+def _documents(folder: Folder, segments: int) -> tuple[Sequence[str], Mapping[str, str]]:
     """Each segment's document, and each document's domain."""
     file = f"documents/{folder.pair}.docs"
     found = read_documents(read_text(folder.path / file), file, with_domains=True)
@@ -217,7 +189,7 @@ def _documents(folder: _Folder, segments: int) -> tuple[Sequence[str], Mapping[s
 
 
 def _blocks(
-    folder: _Folder, file: str, segments: int, systems: Mapping[str, Any], fields: tuple[int, ...]
+    folder: Folder, file: str, segments: int, systems: Mapping[str, Any], fields: tuple[int, ...]
 ) -> Iterator[tuple[int, Cell, list[str]]]:
     """(line, (segment, system), the other fields): a block of lines for each system, one per segment."""
     seen: dict[str, int] = defaultdict(int)
@@ -241,7 +213,7 @@ def _blocks(
             )
 
 
-def _scores(folder: _Folder, name: str, segments: int, systems: Mapping[str, Any]) -> dict[Cell, _Score]:
+def _scores(folder: Folder, name: str, segments: int, systems: Mapping[str, Any]) -> dict[Cell, _Score]:
     """The segment scores that are not None, as they are written. Empty without a file."""
     file = f"human-scores/{folder.pair}.{name}{SCORES}"
     if not (folder.path / file).is_file():
@@ -253,7 +225,7 @@ def _scores(folder: _Folder, name: str, segments: int, systems: Mapping[str, Any
     }
 
 
-def _order(folder: _Folder, name: str) -> list[str]:
+def _order(folder: Folder, name: str) -> list[str]:
     """The systems as the file of scores has them, so that they come back in their order."""
     file = f"human-scores/{folder.pair}.{name}{SCORES}"
     lines = folder.lines(file) if (folder.path / file).is_file() else []
@@ -261,7 +233,7 @@ def _order(folder: _Folder, name: str) -> list[str]:
 
 
 def _marked(
-    folder: _Folder, name: str, segments: int, systems: Mapping[str, Any]
+    folder: Folder, name: str, segments: int, systems: Mapping[str, Any]
 ) -> dict[Cell, list[_Marked]]:
     """The errors of NAME.seg.rating, else of all NAME.….seg.rating, by cell; each rater once."""
     names = folder.of_people(RATINGS)
@@ -382,7 +354,7 @@ def _differing(mqm: Mqm, scores: Mapping[Cell, _Score], marked: Mapping[Cell, Se
     return differ
 
 
-def _beside(folder: _Folder, name: str) -> tuple[NotKept, ...]:
+def _beside(folder: Folder, name: str) -> tuple[NotKept, ...]:
     """What else is in the folder."""
     others = [other for other in folder.of_people(SCORES) if other != name]
     metrics = folder.path / "metric-scores" / folder.pair

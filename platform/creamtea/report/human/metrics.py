@@ -11,7 +11,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
-from creamtea.human.results import Array, Integers, Ratings
+from creamtea.human.results import Array, Ratings
+from creamtea.human.score_rows import Integers
 from creamtea.report.cells import Material
 from creamtea.report.human.material import (
     MAX_TEXTS,
