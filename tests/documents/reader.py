@@ -173,12 +173,13 @@ def check_installed(package: str, where: str) -> None:
 
 
 def printed_lines(expected: str) -> Iterator[re.Pattern[str]]:
-    """Patterns of the lines that a document shows: any white space, any numbers and their marks, `…` for
-    anything."""
+    """Patterns of the lines that a document shows: any white space, any numbers and their marks, minutes or
+    hours (other programs may keep the machine busy), `…` for anything."""
     number = r"[<+−±-]?\\d[\\d.,]*( ?\\*| \\(\\d\\))?"
     for line in expected.splitlines():
         words = re.escape(" ".join(line.split())).replace("…", ".*?")
         words = re.sub("─+", "─+", words)
         pattern = re.sub(r"(\\[+-]|[+−±<])?\d[\d.,]*(\\\.[\d]+)*", number, words)
+        pattern = re.sub(r"\bminutes?\b", "(seconds?|minutes?|hours?)", pattern)
         if pattern not in ("", ".*?"):
             yield re.compile(pattern)
