@@ -21,6 +21,8 @@ MOV = b"\x00\x00\x00\x14ftypqt  \x00\x00\x00\x00qt  "
 HEIC = b"\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic"
 WEBM = b"\x1a\x45\xdf\xa3\x9fB\x86\x81\x01B\xf7\x81\x01B\xf2\x81\x04B\xf3\x81\x08B\x82\x84webmB\x87\x81\x04"
 MATROSKA = WEBM.replace(b"B\x82\x84webm", b"B\x82\x88matroska")
+# of a sound or a video; markup in it is no HTML
+CAPTIONS = b"WEBVTT\n\n00:00.000 --> 00:15.000\nEine <b>Tasse</b> Tee, bitte\n"
 SVG = b'<?xml version="1.0"?><svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 
 

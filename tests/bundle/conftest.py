@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 import pytest
 from command_line import Run, runner
-from media_files import png
+from media_files import CAPTIONS, png, wav
 from ready_campaigns import PLAIN, launched_campaign
 
 from creamtea.bundle.archive import write_archive
@@ -91,10 +91,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
 
 
 def files_beside_sources(folder: Path, store: ArtefactStore) -> list[Given]:
-    """A picture beside the first source, and one beside the third."""
+    """A picture beside the first source; one and a sound with captions beside the third."""
     for number in (1, 3):
         (folder / f"{number}.png").write_bytes(png(number, number))
     lines = [{"segment": number, "file": f"{number}.png", "description": "a dog"} for number in (1, 3)]
+    (folder / "3.wav").write_bytes(wav(0.1))
+    (folder / "3.vtt").write_bytes(CAPTIONS)
+    lines.append({"segment": 3, "file": "3.wav", "description": "a bark"})
     (folder / "media.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     return read_media(folder / "media.jsonl", store)
 

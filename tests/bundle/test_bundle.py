@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from media_files import png
+from media_files import CAPTIONS, png, wav
 from property_tests import FIXTURES_ARE_SHARED
 from sqlalchemy import select
 
@@ -367,7 +367,7 @@ def test_checks_of_an_open_campaign_are_not_given_away(home) -> None:
 
 def test_files_beside_sources_are_in_it_and_checked(home, tmp_path: Path, changed) -> None:
     pictures = {name: content for name, content in home.files.items() if name.startswith("media/")}
-    assert set(pictures.values()) == {png(1, 1), png(3, 3)}
+    assert set(pictures.values()) == {png(1, 1), png(3, 3), wav(0.1), CAPTIONS}
     assert all(name == f"media/{sha256(content)}" for name, content in pictures.items())
     name = min(pictures)
     files = relisted({**home.files, name: png(2, 2)})

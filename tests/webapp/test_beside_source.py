@@ -46,6 +46,7 @@ TYPES = {
     "tapir.wav": "audio/wav",
     "tapir.mp4": "video/mp4",
     "tapir.webm": "video/webm",
+    "tapir.vtt": "text/vtt",
 }
 CONTENTS = {"tapir.png": PICTURE, "tapir.wav": SOUND, "tapir.mp4": samples.MP4}
 SIZES = {hashlib.sha256(content).hexdigest(): len(content) for content in CONTENTS.values()}
@@ -275,6 +276,60 @@ def test_a_film_plays(chromium, site, open_page, tmp_path: Path) -> None:
     assert serious(page) == []
 
 
+CUES = "player => Array.from(player.textTracks[0].cues ?? [], (cue) => cue.text).join()"
+
+
+@pytest.mark.parametrize("phone", [False, True])
+def test_captions_of_a_sound_are_text_below_it(site, open_page, tmp_path: Path, phone: bool) -> None:
+    """Browsers show them nowhere. They go by the rules of their file."""
+    (entry,) = keep(site, tmp_path, "tapir.wav")
+    captions = keep_bytes(site, tmp_path, "tapir.vtt", samples.CAPTIONS)["digest"]
+    name = f"pangolin-captions-{phone}"
+    campaign_with(
+        site, name, [{**entry, "captions": captions}], sizes=SIZES | {captions: len(samples.CAPTIONS)}
+    )
+    link, _ = site.rater_link(name, "reads")
+    page = open_page(link, phone=phone)
+    item_on(page, 1, 2)
+    player = page.locator(".board audio")
+    expect(player.locator("track")).to_have_js_property("readyState", 2)  # HTMLTrackElement.LOADED
+    shown = page.locator(".board .captions")
+    expect(shown).to_have_text("")
+    player.evaluate("player => { player.currentTime = 5 }")
+    expect(shown).to_have_text("Eine Tasse Tee, bitte")
+    player.evaluate("player => { player.currentTime = 16 }")
+    expect(shown).to_have_text("")
+    wait_for_width(page, 390 if phone else 1280)
+    assert serious(page) == []
+    address = f"/beside-source/{captions}"
+    cookie = cookie_of(exchange(site, site.rater_link(name, "asks")[0]))
+    status, headers, body = answer(site, address, Cookie=cookie)
+    assert (status, headers["Content-Type"].split(";")[0], body) == (200, "text/vtt", samples.CAPTIONS)
+    campaign_with(site, f"{name}-other", [])
+    stranger = cookie_of(exchange(site, site.rater_link(f"{name}-other", "curious")[0]))
+    assert answer(site, address, Cookie=stranger)[0] == 404
+    assert answer(site, address)[0] == 401
+
+
+def test_captions_of_a_film_are_on(chromium, site, open_page, tmp_path: Path) -> None:
+    studio = chromium.new_page()
+    filmed = base64.b64decode(studio.evaluate(FILMED))
+    studio.close()
+    entry = keep_bytes(site, tmp_path, "tapir.webm", filmed)
+    captions = keep_bytes(site, tmp_path, "tapir.vtt", samples.CAPTIONS)["digest"]
+    sizes = {entry["digest"]: len(filmed), captions: len(samples.CAPTIONS)}
+    campaign_with(site, "pangolin-subtitled", [{**entry, "captions": captions}], sizes=sizes)
+    page = open_page(site.rater_link("pangolin-subtitled", "watches")[0])
+    item_on(page, 1, 2)
+    film = page.locator(".board video")
+    expect(film.locator("track")).to_have_js_property("readyState", 2)
+    assert film.evaluate("player => player.textTracks[0].mode") == "showing"
+    assert film.evaluate(CUES) == "Eine <b>Tasse</b> Tee, bitte"
+    film.evaluate("player => { player.muted = true; return player.play(); }")
+    expect(film).to_have_js_property("ended", True)
+    assert serious(page) == []
+
+
 def test_files_on_a_phone(site, open_page, tmp_path: Path) -> None:
     entries = keep(site, tmp_path, "tapir.png", "tapir.wav")
     items = [("One.", ["Eins."]), ("Two.", ["Zwei."])]
@@ -321,15 +376,17 @@ def test_practice_has_files_and_one_that_cannot_be_shown_says_so(site, open_page
 
 def test_an_organiser_looks_at_the_files(site, open_page, tmp_path: Path) -> None:
     entries = keep(site, tmp_path, "tapir.png", "tapir.wav")
-    number = campaign_with(
-        site, "pangolin-looked", entries, settings={"baseline": "tapir-greedy", "delta": 2.0}, state="draft"
-    )
+    entries[1]["captions"] = keep_bytes(site, tmp_path, "tapir.vtt", samples.CAPTIONS)["digest"]
+    sizes = SIZES | {entries[1]["captions"]: len(samples.CAPTIONS)}
+    settings = {"baseline": "tapir-greedy", "delta": 2.0}
+    number = campaign_with(site, "pangolin-looked", entries, sizes=sizes, settings=settings, state="draft")
     page = open_page(site.new_link("organiser").replace("/enter#", f"/enter?campaign={number}#"))
     expect(page.get_by_role("heading", name="Files beside sources")).to_be_visible()
-    expect(page.get_by_text(re.compile(r"2, \d+\.\d MB"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"3, \d+\.\d MB"))).to_be_visible()
     picture = page.locator(".beside-source img").first
     expect(picture).to_have_js_property("naturalWidth", 1600)
     expect(page.locator(".beside-source audio")).to_have_count(2)
+    expect(page.get_by_role("link", name="Captions")).to_have_count(2)
     assert serious(page) == []
     page.set_viewport_size({"width": 390, "height": 844})
     wait_for_width(page, 390)

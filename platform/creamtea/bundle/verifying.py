@@ -21,6 +21,7 @@ from creamtea.bundle.recomputing import Found, check_plan, check_step
 from creamtea.document.canonical import digest
 from creamtea.errors import CreamteaError
 from creamtea.human.launching import changed_parts
+from creamtea.human.media.files import types_of
 from creamtea.human.protocols import find_protocol
 from creamtea.report.build import report_of
 from creamtea.report.html import to_html
@@ -135,7 +136,7 @@ def _check_media(session: Session, campaign: Campaign, archive: Archive, found: 
     kept = select(CampaignMedia).where(CampaignMedia.campaign_id == campaign.id)
     files = {file.digest: file for file in session.scalars(kept.order_by(CampaignMedia.digest))}
     items = session.scalars(select(Item).where(Item.campaign_id == campaign.id).order_by(Item.position))
-    named = {entry["digest"] for item in items for entry in item.media}
+    named = set(types_of(entry for item in items for entry in item.media))
     for content_digest in sorted(named ^ set(files)):
         both = ("named by an item", NOTHING) if content_digest in named else (NOTHING, "there")
         found.differences.append(Difference(f"{place}: {content_digest}", *both))

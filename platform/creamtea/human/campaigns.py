@@ -131,7 +131,8 @@ def create_campaign(
         session.flush()
         items = _store_items(session, row.id, pages, together=settings.by_documents)
         shown = (entry for page in pages for item in page for entry in item.media)
-        store_media(session, row.id, shown, {one.media.digest: one.size for one in request.media or ()})
+        sizes = {digest: size for one in request.media or () for digest, size in one.sizes.items()}
+        store_media(session, row.id, shown, sizes)
         detail = {"items": items, "made_anew": again}
         audit.record(session, row.id, actor, audit.CREATED, detail=detail)
     return summary(database, name)

@@ -41,6 +41,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, content in FILES.items():
         (made / "shown" / name).write_bytes(content)
         (made / "shown" / f"{digest(content)}{Path(name).suffix}").write_bytes(content)
+    (made / "shown" / "talk.vtt").write_bytes(samples.CAPTIONS)
+    (made / "shown" / f"{digest(samples.CAPTIONS)}.vtt").write_bytes(samples.CAPTIONS)
+    (made / "shown" / "srt.vtt").write_text("1\n00:00:00,000 --> 00:00:01,000\nTea\n")
     (made / "shown" / "run.svg").write_bytes(samples.SVG)
     (made / "secret.png").write_bytes(samples.png(2, 2))
     return made
@@ -59,13 +62,17 @@ ENTRIES = [
 
 @given(
     source=texts(LINES),
-    described=st.lists(st.tuples(st.sampled_from(ENTRIES), texts(LINES)), min_size=1, max_size=3,
-                       unique_by=lambda one: one[0]["digest"]),
+    described=st.lists(st.tuples(st.sampled_from(ENTRIES), texts(LINES), st.booleans()), min_size=1,
+                       max_size=3, unique_by=lambda one: one[0]["digest"]),
 )  # fmt: skip
 def test_what_an_export_writes_comes_back(
-    assets: Assets, source: str, described: list[tuple[dict[str, Any], str]]
+    assets: Assets, source: str, described: list[tuple[dict[str, Any], str, bool]]
 ) -> None:
-    media = tuple({**entry, "description": text} for entry, text in described)
+    media = tuple(
+        {**entry, "description": text}
+        | ({"captions": digest(samples.CAPTIONS)} if captioned and entry["type"] != "image/png" else {})
+        for entry, text, captioned in described
+    )
     item = ItemContent(
         position=0, segment=0, document="", source=source, systems=("A",), outputs=("x",), media=media
     )
@@ -113,7 +120,10 @@ def test_tags_as_others_write_them(
         '<img src="assets/other/tea.png">',
         '<audio src="assets/tea/tea.png"></audio>',
         '<audio src="assets/tea/talk one.wav">',
-        '<video src="assets/tea/scene.webm"><track src="x.vtt"></video>',
+        '<video src="assets/tea/scene.webm"><track src="assets/tea/talk.vtt"></video>',
+        '<video src="assets/tea/scene.webm"><track kind="captions" src="assets/tea/none.vtt"></video>',
+        '<video src="assets/tea/scene.webm"><track kind="captions" src="assets/tea/srt.vtt"></video>',
+        '<video src="assets/tea/tea.png"></video>',
         f'<img src="assets/tea/tea.png" alt="{"x" * 1001}">',
         "<img tea",
     ],

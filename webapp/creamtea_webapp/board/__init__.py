@@ -156,6 +156,7 @@ def _segment(segment: ShownSegment) -> dict[str, Any]:
                 "kind": kind_of(file["type"]),
                 "address": address_of_media(file["digest"]),
                 "description": file["description"],
+                "captions": address_of_media(file["captions"]) if file.get("captions") else None,
             }
             for file in segment.media
         ]

@@ -4,7 +4,7 @@
 const NAMES = { image: "Image", audio: "Sound", video: "Video" };
 const LOST = "This file could not be loaded. Reload the page; if that does not help, tell the organiser.";
 
-function shownMedia({ kind, address, description }, number, plays) {
+function shownMedia({ kind, address, description, captions }, number, plays) {
   const figure = document.createElement("figure");
   const name = description || `${NAMES[kind]} ${number + 1} of the source`;
   figure.className = kind;
@@ -14,7 +14,9 @@ function shownMedia({ kind, address, description }, number, plays) {
     note.textContent = `${name}: ${LOST}`;
     figure.replaceChildren(note);
   };
-  figure.append(kind === "image" ? image(address, name, lost) : player(kind, address, name, lost, plays));
+  figure.append(
+    ...(kind === "image" ? [image(address, name, lost)] : player(kind, address, name, lost, plays, captions)),
+  );
   if (description && kind !== "image") {
     const caption = document.createElement("figcaption");
     caption.dir = "auto";
@@ -39,7 +41,7 @@ function image(address, name, lost) {
   return link;
 }
 
-function player(kind, address, name, lost, plays) {
+function player(kind, address, name, lost, plays, captions) {
   const element = document.createElement(kind);
   element.controls = true;
   element.preload = "metadata";
@@ -47,5 +49,26 @@ function player(kind, address, name, lost, plays) {
   element.onerror = lost;
   element.ontimeupdate = plays;
   element.src = address;
-  return element;
+  if (!captions) return [element];
+  // Browsers show captions in the picture of a video, where its menu switches them off; those of a sound nowhere.
+  const track = document.createElement("track");
+  track.kind = "captions";
+  track.label = "Captions";
+  track.default = true;
+  track.src = captions;
+  element.append(track);
+  return kind === "video" ? [element] : [element, captionsBelow(track.track)];
+}
+
+// What is said now, as text.
+function captionsBelow(track) {
+  const shown = document.createElement("p");
+  shown.className = "captions";
+  shown.dir = "auto";
+  track.mode = "hidden";
+  track.oncuechange = () => {
+    const said = Array.from(track.activeCues, (cue) => cue.getCueAsHTML().textContent);
+    shown.textContent = said.join("\n");
+  };
+  return shown;
 }

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from creamtea.errors import InputError
 from creamtea.human.exchange.content import Content
-from creamtea.human.media.files import CheckedFile, FileStore, check_file, check_total
-from creamtea.human.media.types import file_name
+from creamtea.human.media.captions import check_captions
+from creamtea.human.media.files import CheckedFile, FileStore, check_file, check_total, types_of
+from creamtea.human.media.types import CAPTIONS, file_name
 
 FOLDER = "media"
 
@@ -32,11 +33,8 @@ class MediaFiles:
 
 def named(content: Content) -> dict[str, str]:
     """SHA-256 → MIME type of every file that the items name."""
-    return {
-        entry["digest"]: entry["type"]
-        for item in sorted(content.items, key=lambda item: item.position)
-        for entry in item.media
-    }
+    items = sorted(content.items, key=lambda item: item.position)
+    return types_of(entry for item in items for entry in item.media)
 
 
 def write_media(content: Content, store: FileStore | None, folder: Path) -> list[Path]:
@@ -70,7 +68,7 @@ def read_media_folder(content: Content, folder: Path, elsewhere: Mapping[str, Pa
         place = f"{path.parent.name}/{path.name}"
         if not path.is_file():
             raise InputError(f"{place}: missing, and an item names it: import the whole export")
-        file = check_file(path, place)
+        file = (check_captions if media == CAPTIONS else check_file)(path, place)
         with path.open("rb") as opened:
             same = hashlib.file_digest(opened, "sha256").hexdigest() == digest
         if not same or file.type != media:

@@ -14,13 +14,14 @@ from typing import Any
 
 from creamtea.human.exchange.content import Content, ItemContent
 from creamtea.human.exchange.media import FOLDER, named
-from creamtea.human.media.types import file_name, kind_of
+from creamtea.human.media.types import CAPTIONS, file_name, kind_of
 
 _TAGS = {
     "image": '<img src="{}" alt="{}" style="max-width: 100%">',
     "audio": '<audio controls src="{}" aria-label="{}"></audio>',
     "video": '<video controls src="{}" aria-label="{}" style="max-width: 100%"></video>',
 }
+_TRACK = '<track kind="captions" label="Captions" src="{}" default>'  # before the end of the tag
 
 
 def assets(content: Content) -> dict[str, Any]:
@@ -36,12 +37,16 @@ def shown_source(item: ItemContent, given: dict[str, Any]) -> str:
     if not item.media:
         return item.source
     folder = given["assets"]["destination"]
-    tags = [
-        _TAGS[kind_of(entry["type"])].format(
-            f"{folder}/{file_name(entry['digest'], entry['type'])}", escape(entry["description"])
-        )
-        for entry in item.media
-    ]
+    tags = []
+    for entry in item.media:
+        kind = kind_of(entry["type"])
+        address = f"{folder}/{file_name(entry['digest'], entry['type'])}"
+        tag = _TAGS[kind].format(address, escape(entry["description"]))
+        if captions := entry.get("captions"):
+            end = f"</{kind}>"
+            track = _TRACK.format(f"{folder}/{file_name(captions, CAPTIONS)}")
+            tag = tag.removesuffix(end) + track + end
+        tags.append(tag)
     return "<br>".join([*tags, escape(item.source).replace("\n", "<br>")])
 
 

@@ -9,6 +9,7 @@ source stays as it is written.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from creamtea.errors import InputError
+from creamtea.human.media.captions import check_captions
 from creamtea.human.media.files import (
     MAX_DESCRIPTION,
     MAX_PER_ITEM,
@@ -28,9 +30,10 @@ from creamtea.human.media.types import kind_of
 
 TAGS = ("<audio ", "<video ", "<img ", "<iframe ")  # Pearmut takes a text that begins so for HTML
 KINDS = {"img": "image", "audio": "audio", "video": "video"}
-EMPTY = ("img", "br", "source")  # tags without an end
+EMPTY = ("img", "br", "source", "track")  # tags without an end
 DESCRIPTIONS = ("alt", "aria-label", "title")
-# what says how a file looks
+# attributes that say how a file looks, and those of captions
+OF_TRACKS = {"kind", "label", "src", "srclang", "default"}
 LOOKS = {"controls", "width", "height", "style", "class", "type", "preload"}
 
 Entries = tuple[dict[str, Any], ...]  # as `Item.media`
@@ -41,6 +44,7 @@ class TaggedFile:
     kind: str  # "image", "audio" or "video"
     address: str
     description: str
+    captions: str | None = None  # address
 
 
 @dataclass
@@ -67,26 +71,42 @@ class Assets:
         files, text = taken
         found = [self._file(file) for file in files]
         entries = [entry for entry in found if entry is not None]
-        digests = {entry.digest for entry, _ in entries}
+        digests = {entry.digest for entry in entries}
         if len(entries) < len(files) or len(digests) < len(files) or len(files) > MAX_PER_ITEM:
             return written, ()
-        self.files |= {entry.digest: file.path for entry, file in entries}
-        return text, tuple(entry.stored() for entry, _ in entries)
+        return text, tuple(entry.stored() for entry in entries)
 
-    def _file(self, tagged: TaggedFile) -> tuple[ItemMedia, CheckedFile] | None:
-        address = unquote(tagged.address.removeprefix("./").removeprefix("/"))
+    def _file(self, tagged: TaggedFile) -> ItemMedia | None:
+        found = self._found(tagged.address, check_file)
+        if found is None or len(tagged.description) > MAX_DESCRIPTION:
+            return None
+        digest, media = found
+        if kind_of(media) != tagged.kind:
+            return None
+        captions = None
+        if tagged.captions is not None:
+            captions = self._found(tagged.captions, check_captions)
+            if captions is None:
+                return None
+        return ItemMedia(
+            digest=digest, type=media, description=tagged.description, captions=captions and captions[0]
+        )
+
+    def _found(self, written: str, check: Callable[[Path, str], CheckedFile]) -> tuple[str, str] | None:
+        """SHA-256 and type of the file at this address, which is noted; None where there is none that may be
+        had."""
+        address = unquote(written.removeprefix("./").removeprefix("/"))
         name = address.removeprefix(f"{self.destination.strip('/')}/")
         if self.folder is None or name == address:
             return None
         try:
-            file = check_file(inside(self.folder, name, name), name)
+            file = check(inside(self.folder, name, name), name)
         except (InputError, ValueError):  # not there, elsewhere, of another type
-            return None
-        if kind_of(file.type) != tagged.kind or len(tagged.description) > MAX_DESCRIPTION:
             return None
         with file.path.open("rb") as opened:
             digest = hashlib.file_digest(opened, "sha256").hexdigest()
-        return ItemMedia(digest=digest, type=file.type, description=tagged.description), file
+        self.files[digest] = file.path
+        return digest, file.type
 
 
 def assets_of(campaign_file: Path, source: str, destination: str) -> Assets:
@@ -119,6 +139,11 @@ class _Parser(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = {name: value or "" for name, value in attrs}
+        if self.playing is not None and tag == "track":
+            known = set(found) <= OF_TRACKS and found.get("kind") == "captions"
+            self.other |= not known or "track" in self.playing[1]
+            self.playing[1]["track"] = found.get("src", "")
+            return
         self.other |= bool(set(found) - LOOKS - {"src", *DESCRIPTIONS})
         if self.playing is not None:
             self.other |= tag != "source"
@@ -145,7 +170,7 @@ class _Parser(HTMLParser):
 
     def _add(self, tag: str, found: dict[str, str]) -> None:
         description = next((found[name] for name in DESCRIPTIONS if found.get(name)), "")
-        self.files.append(TaggedFile(KINDS[tag], found.get("src", ""), description))
+        self.files.append(TaggedFile(KINDS[tag], found.get("src", ""), description, found.get("track")))
         self._after_file = True
 
     def handle_data(self, data: str) -> None:

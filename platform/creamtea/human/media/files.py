@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Annotated, Any, Protocol
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from creamtea.document.values import Strict
 from creamtea.errors import InputError
-from creamtea.human.media.types import ALLOWED, ENDINGS, HEAD, MAX_BYTES, kind_of, media_type
+from creamtea.human.media.types import ALLOWED, CAPTIONS, ENDINGS, HEAD, MAX_BYTES, kind_of, media_type
 from creamtea.human.storable import check_text
 from creamtea.regular import open_regular
 
@@ -38,9 +38,16 @@ class ItemMedia(Strict):
     digest: Digest  # SHA-256 of its content, its name in the artefact store
     type: Annotated[str, AfterValidator(_known)]  # MIME
     description: Description = ""  # what it shows or says, for who cannot see or hear it
+    captions: Digest | None = None  # SHA-256 of a WebVTT file, of sound or video
+
+    @model_validator(mode="after")
+    def _captions_of_what_is_heard(self) -> ItemMedia:
+        if self.captions and kind_of(self.type) == "image":
+            raise ValueError("captions of an image")
+        return self
 
     def stored(self) -> dict[str, Any]:
-        return self.model_dump(mode="json")
+        return self.model_dump(mode="json", exclude_none=True)
 
 
 class FileStore(Protocol):
@@ -73,6 +80,16 @@ def check_entries(entries: Iterable[Any]) -> None:
         raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
     if len(digests) > MAX_PER_ITEM or len(set(digests)) < len(digests):
         raise ValueError(f"at most {MAX_PER_ITEM} different files")
+
+
+def types_of(entries: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """SHA-256 → MIME type of every file that these entries (`Item.media`) name, captions too."""
+    found: dict[str, str] = {}
+    for entry in entries:
+        found[entry["digest"]] = entry["type"]
+        if captions := entry.get("captions"):
+            found[captions] = CAPTIONS
+    return found
 
 
 def check_file(path: Path, place: str) -> CheckedFile:

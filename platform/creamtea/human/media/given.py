@@ -10,13 +10,13 @@ A file in JSON Lines has one object for each file beside a source:
 `segment` counts the test set's from 1; `document` is a name in `--documents`; `tutorial` and `attention`
 count the practice items and the attention checks from 1. The files are in the folder of this file, or below
 it. A document's file is shown once on each of its pages, or with each of its segments where these are rated
-alone.
+alone. A file `interview-3.vtt` beside `interview-3.mp3` has its captions (`captions`).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -26,8 +26,10 @@ from pydantic import Field, ValidationError, model_validator
 from creamtea.document.mistakes import mistakes_of_pydantic
 from creamtea.document.values import Strict
 from creamtea.errors import InputError
+from creamtea.human.media.captions import captions_of
 from creamtea.human.media.files import (
     MAX_PER_ITEM,
+    CheckedFile,
     Description,
     FileStore,
     ItemMedia,
@@ -36,6 +38,7 @@ from creamtea.human.media.files import (
     inside,
     keeper,
 )
+from creamtea.human.media.types import kind_of
 from creamtea.human.new_items import NewItem
 from creamtea.human.outputs import Line
 
@@ -69,7 +72,7 @@ class Given:
     target: str
     number: int | str
     media: ItemMedia
-    size: int  # bytes
+    sizes: Mapping[str, int]  # bytes of the file and of its captions, by SHA-256
 
 
 def read_media(path: Path, store: FileStore) -> list[Given]:
@@ -78,18 +81,28 @@ def read_media(path: Path, store: FileStore) -> list[Given]:
     InputError with file and line for what they must not be; nothing is kept then.
     """
     lines = [_read_line(f"{path.name}, line {number}", text) for number, text in _lines(path)]
-    checked = [check_file(inside(path.parent, line.file, place), place) for place, line in lines]
-    check_total({file.path: file.size for file in checked}.values(), path.name)
+    checked = [_checked(path.parent, line.file, place) for place, line in lines]
+    check_total({file.path: file.size for found in checked for file in found}.values(), path.name)
     keep = keeper(store)
-    return [
-        Given(
-            place,
-            *_target(line),
-            ItemMedia(digest=keep(file), type=file.type, description=line.description),
-            file.size,
+    given = []
+    for (place, line), found in zip(lines, checked, strict=True):
+        digests = [keep(file) for file in found]
+        media = ItemMedia(
+            digest=digests[0],
+            type=found[0].type,
+            description=line.description,
+            captions=digests[1] if len(found) > 1 else None,
         )
-        for (place, line), file in zip(lines, checked, strict=True)
-    ]
+        sizes = {digest: file.size for digest, file in zip(digests, found, strict=True)}
+        given.append(Given(place, *_target(line), media, sizes))
+    return given
+
+
+def _checked(folder: Path, name: str, place: str) -> list[CheckedFile]:
+    """The file, and its captions where there are any."""
+    file = check_file(inside(folder, name, place), place)
+    captions = None if kind_of(file.type) == "image" else captions_of(folder, name, place)
+    return [file] if captions is None else [file, captions]
 
 
 def _lines(path: Path) -> list[tuple[int, str]]:

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
+from creamtea.human.media.files import types_of
 from creamtea.store.tables import CampaignMedia, Item
 
 
@@ -18,10 +19,9 @@ def store_media(
     """Note what the items of a campaign show (`Item.media`), in place of what was noted before. `sizes` of
     the files in bytes, by SHA-256."""
     session.execute(delete(CampaignMedia).where(CampaignMedia.campaign_id == campaign_id))
-    types = {entry["digest"]: entry["type"] for entry in entries}
     session.add_all(
         CampaignMedia(campaign_id=campaign_id, digest=digest, type=media, size=sizes[digest])
-        for digest, media in sorted(types.items())
+        for digest, media in sorted(types_of(entries).items())
     )
 
 

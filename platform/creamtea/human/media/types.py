@@ -21,6 +21,8 @@ ENDINGS = {
     "video/mp4": (".mp4",),
     "video/webm": (".webm",),
 }
+# of sound and video; never shown by itself
+CAPTIONS, CAPTIONS_ENDING = "text/vtt", ".vtt"
 MAX_BYTES = {"image": 20_000_000, "audio": 100_000_000, "video": 200_000_000}  # of a file
 ALLOWED = ", ".join(endings[0].removeprefix(".") for endings in ENDINGS.values())
 
@@ -73,4 +75,4 @@ def kind_of(media: str) -> str:
 
 def file_name(digest: str, media: str) -> str:
     """How an export calls a file."""
-    return f"{digest}{ENDINGS[media][0]}"
+    return f"{digest}{CAPTIONS_ENDING if media == CAPTIONS else ENDINGS[media][0]}"

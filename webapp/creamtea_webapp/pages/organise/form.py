@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 
 from creamtea.human.campaigns import CampaignRequest
-from creamtea.human.media.types import ENDINGS
+from creamtea.human.media.types import CAPTIONS_ENDING, ENDINGS
 from creamtea.human.protocols import Protocol, usable_protocols
 from creamtea.human.questions import write_questions
 from creamtea.human.settings import MAX_PER_PAGE
@@ -28,6 +28,7 @@ SELECTION_NAMES = {
 NOTHING = CampaignRequest(study="", test_set="", systems=[])  # what a new campaign's form begins with
 UNIT_NAMES = {"segment": "a segment", "document": "a document"}
 PAIR_NAMES = {"all": "every pair of systems", "baseline": "each system with the baseline"}
+MEDIA_ENDINGS = [end[1:] for ends in (*ENDINGS.values(), (CAPTIONS_ENDING,)) for end in ends]
 # fields whose key is their name; of those that are drawn only with some protocols and selections too
 NAMES = (
     "name",
@@ -381,9 +382,9 @@ def _texts(start: CampaignRequest) -> None:
     )
     right.file_uploader(
         "The files of this list",
-        [ending.removeprefix(".") for endings in ENDINGS.values() for ending in endings],
+        MEDIA_ENDINGS,
         accept_multiple_files=True,
-        help="All of them, by the names that the list has, without folders.",
+        help="All of them, by the names that the list has, without folders; captions of a.mp3 in a.vtt.",
         key=key("media_files"),
     )
     field_error("media")
