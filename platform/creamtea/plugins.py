@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from functools import lru_cache
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
@@ -37,6 +39,19 @@ class Additions(Generic[T]):
     broken: list[BrokenPlugin]
 
 
+def installed(group: str) -> EntryPoints:
+    """The entry points of `group`. Distributions are looked for once for a path of Python's: a process that
+    runs while one is installed does not see it."""
+    return _on_path(group, tuple(sys.path))
+
+
+@lru_cache(maxsize=32)
+def _on_path(group: str, path: tuple[str, ...]) -> EntryPoints:
+    """To read the metadata of all distributions takes a fiftieth of a second, and a page of a plug-in's
+    protocol asks several times."""
+    return entry_points(group=group)
+
+
 def additions(group: str, built_in: Collection[str], checked: Callable[[str, Any], T]) -> Additions[T]:
     """The kinds that entry points of `group` add beside the built-in ones; an entry point is named after its
     kind.
@@ -44,7 +59,7 @@ def additions(group: str, built_in: Collection[str], checked: Callable[[str, Any
     `checked` gives what is kept of a kind and what its entry point leads to, or raises an error that says
     what is wrong with it. A kind that is built in or that several plug-ins have is broken, too.
     """
-    points = sorted(entry_points(group=group), key=lambda point: point.name)
+    points = sorted(installed(group), key=lambda point: point.name)
     added: Additions[T] = Additions({}, {}, [])
     for point in points:
         plugin = plugin_of(point)

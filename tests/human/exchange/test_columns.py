@@ -69,10 +69,10 @@ def test_what_is_not_allowed_is_said_with_its_place(annotation: Any, cell: str) 
 def test_no_plug_in_is_looked_for_at_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looking takes a twentieth of a second, an hour for a campaign of 70,000 ratings."""
 
-    def looked(**_: Any) -> None:
+    def looked(*_: Any) -> None:
         raise AssertionError("the metadata of every distribution was read")
 
-    monkeypatch.setattr("creamtea.human.protocols.registry.entry_points", looked)
+    monkeypatch.setattr("creamtea.human.protocols.registry.installed", looked)
     assert Column(columns.ProtocolName).decode("da", "f") == "da"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.metadata import entry_points
 from typing import Any
 
 import creamtea
@@ -16,7 +15,7 @@ from creamtea.human.protocols.post_edit import PostEdit
 from creamtea.human.protocols.preference import Preference
 from creamtea.human.protocols.segment_scores import SegmentScores
 from creamtea.human.protocols.spans import ContrastiveEsa, Esa, Mqm
-from creamtea.plugins import Additions, Plugin, additions
+from creamtea.plugins import Additions, Plugin, additions, installed
 
 GROUP = "creamtea.protocols"
 OWN: dict[str, Protocol] = {
@@ -32,7 +31,7 @@ def protocol_names(rated_here: bool = False) -> tuple[str, ...]:
     """creamtea's own first, in their order, then those of plug-ins, working or not. No plug-in is loaded for
     this. `rated_here`: without those whose ratings are only imported."""
     own = [name for name, protocol in OWN.items() if protocol.rated_here or not rated_here]
-    return (*own, *sorted({point.name for point in entry_points(group=GROUP)} - set(OWN)))
+    return (*own, *sorted({point.name for point in installed(GROUP)} - set(OWN)))
 
 
 def find_protocol(name: str, settings: Mapping[str, Any] | None = None) -> Protocol:
