@@ -202,11 +202,12 @@ def fill(database: Database, *, raters: int, items: int, k: int, protocol: str =
 def _run_all(url: str, folder: Path, people: Sequence[int], trouble: Trouble, seed: int) -> int:
     """Start every rater, and again after each kill, until all have found nothing left; how many kills.
 
-    The fork server imports once what takes time and holds no connection: its children are clean processes.
+    The fork server imports once what takes time, as a web server has, also what is imported where it is first
+    used (scipy.optimize). It holds no connection: its children are clean processes.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
-        ["numpy", "psycopg", "sqlalchemy.dialects.sqlite", "creamtea.human.assignment"]
+        ["numpy", "scipy.optimize", "psycopg", "sqlalchemy.dialects.sqlite", "creamtea.human.assignment"]
     )
     kills = 0
 
