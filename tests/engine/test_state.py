@@ -8,16 +8,17 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from by_hand import MACHINE, claim, claimed, finish, machine, settle
 from sqlalchemy import select, update
 from toy_study import ToyStudy, happenings, study_state
 
 from creamtea.contract.resources import Resources
 from creamtea.contract.step import StepResult
 from creamtea.engine import lease as leases
-from creamtea.engine import settling, state
-from creamtea.engine.executors.base import NOTHING, Amounts, Capacity, Need
+from creamtea.engine import state
+from creamtea.engine.executors.base import NOTHING, Capacity, Need
 from creamtea.engine.lease import Lease
-from creamtea.engine.task import StepOutcome, StepTask
+from creamtea.engine.task import StepOutcome
 from creamtea.errors import InputError
 from creamtea.orders import cancelling
 from creamtea.orders.submission import requeue
@@ -25,33 +26,12 @@ from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import StepRow
 
-MACHINE = Amounts(4.0, 1.0, 16.0)
 FAILED = state.Failure(None, [])
-
-
-def machine(*running: StepTask) -> Capacity:
-    """One node, with what runs there."""
-    return Capacity({"node": MACHINE}, [(["node"], Need.of(task.resources)) for task in running])
 
 
 @pytest.fixture
 def lease(database: Database) -> Lease:
     return leases.acquire(database, "", None)
-
-
-def claim(database: Database, lease: Lease, capacity: Capacity | None = None) -> StepTask | None:
-    """The step that a controller would start next, which remembers nothing of earlier calls."""
-    with database.session() as session:
-        running = session.scalars(select(StepRow.key).where(StepRow.state == "running")).all()
-    queue, _ = settling.load(database, lease, running)
-    choice = queue.next(capacity or machine(), 0.0)
-    return choice and state.claim(database, lease, [choice.key], "artefacts").get(choice.key)
-
-
-def claimed(database: Database, lease: Lease, capacity: Capacity | None = None) -> StepTask:
-    task = claim(database, lease, capacity)
-    assert task is not None
-    return task
 
 
 def test_a_step_that_gives_way_is_ready_at_once_and_has_used_no_attempt(
@@ -68,19 +48,6 @@ def test_a_step_that_gives_way_is_ready_at_once_and_has_used_no_attempt(
     again = claimed(database, lease)
     assert (again.attempt, again.fence) == (1, task.fence + 1)
     assert state.finish(database, store, task, StepOutcome()) is None, "a late result"
-
-
-def settle(database: Database) -> list[settling.Blocked]:
-    with database.transaction() as session:
-        return settling.settle(session)
-
-
-def finish(database: Database, store: ArtefactStore, task: StepTask, folder: Path) -> bool:
-    """Succeed with one file, as the runner would."""
-    folder.mkdir(exist_ok=True)
-    folder.joinpath("out.txt").write_text(task.node)
-    outcome = StepOutcome(StepResult(), store.put_folder(folder))
-    return state.finish(database, store, task, outcome) is not None
 
 
 def test_steps_run_in_the_order_of_their_inputs_with_their_files(
