@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 from sqlalchemy import select
 
 from creamtea.human import assignment, raters
@@ -115,3 +116,30 @@ def stored(database: Database, assignment_id: int) -> Assignment:
 def set_state(database: Database, campaign_id: int, state: str) -> None:
     with database.transaction() as session:
         session.get_one(Campaign, campaign_id).state = state
+
+
+def rate_in_turns(
+    database: Database,
+    people: Sequence[int],
+    means: Sequence[float],
+    *,
+    spread: float,
+    highest: int,
+    stop: int | None = None,
+) -> list[int]:
+    """Raters take turns until nothing is left, or `stop` answers are in, with steps about each system's mean;
+    how many outputs each page showed, in time."""
+    rng = np.random.default_rng(2)
+    shown: list[int] = []
+    working = list(people)
+    while working and len(shown) != stop:
+        for rater in list(working):
+            work = assignment.next_item(database, rater)
+            if work is None:
+                working.remove(rater)
+                continue
+            systems = [int(text.split("-")[1]) for text in work.outputs]
+            steps = [int(np.clip(round(rng.normal(means[system], spread)), 0, highest)) for system in systems]
+            assignment.submit(database, rater, work.assignment_id, steps)
+            shown.append(len(systems))
+    return shown

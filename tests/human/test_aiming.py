@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from small_campaigns import add_rater, make_campaign
+from small_campaigns import add_rater, make_campaign, rate_in_turns
 from sqlalchemy import func, select
 
 from creamtea.errors import InputError
@@ -34,21 +34,8 @@ def aiming_campaign(database: Database, segments: int = SEGMENTS, k: int = 1) ->
 
 
 def rate_all(database: Database, raters: list[int], stop: int | None = None) -> int:
-    """Raters take turns until nothing is left; how many ratings there were."""
-    rng = np.random.default_rng(2)
-    done = 0
-    working = list(raters)
-    while working and done != stop:
-        for rater in list(working):
-            work = assignment.next_item(database, rater)
-            if work is None:
-                working.remove(rater)
-                continue
-            _, system = work.outputs[0][1:].split("-")
-            step = int(np.clip(round(rng.normal(MEANS[int(system)], 8)), 0, 100))
-            assignment.submit(database, rater, work.assignment_id, [step])
-            done += 1
-    return done
+    """How many ratings there were."""
+    return len(rate_in_turns(database, raters, MEANS, spread=8, highest=100, stop=stop))
 
 
 @pytest.mark.slow
@@ -161,26 +148,12 @@ def document_campaign(database: Database, documents: int, as_pages: bool) -> int
     return make_campaign(database, items, protocol="da", systems=SYSTEMS, **settings)
 
 
-def rate_pages(database: Database, raters: list[int]) -> None:
-    rng = np.random.default_rng(2)
-    working = list(raters)
-    while working:
-        for rater in list(working):
-            work = assignment.next_item(database, rater)
-            if work is None:
-                working.remove(rater)
-                continue
-            systems = [int(output.split("-")[1]) for output in work.outputs]
-            steps = [int(np.clip(round(rng.normal(MEANS[system], 8)), 0, 100)) for system in systems]
-            assignment.submit(database, rater, work.assignment_id, steps)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("as_pages", [True, False])
 def test_documents_have_their_turns_whole(database: Database, as_pages: bool) -> None:
     documents = 36
     campaign_id = document_campaign(database, documents, as_pages)
-    rate_pages(database, [add_rater(database, name) for name in ("anna", "ben")])
+    rate_all(database, [add_rater(database, name) for name in ("anna", "ben")])
     with database.session() as session:
         campaign = session.get_one(Campaign, campaign_id)
         items = session.scalars(select(Item).where(Item.campaign_id == campaign_id)).all()

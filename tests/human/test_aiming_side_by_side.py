@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from small_campaigns import add_rater, make_campaign, work_for
+from small_campaigns import add_rater, make_campaign, rate_in_turns, work_for
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -41,20 +41,9 @@ def outputs(segment: int) -> list[str]:
 
 
 def rate_all(database: Database) -> list[int]:
-    """Two raters take turns until nothing is left; how many outputs each page showed, in time."""
-    rng = np.random.default_rng(2)
-    shown, working = [], [add_rater(database, name) for name in ("anna", "ben")]
-    while working:
-        for rater in list(working):
-            work = assignment.next_item(database, rater)
-            if work is None:
-                working.remove(rater)
-                continue
-            systems = [int(text.split("-")[1]) for text in work.outputs]
-            steps = [int(np.clip(round(rng.normal(MEANS[system], 2)), 0, 25)) for system in systems]
-            assignment.submit(database, rater, work.assignment_id, steps)
-            shown.append(len(systems))
-    return shown
+    """How many outputs each page showed to two raters, in time."""
+    people = [add_rater(database, name) for name in ("anna", "ben")]
+    return rate_in_turns(database, people, MEANS, spread=2, highest=25)
 
 
 def items_of(session: Session, campaign: int) -> list[Item]:
