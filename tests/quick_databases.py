@@ -17,8 +17,7 @@ configure_sqlite = engines._configure_sqlite  # as it is outside tests
 
 
 def share_compiled_statements() -> None:
-    """Nearly every test opens a database of its own, and an engine keeps what it has compiled to itself: a
-    seventh of the processor time of the tests that read and write rows went there.
+    """Nearly every test opens a database of its own, and an engine keeps what it has compiled to itself.
 
     The keys of that store hold the engine's dialect, so those of one kind of database become equal: all
     SQLite files are opened by one library, and all PostgreSQL databases are on one server.
@@ -35,8 +34,8 @@ def share_compiled_statements() -> None:
 
 
 def never_wait_for_the_disk() -> None:
-    """An SQLite file of a test outlives no power cut: it is not synchronised with the disk, which takes 5 to
-    20 milliseconds each time that one is closed. Processes that a test starts do as users' processes do."""
+    """An SQLite file of a test outlives no power cut: it is not synchronised with the disk. Processes that a
+    test starts do as users' processes do."""
 
     def configure(connection: sqlite3.Connection, record: object, *, foreign_keys: bool) -> None:
         configure_sqlite(connection, record, foreign_keys=foreign_keys)

@@ -47,8 +47,8 @@ def installed(group: str) -> EntryPoints:
 
 @lru_cache(maxsize=32)
 def _on_path(group: str, path: tuple[str, ...]) -> EntryPoints:
-    """To read the metadata of all distributions takes a fiftieth of a second, and a page of a plug-in's
-    protocol asks several times."""
+    """Kept, since a page of a plug-in's protocol asks several times, and each time the metadata of all
+    distributions would be read."""
     return entry_points(group=group)
 
 
