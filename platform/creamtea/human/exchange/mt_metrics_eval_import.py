@@ -43,7 +43,7 @@ class _Score:
     written: str
 
     def exact(self) -> Fraction:
-        """InputError for what is no number."""
+        """InputError unless it is a number."""
         try:
             return exact(self.written)
         except ValueError as error:
