@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from creamtea.document.mistakes import mistakes_of_pydantic
+from creamtea.document.mistakes import mistakes_in_line
 from creamtea.document.values import Strict
 
 FILE = "error_spans.jsonl"  # of a step `score` whose scorer finds errors: {"index", "spans"} by segment
@@ -46,8 +46,7 @@ def read_error_spans(spans: Any, output: str) -> list[dict[str, Any]]:
     try:
         found = _Found.model_validate({"spans": spans})
     except ValidationError as error:
-        mistakes = mistakes_of_pydantic(error.errors(), _Found, {"spans": spans})
-        raise ValueError("; ".join(dict.fromkeys(mistake.line() for mistake in mistakes))) from None
+        raise ValueError(mistakes_in_line(error, _Found, {"spans": spans})) from None
     for span in found.spans:
         if span.end is not None and span.end >= len(output):
             raise ValueError(f"an error ends at character {span.end} of an output of {len(output)}")

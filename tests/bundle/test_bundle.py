@@ -282,8 +282,8 @@ def test_places_are_named_by_what_readers_know() -> None:
 # ---------------------------------------------------------------- bad bundles
 
 
-def rezipped(files: dict[str, bytes], path: Path) -> Path:
-    with zipfile.ZipFile(path, "w") as archive:
+def rezipped(files: dict[str, bytes], path: Path, method: int = zipfile.ZIP_STORED) -> Path:
+    with zipfile.ZipFile(path, "w", method) as archive:
         for name, content in files.items():
             archive.writestr(name, content)
     return path
@@ -324,6 +324,10 @@ def test_bad_bundles_get_one_message(home, tmp_path: Path, monkeypatch: pytest.M
     refused("tables/rating.jsonl, line 1: not JSON")
     rezipped(relisted({**home.files, "tables/rating.jsonl": b'{"id": 1}\n'}), path)
     refused("tables/rating.jsonl, line 1: its keys")
+    for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        text = rezipped({MANIFEST: home.files[MANIFEST]}, path, method).read_bytes()
+        path.write_bytes(text[:60] + b"\xff" * 100 + text[160:])
+        refused(f"{MANIFEST} cannot be unpacked")
     damaged = bytearray(whole)
     damaged[len(whole) // 3] ^= 0xFF
     path.write_bytes(bytes(damaged))

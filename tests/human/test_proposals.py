@@ -137,6 +137,10 @@ def test_what_is_not_json_or_not_there_is_said(tmp_path: Path) -> None:
     path.write_text('\n{"system"')
     with pytest.raises(InputError, match="line 2: not JSON"):
         read_proposals(path)
+    for text in ("[" * 100_000, '{"segment": ' + "1" * 5000 + "}", '{"system": "a", "system": "b"}'):
+        path.write_text(text)
+        with pytest.raises(InputError, match=r"p\.jsonl, line 1: not JSON"):
+            read_proposals(path)
     path.write_bytes(b"\xff")
     with pytest.raises(InputError, match="not UTF-8"):
         read_proposals(path)

@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from pydantic import ConfigDict, StrictInt, TypeAdapter, ValidationError
 
+from creamtea.document.strict_json import parse_json
 from creamtea.errors import InputError
 from creamtea.human.exchange.packed import UNREADABLE
 
@@ -125,13 +126,13 @@ class Archive:
             return self._zip.read(name)
         except KeyError:
             raise InputError(f"{self.path}: {name} is missing: this bundle is not whole") from None
-        except UNREADABLE as error:
+        except (*UNREADABLE, OSError) as error:  # OSError: of bzip2, too
             raise InputError(
                 f"{self.path}: {name} cannot be unpacked ({error}); get the bundle again"
             ) from None
 
     def read_json(self, name: str) -> Any:
-        return _parsed(self.read(name), f"{self.path}: {name}")
+        return parse_json(self.read(name), f"{self.path}: {name}")
 
     def _check_entries(self) -> None:
         entries = self._zip.infolist()
@@ -144,7 +145,7 @@ class Archive:
         seen: set[str] = set()
         for entry in entries:
             parts = PurePosixPath(entry.filename).parts
-            if entry.filename.startswith("/") or "\\" in entry.filename or {"..", "."} & set(parts):
+            if entry.filename.startswith("/") or "\\" in entry.filename or ".." in parts:
                 raise InputError(f"{self.path}: {entry.filename!r} is not a path within the bundle")
             if entry.filename in seen:
                 raise InputError(f"{self.path}: {entry.filename} is there twice")
@@ -181,22 +182,9 @@ class Archive:
                 )
 
 
-def _parsed(content: bytes, place: str) -> Any:
-    try:
-        return json.loads(content, parse_constant=_no_number)
-    except RecursionError:
-        raise InputError(f"{place}: not JSON: nested too deeply") from None
-    except ValueError as error:
-        raise InputError(f"{place}: not JSON: {error}") from None
-
-
 def parse_lines(content: bytes, place: str) -> list[Any]:
     """The values of JSON Lines. InputError with the line."""
     return [
-        _parsed(line, f"{place}, line {number}")
-        for number, line in enumerate(content.split(b"\n")[:-1], start=1)
+        parse_json(line, f"{place}, line {number}")
+        for number, line in enumerate(content.splitlines(), start=1)
     ]
-
-
-def _no_number(constant: str) -> Any:
-    raise ValueError(f"{constant} is not a JSON number")

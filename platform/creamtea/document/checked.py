@@ -1,4 +1,4 @@
-"""A file of YAML or JSON as the model that it must be."""
+"""A file of YAML or JSON as the model that it must be, or one of JSON Lines, line by line."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from creamtea.document.document import read_document
-from creamtea.document.mistakes import StudyErrors, mistakes_of_pydantic
+from creamtea.document.mistakes import StudyErrors, mistakes_in_line, mistakes_of_pydantic
+from creamtea.document.strict_json import parse_json
+from creamtea.errors import InputError
+from creamtea.regular import open_regular
 
 Model = TypeVar("Model", bound=BaseModel)
+MAX_BYTES = 100_000_000  # of a file of JSON Lines
 
 
 def read_checked(path: Path, model: type[Model], keys: str) -> Model:
@@ -25,3 +29,33 @@ def read_checked(path: Path, model: type[Model], keys: str) -> Model:
     if mistakes:
         raise StudyErrors([mistake.line(document.place(mistake.path)) for mistake in mistakes], document.name)
     return read
+
+
+def read_lines(path: Path, model: type[Model], option: str) -> list[tuple[str, Model]]:
+    """The lines of a file of JSON Lines but blank ones, each with its place ("list.jsonl, line 3").
+
+    InputError for a file that cannot be read, with the `option` that names it, and with the place and every
+    mistake for a line that is not as the model says.
+    """
+    where = f"{option} {path}"
+    try:
+        with open_regular(path) as file:
+            content = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"{where}: {error.strerror or error}") from None
+    if len(content) > MAX_BYTES:
+        raise InputError(f"{where}: more than {MAX_BYTES:,} bytes")
+    try:
+        lines = content.decode("utf-8-sig").split("\n")  # JSON may hold other line separators
+    except UnicodeDecodeError:
+        raise InputError(f"{where}: not UTF-8 text: give a list in JSON Lines, saved as UTF-8") from None
+    places = ((f"{path.name}, line {number}", line) for number, line in enumerate(lines, start=1))
+    return [(place, _read_line(line, place, model)) for place, line in places if line.strip()]
+
+
+def _read_line(text: str, place: str, model: type[Model]) -> Model:
+    value = parse_json(text, place)
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise InputError(f"{place}: {mistakes_in_line(error, model, value)}") from None

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from creamtea.errors import InputError
@@ -109,11 +109,19 @@ ALLOWED = {
     "greater_than_equal": "at least {ge:,}",
     "less_than": "less than {lt:,}",
     "less_than_equal": "at most {le:,}",
-    "string_too_long": NAME_RULE,
+    "string_too_short": "text that is not empty",
+    "string_too_long": "at most {max_length:,} characters",
+    "too_long": "at most {max_length:,} entries",
 }
 
 
 REQUIRED = "required key is missing"
+
+
+def mistakes_in_line(error: ValidationError, model: type[BaseModel], data: Any) -> str:
+    """All that is wrong with a value, for a message that says the place itself."""
+    mistakes = mistakes_of_pydantic(error.errors(), model, data)
+    return "; ".join(dict.fromkeys(mistake.line() for mistake in mistakes))
 
 
 def mistakes_of_pydantic(

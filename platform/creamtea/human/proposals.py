@@ -11,16 +11,15 @@ item, and in an answer the number of the proposal with each error that came from
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from creamtea.document.mistakes import mistakes_of_pydantic
+from creamtea.document.checked import read_lines
 from creamtea.document.values import Strict
 from creamtea.errors import InputError
 from creamtea.human.new_items import NewItem
@@ -49,25 +48,10 @@ class Proposal:
 
 def read_proposals(path: Path) -> list[Proposal]:
     """The lines of a file. InputError with file and line for what they must not be."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InputError(f"--proposals {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"--proposals {path}: not UTF-8 text: save it as UTF-8") from None
-    lines = enumerate(text.split("\n"), start=1)  # JSON may hold other line separators
-    return [_read_line(f"{path.name}, line {number}", line) for number, line in lines if line.strip()]
+    return [_proposal(place, line) for place, line in read_lines(path, ProposalLine, "--proposals")]
 
 
-def _read_line(place: str, text: str) -> Proposal:
-    try:
-        data = json.loads(text)
-        line = ProposalLine.model_validate(data)
-    except json.JSONDecodeError as error:
-        raise InputError(f"{place}: not JSON: {error}") from None
-    except ValidationError as error:
-        mistakes = mistakes_of_pydantic(error.errors(), ProposalLine, data)
-        raise InputError(f"{place}: {'; '.join(mistake.line() for mistake in mistakes)}") from None
+def _proposal(place: str, line: ProposalLine) -> Proposal:
     if any(span.proposed is not None or span.in_source for span in line.spans):
         raise InputError(f"{place}: a proposed error has neither `proposed` nor `in_source`: leave them out")
     return Proposal(place, line.system, line.segment - 1, tuple(line.spans))

@@ -109,6 +109,17 @@ def test_a_file_without_a_name_is_refused(tmp_path: Path) -> None:
         unpack(tmp_path / "x.zip", tmp_path / "out")
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_damage_that_other_compressions_find(tmp_path: Path, method: int) -> None:
+    content = bytes(range(256)) * 40
+    path = zipped(tmp_path, {"a": content}, method)
+    spoilt = bytearray(path.read_bytes())
+    spoilt[41:200] = b"\xff" * 159  # behind the heads of the file and of its compression
+    path.write_bytes(spoilt)
+    with pytest.raises(InputError):
+        unpack(path, tmp_path / "out")
+
+
 @settings(
     max_examples=150,
     suppress_health_check=FIXTURES_ARE_SHARED,

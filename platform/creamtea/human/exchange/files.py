@@ -13,10 +13,11 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from creamtea.document.strict_json import parse_json
 from creamtea.errors import InputError
 from creamtea.human.exchange.columns import Column
 
@@ -182,12 +183,7 @@ def read_json(path: Path, columns: Mapping[str, Column]) -> dict[str, Any]:
 def _decoded_json(
     place: str, text: str, columns: Mapping[str, Column], required: Collection[str] | None = None
 ) -> dict[str, Any]:
-    try:
-        values = json.loads(text, parse_constant=_refuse, object_pairs_hook=_once)
-    except RecursionError:
-        raise InputError(f"{place}: not JSON: nested too deeply") from None
-    except ValueError as error:
-        raise InputError(f"{place}: not JSON: {error}") from None
+    values = parse_json(text, place)
     if not isinstance(values, dict):
         raise InputError(
             f"{place}: found no JSON object; allowed: an object with the keys {', '.join(columns)}"
@@ -204,17 +200,6 @@ def decoded(
     """The values of a JSON object with these columns. InputError as `read_records`."""
     _check_names(place, list(values), columns, required)
     return {name: columns[name].decode(value, f"{place}, column {name}") for name, value in values.items()}
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not a JSON number")
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) != len(pairs):
-        raise ValueError("a key is there twice")
-    return values
 
 
 def _check_names(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import stat
 import zipfile
 import zlib
@@ -13,7 +14,7 @@ MAX_FILES = 20_000
 MAX_UNPACKED = 512_000_000  # bytes; more is for the command line, which reads folders
 CHUNK = 1 << 16  # bytes
 # what Python's zipfile raises for a file that is none, is damaged or has a password
-UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, UnicodeDecodeError)
+UNREADABLE = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, UnicodeDecodeError)
 
 
 def unpack(packed: Path, folder: Path) -> Path:
@@ -54,7 +55,7 @@ def _parts(packed: Path, member: zipfile.ZipInfo) -> tuple[str, ...]:
     name = member.filename
     parts = PurePosixPath(name).parts
     link = stat.S_ISLNK(member.external_attr >> 16)
-    if not parts or name.startswith("/") or {"..", "."} & set(parts) or set("\\:\0") & set(name) or link:
+    if not parts or name.startswith("/") or ".." in parts or set("\\:\0") & set(name) or link:
         raise InputError(f"{packed.name}: {name[:80]!r} is no plain file of a folder: zip it again")
     return parts
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from creamtea.document.strict_json import parse_json
 from creamtea.errors import InputError
 from creamtea.human.exchange.answers import checked_items
 from creamtea.human.exchange.content import Content
@@ -43,7 +44,7 @@ def read_with_files(
     campaign, place, written = None, Place("", 0), {}
     if beside is not None:
         place = Place(beside.name, 1)
-        written = _json(place, read_text(beside))
+        written = parse_json(read_text(beside), str(place))
         campaign = place.read(Campaign, written, "campaign")
     protocol = _protocol(facts, campaign)
     unread = settings(written, protocol) if written else ()
@@ -98,13 +99,6 @@ def _protocol(facts: ImportFacts, campaign: Campaign | None) -> Protocol:
     return find_protocol(name)
 
 
-def _json(place: Place, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{place}: not JSON: {error}") from None
-
-
 def _submitted(path: Path, left: Counter[str]) -> list[tuple[Place, Line]]:
     """The submitted documents, but those that a reset took back."""
     found: list[tuple[Place, Line]] = []
@@ -142,7 +136,7 @@ def _written(path: Path) -> Iterator[tuple[Place, Any]]:
         for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
                 place = Place(path.name, number)
-                yield place, _json(place, line)
+                yield place, parse_json(line, str(place))
         return
     if "info" in whole and "data" in whole:
         raise InputError(

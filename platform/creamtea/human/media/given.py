@@ -15,15 +15,14 @@ alone. A file `interview-3.vtt` beside `interview-3.mp3` has its captions (`capt
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from creamtea.document.mistakes import mistakes_of_pydantic
+from creamtea.document.checked import read_lines
 from creamtea.document.values import Strict
 from creamtea.errors import InputError
 from creamtea.human.media.captions import captions_of
@@ -43,7 +42,6 @@ from creamtea.human.new_items import NewItem
 from creamtea.human.outputs import Line
 
 OPTION = "--media"
-MAX_BYTES = 20_000_000  # of the list of files
 TARGETS = ("segment", "document", "tutorial", "attention")
 Number = Annotated[int, Field(ge=1, le=10**9)]
 
@@ -80,7 +78,7 @@ def read_media(path: Path, store: FileStore) -> list[Given]:
 
     InputError with file and line for what they must not be; nothing is kept then.
     """
-    lines = [_read_line(f"{path.name}, line {number}", text) for number, text in _lines(path)]
+    lines = read_lines(path, MediaLine, OPTION)
     checked = [_checked(path.parent, line.file, place) for place, line in lines]
     check_total({file.path: file.size for found in checked for file in found}.values(), path.name)
     keep = keeper(store)
@@ -103,32 +101,6 @@ def _checked(folder: Path, name: str, place: str) -> list[CheckedFile]:
     file = check_file(inside(folder, name, place), place)
     captions = None if kind_of(file.type) == "image" else captions_of(folder, name, place)
     return [file] if captions is None else [file, captions]
-
-
-def _lines(path: Path) -> list[tuple[int, str]]:
-    try:
-        content = path.read_bytes()
-        text = content.decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{OPTION} {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise InputError(
-            f"{OPTION} {path}: not UTF-8 text: give the list of files in JSON Lines, not a file of them"
-        ) from None
-    if len(content) > MAX_BYTES:
-        raise InputError(f"{OPTION} {path}: more than {MAX_BYTES:,} bytes")
-    return [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
-
-
-def _read_line(place: str, text: str) -> tuple[str, MediaLine]:
-    try:
-        data = json.loads(text)
-        return place, MediaLine.model_validate(data)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"{place}: not JSON: {error}") from None
-    except ValidationError as error:
-        mistakes = mistakes_of_pydantic(error.errors(), MediaLine, data)
-        raise InputError(f"{place}: {'; '.join(mistake.line() for mistake in mistakes)}") from None
 
 
 def _target(line: MediaLine) -> tuple[str, int | str]:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from creamtea.document.mistakes import mistakes_of_pydantic
+from creamtea.document.mistakes import mistakes_in_line
 from creamtea.document.values import Strict
 from creamtea.error_spans import AT_MOST, ErrorSpan, Position, Severity
 from creamtea.errors import InputError
@@ -61,8 +61,7 @@ def read_marked(answer: Any, output: str) -> MarkedErrors:
     try:
         marked = MarkedErrors.model_validate(answer)
     except ValidationError as error:
-        mistakes = mistakes_of_pydantic(error.errors(), MarkedErrors, answer)
-        raise ValueError("; ".join(dict.fromkeys(mistake.line() for mistake in mistakes))) from None
+        raise ValueError(mistakes_in_line(error, MarkedErrors, answer)) from None
     if output:
         for span in marked.spans:
             if span.end is not None and not span.in_source and span.end >= len(output):
@@ -89,9 +88,8 @@ class MarksErrors(Protocol):
         try:
             bound.taxonomy = Taxonomy.model_validate(stored)
         except ValidationError as error:
-            mistakes = mistakes_of_pydantic(error.errors(), Taxonomy, stored)
-            lines = "; ".join(dict.fromkeys(mistake.line() for mistake in mistakes))
-            raise InputError(f"the taxonomy of the campaign: {lines}") from None
+            mistakes = mistakes_in_line(error, Taxonomy, stored)
+            raise InputError(f"the taxonomy of the campaign: {mistakes}") from None
         return bound
 
     def read_errors(self, answer: Any, output: str) -> MarkedErrors:
