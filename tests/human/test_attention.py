@@ -6,13 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_campaigns import add_rater, make_campaign, rate, ratings, stored, work_for
+from small_campaigns import add_rater, make_campaign, rate, rate_all, ratings, stored, work_for
 
 from creamtea.errors import InputError
 from creamtea.human import assignment, raters
 from creamtea.human.assignment import RatingRefused
 from creamtea.human.assignment.model import TryAgain
-from creamtea.human.attention import MAX_WARNINGS, Attention, attention_items, is_right, read_attention
+from creamtea.human.attention import (
+    MAX_WARNINGS,
+    Attention,
+    attention_items,
+    attention_of,
+    is_right,
+    read_attention,
+)
 from creamtea.human.campaigns import summary
 from creamtea.human.new_items import NewItem
 from creamtea.human.protocols import ScoredAnswer, find_protocol
@@ -241,6 +248,15 @@ def test_without_a_failing_code_everybody_gets_the_same(database: Database) -> N
     rater = campaign(database, checks=3, completion_code="PASS")
     go(database, rater, good=0, bad=25)
     assert raters.welcome(database, rater).completion_code == "PASS"
+
+
+def test_a_check_of_an_import_may_not_say_what_is_right(database: Database) -> None:
+    check = {"kind": "attention-check", "guidance": None}
+    make_campaign(database, [{}, check], systems=2, attention_every=1)
+    rater = add_rater(database)
+    rate_all(database, rater)
+    with database.session() as session:
+        assert attention_of(session, 1) == {}
 
 
 def test_the_share_to_pass(database: Database) -> None:

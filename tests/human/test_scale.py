@@ -42,7 +42,7 @@ def test_what_is_no_step_is_refused(wrong: object) -> None:
         CONTRASTIVE.check(wrong)
 
 
-@pytest.mark.parametrize("wrong", ["0.8", "6.2", "3.3", "3,4", "", "nan", "1/0"])
+@pytest.mark.parametrize("wrong", ["0.8", "6.2", "3.3", "3,4", "", "nan", "1/0", "1e999999999"])
 def test_what_is_no_value_is_refused(wrong: str) -> None:
     with pytest.raises(ValueError):
         CONTRASTIVE.step_of(wrong)

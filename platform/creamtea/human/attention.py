@@ -139,6 +139,8 @@ def attention_of(session: Session, campaign_id: int, rater_id: int | None = None
     )
     checks: dict[tuple[int, int], tuple[bool, dict[str, Any], dict[int, ScoredAnswer]]] = {}
     for assignment_id, rater_id, warned, guidance, system, step, payload in rows:
+        if guidance is None:
+            continue  # ratings made elsewhere do not say what was expected
         answers = checks.setdefault((rater_id, assignment_id), (warned > 0, guidance, {}))[2]
         answers[system] = ScoredAnswer(step, payload)
     found: dict[int, Attention] = {}

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+MAX_DIGITS = 60  # of a number, and of its exponent: Fraction("1e999999999") takes all memory
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -38,11 +40,21 @@ class Scale:
 
     def step_of(self, text: str) -> int:
         """The step of a written value; ValueError where the text is not a value of the scale."""
-        try:
-            steps = (Fraction(text) - self.lowest) / self.size
-        except (ValueError, ZeroDivisionError):
-            raise ValueError(f"{text!r} is not a number") from None
+        steps = (exact(text) - self.lowest) / self.size
         if steps.denominator != 1 or not 0 <= steps < self.steps:
             first, second, last = (self.label(step) for step in (0, 1, self.steps - 1))
             raise ValueError(f"{text!r} is not a value of the scale {first}, {second}, …, {last}")
         return int(steps)
+
+
+def exact(text: str) -> Fraction:
+    """A decimal number (-0.1, 3, 1e-05) as a fraction. ValueError for others, infinity too."""
+    try:
+        if len(text) > MAX_DIGITS or "/" in text or "_" in text:
+            raise ValueError
+        _, _, exponent = text.lower().partition("e")
+        if exponent and abs(int(exponent)) > MAX_DIGITS:
+            raise ValueError
+        return Fraction(text)
+    except ValueError:
+        raise ValueError(f"{text[:60]!r} is not a number") from None

@@ -192,6 +192,7 @@ def test_errors_make_the_score_of_mqm(tmp_path: Path) -> None:
         ('{""start_i"": 3, ""end_i"": 4, ""severity"": ""awful""}', "severity"),
         ('{""start_i"": ""missing"", ""end_i"": 4, ""severity"": ""minor""}', "start"),
         ("3", "field errors"),
+        ("[" * 100_000, "field errors"),
     ],
 )
 def test_errors_that_cannot_be(tmp_path: Path, error: str, said: str) -> None:

@@ -250,6 +250,12 @@ def test_an_empty_csv(folder: Path, other: Database) -> None:
         ),
         (
             "items.jsonl",
+            '"proposals": null',
+            '"proposals": {"plain": [{"start": 1}]}',
+            "line 1, column proposals: found {'plain': [{'start': 1}]}; allowed: lists of marked errors",
+        ),
+        (
+            "items.jsonl",
             '"degraded": "plain"',
             '"degraded": "x"',
             "line 4, column degraded: found 'x'; allowed: ",

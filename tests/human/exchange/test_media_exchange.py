@@ -201,3 +201,4 @@ def test_a_file_that_is_gone_is_named(database: Database, tmp_path: Path, store:
     (Path(store.root) / "objects" / digest[:2] / digest).unlink()
     with pytest.raises(InputError, match=rf"audio/wav.* is not in .*put it back there as objects/.*{digest}"):
         export_campaign(database, "c", "csv", tmp_path / "out", "test", store)
+    assert not (tmp_path / "out").exists()

@@ -61,11 +61,14 @@ def test_errors_become_scores_and_stay_where_they_are(database: Database, tmp_pa
     ("lines", "said"),
     [
         (LINES, "line 4: segment 84 of A has another text than in line 2"),
-        ("A|t|1|x|ann|s|t|No-error|No-error\n", "line 2: .*'x'"),
+        ("A|t|1|x|ann|s|t|No-error|No-error\n", "line 2: seg_id: found 'x'; allowed: a whole number"),
+        ("A|t|1|-1|ann|s|t|No-error|No-error\n", "line 2: seg_id: found '-1'"),
+        ("A|t|1|9999999999|ann|s|t|No-error|No-error\n", "line 2: seg_id: found '9999999999'"),
+        ("", "mqm.tsv: no ratings in it"),
         ("A|t|1|1|ann|s|t|No-error\n", "line 2: found 8 fields"),
         ("A|t|1|1|ann|s|<v>a</v> <v>b</v>|Style|Minor\n", "line 2: several marks"),
         ("A|t|1|1|ann|s|t|Style|Awful\n", "line 2, column payload: .*severity"),
-        ("A|t|1|1||s|t|Style|Minor\n", "line 2: "),
+        ("A|t|1|1||s|t|Style|Minor\n", "line 2: rater: found ''; allowed: text that is not blank"),
     ],
 )
 def test_a_line_that_cannot_be_read(tmp_path: Path, lines: str, said: str) -> None:

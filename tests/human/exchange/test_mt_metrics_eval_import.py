@@ -192,6 +192,13 @@ def test_folders_that_cannot_be_read(
         read_mt_metrics_eval(written(tmp_path, **change), chosen, NOW)
 
 
+def test_a_name_of_two_words_is_one_system(tmp_path: Path) -> None:
+    scores = "A 1\t-1\nA 1\tNone\nA 1\t-3\n"
+    folder = written(tmp_path, **{"system-outputs/en-de/A 1.txt": "x\n" * 3, SEG: scores})
+    content, _ = read_mt_metrics_eval(folder, facts("da"), NOW)
+    assert content.systems == ("A 1", "A", "B")
+
+
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="reads a folder"):

@@ -22,6 +22,7 @@ from creamtea.store.database import Database
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 LOAD = 1_771_311_126.5
 FOX = "Der 🦊\nrennt."
+MARK = {"start_i": 0, "end_i": 1}
 
 
 def item(number: int = 1, **fields: Any) -> dict[str, Any]:
@@ -175,6 +176,15 @@ def test_practice_checks_and_forms_are_no_ratings_and_counted(tmp_path: Path) ->
     }
 
 
+def test_a_check_that_expects_an_error_behind_the_text_is_counted(tmp_path: Path) -> None:
+    rules = {"A": {"score": [80, 90], "error_spans": [{"start_i": 0, "end_i": 99}]}}
+    found, not_kept = read(
+        tmp_path, line([{"A": response()}, {"A": response()}], [item(9, validation=rules), item()])
+    )
+    assert {row.kind for row in found} == {"rated", "attention-check"}
+    assert not_kept == {"expected errors of checks": 1}
+
+
 def test_segments_are_shared_by_systems_and_documents_have_numbers(tmp_path: Path) -> None:
     def of(system: str, numbers: tuple[int, ...], user: str) -> dict[str, Any]:
         items = [item(number, tgt={system: f"{system}{number}"}) for number in numbers]
@@ -242,6 +252,18 @@ def test_a_download_from_the_dashboard(tmp_path: Path) -> None:
         ([line([{"A": response()}], [item(src="\0")])], "line 1: item 0.src: .*NUL"),
         ([line([{"A": response()}]) | {"item": None}], "line 1: it has no items"),
         ([line([{"A": response()}], actions=[action(1e300, "load")])], "line 1: actions: found the time"),
+        (
+            [line([{"A": response()}], actions=[action(0, "load"), action(float("nan"), "score", 0, "A")])],
+            "line 1: not JSON: NaN",
+        ),
+        (
+            [line([{"A": response(1)}], [item(error_spans={"A": [{"start_i": 3, "end_i": 2}]})])],
+            "line 1: A: an error from 3 to 2",
+        ),
+        (
+            [line([{"A": response(1)}], [item(error_spans={"A": [MARK | {"severity": "awful"}]})])],
+            "line 1, column proposals: found .*awful.*; allowed: lists of marked errors",
+        ),
         (
             [line([{"A": response()}]), line([{"A": response()}], [item(tgt={"A": "x"})])],
             "line 2: the segment 'fox-1 The fox runs 1.' has another text than in .*line 1",

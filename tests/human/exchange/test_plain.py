@@ -101,6 +101,7 @@ def test_what_was_read_can_be_exported_and_read_again(
             "rater,segment,system,value\na,1,s,67.5\n",
             "line 2, column value: '67.5' is not a value of the",
         ),
+        ("da", "rater,segment,system,value\na,1,s,1e999999999\n", "line 2, column value: '1e999999999' is "),
         (
             "da",
             "rater,segment,system,value\na,1,s,5\na,1,s,6\n",

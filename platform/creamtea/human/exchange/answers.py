@@ -9,9 +9,11 @@ a step that is not on the scale, rows that are missing or there twice.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+from pydantic import ValidationError
 
 from creamtea.errors import InputError
 from creamtea.human.exchange.content import AnswerContent, Content, ItemContent, ScoreContent
@@ -19,6 +21,7 @@ from creamtea.human.exchange.files import Place
 from creamtea.human.exchange.rows import GivenRating, RatingRow, rows_of
 from creamtea.human.media.files import check_entries
 from creamtea.human.protocols import Protocol, ScoredAnswer, find_protocol
+from creamtea.human.protocols.spans import MarkedErrors
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.rows import from_row
 
@@ -65,6 +68,7 @@ def checked_items(
             ("degraded", item.degraded in (None, *systems), known),
             ("media", _are_files(item.media), "a list of files: digest, type, description"),
             ("proposals", set(item.proposals or ()) <= set(item.systems), "by systems of the item"),
+            ("proposals", _are_errors(item.proposals or {}), "lists of marked errors, as answers have them"),
         )
         for column, right, allowed in checks:
             if not right:
@@ -81,6 +85,15 @@ def _are_files(entries: Sequence[Any]) -> bool:
     try:
         check_entries(entries)
     except ValueError:
+        return False
+    return True
+
+
+def _are_errors(proposals: Mapping[str, Any]) -> bool:
+    try:
+        for spans in proposals.values():
+            MarkedErrors.model_validate({"spans": spans})
+    except ValidationError:
         return False
     return True
 

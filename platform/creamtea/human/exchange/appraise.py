@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +35,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from creamtea.errors import InputError
-from creamtea.human.exchange.columns import MAX_INTEGER, checked_name, checked_text
+from creamtea.human.exchange.columns import checked_name, checked_text, checked_whole
 from creamtea.human.exchange.files import csv_records, read_text
 from creamtea.human.exchange.statistics import RaterStatistics
 from creamtea.human.protocols.base import Protocol
@@ -227,7 +226,7 @@ class _Reading:
             rater=self.field("user", checked_name, name),
             system=REFERENCE if kind == "REF" else self.field("system", checked_name, name),
             kind=KINDS[kind],
-            segment=self.field("segment", _whole, "a whole number"),
+            segment=self.field("segment", checked_whole, "a whole number"),
             document=self.field("document", checked_text, "text") if "document" in self.cells else "",
             answer=self._answer(self.field("score", Da.scale.step_of, scale), protocol),
             errors=len(self._errors()),
@@ -252,7 +251,7 @@ class _Reading:
 def _spans(cell: str) -> list[dict[str, Any]]:
     try:
         return [_span(**error) for error in json.loads(cell)]
-    except (TypeError, AttributeError):
+    except (TypeError, AttributeError, RecursionError):
         raise ValueError from None
 
 
@@ -315,12 +314,6 @@ def _known(cell: str, known: dict[str, str]) -> str:
     if cell not in known:
         raise ValueError
     return cell
-
-
-def _whole(cell: str) -> int:
-    if not re.fullmatch(r"[0-9]{1,10}", cell) or int(cell) > MAX_INTEGER:
-        raise ValueError
-    return int(cell)
 
 
 def _truth(cell: str) -> bool:

@@ -47,6 +47,13 @@ def checked_name(value: Any) -> str:
     return str(value)
 
 
+def checked_whole(cell: str) -> int:
+    """A whole number as other tools write it: digits."""
+    if not re.fullmatch(r"[0-9]{1,10}", cell) or int(cell) > MAX_INTEGER:
+        raise ValueError
+    return int(cell)
+
+
 def one_of(values: Callable[[], Sequence[str]]) -> PlainValidator:
     def check(value: Any) -> str:
         if value not in values():

@@ -26,6 +26,7 @@ from creamtea.human.exchange.losses import APPRAISE, MQM, MT_METRICS_EVAL, PEARM
 from creamtea.human.exchange.media import (
     FOLDER,
     MediaFiles,
+    check_kept,
     keep_media,
     named,
     read_media_folder,
@@ -99,6 +100,8 @@ def export_campaign(
     if kind not in EXPORTS:
         raise InputError(f"--format {kind}: it is one of {', '.join(EXPORTS)}")
     content = collect(database, name)
+    if kind in MEDIA_FOLDERS:
+        check_kept(content, store)
     left_out: tuple[str, ...] = ()
     if kind == MT_METRICS_EVAL:
         whole = whole_test_set(database, content)

@@ -37,8 +37,19 @@ def named(content: Content) -> dict[str, str]:
     return types_of(entry for item in items for entry in item.media)
 
 
+def check_kept(content: Content, store: FileStore | None) -> None:
+    """InputError unless the store has the files that the items name."""
+    for digest, media in named(content).items():
+        kept = _needed(store)
+        if not kept.exists(digest):
+            raise InputError(
+                f"campaign {content.name!r}: a file beside its sources ({media}) is not in {kept.root} any "
+                f"more: put it back there as objects/{digest[:2]}/{digest}, which is its SHA-256"
+            )
+
+
 def write_media(content: Content, store: FileStore | None, folder: Path) -> list[Path]:
-    """The files, into a new folder; none where no item names one. InputError where they cannot be had."""
+    """The files, into a new folder; none where no item names one."""
     wanted = named(content)
     if not wanted:
         return []
@@ -46,11 +57,6 @@ def write_media(content: Content, store: FileStore | None, folder: Path) -> list
     folder.mkdir()
     written = []
     for digest, media in wanted.items():
-        if not store.exists(digest):
-            raise InputError(
-                f"campaign {content.name!r}: a file beside its sources ({media}) is not in {store.root} any "
-                f"more: put it back there as objects/{digest[:2]}/{digest}, which is its SHA-256"
-            )
         path = folder / file_name(digest, media)
         with store.open(digest) as kept, path.open("wb") as copy:
             while chunk := kept.read(1 << 20):

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from creamtea.errors import InputError
-from creamtea.human.exchange.columns import checked_name, checked_text
+from creamtea.human.exchange.columns import checked_name, checked_text, checked_whole
 from creamtea.human.exchange.content import Content, ItemContent
 from creamtea.human.exchange.counted import CountedScore, first_opinions
 from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
@@ -32,6 +32,7 @@ NO_ERROR = "no-error"
 BEGIN, END = "<v>", "</v>"
 FILE = "mqm.tsv"
 _UNWRITABLE = re.compile("[\t\n\r]|</?v>")
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,8 @@ def read_mqm(path: Path, facts: ImportFacts, now: datetime) -> tuple[Content, tu
         key = (line.segment, line.system, line.rater)
         first.setdefault(key, line)
         errors[key] += [line.error] if line.error else []
+    if not items:
+        raise InputError(f"{path.name}: no ratings in it")
     systems = tuple(dict.fromkeys(system for _, system in items))
     positions = {key: position for position, key in enumerate(items)}
     ratings = [
@@ -119,10 +122,10 @@ def _lines(path: Path) -> Iterator[_Line]:
             target, in_target = _marked(values["target"])
             yield _Line(
                 place,
-                checked_name(values["system"]),
-                checked_text(values["doc"]),
-                int(values["seg_id"]),
-                checked_name(values["rater"]),
+                _field(values, "system", checked_name, "text that is not blank"),
+                _field(values, "doc", checked_text, "text"),
+                _field(values, "seg_id", checked_whole, "a whole number from 0"),
+                _field(values, "rater", checked_name, "text that is not blank"),
                 source,
                 target,
                 _error(values, in_source, in_target),
@@ -130,6 +133,13 @@ def _lines(path: Path) -> Iterator[_Line]:
             )
         except ValueError as error:
             raise InputError(f"{place}: {error}") from None
+
+
+def _field(values: dict[str, str], name: str, parse: Callable[[str], Value], allowed: str) -> Value:
+    try:
+        return parse(values[name])
+    except ValueError:
+        raise ValueError(f"{name}: found {values[name][:60]!r}; allowed: {allowed}") from None
 
 
 def _error(

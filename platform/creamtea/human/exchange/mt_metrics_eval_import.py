@@ -26,8 +26,9 @@ from creamtea.human.exchange.losses import NotKept, counts
 from creamtea.human.exchange.mt_metrics_eval import Folder
 from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.protocols import find_protocol
-from creamtea.human.protocols.segment_scores import SegmentScores, exact
+from creamtea.human.protocols.segment_scores import SegmentScores
 from creamtea.human.protocols.spans import Mqm
+from creamtea.human.scale import exact
 
 NONE = "None"
 SCORES, RATINGS = ".seg.score", ".seg.rating"
@@ -194,7 +195,7 @@ def _blocks(
     """(line, (segment, system), the other fields): a block of lines for each system, one per segment."""
     seen: dict[str, int] = defaultdict(int)
     for number, line in enumerate(folder.lines(file), start=1):
-        words = line.rstrip().split("\t") if "\t" in line else line.split()
+        words = _words(line)
         place = f"{file}, line {number}"
         if len(words) not in fields or words[0] not in systems:
             raise InputError(
@@ -213,6 +214,10 @@ def _blocks(
             )
 
 
+def _words(line: str) -> list[str]:
+    return line.rstrip().split("\t") if "\t" in line else line.split()
+
+
 def _scores(folder: Folder, name: str, segments: int, systems: Mapping[str, Any]) -> dict[Cell, _Score]:
     """The segment scores that are not None, as they are written. Empty without a file."""
     file = f"human-scores/{folder.pair}.{name}{SCORES}"
@@ -229,7 +234,7 @@ def _order(folder: Folder, name: str) -> list[str]:
     """The systems as the file of scores has them, so that they come back in their order."""
     file = f"human-scores/{folder.pair}.{name}{SCORES}"
     lines = folder.lines(file) if (folder.path / file).is_file() else []
-    return list(dict.fromkeys(line.split()[0] for line in lines))
+    return list(dict.fromkeys(_words(line)[0] for line in lines))
 
 
 def _marked(

@@ -50,6 +50,7 @@ def _not_blank(name: str) -> str:
 Text = Annotated[str, AfterValidator(check_text)]
 Name = Annotated[str, AfterValidator(_not_blank)]
 Whole = Annotated[int, Field(ge=0, le=MAX_INTEGER)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 Pair = Annotated[list[int], Field(min_length=2, max_length=2)]
 
 
@@ -102,7 +103,7 @@ class PearmutExpected(_Loose):
 
 class Validation(_Loose):
     warning: Text | None = None
-    score: Annotated[list[float], Field(min_length=2, max_length=2)] | None = None
+    score: Annotated[list[Finite], Field(min_length=2, max_length=2)] | None = None
     error_spans: list[PearmutExpected] | None = None
     score_greaterthan: str | None = None
     allow_skip: bool = False  # of practice, where the item is not `skippable`: an earlier way of writing
@@ -139,12 +140,12 @@ class Response(_Loose):
 class OwnTimes(_Loose):
     """What an export adds to the action of a score."""
 
-    assigned_at: float  # seconds since 1970
+    assigned_at: Finite  # seconds since 1970
     active_ms: Whole | None
 
 
 class Action(_Loose):
-    time: float
+    time: Finite  # seconds since 1970
     action: str = ""
     index: int | None = None
     model: str | None = None

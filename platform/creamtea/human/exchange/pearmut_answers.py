@@ -100,7 +100,7 @@ class Answers:
         outputs = {system: item.tgt[system] for system in systems}
         known = self.items.get(key)
         if known is None:
-            known = self._item(kind, item, outputs, self._segments.get(segment), self._documents.get(segment))
+            known = self._item(place, segment, kind, item, outputs)
             if known is None:
                 return
             self.items[key] = known
@@ -113,12 +113,7 @@ class Answers:
             )
 
     def _item(
-        self,
-        kind: ItemKind,
-        item: PearmutItem,
-        outputs: Mapping[str, str],
-        segment: int | None,
-        document: str | None,
+        self, place: Place, segment: str, kind: ItemKind, item: PearmutItem, outputs: Mapping[str, str]
     ) -> ItemContent | None:
         """None for a check that any answer would pass."""
         guidance = None
@@ -130,8 +125,8 @@ class Answers:
         made = ItemContent(
             position=len(self.items),
             kind=kind,
-            segment=NO_SEGMENT if segment is None else segment,
-            document=document or "",
+            segment=self._segments.get(segment, NO_SEGMENT),
+            document=self._documents.get(segment, ""),
             source=source,
             media=media,
             references=() if item.ref is None else (item.ref,),
@@ -139,7 +134,7 @@ class Answers:
             outputs=tuple(outputs.values()),
             weight=0.0 if kind.is_written else 1.0,
             guidance=guidance,
-            proposals=None if kind.is_written else self._proposals(item, outputs),
+            proposals=None if kind.is_written else self._proposals(place, item, outputs),
         )
         if own := item.creamtea:
             lists = {name: tuple(getattr(own, name)) for name in ("context", "references")}
@@ -156,20 +151,25 @@ class Answers:
         for text in (self._source(item)[0], item.ref or "", *item.tgt.values()):
             self.left["texts that show files (their tags stay in the text)"] += text.startswith(TAGS)
 
-    def _proposals(self, item: PearmutItem, outputs: Mapping[str, str]) -> dict[str, Any] | None:
+    def _proposals(
+        self, place: Place, item: PearmutItem, outputs: Mapping[str, str]
+    ) -> dict[str, Any] | None:
         found = {}
         for system, output in outputs.items():
             if prefilled := item.prefilled(system):
                 if self.protocol.marks_errors:
                     units = Units(output, self.without)
-                    found[system] = [self._span(units, span) for span in prefilled]
+                    found[system] = [self._span(f"{place}: {system}", units, span) for span in prefilled]
                 else:
                     self.left["pre-filled errors"] += len(prefilled)
         return found or None
 
-    def _span(self, units: Units, span: PearmutSpan) -> dict[str, Any]:
-        """As a payload has it. ValueError for a place that the text does not have."""
-        found = units.characters(span.start_i, span.end_i)
+    def _span(self, where: str, units: Units, span: PearmutSpan) -> dict[str, Any]:
+        """As a payload has it. InputError for a place that the text does not have."""
+        try:
+            found = units.characters(span.start_i, span.end_i)
+        except ValueError as error:
+            raise InputError(f"{where}: {error}; allowed: characters of its output") from None
         self.left["marks on a second special token, kept as omissions"] += span.start_i > len(units)
         placed = {} if found is None else {"start": found[0], "end": found[1]}
         severity = (span.severity or "undecided").lower()
@@ -272,10 +272,7 @@ class Answers:
         open_proposals = list(enumerate(pearmut.prefilled(system)))
         spans = []
         for span in response.error_spans:
-            try:
-                marked = self._span(units, span)
-            except ValueError as error:
-                raise InputError(f"{place}: {system}: {error}; allowed: characters of its output") from None
+            marked = self._span(f"{place}: {system}", units, span)
             if not ItemKind(item.kind).is_written:
                 marked |= _proposed(span, open_proposals, pearmut.creamtea is not None)
             spans.append(marked)

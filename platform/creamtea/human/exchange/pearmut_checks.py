@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pydantic import ValidationError
-
 from creamtea.human.exchange.content import ItemContent
 from creamtea.human.exchange.pearmut import PearmutExpected, Units, Validation
 from creamtea.human.exchange.rows import GivenRating
@@ -65,14 +63,14 @@ def _expected(written: PearmutExpected, units: Units) -> dict[str, Any] | None:
     """As creamtea stores it; None for what it cannot say."""
     start, end = (_range(place, len(units)) for place in (written.start_i, written.end_i))
     omission = start[0] >= len(units)
-    placed = (
-        {} if omission else {"start": [*map(units.character, start)], "end": [*map(units.character, end)]}
-    )
     try:
+        placed = (
+            {} if omission else {"start": [*map(units.character, start)], "end": [*map(units.character, end)]}
+        )
         span = ExpectedSpan.model_validate(
             {**placed, "severity": written.severity and written.severity.lower()}
         )
-    except ValidationError:
+    except ValueError:  # pydantic's too
         return None
     return span.model_dump(mode="json", exclude_defaults=True)
 

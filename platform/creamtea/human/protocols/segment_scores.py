@@ -7,9 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from creamtea.human.protocols.base import PointsFormat, Protocol, ScoredAnswer
-from creamtea.human.scale import Scale
-
-MAX_DIGITS = 60  # of a number, and of its exponent: Fraction("1e999999999") takes all memory
+from creamtea.human.scale import Scale, exact
 
 
 class SegmentScores(Protocol):
@@ -44,16 +42,3 @@ class SegmentScores(Protocol):
     @property
     def points(self) -> PointsFormat:
         return PointsFormat(3)
-
-
-def exact(text: str) -> Fraction:
-    """A decimal number (-0.1, 3, 1e-05) as a fraction. ValueError for others, infinity too."""
-    try:
-        if len(text) > MAX_DIGITS or "/" in text or "_" in text:
-            raise ValueError
-        _, _, exponent = text.lower().partition("e")
-        if exponent and abs(int(exponent)) > MAX_DIGITS:
-            raise ValueError
-        return Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise ValueError(f"{text[:60]!r} is not a number") from None
