@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 from blocks import entries
-from human_rows import POINTS, SYSTEMS
-from rated_campaigns import rated_campaign
+from human_rows import POINTS, SYSTEMS, add_segment_scores
+from rated_campaigns import rated_campaign, side_by_side
 
 from creamtea.report import text
 from creamtea.report.human.build import build_human
@@ -41,6 +42,15 @@ def test_disagreements_are_the_largest_gaps_with_their_texts(tasted: Database) -
     ]
     mean = POINTS[segment, SYSTEMS.index(system)].mean()
     assert numbers(bleu[0])["human score"] == pytest.approx(mean)
+
+
+def test_equal_human_scores_disagree_with_no_metric(filled: Database, fill: Fill) -> None:
+    """The mean of sixty times 1.2 is not quite 1.2."""
+    study = fill(filled)
+    everywhere_the_same = side_by_side(np.ones((20, 3, 2), dtype=int))
+    rated_campaign(filled, everywhere_the_same, systems=SYSTEMS[:3], study_id=study, ratings_per_item=2)
+    add_segment_scores(filled, study, items=20)
+    assert entries(build_human(filled, "tasting"), "disagreements") == []
 
 
 def test_disputes_are_the_outputs_whose_ratings_lie_furthest_apart(tasted: Database) -> None:

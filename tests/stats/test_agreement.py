@@ -112,6 +112,12 @@ def test_alpha_without_disagreement_to_expect_says_so() -> None:
         krippendorff_alpha([1.0, 2.0])
 
 
+def test_alphas_interval_leaves_out_resamples_of_equal_ratings() -> None:
+    """Full agreement: of units with one score, what is left of the spread is rounding."""
+    found = krippendorff_alpha(np.repeat([[3.3], [3.3], [5.1], [3.3]], 3, axis=1), samples=200)
+    assert (found.value, found.low, found.high) == pytest.approx((1, 1, 1))
+
+
 def test_icc_of_shrout_and_fleiss() -> None:
     found = intraclass(SHROUT_FLEISS)
     printed = [round(value or 0, 2) for value in (found.two_1, found.three_1, found.two_k)]

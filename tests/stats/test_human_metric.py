@@ -55,6 +55,20 @@ def test_segment_correlations_are_scipys(kind: Kind, seed: int) -> None:
     assert found.value == pytest.approx(np.mean(values), rel=1e-9)
 
 
+@KINDS
+def test_scores_that_differ_by_rounding_are_equal(kind: Kind) -> None:
+    """Means over raters: (5.2 + 1.6) / 2 is a little more than 3.4."""
+    human = np.array([[3.4, (5.2 + 1.6) / 2], [3.4, 5.0]])
+    metric = np.array([[2.0, 1.0], [3.0, 4.0]])
+    assert human[0, 1] > 3.4
+    exact = np.where(human < 4, 3.4, human)
+    assert segment_correlation(human, metric, kind, by_item=False) == segment_correlation(
+        exact, metric, kind, by_item=False
+    )
+    flat = segment_correlation(human[:1], metric[:1], kind, by_item=False)
+    assert flat.reason == "all human scores are equal"
+
+
 def test_grouping_leaves_out_how_hard_an_item_is() -> None:
     """The metric knows hard items and nothing of the systems."""
     rng = np.random.default_rng(0)

@@ -126,3 +126,10 @@ def test_expected_scores_by_a_slow_oracle(
             above = [z[i] - usual[what[i]] for i in others if where[i] == where[row]]
             wanted = usual[what[row]] + np.dot(weights, above) / (SHRINKAGE + sum(weights))
             assert found[rater][place] == pytest.approx(wanted, abs=1e-8, nan_ok=True)
+
+
+def test_who_gives_one_score_throughout_lets_one_expect_nothing() -> None:
+    """The mean of three times 1.4 is a little less than 1.4."""
+    score = [1.4, 1.4, 1.4, 1.0, 5.0]
+    found = expected_scores([0, 0, 0, 1, 1], [0, 1, 2, 0, 1], [0] * 5, score, [1], {0})
+    assert found[1].tolist() == [0.0, 0.0]

@@ -79,16 +79,16 @@ def krippendorff_alpha(matrix: ArrayLike, groups: ArrayLike | None = None, sampl
     np.add.at(clusters, owner, parts)
     if len(clusters) == 1:
         return alpha(value, reason="only one group: nothing to resample")
-    with np.errstate(invalid="ignore", divide="ignore"):
-        resampled = _interval_alpha(resampled_sums(clusters, samples, SEED))
-    # not finite: a resample of equal ratings
-    return alpha(value, *percentile_interval(resampled[np.isfinite(resampled)]))
+    resampled = _interval_alpha(resampled_sums(clusters, samples, SEED))
+    return alpha(value, *percentile_interval(resampled[~np.isnan(resampled)]))
 
 
 def _interval_alpha(sums: Array) -> Array:
-    """(…, 4) sums of count, total, squares and within -> (…,)."""
+    """(…, 4) sums of count, total, squares and within -> (…,); NaN where all ratings are equal."""
     n, total, squares, within = np.moveaxis(sums, -1, 0)
-    expected = 2 * (n * squares - total**2) / (n * (n - 1))
+    spread = n * squares - total**2
+    spread = np.where(spread > ROUNDING * n * squares, spread, np.nan)  # of equal ratings rounding is left
+    expected = 2 * spread / (n * (n - 1))
     alpha: Array = 1 - within / n / expected
     return alpha
 

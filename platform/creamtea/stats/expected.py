@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from creamtea.stats.estimate import Array
+from creamtea.stats.estimate import ROUNDING, Array
 
 OWN_OUTPUT = 3.0  # how many ratings of the segment's other outputs one of the same output is worth
 SHRINKAGE = 2.0  # ratings that say "as usual" on each segment
@@ -95,5 +95,6 @@ def _standardised(who: ArrayLike, score: Array) -> Array:
     many = np.bincount(number)
     centred = score - (np.bincount(number, score) / many)[number]
     deviation = np.sqrt(np.bincount(number, centred**2) / np.maximum(many - 1, 1))
-    z: Array = centred / np.where(deviation > 0, deviation, 1.0)[number]
+    scale = float(np.abs(score).max(initial=0.0))
+    z: Array = centred / np.where(deviation > ROUNDING * scale, deviation, np.inf)[number]
     return z

@@ -34,7 +34,7 @@ def segment_correlation(human: ArrayLike, metric: ArrayLike, kind: Kind, by_item
     ours, theirs = _both(human, metric)
     known = ~np.isnan(ours)
     if not by_item:
-        x, y = ours[known], theirs[known]
+        x, y = (without_rounding(matrix[known], _scale(matrix)) for matrix in (ours, theirs))
         for name, values in (("human", x), ("metric", y)):
             if len(values) < 2:
                 return Estimate(reason="fewer than two outputs have both scores")

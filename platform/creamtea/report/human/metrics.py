@@ -26,6 +26,7 @@ from creamtea.report.human.material import (
     table,
 )
 from creamtea.report.model import Cell, Entry, Row, Table, Texts
+from creamtea.stats.estimate import ROUNDING
 from creamtea.stats.human_metric import (
     pairwise_accuracy,
     segment_correlation,
@@ -228,5 +229,7 @@ def disagreements(session: Session, judged: Judged, metrics: Sequence[MetricScor
 def _standard(matrix: Array, known: NDArray[np.bool_]) -> Array | None:
     """Standard scores of the known cells; None where all are equal."""
     values = matrix[known]
-    deviation = float(np.std(values, ddof=1))
-    return (matrix - values.mean()) / deviation if deviation > 0 else None
+    if float(np.ptp(values)) <= ROUNDING * float(np.abs(values).max()):
+        return None
+    standard: Array = (matrix - values.mean()) / np.std(values, ddof=1)
+    return standard
