@@ -20,7 +20,7 @@ from creamtea.report.build import build_report
 from creamtea.report.drawing import inline_svg
 from creamtea.report.html import to_html
 from creamtea.report.human.build import build_human
-from creamtea.report.model import Cell, Document, Figure
+from creamtea.report.model import Cell, Document, Figure, Notes, Section
 from creamtea.store.database import Database
 
 Fill = Callable[..., int]
@@ -200,6 +200,18 @@ def test_every_section_has_an_address_and_an_entry_in_the_contents(tasted: Datab
     assert {"systems", "systems-test", "human-tasting", "figures-learning", "provenance"} <= set(wanted)
     listed = [str(attributes["href"]) for tag, attributes in page.elements if tag == "a"][: len(wanted)]
     assert listed == [f"#{address}" for address in wanted]
+
+
+def test_a_folded_section_has_an_address_too() -> None:
+    names = ("first", "second", "last")
+    sections = tuple(
+        Section(name, name.title(), (Notes("notes", ("…",)),), folded=name == "last") for name in names
+    )
+    page = Page(to_html(Document("paper", "Table 1", 1, "", "", (), (), sections)))
+    assert [attributes["href"] for tag, attributes in page.elements if tag == "a"][:3] == [
+        f"#{name}" for name in names
+    ]
+    assert set(names) <= {attributes.get("id") for _, attributes in page.elements}
 
 
 def test_columns_are_chosen_by_group_and_one_campaign_at_a_time(
