@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from filled_study import ANALYSED, HOSTILE, SPEC, fill_study
+from filled_study import ANALYSED, HOSTILE, SPEC, fill_study, lines
 from limits import ANSWER
 from sqlalchemy import select
 from streamlit.testing.v1 import AppTest
@@ -91,3 +92,20 @@ def test_a_study_of_another_version_is_named_with_a_remedy(
         row = session.get_one(StudyRow, studies[1])
         row.spec = {**row.spec, "forgotten": 1}
     assert "run it again" in html(visit(Identity(1, "reader"), *studies[:2]))
+
+
+def test_the_outputs_of_another_test_set_begin_with_its_first_page(visit: Any, database: Database) -> None:
+    sets = SPEC["test_sets"] | {"oryx": {"kind": "synthetic", "corpus": "okapi", "lines": 41}}
+    numbers = [
+        fill_study(database, lines(40), SPEC | {"name": name, "test_sets": sets})
+        for name in ("quagga", "zebra")
+    ]
+    page = visit(Identity(1, "reader"), *numbers)
+    page.number_input[0].set_value(4).run()
+    assert shown_segments(page)[0] == 31
+    next(box for box in page.selectbox if box.label == "Test set").select_index(1).run()
+    assert shown_segments(page)[0] == 1
+
+
+def shown_segments(app: AppTest) -> list[int]:
+    return [int(number) for number in re.findall(r'class="where">(\d+)<', html(app))]

@@ -2,12 +2,14 @@
 // are set by textContent only.
 
 // By the holding element, so that a new run of the page changes no choice. order: {column: index or -1 for the
-// original order, up: boolean}; shown: by a group's title.
+// original order, up: boolean}, of the columns with these titles; shown: by a group's title.
 const states = new WeakMap();
 
 export default function render({ parentElement, data }) {
-  const state = states.get(parentElement) ?? { order: { column: -1, up: false }, shown: new Map() };
+  const state = states.get(parentElement) ?? { shown: new Map() };
   states.set(parentElement, state);
+  const titles = JSON.stringify(data.columns.map((column) => column.title));
+  if (titles !== state.titles) Object.assign(state, { titles, order: { column: -1, up: false } });
   for (const group of data.groups) {
     if (!state.shown.has(group.title)) state.shown.set(group.title, group.shown);
   }

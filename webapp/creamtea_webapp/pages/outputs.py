@@ -150,7 +150,8 @@ def _show(translations: Translations | None) -> None:
     view = _choose(translations)
     by_system = translations.scores.get(view.metric or "", {})
     scored = [system for system in view.systems if system in by_system]
-    number_of_page = st.session_state.get(f"page-{view}", 1)
+    key = f"page-{translations.test_set}-{view}"  # so that another choice starts on its first page
+    number_of_page = st.session_state.get(key, 1)
     query = PageQuery(
         test_set=translations.test_set,
         decodes=tuple(translations.decodes[system] for system in view.systems),
@@ -162,7 +163,7 @@ def _show(translations: Translations | None) -> None:
     )
     with session.database().session() as reading:
         page = side_by_side(reading, query)
-    _pager(page, query.offset, view)
+    _pager(page, query.offset, key)
     segments = [
         {"number": row.index + 1, "lines": _lines(row, translations, view, scored)} for row in page.rows
     ]
@@ -240,14 +241,13 @@ def _choose_order(outputs: Translations, metric: str | None) -> ByDifference | N
     return ByDifference(scores[system], scores[outputs.against[system]], worst_first=order == WORST)
 
 
-def _pager(page: Page, offset: int, view: View) -> None:
+def _pager(page: Page, offset: int, key: str) -> None:
     pages = max(1, -(-page.total // PAGE))
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     with left:
         show(TEMPLATE, "counts", page=page, offset=offset)
     if pages > 1:
-        # the key holds the choice, so that another choice starts on its first page
-        right.number_input(f"Page of {pages:,}", 1, pages, key=f"page-{view}")
+        right.number_input(f"Page of {pages:,}", 1, pages, key=key)
 
 
 # ---------------------------------------------------------------- the texts of a segment
