@@ -13,7 +13,7 @@ from typing import Any
 
 from creamtea.errors import CreamteaError
 from creamtea.settings import Settings
-from creamtea_webapp.beside import Beside, TookTooLong
+from creamtea_webapp.helper_process import HelperProcess, TookTooLong
 
 COMMAND = [sys.executable, "-m", "creamtea.engine.try_out"]
 SECONDS = 120.0  # for all systems together; the process is ended then
@@ -21,7 +21,7 @@ MAX_CHARACTERS = 1000  # of a sentence
 MAX_WORD = 60  # characters
 MAX_SYSTEMS = 4
 
-_process = Beside()  # one of this server: a model takes memory and a processor
+_process = HelperProcess()  # one of this server: a model takes memory and a processor
 
 
 class CannotTry(CreamteaError):

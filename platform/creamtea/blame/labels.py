@@ -38,16 +38,16 @@ def of_reference(number: int) -> str:
     return REFERENCE if number == 0 else f"{REFERENCE} {number + 1}"
 
 
+def of_edit(number: int) -> str:
+    """What a candidate is called that a rater made of the output."""
+    return f"{POST_EDIT} {number + 1}"
+
+
 class Origin(StrEnum):
     SELECTION = "selection"
     SEARCH = "search"
     MODEL = "model"
     UNDECIDED = "undecided"  # no translation is known that is better there
-
-
-def of_edit(number: int) -> str:
-    """What a candidate is called that a rater made of the output."""
-    return f"{POST_EDIT} {number + 1}"
 
 
 @dataclass(frozen=True)

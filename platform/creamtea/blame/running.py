@@ -125,22 +125,22 @@ def gather(
 def _read(
     session: Session, store: ArtefactStore, study: str | int, campaign: str, settings: Settings
 ) -> _Material:
-    row, of = find_study(session, study), find_campaign(session, campaign)
-    _check_same_study(session, row, of)
-    marked = marks_of(session, of)
-    if not has_marks(find_protocol(of.protocol)):
+    study_row, rated = find_study(session, study), find_campaign(session, campaign)
+    _check_same_study(session, study_row, rated)
+    marked = marks_of(session, rated)
+    if not has_marks(find_protocol(rated.protocol)):
         if settings.below is None:
             raise InputError(
-                f"campaign {campaign!r} ({of.protocol}): raters mark no errors; --below SCORE makes "
+                f"campaign {campaign!r} ({rated.protocol}): raters mark no errors; --below SCORE makes "
                 "one error of each output with at most this mean score"
             )
-        marked = low_scores(marked, load_ratings(session, of), settings.below)
-    nodes = study_nodes(session, row.id)
-    on_test_set = [node for node in nodes if node.labels.get("test_set") == of.test_set]
+        marked = low_scores(marked, load_ratings(session, rated), settings.below)
+    nodes = study_nodes(session, study_row.id)
+    on_test_set = [node for node in nodes if node.labels.get("test_set") == rated.test_set]
     test_set = next((node for node in on_test_set if node.kind == "test_set"), None)
     if test_set is None:
         raise InputError(
-            f"study {study!r} has no test set {of.test_set!r}, which campaign {campaign!r} rates"
+            f"study {study!r} has no test set {rated.test_set!r}, which campaign {campaign!r} rates"
         )
     first: dict[str, Node] = {}
     for node in on_test_set:
@@ -154,13 +154,13 @@ def _read(
     )
     sources = session.execute(select(Segment.index, Segment.source).where(Segment.step_key == test_set.key))
     return _Material(
-        row.id,
-        spec_of(row),
-        of.id,
-        list(of.systems),
+        study_row.id,
+        spec_of(study_row),
+        rated.id,
+        list(rated.systems),
         marked,
         dict(sources.all()),
-        references_of(session, store, test_set.key, of.id),
+        references_of(session, store, test_set.key, rated.id),
         {(systems[key], index): text for key, index, text in hypotheses},
         frozenset(first),
     )

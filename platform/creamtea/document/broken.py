@@ -28,12 +28,12 @@ EXPLANATIONS = (
 
 def explained(error: yaml.MarkedYAMLError) -> tuple[int, str]:
     """The line, from 1, and what is wrong there. What is not closed is shown where it begins."""
-    said = " ".join(filter(None, (error.context, error.problem))) or "unreadable"
+    message = " ".join(filter(None, (error.context, error.problem))) or "unreadable"
     for pattern, meaning in EXPLANATIONS:
-        if found := re.search(pattern, said, re.DOTALL):
+        if found := re.search(pattern, message, re.DOTALL):
             words = [group.strip("'\"") for group in found.groups()]
             return _line(error, at_start="not closed" in meaning), meaning.format(*words)
-    return _line(error, at_start=False), f"broken YAML ({said})"
+    return _line(error, at_start=False), f"broken YAML ({message})"
 
 
 def _line(error: yaml.MarkedYAMLError, at_start: bool) -> int:

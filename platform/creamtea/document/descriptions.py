@@ -40,7 +40,7 @@ def descriptions(model: type[BaseModel]) -> dict[str, Description]:
 
 @cache
 def _own(model: type) -> dict[str, Description]:
-    """None where the source of the class is not there."""
+    """Of the class itself; empty where its source is not there."""
     try:
         source = textwrap.dedent(inspect.getsource(model))
     except (OSError, TypeError):

@@ -43,7 +43,7 @@ class Document:
 
 
 class BrokenYaml(Exception):
-    """What the parser refused: (line or None, problem)."""
+    """What the parser refused: (line, problem)."""
 
 
 class CoreLoader(yaml.SafeLoader):

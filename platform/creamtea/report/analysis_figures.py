@@ -10,7 +10,8 @@ from typing import Any
 from creamtea.contract.columns import Column
 from creamtea.methods.displays import CellPlot, PointPlot, RowPlot, RowSetting
 from creamtea.report import text, vega
-from creamtea.report.cells import Measured, state_of
+from creamtea.report.buckets import Groups
+from creamtea.report.cells import state_of
 from creamtea.report.model import Cell, Figure, Row, Spec
 from creamtea.report.vega import GREY
 from creamtea.stats.proportion import wilson_interval
@@ -20,7 +21,6 @@ MAX_TICKS = 12
 LARGE = 10_000
 Rows = Sequence[tuple[RowSetting, Row]]  # of a table
 Points = Mapping[str, Mapping[str, Sequence[CurvePoint]]]  # of steps: key, series
-Groups = Mapping[str, Sequence[Measured]]  # the seeds of a variant or system
 Mark = dict[str, Any]
 
 

@@ -58,7 +58,7 @@ def files_of(block: Table | Figure, stem: str) -> dict[str, ExportFile]:
 
 
 def export(report: Document, folder: Path, formats: Sequence[str] = tuple(Format)) -> list[Path]:
-    """Write every table and figure in these formats into a folder that is new or empty.
+    """Write every table and figure in these formats into a folder that is new or empty. Returns the files.
 
     InputError for another folder, before anything is drawn.
     """

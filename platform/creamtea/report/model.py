@@ -235,11 +235,14 @@ class Heading:
 
 @dataclass(frozen=True)
 class Document:
-    """A study's report, or a campaign's. Keys are unique among neighbours, so that a block has a path."""
+    """The report of a study or a campaign, or a paper's table or figure beside ours.
 
-    kind: str  # "study" or "campaign"
+    Keys are unique among neighbours, so that a block has a path.
+    """
+
+    kind: str  # "study", "campaign" or "paper"
     name: str
-    number: int  # of the study or the campaign in the database
+    number: int  # of the study or the campaign in the database; of the table or figure in its paper
     state: str
     about: str
     facts: tuple[Fact, ...]

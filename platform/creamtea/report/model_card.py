@@ -104,7 +104,7 @@ def difference_words(difference: Mapping[str, Any]) -> str:
     gap = difference["gap"]
     return (
         f"line {difference['line']}: from subword {difference['position'] + 1} on; the logits of the two "
-        + (f"subwords are {abs(gap):.2g} apart")
+        f"subwords are {abs(gap):.2g} apart"
     )
 
 

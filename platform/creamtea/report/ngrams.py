@@ -21,7 +21,7 @@ from creamtea.store.queries import find_study
 from creamtea.store.tables import Hypothesis
 
 KEY = "ngrams"
-MOST_ROWS = 6  # of those that a system has more often, and of those that it has less often
+MAX_ROWS = 6  # of those that a system has more often, and of those that it has less often
 ABOUT = (
     f"Words and phrases of up to {LONGEST} words that one of two systems has in significantly more segments "
     "than the other: exact sign test over segments (McNemar 1947), p after Holm's correction over those "
@@ -83,8 +83,8 @@ def _table(system: str, baseline: str, found: Sequence[CharacteristicNGram]) -> 
         Column("p", "p", 3, note="sign test, after Holm"),
     )
     strongest = [
-        *[one for one in found if one.more][:MOST_ROWS],
-        *[one for one in found if not one.more][:MOST_ROWS],
+        *[one for one in found if one.more][:MAX_ROWS],
+        *[one for one in found if not one.more][:MAX_ROWS],
     ]
     rows = tuple(
         Row(

@@ -28,7 +28,7 @@ from creamtea.study.spec import Study
 
 RUNNING_LOSS = "train_loss_now"  # of the last updates: finer than a point per validation
 SHOWN = ("train_loss", "dev_bleu", "dev_per", "dev_levenshtein")
-NO_CONTROLLER = "nothing runs studies now"
+NO_CONTROLLER = "no controller is running"
 
 
 @dataclass(frozen=True)

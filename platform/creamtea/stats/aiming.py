@@ -25,7 +25,7 @@ from creamtea.stats.estimate import Array
 from creamtea.stats.sequential import ALPHA, Course, boundary, course, looked_at, number_of_looks, spent
 
 GIVE_UP = 0.5
-FEWEST = 10  # units before a comparison is given up
+MIN_UNITS = 10  # units before a comparison is given up
 SETTLED_SHARE = 0.05  # of the units on which a system whose verdict is stated is still rated
 
 
@@ -96,7 +96,7 @@ def _hopeless(one: Course, delta: float, open_ones: int) -> bool:
     the end little, and a small chance is worth it.
     """
     t, planned = int(one.units[-1]), one.planned
-    if t < FEWEST:
+    if t < MIN_UNITS:
         return False
     deviation, mean = float(one.error[-1]) * math.sqrt(t), float(one.mean[-1])
     error = deviation / math.sqrt(planned)

@@ -21,9 +21,9 @@ from creamtea.stats.estimate import USUAL_INTRACLASS, Array
 
 @dataclass(frozen=True)
 class Sample:
-    """What a sample of units is worth, in equally weighted units: `units` were each a document of its own
-    (Kish's (Σw)²/Σw²), `effective` with documents as they are, and the number of `documents` of equal
-    size."""
+    """What a sample of units is worth, in equally weighted units: `units` if each were a document of its own
+    (Kish's (Σw)²/Σw²), `effective` with the documents as they are; and `documents`, in documents of equal
+    weight."""
 
     units: float
     effective: float
@@ -35,7 +35,7 @@ class Sample:
 
 
 def worth(weights: ArrayLike, documents: ArrayLike, intraclass: float = USUAL_INTRACLASS) -> Sample:
-    """Of units (n,) with positive weights in documents by number. ValueError for none."""
+    """What units (n,) with positive weights in documents by number (n,) are worth. ValueError for none."""
     w = np.asarray(weights, dtype=np.float64)
     if not len(w):
         raise ValueError("a sample needs a unit")

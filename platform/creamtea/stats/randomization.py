@@ -43,8 +43,8 @@ def paired_randomization(
     """
     arrays = paired_arrays(baseline, system)
     split, n, pairs = len(baseline), len(arrays[0]), math.lcm(len(baseline), len(system))
-    theirs = np.stack([arrays[at % split] for at in range(pairs)], axis=1)  # (n, pairs, F)
-    ours = np.stack([arrays[split + at % len(system)] for at in range(pairs)], axis=1)
+    theirs = np.stack([arrays[pair % split] for pair in range(pairs)], axis=1)  # (n, pairs, F)
+    ours = np.stack([arrays[split + pair % len(system)] for pair in range(pairs)], axis=1)
     gain = (theirs - ours).reshape(n, -1)
     our_sums, their_sums = ours.sum(axis=0), theirs.sum(axis=0)
     our_scores, their_scores = score(our_sums), score(their_sums)

@@ -1,7 +1,7 @@
 """WMT mode: z-scores per rater, Mann-Whitney wins, rank ranges and clusters, as in WMT's findings papers.
 
-To reproduce published tables (Akhbardeh et al. 2021, Kocmi et al. 2022), by name and for nothing else:
-ratings of one item are paired, and the unpaired Mann-Whitney test misses most true differences
+Only to reproduce published tables (Akhbardeh et al. 2021, Kocmi et al. 2022): ratings of one item are
+paired, and the unpaired Mann-Whitney test misses most true differences
 (`creamtea.stats.paired`, and tests/stats for by how much).
 
 The rules differ between campaigns and years (`RULES`). Sources: the released judgements, tables of wins and
@@ -31,10 +31,10 @@ RATED, REPEAT, BAD = 0, 1, 2  # kinds of ratings: of a system, of an exact repea
 class WmtRule:
     """`standardised_by`: the ratings that make a rater's mean and deviation: all, those of systems and
     repeats, or those of systems alone; none: scores count as they are. `repeats`: whether ratings of repeats
-    count in a segment's mean. `again`: what counts where a rater rated an output again (as no control): each
-    score, their mean as one score, or the last. `flat_raters`: whether those who give one score throughout
-    count (with z = 0). `matched`: two systems are compared on the segments that are rated for both.
-    `higher_mean`: a win needs a higher mean. `test`: the one-sided Mann-Whitney test, or the two-sided
+    count in a segment's mean. `again`: what counts where a rater rated an output again (not as a control):
+    each score, their mean as one score, or the last. `flat_raters`: whether those who give one score
+    throughout count (with z = 0). `matched`: two systems are compared on the segments that are rated for
+    both. `higher_mean`: a win needs a higher mean. `test`: the one-sided Mann-Whitney test, or the two-sided
     signed-rank test of the segments rated for both. `domains`: where domains are known, a system's mean is
     that of its domains' means, and the p of the domains are combined (`combined_p`). `line`: a cluster ends
     where every system above beats every one below, where the last has as many wins as there are systems
@@ -184,7 +184,7 @@ def wmt_ranking(
         for s in range(systems)
         if s not in left_out and (rows := counted & (positions == s)).any()
     }
-    raw, mean_z = ({s: _mean(found, at) for s, found in means.items()} for at in (0, 1))
+    raw, mean_z = ({s: _mean(of_system, column) for s, of_system in means.items()} for column in (0, 1))
     beats = np.zeros((systems, systems), dtype=bool)
     for a in means:
         for b in means:
@@ -277,9 +277,10 @@ def _replaced(output: NDArray[np.int64], moments: Array, counted: NDArray[np.boo
     return replaced
 
 
-def _mean(means: Means, at: int) -> float:
+def _mean(means: Means, column: int) -> float:
     """Of the domains' means."""
-    return float(np.mean([means.value[means.domain == one, at].mean() for one in np.unique(means.domain)]))
+    domains = np.unique(means.domain)
+    return float(np.mean([means.value[means.domain == domain, column].mean() for domain in domains]))
 
 
 def _wins(ours: Means, theirs: Means, rule: WmtRule) -> bool:

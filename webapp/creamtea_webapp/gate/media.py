@@ -1,4 +1,4 @@
-"""Files beside sources (`creamtea.human.media`), for who may see their campaign and for nobody else.
+"""Files beside sources (`creamtea.human.media`), for those who may see their campaign and nobody else.
 
 A file goes by its SHA-256 alone: its address tells neither its name nor the campaign. Players ask for parts
 of a file, so that one can seek in it (RFC 9110, 14.2); of several parts at once the whole is sent.

@@ -21,7 +21,7 @@ from creamtea.store.queries import list_studies
 from creamtea.store.row_ids import row_id
 from creamtea.store.tables import StudyRow
 from creamtea_webapp import session
-from creamtea_webapp.beside import Beside, TookTooLong
+from creamtea_webapp.helper_process import HelperProcess, TookTooLong
 from creamtea_webapp.markup import note, show, show_styles
 from creamtea_webapp.pages import blocks, outputs
 
@@ -29,9 +29,9 @@ TEMPLATE = "compare.html"
 CHOSEN = "compare-studies"
 COMMAND = [sys.executable, "-m", "creamtea.engine.pairing"]
 SECONDS = 300.0  # for all tests together
-MOST_TESTS = 100
+MAX_TESTS = 100
 
-_process = Beside()
+_process = HelperProcess()
 
 
 def is_asked_for() -> bool:
@@ -104,8 +104,8 @@ def _systems(compared: Compared) -> None:
 
 def _found(request: str, count: int) -> list[dict[str, Any]] | None:
     """None, with the reason on the page, where they could not all be tested."""
-    if count > MOST_TESTS:
-        st.error(f"{count} tests are too many for a page ({MOST_TESTS}). Choose fewer studies.")
+    if count > MAX_TESTS:
+        st.error(f"{count} tests are too many for a page ({MAX_TESTS}). Choose fewer studies.")
         return None
     try:
         return _tested(session.database().url.render_as_string(), request, count)

@@ -13,8 +13,6 @@ from creamtea.orders.controllers import live_controller
 from creamtea.orders.rows import LIVE
 from creamtea.orders.submission import requeue
 from creamtea.report.model import Document
-from creamtea.settings import Settings
-from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea_webapp import session
 from creamtea_webapp.markup import moment, note
@@ -23,11 +21,11 @@ from creamtea_webapp.pages.organise.shared import act, origin, show_notice
 FRESH = "report-link"
 DAYS = 14
 QUEUED = "It is queued again."
-NOBODY = " Nothing runs studies now: `creamtea controller` starts what does."
+NOBODY = " No controller is running: start one with `creamtea controller`."
 
 
 def section(who: Identity | None, report: Document, steps: tuple[int, int]) -> None:
-    """Nothing for who may do none of it. `steps`: how many have succeeded, and how many there are."""
+    """Nothing for those who may do none of it. `steps`: how many have succeeded, and how many there are."""
     may_control, may_share = (
         rights.may(who, right) for right in (rights.CONTROL_STUDIES, rights.SHARE_REPORTS)
     )
@@ -69,7 +67,7 @@ def _cancel(study: int) -> None:
 
 def _retry(study: int) -> None:
     def do(database: Database, actor: str) -> str:
-        requeue(database, ArtefactStore(Settings.load().artefacts), study)
+        requeue(database, session.artefacts(), study)
         return QUEUED + ("" if live_controller(database) else NOBODY)
 
     act(rights.CONTROL_STUDIES, None, do)
@@ -85,9 +83,9 @@ def _share(study: int) -> None:
     )
     st.number_input("Days", 1, 365, DAYS, key="share-days")
     st.button("Make a link", on_click=_make_link, args=(study,), key="share-make")
-    if (link := st.session_state.pop(FRESH, None)) is not None:
+    if (address := st.session_state.pop(FRESH, None)) is not None:
         note("Copy it now: it works once, and is shown once.")
-        st.code(link, language=None, wrap_lines=True)
+        st.code(address, language=None, wrap_lines=True)
     for link in links.listed(session.database(), opening=True):
         if link.study_id == study:
             used = "open in a browser" if link.sessions else "not used yet"

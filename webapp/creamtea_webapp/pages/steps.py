@@ -8,8 +8,6 @@ from creamtea.errors import CreamteaError, InputError
 from creamtea.human import rights
 from creamtea.orders.rows import UNFINISHED
 from creamtea.report.watching import watched_examples
-from creamtea.settings import Settings
-from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.logs import list_logs, read_log
 from creamtea.store.queries import Node, events_of, find_study, study_nodes
 from creamtea.store.row_ids import row_id
@@ -61,7 +59,7 @@ def _step(study: StudyRow, place: str, runs: bool) -> None:
 def _examples(study: StudyRow, node: Node) -> None:
     """What the training made of some development sentences, also after its end."""
     try:
-        view = ArtefactStore(Settings.load().artefacts).read_live(node.key, node.fence)
+        view = session.artefacts().read_live(node.key, node.fence)
     except CreamteaError:  # told where the log is
         return
     examples = watched_examples(node, view)
@@ -73,7 +71,7 @@ def _examples(study: StudyRow, node: Node) -> None:
 
 def _log(node: Node) -> None:
     try:
-        store = ArtefactStore(Settings.load().artefacts)
+        store = session.artefacts()
         names = list_logs(store, node.key)
         if not names:
             note("This step has no log yet.")

@@ -10,7 +10,6 @@ from creamtea.human import rights
 from creamtea.orders.controllers import live_controller
 from creamtea.orders.written import MAX_CHARACTERS, WrittenStudy, check_written, submit_written, would_cancel
 from creamtea.settings import Settings
-from creamtea.store.artefacts import ArtefactStore
 from creamtea_webapp import session
 from creamtea_webapp.markup import show, show_styles
 
@@ -79,7 +78,7 @@ def _submit(text: str) -> None:
         return
     try:
         written = check_written(text, folder)
-        submission = submit_written(session.database(), ArtefactStore(Settings.load().artefacts), written)
+        submission = submit_written(session.database(), session.artefacts(), written)
     except InputError as error:  # an artefact store that cannot be written, say
         st.session_state[REFUSED] = str(error)
         return

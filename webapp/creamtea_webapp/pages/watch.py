@@ -11,8 +11,6 @@ import streamlit as st
 from creamtea.human import rights
 from creamtea.report.vega import vega_lite
 from creamtea.report.watching import Watched, watch
-from creamtea.settings import Settings
-from creamtea.store.artefacts import ArtefactStore
 from creamtea_webapp import session
 from creamtea_webapp.markup import counted, show
 
@@ -32,7 +30,7 @@ def section(study: int, state: str, steps: tuple[int, int]) -> None:
 
 def _section(study: int, done: int) -> None:
     who = session.require_report(study)
-    watched = watch(session.database(), ArtefactStore(Settings.load().artefacts), study)
+    watched = watch(session.database(), session.artefacts(), study)
     if not watched.lives:
         st.rerun()  # it has ended: the whole page
     logs = rights.may(who, rights.READ_LOGS)

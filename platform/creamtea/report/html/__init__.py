@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from itertools import groupby
+from itertools import count, groupby
 from pathlib import Path
-from typing import TypeGuard
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -23,7 +22,11 @@ HERE = Path(__file__).parent
 
 def to_html(report: Document) -> str:
     """Every block, and the notes of its cells below all."""
-    notes, figures = text.Footnotes(), _Drawing()
+    notes, numbers = text.Footnotes(), count(1)
+
+    def draw(figure: Figure) -> Markup:
+        return Markup(drawing.inline_svg(figure, next(numbers)))  # noqa: S704 - `drawing` keeps shapes and text only
+
     return (
         _environment()
         .get_template("report.html")
@@ -32,31 +35,16 @@ def to_html(report: Document) -> str:
             report=report,
             mark=notes.mark,
             footnotes=notes.notes,
-            draw=figures.draw,
+            draw=draw,
             most_groups=max(
-                (len(block.groups()) for _, block in report.walk() if _is_table(block)), default=0
+                (len(block.groups()) for _, block in report.walk() if isinstance(block, Table)), default=0
             ),
         )
     )
 
 
-def _is_table(block: Block) -> TypeGuard[Table]:
-    return isinstance(block, Table)
-
-
 def _best(table: Table) -> dict[str, float | None]:
     return {column.key: text.best(table, column) for column in table.columns}
-
-
-class _Drawing:
-    """Draws figures, each with ids of its own."""
-
-    def __init__(self) -> None:
-        self._drawn = 0
-
-    def draw(self, figure: Figure) -> Markup:
-        self._drawn += 1
-        return Markup(drawing.inline_svg(figure, self._drawn))  # noqa: S704 - `drawing` keeps shapes and text only
 
 
 def _figures_together(blocks: Iterable[Block]) -> list[list[Block]]:

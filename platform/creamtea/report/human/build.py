@@ -148,7 +148,7 @@ def _comparisons(whole: Judged, pairs: list[Pair], complete: bool) -> list[Table
         tables.append(
             comparing.pair_table(
                 whole,
-                comparing.other_pairs(whole, complete, pairs),
+                comparing.other_pairs(whole, pairs),
                 "pairs",
                 "The other pairs",
                 "Not planned against a baseline: p-values after Holm's correction over all pairs.",

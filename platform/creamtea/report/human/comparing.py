@@ -139,9 +139,9 @@ def against_baseline(judged: Judged, flips: bool) -> list[Pair]:
     return compared(judged, [(judged.baseline, other) for other in judged.others], flips)
 
 
-def other_pairs(judged: Judged, flips: bool, known: Sequence[Pair]) -> list[Pair]:
+def other_pairs(judged: Judged, known: Sequence[Pair]) -> list[Pair]:
     """The pairs without the baseline, corrected over all pairs of the campaign; `known`: those with it."""
-    pairs = compared(judged, list(combinations(range(len(judged.systems)), 2)), flips, known)
+    pairs = compared(judged, list(combinations(range(len(judged.systems)), 2)), flips=True, known=known)
     return [pair for pair in pairs if judged.baseline not in (pair.baseline, pair.system)]
 
 

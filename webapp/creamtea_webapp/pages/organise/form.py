@@ -366,7 +366,7 @@ def _texts(start: CampaignRequest) -> None:
         key=key("attention_share"),
     )
     columns[2].text_input(
-        "Code for who fails them",
+        "Code for those who fail them",
         start.settings.failing_code,
         placeholder="the completion code",
         key=key("failing_code"),

@@ -1,4 +1,5 @@
-"""A process beside the web app, which has neither torch nor workers: asked by a line, it answers in lines."""
+"""Processes that do for the web app what it cannot: it has neither torch nor workers. A request is a line of
+JSON, and so is each row of the answer."""
 
 from __future__ import annotations
 
@@ -20,9 +21,9 @@ class TookTooLong(CreamteaError):
 
 
 @dataclass
-class Beside:
-    """It is started when it is needed, keeps what it has loaded, and ends by itself when nothing is asked for
-    long. Whoever asks it holds `busy`: it answers one at a time."""
+class HelperProcess:
+    """Started by the first request, it keeps what it has loaded, and ends by itself after a long time without
+    a request. It answers one request at a time: callers hold `busy` meanwhile."""
 
     process: subprocess.Popen[str] | None = None
     busy: threading.Lock = field(default_factory=threading.Lock)
