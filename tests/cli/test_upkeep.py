@@ -47,9 +47,12 @@ def test_a_removed_study_frees_its_bytes(creamtea, study: Path, monkeypatch: pyt
     view = creamtea.home / "artefacts" / "live" / f"{'0' * 64}.json"
     view.parent.mkdir(exist_ok=True)
     view.write_text("{}")  # of a training of the removed study
+    room = creamtea.home / "artefacts" / "room" / view.name
+    room.parent.mkdir(exist_ok=True)
+    room.write_text("{}")  # which had several workers
     age_all(creamtea.home)
     dry = creamtea.json("gc")
-    assert set(dry["areas"]) == {"logs", "objects", "live"}
+    assert set(dry["areas"]) == {"logs", "objects", "live", "room"}
     assert dry["areas"]["objects"] == {"files": 1, "bytes": 20}
     assert dry["deleted"] is False
     assert "creamtea gc --delete" in creamtea("gc").stdout

@@ -188,7 +188,8 @@ def test_usage_adds_up_and_tells_shared_files_apart(
 ) -> None:
     run_toys("first", "shared", "own")
     second = run_toys("second", "shared", "other")
-    write(store, f"checkpoints/{second.keys['other']}/model", "tmp/x")
+    key = second.keys["other"]
+    write(store, f"checkpoints/{key}/model", f"room/{key}.json", "tmp/x")
     uses = usage(database, store)
     assert sum(use.size for use in uses) == sum(entry.size for entry in entries(store))
     assert {(use.studies, use.part): use.files for use in uses} == {
@@ -196,6 +197,7 @@ def test_usage_adds_up_and_tells_shared_files_apart(
         (("second",), "outputs"): 1,
         (("first", "second"), "outputs"): 1,
         (("second",), "checkpoints"): 1,
+        (("second",), "progress"): 1,
         ((), "other"): 1,
     }
 

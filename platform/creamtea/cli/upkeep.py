@@ -23,6 +23,7 @@ AREAS = {
     "logs": "logs",
     "progress": "progress",
     "live": "curves and examples of trainings",
+    "room": "offers of more workers",
     "tmp": "temporary files",
     "uploads": "unfinished uploads",
 }

@@ -17,7 +17,7 @@ UPLOADS = "uploads"  # the area of uploads in parts that have not ended; not a f
 class Entry:
     """A file in the store."""
 
-    area: str  # the folder below the root: objects, checkpoints, progress, room, live, logs, tmp
+    area: str  # the folder below the root (see `store.artefacts`), or UPLOADS
     owner: str  # whose it is: a digest in objects/, a step's key elsewhere
     path: str
     size: int  # bytes
@@ -26,9 +26,9 @@ class Entry:
 
 def entries(store: ArtefactStore) -> Iterator[Entry]:
     """Every file under the root, in no order."""
-    base = store._base
-    with store._failures(base):
-        files = store._fs.find(base, detail=True)
+    base = store.base
+    with store.failures(base):
+        files = store.fs.find(base, detail=True)
     for path, info in files.items():
         area, _, rest = path[len(base) + 1 :].partition("/")
         first, _, last = rest.partition("/")
@@ -39,11 +39,11 @@ def entries(store: ArtefactStore) -> Iterator[Entry]:
 
 def _unfinished_uploads(store: ArtefactStore) -> Iterator[Entry]:
     """Uploads in parts that never ended, which S3 keeps out of sight and bills; of unknown size."""
-    if not hasattr(store._fs, "list_multipart_uploads"):
+    if not hasattr(store.fs, "list_multipart_uploads"):
         return
-    bucket, prefix, _ = store._fs.split_path(store._base)
-    with store._failures(store._base):
-        uploads = store._fs.list_multipart_uploads(bucket)
+    bucket, prefix, _ = store.fs.split_path(store.base)
+    with store.failures(store.base):
+        uploads = store.fs.list_multipart_uploads(bucket)
     for upload in uploads:
         if upload["Key"].startswith(f"{prefix}/" if prefix else ""):
             path = f"{bucket}/{upload['Key']}"
@@ -58,16 +58,16 @@ def remove(store: ArtefactStore, entry: Entry, before: float) -> bool:
     back, or it finds the object gone and writes it anew. A remote store has no such move; there the step
     would have to come between the reading of the age and the deletion, milliseconds later.
     """
-    with store._failures(entry.path), suppress(FileNotFoundError):
+    with store.failures(entry.path), suppress(FileNotFoundError):
         if entry.area == UPLOADS:
-            bucket, key, _ = store._fs.split_path(entry.path)
+            bucket, key, _ = store.fs.split_path(entry.path)
             place = {"Bucket": bucket, "Key": key, "UploadId": entry.owner}
-            store._fs.call_s3("abort_multipart_upload", **place)
+            store.fs.call_s3("abort_multipart_upload", **place)
             return True
         if store.local:
-            return _remove_local(Path(entry.path), Path(store._temporary()), before)
-        if modified_at(store._fs.info(entry.path)) < before:
-            store._fs.rm_file(entry.path)
+            return _remove_local(Path(entry.path), Path(store.temporary()), before)
+        if modified_at(store.fs.info(entry.path)) < before:
+            store.fs.rm_file(entry.path)
             return True
     return False
 

@@ -53,7 +53,7 @@ class Needed:
                 return entry.owner in self.steps
             case "tmp" | "uploads":
                 return False
-        return True  # nothing of ours
+        return True  # the notice of a controller, and what is not ours
 
 
 def unneeded(database: Database, store: ArtefactStore, age: timedelta = AGE) -> list[Entry]:

@@ -20,6 +20,7 @@ PARTS = {
     "logs": "logs",
     "progress": "progress",
     "live": "progress",
+    "room": "progress",
 }
 MEDIA = "campaign"  # the kind of files beside sources
 
