@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from limits import ANSWER
+
+from creamtea.cli import logs
+from creamtea.store.logs import LogName
+from creamtea.store.queries import Node
 
 INLINE = ("--executor", "inline", "--quiet")
 TRAIN = "train/softmax/1"
@@ -36,6 +41,26 @@ def test_a_step_that_is_not_there_is_refused_with_similar_ones(creamtea, study: 
     done = creamtea("logs", "tiny", "train/softmx/1")
     assert done.returncode == 2
     assert f"did you mean {TRAIN}" in done.stderr
+
+
+def test_following_shows_a_line_that_is_half_written_once(creamtea, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = Node(TRAIN, {}, "k", "train", "running", {}, 1, 1, None, None, {}, None, None)
+    moments = [
+        (running, "first\nsec"),
+        (running, "first\nsec"),
+        (replace(running, state="succeeded"), "first\nsecond\n"),
+    ]
+    asked: list[Node] = []
+
+    def node(*_: object) -> Node:
+        asked.append(moments[len(asked)][0])
+        return asked[-1]
+
+    monkeypatch.setattr(logs, "POLL_SECONDS", 0.0)
+    monkeypatch.setattr(logs, "_node", node)
+    monkeypatch.setattr(logs, "list_logs", lambda *_: [LogName(1, 0)])
+    monkeypatch.setattr(logs, "read_log", lambda *_: moments[len(asked) - 1][1])
+    assert creamtea("logs", "tiny", TRAIN, "--follow").stdout == "first\nsecond\n"
 
 
 @pytest.mark.slow

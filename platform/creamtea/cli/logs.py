@@ -43,10 +43,10 @@ def logs(
         for earlier in names[:-1] if every else []:
             typer.echo(read_log(store, node.key, earlier), nl=False)
         last = names[-1] if names else None
-        shown = "" if last is None else read_log(store, node.key, last)
-        typer.echo(shown, nl=False)
         if follow:
-            node, last = _follow(database, store, (name, step, worker), last, shown)
+            node, last = _follow(database, store, (name, step, worker), last)
+        elif last is not None:
+            typer.echo(read_log(store, node.key, last), nl=False)
     if last is None:
         raise InputError(f"step {step} of study {name} has no log: it is {node.state}")
     if node.state == "failed":
@@ -59,10 +59,11 @@ def _follow(
     store: ArtefactStore,
     place: tuple[str, str, int],
     last: LogName | None,
-    shown: str,
 ) -> tuple[Node, LogName | None]:
-    """Print what is new until the step has ended; a later attempt's log follows that of the one before."""
+    """Print the log of the last attempt so far and what is new until the step has ended; a later attempt's
+    log follows that of the one before."""
     name, step, worker = place
+    shown = ""
     while True:
         node = _node(database, name, step)  # before the log, so that its end is shown
         for found in list_logs(store, node.key):
