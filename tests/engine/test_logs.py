@@ -46,6 +46,14 @@ def test_a_log_has_logging_progress_and_the_reason_of_a_failure(store: ArtefactS
     assert list_logs(store, KEY) == [LogName(1, 0), LogName(2, 0)]
 
 
+def test_what_is_not_a_failure_is_one_line_of_the_log(store: ArtefactStore, log: Path) -> None:
+    execute(task(store, log, do="give way"))
+    execute(task(store, log, do="nap", fence=2), cancelled=lambda: True)
+    for fence, words in ((1, "saved, to go on with more workers"), (2, "the attempt was cancelled")):
+        _, line = the_log(store, fence).splitlines()
+        assert line.endswith(words)
+
+
 def test_a_log_can_be_read_while_the_step_runs(
     store: ArtefactStore, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,7 +94,7 @@ def test_a_store_that_fails_does_not_fail_the_step(
     store: ArtefactStore, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*arguments: Any) -> None:
-        with store._failures("logs"):
+        with store.failures("logs"):
             raise OSError("gone")
 
     monkeypatch.setattr(capture, "write_log", fail)

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 import toy_catalogue
+from limits import ANSWER
 
 from creamtea.contract.resources import Resources
 from creamtea.contract.step import StepCancelled
 from creamtea.engine.executors.base import Amounts, Capacity, Need
+from creamtea.engine.executors.inline import InlineExecutor
 from creamtea.engine.runner import Context, execute
 from creamtea.engine.task import StepTask
 from creamtea.errors import StepError
@@ -86,6 +88,14 @@ def test_an_unexpected_error_keeps_the_end_of_its_traceback(store: ArtefactStore
     first, *rest = outcome.error.splitlines()
     assert first == "ValueError: the toy is broken"
     assert any("toy_steps.py" in line for line in rest)
+
+
+def test_a_step_whose_library_ends_the_process_has_failed(store: ArtefactStore, log: Path) -> None:
+    executor = InlineExecutor()
+    executor.start(task(store, log, "exit"), ["this process"])
+    [finished] = executor.poll(ANSWER)
+    assert finished.outcome.error_kind == "deterministic"
+    assert finished.outcome.error.startswith("SystemExit: 3")
 
 
 @pytest.mark.parametrize("changes", [{"version": 2}, {"kind": "unheard_of"}])

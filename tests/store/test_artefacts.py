@@ -155,7 +155,7 @@ def test_a_file_name_that_is_not_utf8_is_an_error(local: ArtefactStore, tmp_path
 def test_a_damaged_download_is_refused(tmp_path: Path) -> None:
     store = ArtefactStore(f"memory://{uuid.uuid4().hex}")
     (stored,) = store.put_folder(write(tmp_path / "out", {"a": b"right"}))
-    store._fs.pipe_file(store._object(stored.digest), b"wrong")
+    store.fs.pipe_file(store._object(stored.digest), b"wrong")
     with pytest.raises(InfrastructureError, match="its content does not match its name"):
         store.materialise([stored], tmp_path / "in")
     assert contents(tmp_path / "in") == {}
@@ -252,7 +252,7 @@ def test_an_unknown_address_is_refused() -> None:
 
 def test_a_writable_root_is_made(store: ArtefactStore) -> None:
     store.check_writable()
-    assert store._fs.isdir(store._path("objects"))
+    assert store.fs.isdir(store.path_of("objects"))
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
@@ -364,5 +364,5 @@ def test_what_a_step_shows_is_that_of_its_last_attempt(store: ArtefactStore) -> 
 @pytest.mark.parametrize("content", [b"", b'{"done": 1', b"\xff", b"[1]"])
 def test_progress_that_cannot_be_read_is_none(store: ArtefactStore, content: bytes) -> None:
     store.write_progress("key", 7, 1.0, 4.0, "")
-    store._fs.pipe_file(store._path("progress", "key.json"), content)
+    store.fs.pipe_file(store.path_of("progress", "key.json"), content)
     assert store.read_progress("key", 7) is None

@@ -50,7 +50,7 @@ def test_views_are_seconds_apart_but_for_new_translations() -> None:
     live = LiveTraining(development(reversals(4, 3, seed=1)), views.append)
     for _ in range(5):
         live.refresh(Position(), 1.0)
-    live.translated(3, [])
+    live.add_translations(3, [])
     live.refresh(Position(), 1.0)
     assert len(views) == 2
 

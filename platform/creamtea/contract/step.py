@@ -117,9 +117,15 @@ class StepContext(Protocol[P]):
         """Let people see how the step develops; every call writes a small file."""
 
 
-class GaveWay(BaseException):
-    """Raised by a step that is to be started again with more workers; not an Exception, see below."""
-
-
 class StepCancelled(BaseException):
     """Raised inside a step by `progress` after a cancel; not an Exception, so that steps let it pass."""
+
+    def __str__(self) -> str:
+        return "the attempt was cancelled"
+
+
+class GaveWay(BaseException):
+    """Raised by a step that is to be started again with more workers; not an Exception either."""
+
+    def __str__(self) -> str:
+        return "saved, to go on with more workers"

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
-from creamtea.contract.step import GaveWay
+from creamtea.contract.step import GaveWay, StepCancelled
 from creamtea.engine.task import StepTask
 from creamtea.errors import CreamteaError
 from creamtea.scratch import scratch_folder
@@ -43,7 +43,7 @@ class AttemptLog:
 
     def error(self, error: BaseException) -> None:
         """The message of an error that is meant for people, the whole traceback of any other."""
-        if isinstance(error, CreamteaError | GaveWay):
+        if isinstance(error, CreamteaError | GaveWay | StepCancelled):
             self.line(str(error))
         else:
             self.line("".join(traceback.format_exception(error)).rstrip())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import importlib
 import math
 import os
@@ -27,13 +26,12 @@ from creamtea.hardware import processor_name
 from creamtea.methods.plugins import require
 from creamtea.scratch import clear_abandoned, scratch_folder
 from creamtea.steps.catalogue import STEP_KINDS
-from creamtea.store.artefacts import ArtefactStore
+from creamtea.store.artefacts import DISK_FULL, ArtefactStore
 
 PROGRESS_EVERY = 0.5  # seconds between writes
 REMOTE_PROGRESS_EVERY = 5.0  # each of which is a request that is billed
 LINE_EVERY = 10.0  # seconds between lines of progress in the log
 TRACEBACK_LINES = 12  # of an unexpected error that are kept
-DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def execute(
@@ -57,13 +55,13 @@ def execute(
                 raise
     except GaveWay:
         return StepOutcome.failure(GAVE_WAY, "it goes on with more workers")
-    except StepCancelled:
-        return StepOutcome.failure("infrastructure", "the attempt was cancelled")
-    except Exception as error:
+    except StepCancelled as error:
+        return StepOutcome.failure("infrastructure", str(error))
+    except (Exception, SystemExit) as error:  # of a library, which would end an inline step's thread unheard
         return StepOutcome.failure(*describe(error))
 
 
-def describe(error: Exception) -> tuple[str, str]:
+def describe(error: Exception | SystemExit) -> tuple[str, str]:
     """The kind of an error, and the message for people."""
     if isinstance(error, StepUnavailable):
         return "unavailable", str(error)
@@ -88,8 +86,7 @@ def _attempt(
         kind = _kind(task)
         module = load_module(kind.module, task.resources.cpus)
         params = kind.params.model_validate(task.params)
-        context = Context(task, params, store, Path(folder), cancelled, reports=rank == 0)
-        context.log = log
+        context = Context(task, params, store, Path(folder), cancelled, reports=rank == 0, log=log)
         result = module.run(context)
         if not isinstance(result, StepResult):
             raise StepError(f"{module.__name__}.run returned a {type(result).__name__}, not a StepResult")
@@ -139,6 +136,7 @@ class Context:
         folder: Path,
         cancelled: Callable[[], bool],
         reports: bool = True,
+        log: AttemptLog | None = None,
     ) -> None:
         self.params = params
         self.locations: dict[str, str] = task.locations
@@ -149,7 +147,7 @@ class Context:
         self._task = task
         self._store = store
         self._cancelled = cancelled
-        self.log: AttemptLog | None = None
+        self._log = log
         self._next_write = 0.0 if reports else math.inf
         self._next_line = 0.0
         self._reports = reports
@@ -180,9 +178,9 @@ class Context:
             return
         self._next_write = now + (PROGRESS_EVERY if self._store.local else REMOTE_PROGRESS_EVERY)
         self._store.write_progress(self._task.key, self._task.fence, float(done), float(total), message)
-        if self.log is not None and now >= self._next_line:
+        if self._log is not None and now >= self._next_line:
             self._next_line = now + LINE_EVERY
-            self.log.line(f"{done:g} of {total:g} {message}".rstrip())
+            self._log.line(f"{done:g} of {total:g} {message}".rstrip())
 
     def has_more_room(self) -> bool:
         several = self._task.resources.workers[1] > 1

@@ -37,6 +37,7 @@ from creamtea.store.local_files import checked_name, copy_hashing, copy_to_disk,
 from creamtea.store.remote import explain, is_object_store, open_root
 
 RENEW_SECONDS = 600  # after which a remote object is written again where a step produces it once more
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 STALE_SECONDS = 24 * 3600  # after which a file in tmp/ was left by a killed process
 
 
@@ -71,12 +72,12 @@ class ArtefactStore:
     """
 
     def __init__(self, root: str | Path) -> None:
-        self._fs, base = open_root(str(root))
-        self.local = isinstance(self._fs, LocalFileSystem)
+        self.fs, base = open_root(str(root))
+        self.local = isinstance(self.fs, LocalFileSystem)
         # absolute, because a worker's process may have another working directory
         self.root = base if self.local else str(root)
-        self._base = base.rstrip("/")
-        self._whole_uploads = is_object_store(self._fs)
+        self.base = base.rstrip("/")
+        self._whole_uploads = is_object_store(self.fs)
 
     def __repr__(self) -> str:
         return f"ArtefactStore({self.root!r})"
@@ -98,22 +99,22 @@ class ArtefactStore:
             target = folder / checked_name(file.name)
             target.parent.mkdir(parents=True, exist_ok=True)
             path = self._object(file.digest)
-            with self._failures(path, disk=str(folder)):
+            with self.failures(path, disk=str(folder)):
                 if self.local:
                     self._link(file, Path(path), target)
                 else:
                     self._download(file, path, target)
 
     def exists(self, digest: str) -> bool:
-        with self._failures(self._object(digest)):
-            return bool(self._fs.isfile(self._object(digest)))
+        with self.failures(self._object(digest)):
+            return bool(self.fs.isfile(self._object(digest)))
 
     @contextmanager
     def open(self, digest: str) -> Iterator[IO[bytes]]:
         """The object for reading."""
         path = self._object(digest)
-        with self._failures(path):
-            file = self._fs.open(path, "rb")
+        with self.failures(path):
+            file = self.fs.open(path, "rb")
         with file:
             yield file
 
@@ -124,9 +125,9 @@ class ArtefactStore:
     def _put_object(self, name: str, path: Path) -> StoredFile:
         digest, size = digest_of(path)
         target = self._object(digest)
-        with self._failures(target):
+        with self.failures(target):
             # an object of another size has been damaged: it is replaced
-            intact = self._fs.isfile(target) and self._fs.size(target) == size
+            intact = self.fs.isfile(target) and self.fs.size(target) == size
             if not (intact and self._renew(target)):
                 self._publish(path, target, read_only=True)
         return StoredFile(name, digest, size)
@@ -137,7 +138,7 @@ class ArtefactStore:
         False where it has to be written once more: it has just been removed, or nothing can change its age.
         """
         if not self.local:
-            age = time.time() - modified_at(self._fs.info(path))
+            age = time.time() - modified_at(self.fs.info(path))
             return age < RENEW_SECONDS
         try:
             os.utime(path)
@@ -162,7 +163,7 @@ class ArtefactStore:
     def _download(self, file: StoredFile, source: str, target: Path) -> None:
         partial = target.with_name(f"{target.name}.{uuid.uuid4().hex}")
         try:
-            with self._fs.open(source, "rb") as remote, partial.open("wb") as copy:
+            with self.fs.open(source, "rb") as remote, partial.open("wb") as copy:
                 digest = copy_hashing(remote, copy)
             if digest != file.digest:
                 raise InfrastructureError(
@@ -182,9 +183,9 @@ class ArtefactStore:
 
     def drop_checkpoints(self, step_key: str) -> None:
         """Delete the step's checkpoints, if there are any."""
-        path = self._path("checkpoints", checked_name(step_key))
-        with self._failures(path), suppress(FileNotFoundError):
-            self._fs.rm(path, recursive=True)
+        path = self.path_of("checkpoints", checked_name(step_key))
+        with self.failures(path), suppress(FileNotFoundError):
+            self.fs.rm(path, recursive=True)
 
     def write_progress(self, step_key: str, fence: int, done: float, total: float, message: str) -> None:
         """Replace the step's progress by that of the attempt with this fence."""
@@ -220,14 +221,14 @@ class ArtefactStore:
         return str(report["message"]) if report else ""
 
     def _write_report(self, area: str, step_key: str, fence: int, report: dict[str, Any]) -> None:
-        path = self._path(area, f"{checked_name(step_key)}.json")
+        path = self.path_of(area, f"{checked_name(step_key)}.json")
         written = json.dumps({"fence": fence, **report, "at": time.time()}, allow_nan=False).encode()
-        with self._failures(path):
-            self._write(path, lambda place: self._fs.pipe_file(place, written), durable=False)
+        with self.failures(path):
+            self.write(path, lambda place: self.fs.pipe_file(place, written), durable=False)
 
     def _read_report(self, area: str, step_key: str, fence: int, kind: TypeAdapter[Report]) -> Report | None:
         try:
-            report = json.loads(self._fs.cat_file(self._path(area, f"{checked_name(step_key)}.json")))
+            report = json.loads(self.fs.cat_file(self.path_of(area, f"{checked_name(step_key)}.json")))
             if report["fence"] != fence:  # an earlier attempt's
                 return None
             return kind.validate_python(report)
@@ -238,13 +239,13 @@ class ArtefactStore:
 
     def check_writable(self) -> None:
         """InputError unless files can be written under the root; deletes what killed processes left."""
-        temporary = self._temporary()
+        temporary = self.temporary()
         try:
             if not self._whole_uploads:  # a bucket has no folders
-                self._fs.makedirs(_parent(temporary), exist_ok=True)
-                self._fs.makedirs(self._path("objects"), exist_ok=True)
-            self._fs.pipe_file(temporary, b"creamtea")
-            self._fs.rm_file(temporary)
+                self.fs.makedirs(_parent(temporary), exist_ok=True)
+                self.fs.makedirs(self.path_of("objects"), exist_ok=True)
+            self.fs.pipe_file(temporary, b"creamtea")
+            self.fs.rm_file(temporary)
         except Exception as error:  # every remote file system has its own errors
             remedy = "; set CREAMTEA_ARTEFACTS to a folder or address that can be written"
             raise InputError(
@@ -255,47 +256,49 @@ class ArtefactStore:
             self._sweep()
 
     def _sweep(self) -> None:
-        for path in Path(self._path("tmp")).iterdir():
+        for path in Path(self.path_of("tmp")).iterdir():
             with suppress(OSError):
                 if path.stat().st_mtime < time.time() - STALE_SECONDS:
                     path.unlink()
 
     def _object(self, digest: str) -> str:
-        return self._path("objects", digest[:2], checked_name(digest))
+        return self.path_of("objects", digest[:2], checked_name(digest))
 
-    def _path(self, *parts: str) -> str:
-        return "/".join((self._base, *parts))
+    def path_of(self, *parts: str) -> str:
+        """The path in the file system of what lies below the root."""
+        return "/".join((self.base, *parts))
 
-    def _temporary(self) -> str:
-        return self._path("tmp", uuid.uuid4().hex)
+    def temporary(self) -> str:
+        """A new path below tmp/."""
+        return self.path_of("tmp", uuid.uuid4().hex)
 
     def _publish(self, source: Path, target: str, *, read_only: bool = False) -> None:
         """Copy a local file to `target`, which has either the old content or all of the new."""
         if self.local:
-            self._write(target, lambda place: copy_to_disk(source, Path(place), read_only))
+            self.write(target, lambda place: copy_to_disk(source, Path(place), read_only))
         else:  # large files in parts, which s3fs makes large enough for S3's limit of 10,000
-            self._write(target, lambda place: self._fs.put_file(str(source), place))
+            self.write(target, lambda place: self.fs.put_file(str(source), place))
 
-    def _write(self, target: str, write: Callable[[str], None], *, durable: bool = True) -> None:
+    def write(self, target: str, write: Callable[[str], None], *, durable: bool = True) -> None:
         """Let `write` make a file that becomes `target` when it is complete; a power cut may undo it unless
         it is durable."""
         if self._whole_uploads:
             write(target)
             return
-        temporary = self._temporary()
-        self._fs.makedirs(_parent(temporary), exist_ok=True)
+        temporary = self.temporary()
+        self.fs.makedirs(_parent(temporary), exist_ok=True)
         try:
             write(temporary)
             self._move(temporary, target, durable)
         finally:
             with suppress(OSError):
-                self._fs.rm_file(temporary)
+                self.fs.rm_file(temporary)
 
     def _move(self, temporary: str, target: str, durable: bool) -> None:
         folder = _parent(target)
-        self._fs.makedirs(folder, exist_ok=True)
+        self.fs.makedirs(folder, exist_ok=True)
         if not self.local:
-            self._fs.mv(temporary, target)
+            self.fs.mv(temporary, target)
             return
         Path(temporary).replace(target)
         if not durable:
@@ -307,7 +310,7 @@ class ArtefactStore:
             os.close(descriptor)
 
     @contextmanager
-    def _failures(self, path: str, disk: str | None = None) -> Iterator[None]:
+    def failures(self, path: str, disk: str | None = None) -> Iterator[None]:
         """Turn errors of the file system into InfrastructureError; `disk` is what is written to, if not the
         root."""
         try:
@@ -317,7 +320,7 @@ class ArtefactStore:
         except Exception as error:
             if self.local and not isinstance(error, OSError):
                 raise  # a remote file system has errors of its own
-            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            if isinstance(error, OSError) and error.errno in DISK_FULL:
                 other = "" if disk else ", or set CREAMTEA_ARTEFACTS to another root"
                 raise InfrastructureError(
                     f"no space left for {path}: free some on the disk of {disk or self.root}{other}"
@@ -341,7 +344,7 @@ class StoredCheckpoints:
 
     def save(self, name: str, source: Path) -> None:
         path = self._path(name)
-        with self._store._failures(path):
+        with self._store.failures(path):
             self._store._publish(source, path)
 
     def load(self, name: str) -> Path | None:
@@ -350,25 +353,25 @@ class StoredCheckpoints:
             self._scratch = scratch_folder("checkpoint")
         copy = Path(self._scratch.name) / name
         copy.parent.mkdir(parents=True, exist_ok=True)
-        with self._store._failures(path, disk=self._scratch.name):
+        with self._store.failures(path, disk=self._scratch.name):
             try:
-                self._store._fs.get_file(path, str(copy))
+                self._store.fs.get_file(path, str(copy))
             except FileNotFoundError:
                 return None
         return copy
 
     def names(self) -> list[str]:
-        folder = self._store._path("checkpoints", self._key)
-        with self._store._failures(folder):
-            return [path.removeprefix(f"{folder}/") for path in self._store._fs.find(folder)]
+        folder = self._store.path_of("checkpoints", self._key)
+        with self._store.failures(folder):
+            return [path.removeprefix(f"{folder}/") for path in self._store.fs.find(folder)]
 
     def remove(self, name: str) -> None:
         path = self._path(name)
-        with self._store._failures(path), suppress(FileNotFoundError):
-            self._store._fs.rm_file(path)
+        with self._store.failures(path), suppress(FileNotFoundError):
+            self._store.fs.rm_file(path)
 
     def _path(self, name: str) -> str:
-        return self._store._path("checkpoints", self._key, checked_name(name))
+        return self._store.path_of("checkpoints", self._key, checked_name(name))
 
 
 def _parent(path: str) -> str:

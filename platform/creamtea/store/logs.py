@@ -27,15 +27,15 @@ class LogName:
 def write_log(store: ArtefactStore, key: str, name: LogName, content: bytes) -> None:
     """Replace the attempt's log."""
     path = _path(store, key, name)
-    with store._failures(path):
-        store._write(path, lambda place: store._fs.pipe_file(place, content), durable=False)
+    with store.failures(path):
+        store.write(path, lambda place: store.fs.pipe_file(place, content), durable=False)
 
 
 def list_logs(store: ArtefactStore, key: str) -> list[LogName]:
     """The logs of a step's attempts, in their order."""
-    folder = store._path("logs", key)
-    with store._failures(folder), suppress(FileNotFoundError):
-        found = map(_NAME.search, store._fs.ls(folder, detail=False))
+    folder = store.path_of("logs", key)
+    with store.failures(folder), suppress(FileNotFoundError):
+        found = map(_NAME.search, store.fs.ls(folder, detail=False))
         return sorted(LogName(int(name[1]), int(name[2])) for name in found if name)
     return []
 
@@ -43,8 +43,8 @@ def list_logs(store: ArtefactStore, key: str) -> list[LogName]:
 def read_log(store: ArtefactStore, key: str, name: LogName) -> str:
     """The attempt's log as far as it has been written; empty if there is none."""
     path = _path(store, key, name)
-    with store._failures(path), suppress(FileNotFoundError):
-        return bytes(store._fs.cat_file(path)).decode(errors="replace")
+    with store.failures(path), suppress(FileNotFoundError):
+        return bytes(store.fs.cat_file(path)).decode(errors="replace")
     return ""
 
 
@@ -70,4 +70,4 @@ def news(shown: str, content: str) -> str:
 
 
 def _path(store: ArtefactStore, key: str, name: LogName) -> str:
-    return store._path("logs", key, f"{name.fence:06d}-{name.worker}.log")
+    return store.path_of("logs", key, f"{name.fence:06d}-{name.worker}.log")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
 from toy_catalogue import ToyParams
 
-from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
+from creamtea.contract.step import GaveWay, MetricRow, PointRow, StepContext, StepResult
 from creamtea.errors import InfrastructureError, InputError, StepError, StepUnavailable
 
 TICKS = 12_000  # ten minutes
@@ -74,6 +75,10 @@ def misbehave(do: str, context: StepContext[ToyParams]) -> None:
             raise OSError(errno.ENOSPC, "No space left on device")
         case "no result":
             pass
+        case "exit":
+            sys.exit(3)
+        case "give way":
+            raise GaveWay
         case "sleep":  # until killed or cancelled
             for tick in range(TICKS):
                 context.progress(tick, TICKS, f"tick {tick}")

@@ -30,12 +30,12 @@ class LiveTraining:
     def begin(self, position: Position) -> None:
         self._tokens = position.tokens
 
-    def loss(self, position: Position, loss: float) -> None:
+    def add_loss(self, position: Position, loss: float) -> None:
         """`loss`: the sum over the tokens since the last one."""
         tokens, self._tokens = position.tokens - self._tokens, position.tokens
         self._losses = thinned([*self._losses, (position.update, loss / tokens)], MAX_LOSSES)
 
-    def translated(self, update: int, outputs: Sequence[str]) -> None:
+    def add_translations(self, update: int, outputs: Sequence[str]) -> None:
         self._outputs = thinned([*self._outputs, (update, outputs)], MAX_OUTPUTS)
         self._next = 0.0  # that is worth showing at once
 

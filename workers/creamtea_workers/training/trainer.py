@@ -258,7 +258,7 @@ class Trainer:
             )
         loss = rows[:, 1].double().sum().item()
         self.state.loss_sum += loss
-        self.live.loss(self.state, loss)
+        self.live.add_loss(self.state, loss)
         self.report_progress()
 
     def report_progress(self) -> None:
@@ -294,8 +294,8 @@ class Trainer:
         )
         self.state.validated = self.state.update
         self.record(result)
-        self.live.translated(self.state.update, result.examples)
-        self.wait(is_better)
+        self.live.add_translations(self.state.update, result.examples)
+        self.count_waiting(is_better)
         self.dev_summary = f", dev BLEU {result.bleu:.1f}"
         if result.errors is not None:
             self.dev_summary = f", dev {self.development.select_by} {result.errors:.2f}"
@@ -313,7 +313,7 @@ class Trainer:
         ranks = [sign * y for name, _, y in self.state.points if name == f"dev_{select_by}"]
         return min(ranks, default=math.inf)
 
-    def wait(self, is_better: bool) -> None:
+    def count_waiting(self, is_better: bool) -> None:
         """Count validations since the best; the rate of `schedule: plateau` is halved if too many."""
         self.state.waited = 0 if is_better else self.state.waited + 1
         self.state.stalled = 0 if is_better else self.state.stalled + 1
@@ -345,7 +345,7 @@ class Trainer:
         save_position(self.saver, self.state, self.model.state_dict(), self.optimiser.state_dict())
         if not self.stop_reason() and self.group.share(self.has_more_room):
             self.saver.wait()
-            raise GaveWay("saved, to go on with more workers")
+            raise GaveWay
         self.clock = time.monotonic()
 
 
