@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from torch import Tensor
 
 from creamtea.contract.parts import halves
 from creamtea.errors import InfrastructureError, InputError
+from creamtea.scratch import host_id
 from creamtea.settings import checkpoint_part
 from creamtea_workers.training.checkpoint import Saver
 from creamtea_workers.training.parts import Split, bytes_of, tensors_of
@@ -183,3 +185,21 @@ def test_a_size_that_is_none(value: str, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setenv(PART, value)
     with pytest.raises(InputError, match=f"{PART}={value}: write a number of megabytes"):
         checkpoint_part()
+
+
+@pytest.mark.parametrize("part", [SMALL, LARGE])
+def test_what_a_killed_process_was_writing_can_be_found(
+    part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder is one that `creamtea.scratch.clear_abandoned` removes."""
+    monkeypatch.setenv(PART, part)
+    folders: set[str] = set()
+
+    class Watched(FolderCheckpoints):
+        def save(self, name: str, source: Path) -> None:
+            folders.add(source.parent.name)
+            super().save(name, source)
+
+    save(Saver(Watched(tmp_path / "checkpoints")), content())
+    assert folders
+    assert all(folder.startswith(f"creamtea-checkpoint-{host_id()}-{os.getpid()}-") for folder in folders)

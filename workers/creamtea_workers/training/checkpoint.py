@@ -7,7 +7,6 @@ checkpoint cannot contain code. A large one is written in parts (`creamtea.contr
 from __future__ import annotations
 
 import secrets
-import tempfile
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
@@ -19,6 +18,7 @@ from torch import Tensor
 
 from creamtea.contract.parts import PartIndex, halves
 from creamtea.contract.step import Checkpoints
+from creamtea.scratch import scratch_folder
 from creamtea.settings import checkpoint_part
 from creamtea_workers.training.group import Alone, Group
 from creamtea_workers.training.parts import Split, bytes_of, load_parts, read_index, remove_index
@@ -82,12 +82,12 @@ class Saver:
             self._pending = self._thread.submit(save, self._checkpoints, name, on_cpu(content))
 
     def settle(self) -> None:
-        """Until the tensors of what is being written may change."""
+        """Wait until the tensors of what is being written may change."""
         if self._split is not None:
             self.wait()
 
     def wait(self) -> None:
-        """Until everything is written."""
+        """Wait until everything is written."""
         pending, self._pending = self._pending, None
         if pending is not None:
             pending.result()
@@ -132,7 +132,7 @@ def on_cpu(content: Any) -> Any:
 
 def save(checkpoints: Checkpoints, name: str, content: Any) -> None:
     """In one file."""
-    with tempfile.TemporaryDirectory() as folder:
+    with scratch_folder("checkpoint") as folder:
         file = Path(folder) / name
         torch.save(content, file)
         checkpoints.save(name, file)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from torch import Tensor
 from creamtea.contract.parts import PartIndex, index_name, part_name
 from creamtea.contract.step import Checkpoints
 from creamtea.errors import InfrastructureError
+from creamtea.scratch import scratch_folder
 
 Place = tuple[int | str, ...]  # the keys that lead to a tensor
 REST = "rest.pt"
@@ -59,7 +59,7 @@ class Split:
 
     def write(self, checkpoints: Checkpoints, rank: int, workers: int) -> None:
         """This worker's share, one part after the other; the first also writes the rest."""
-        with tempfile.TemporaryDirectory() as folder:
+        with scratch_folder("checkpoint") as folder:
             file = Path(folder) / "part"
             for part in self.parts[rank::workers] if rank < workers else []:
                 ready = {key: tensor.detach().cpu().contiguous() for key, tensor in part.tensors.items()}
@@ -79,7 +79,7 @@ class Split:
                 for part in self.parts
             },
         )
-        with tempfile.TemporaryDirectory() as folder:
+        with scratch_folder("checkpoint") as folder:
             file = Path(folder) / "index"
             file.write_text(index.model_dump_json(), encoding="utf-8")
             checkpoints.save(index_name(self.name), file)
