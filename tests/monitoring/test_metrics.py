@@ -5,11 +5,12 @@ from __future__ import annotations
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from sqlalchemy import select
+from sqlalchemy import select, update
 from toy_study import ToyStudy
 
 from creamtea.engine import lease as leases
@@ -18,7 +19,7 @@ from creamtea.monitoring.figures import exposition
 from creamtea.monitoring.server import is_allowed, load_token, served
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.tables import Event, Metric, StepRow
+from creamtea.store.tables import Event, Metric, StepRow, StudyRow
 
 TOKEN = "a-token-of-its-own"
 
@@ -61,6 +62,18 @@ def test_the_figures_are_those_of_the_database(database: Database, study: ToyStu
     assert shown["creamtea_training_tokens_per_second", "first", "toys"] == 1234.5
     assert 0 < shown["creamtea_controller_lease_seconds",] <= leases.LEASE.total_seconds()
     assert shown["creamtea_step_leases", "expired"] == 0
+
+
+def test_a_step_that_is_tried_again_has_not_waited_while_it_ran(database: Database, study: ToyStudy) -> None:
+    with database.transaction() as session:
+        now, hours = database.now(session), timedelta(hours=5)
+        session.execute(update(StudyRow).values(created_at=now - hours))
+        session.execute(update(StepRow).where(StepRow.state == "succeeded").values(finished_at=now - hours))
+    assert figures(exposition(database))["creamtea_queue_seconds", "toy"] >= hours.total_seconds()
+    with database.transaction() as session:
+        key = study.keys["second"]
+        session.add(Event(step_key=key, at=now, what="retry", detail="infrastructure: a worker was lost"))
+    assert figures(exposition(database))["creamtea_queue_seconds", "toy"] < 600
 
 
 def test_an_empty_database_has_figures_too(database: Database) -> None:

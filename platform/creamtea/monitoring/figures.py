@@ -11,12 +11,12 @@ from prometheus_client.registry import Collector
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, aliased
 
+from creamtea.orders.rows import LIVE
 from creamtea.store.database import Database
 from creamtea.store.tables import Controller, Event, StepInput, StepRow, StudyRow, StudyStep
 from creamtea.store.tables import Metric as StoredMetric
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-LIVE = ("queued", "running")
 TRAININGS = 20  # the newest, whose speed is shown
 
 
@@ -57,10 +57,12 @@ def _counts(session: Session) -> Iterator[Metric]:
 
 
 def _queue(session: Session, now: datetime) -> Metric:
-    """A step can start once the last of its inputs has finished and its study is submitted."""
+    """A step can start once the last of its inputs has finished, its study is submitted, and nothing else
+    happens to it: an earlier attempt, a cancelled study that is queued again."""
     before = aliased(StepRow)
+    touched = select(func.max(Event.at)).where(Event.step_key == StepRow.key).scalar_subquery()
     since = (
-        select(StepRow.kind, func.max(before.finished_at), func.min(StudyRow.created_at))
+        select(StepRow.kind, func.max(before.finished_at), func.min(StudyRow.created_at), touched)
         .join(StudyStep, StudyStep.step_key == StepRow.key)
         .join(StudyRow, StudyRow.id == StudyStep.study_id)
         .outerjoin(StepInput, StepInput.step_key == StepRow.key)
@@ -69,8 +71,8 @@ def _queue(session: Session, now: datetime) -> Metric:
         .group_by(StepRow.key, StepRow.kind)
     )
     longest: dict[str, float] = {}
-    for kind, finished, submitted in session.execute(since):
-        ready = max(finished, submitted) if finished else submitted
+    for kind, *moments in session.execute(since):
+        ready = max(moment for moment in moments if moment is not None)
         longest[kind] = max(longest.get(kind, 0.0), (now - ready).total_seconds())
     waits = GaugeMetricFamily(
         "creamtea_queue_seconds", "How long the step that waits longest could have run.", labels=["kind"]

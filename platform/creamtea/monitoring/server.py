@@ -18,7 +18,7 @@ from creamtea.monitoring.figures import CONTENT_TYPE, exposition
 from creamtea.store.database import Database
 
 PATH = "/metrics"
-LEAST = 16  # characters of a token
+MIN_TOKEN = 16  # characters
 
 
 def load_token() -> str | None:
@@ -32,9 +32,10 @@ def load_token() -> str | None:
             token = Path(file).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"CREAMTEA_METRICS_TOKEN_FILE: cannot read {file}: {error}") from None
-    if (token or file) and len(token) < LEAST:
+    if (token or file) and len(token) < MIN_TOKEN:
         raise InputError(
-            f"the token of the metrics has fewer than {LEAST} characters; `openssl rand -hex 32` makes one"
+            f"the token of the metrics has fewer than {MIN_TOKEN} characters; `openssl rand -hex 32` makes "
+            "one"
         )
     return token or None
 
