@@ -12,8 +12,6 @@ from urllib.parse import urlsplit
 from creamtea.errors import InputError
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
-
 CHECKPOINT_PART_MB = 2000
 
 
@@ -36,7 +34,7 @@ class Settings:
 
     @classmethod
     def load(cls) -> Settings:
-        home = Path(os.environ.get("CREAMTEA_HOME", "creamtea-data")).absolute()
+        home = Path(os.environ.get("CREAMTEA_HOME") or "creamtea-data").absolute()
         # `make install-comet` puts .venv-comet beside the environment that runs this
         beside = Path(sys.prefix).absolute().parent / ".venv-comet" / "bin" / "python"
         return cls(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from limits import ANSWER
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 import creamtea
 from creamtea.cli.main import app
+from creamtea.settings import Settings
 
 COMMANDS = ["validate", "run", "submit", "status", "cancel", "retry", "report", "serve", "link", "campaign"]
 COMMANDS += ["translate", "controller", "db", "gc", "du", "study"]
@@ -26,6 +28,15 @@ def test_every_command_has_help(command: str) -> None:
     done = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "100"})
     assert done.exit_code == 0
     assert "Usage:" in done.output
+
+
+def test_a_variable_that_is_set_to_nothing_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a compose file that passes on what its user has not set."""
+    for name in ("HOME", "DATABASE_URL", "ARTEFACTS"):
+        monkeypatch.setenv(f"CREAMTEA_{name}", "")
+    settings = Settings.load()
+    assert settings.home == Path("creamtea-data").absolute()
+    assert settings.database_url == f"sqlite:///{settings.home / 'creamtea.db'}"
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from limits import ANSWER
 
+from creamtea.cli.outcome import StepProblem, StudyOutcome, advise
 from creamtea.engine import lease as leases
 from creamtea.store.database import open_database
 
@@ -34,6 +35,12 @@ def test_run_prints_the_report_and_reuses_everything_the_second_time(creamtea, s
     assert [(warning["kind"], warning["place"]) for warning in facts["warnings"]] == [
         ("same-outputs", "test")
     ]
+
+
+def test_an_error_without_words_is_advised_on_too() -> None:
+    problem = StepProblem("train/softmax/1", "deterministic", "", 1)
+    (line,) = advise(StudyOutcome("tiny", 1, "failed", {"failed": 1}, [problem], [], []))
+    assert line.startswith("train/softmax/1: a retry would fail again")
 
 
 def test_run_shows_the_warnings_of_the_study_before_and_after(creamtea, study: Path) -> None:

@@ -64,6 +64,8 @@ def test_a_lost_worker_is_one_sentence() -> None:
     sentence = r"^another worker of this step was lost: Connection closed by peer \[127\.0\.0\.1\]:58599$"
     with pytest.raises(InfrastructureError, match=sentence), lost_worker():
         raise RuntimeError(gloo)
+    with pytest.raises(InfrastructureError, match=r"was lost: RuntimeError$"), lost_worker():
+        raise RuntimeError
 
 
 @pytest.fixture(scope="module")

@@ -96,9 +96,9 @@ def advise(outcome: StudyOutcome) -> list[str]:
             places = ", ".join(problem.node for problem in problems)
             lines.append(f"{places}: {remedy.format(name=outcome.study)}")
         for problem in problems:
-            first, *more = problem.error.splitlines()
+            first, _, more = problem.error.partition("\n")
             if more:  # an unexpected error has a traceback
-                lines += [f"{problem.node}: {first}", *(f"    {line}" for line in more)]
+                lines += [f"{problem.node}: {first}", *(f"    {line}" for line in more.splitlines())]
     if outcome.left_out:
         count = len(outcome.left_out)
         lines.append(f"{count} {'step' if count == 1 else 'steps'} not run: an earlier step failed")

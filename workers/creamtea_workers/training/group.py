@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 import torch
@@ -47,7 +48,7 @@ class Alone:
 class ProcessGroup:
     """The processes of torch.distributed: gloo between CPUs, NCCL between GPUs.
 
-    With a number of processes that is no power of two, those from `size` on only receive the results.
+    With a number of processes that is not a power of two, those from `size` on only receive the results.
     Every method raises an InfrastructureError where a process is lost.
     """
 
@@ -116,17 +117,16 @@ class ProcessGroup:
             request.wait()
 
 
-class lost_worker:
+@contextmanager
+def lost_worker() -> Iterator[None]:
     """Turns torch.distributed's errors into an InfrastructureError: the step is tried again."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, RuntimeError):
-            # gloo's have the line of its source in brackets before, and advice for its developers behind
-            reason = re.sub(r"^\[[^]]*\] *", "", str(error).strip().splitlines()[0]).split(". ")[0]
-            raise InfrastructureError(f"another worker of this step was lost: {reason}") from error
+    try:
+        yield
+    except RuntimeError as error:
+        first_line = str(error).strip().partition("\n")[0]
+        # gloo's have the line of its source in brackets before, and advice for its developers behind
+        reason = re.sub(r"^\[[^]]*\] *", "", first_line).split(". ")[0] or type(error).__name__
+        raise InfrastructureError(f"another worker of this step was lost: {reason}") from error
 
 
 def current_group() -> Group:
