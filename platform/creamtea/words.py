@@ -1,4 +1,6 @@
-"""Words in any script: runs of letters and digits, with the marks that belong to them.
+"""Text in any script: the one form in which steps have it, and its words.
+
+Words are runs of letters and digits, with the marks that belong to them.
 
 Python's `\\w` has no marks (the vowel signs of Hindi, the vowels of Arabic, combining accents): by it alone
 "हिन्दी" would be six pieces. Patterns are therefore matched against a text in which one sign stands for every
@@ -10,6 +12,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+_ALSO_WHITE = str.maketrans("\0\u2581", "  ")
 # Languages that are written without blanks between words. The rating page has the same list (board/texts.js).
 UNSPACED_LANGUAGES = ("zh", "yue", "ja", "th", "lo", "km", "my")
 _OTHER_CODES = {
@@ -25,6 +28,13 @@ _STACKERS = "\u17d2\u1039"  # of Khmer and Burmese: what follows stands below wh
 MARK = "\u0300"  # stands for any mark
 WORD = rf"\w[\w{MARK}]*"  # of the result of `with_one_mark`
 _JOINERS = "\u200c\u200d"  # inside words of Persian and of India's scripts
+
+
+def normalise(line: str) -> str:
+    """NFC, and white space made plain: every run of Unicode white space (tab, carriage return, no-break and
+    ideographic space, U+0085, U+2028 …) becomes one blank, and is removed at the ends. NUL (which PostgreSQL
+    cannot store) and U+2581 (with which SentencePiece marks blanks) count as white space. Idempotent."""
+    return unicodedata.normalize("NFC", " ".join(line.translate(_ALSO_WHITE).split()))
 
 
 def with_one_mark(text: str) -> str:

@@ -44,6 +44,9 @@ def is_default_length(characters: int) -> bool:
     return characters == MAX_CHARACTERS
 
 
+DropReason = Literal["empty", "too_long", "ratio"]
+
+
 class Filters(Strict):
     """Filters of training text. A development set loses only pairs with an empty side; a test set nothing."""
 
@@ -55,6 +58,17 @@ class Filters(Strict):
     ratio_from: Positive = 6  # [words] only pairs whose longer side has this many are held to the ratio
     duplicates: bool = True  # drop repeated pairs, keep the first
     held_out: list[Name] = []  # test sets: training pairs with one of their source sentences are dropped
+
+    def drop_reason(self, source_words: int, target_words: int) -> DropReason | None:
+        """The first of the filters of word counts that drops such a pair; None if none does."""
+        shorter, longer = sorted((source_words, target_words))
+        if shorter == 0:
+            return "empty"
+        if longer > self.max_words:
+            return "too_long"
+        if longer >= self.ratio_from and longer > self.max_ratio * shorter:
+            return "ratio"
+        return None
 
 
 # what a side of a word-level task is split into: characters (`<…>` is one symbol, a blank another), or what

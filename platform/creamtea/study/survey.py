@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gzip
 import re
-import unicodedata
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -14,9 +14,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from creamtea.methods.texts import Filters
 from creamtea.study.files import GZIP_MAGIC
+from creamtea.words import normalise
 
-MAX_WORDS, MAX_RATIO, RATIO_FROM = 200, 4.0, 6  # as the default filters of a corpus have them
+FILTERS = Filters()  # those of a corpus that names none
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,8 @@ class Side:
 class Survey:
     pairs: int
     empty: int  # pairs with an empty side
-    long: int  # pairs with more than MAX_WORDS words on a side
-    uneven: int  # other pairs of which one side has more than MAX_RATIO times the words of the other
+    long: int  # pairs with more than FILTERS.max_words words on a side
+    uneven: int  # other pairs of which one side has more than FILTERS.max_ratio times the other's words
     repeated: int  # pairs that occurred before
     source: Side
     target: Side
@@ -55,14 +57,9 @@ class Survey:
         return float(each * self.usable)
 
 
-def plain(line: str) -> str:
-    """A sentence as training text has it."""
-    return unicodedata.normalize("NFC", " ".join(line.split()))
-
-
 def bare(line: str) -> str:
     """A sentence without case and punctuation, so that "Come in!" and "come in" count as one."""
-    return re.sub(r"[\W_]+", " ", plain(line).casefold()).strip() or plain(line)
+    return re.sub(r"[\W_]+", " ", normalise(line).casefold()).strip() or normalise(line)
 
 
 def lines_of(path: Path) -> Iterator[str]:
@@ -74,23 +71,21 @@ def lines_of(path: Path) -> Iterator[str]:
             yield line.decode("utf-8-sig" if number == 0 else "utf-8").rstrip("\n")
 
 
-def survey(source: Path, target: Path, key: Callable[[str], str] = plain, limit: int | None = None) -> Survey:
+def survey(
+    source: Path, target: Path, key: Callable[[str], str] = normalise, limit: int | None = None
+) -> Survey:
     """Of the first `limit` pairs, or of all. Both files have been scanned, and have as many lines."""
     counts = [_Counts(), _Counts()]
-    pairs = empty = long = uneven = 0
+    pairs, dropped = 0, Counter[str | None]()
     seen: set[int] = set()
     for lines in islice(zip(lines_of(source), lines_of(target), strict=False), limit):
         pairs += 1
-        lengths = sorted(side.add(line, key) for side, line in zip(counts, lines, strict=True))
+        lengths = [side.add(line, key) for side, line in zip(counts, lines, strict=True)]
         seen.add(hash((counts[0].sentences[-1], counts[1].sentences[-1])))
-        if lengths[0] == 0:
-            empty += 1
-        elif lengths[1] > MAX_WORDS:
-            long += 1
-        elif lengths[1] >= RATIO_FROM and lengths[1] > MAX_RATIO * lengths[0]:
-            uneven += 1
+        dropped[FILTERS.drop_reason(*lengths)] += 1
     sides = [side.result() for side in counts]
-    return Survey(pairs, empty, long, uneven, pairs - len(seen), *sides)
+    repeated = pairs - len(seen)
+    return Survey(pairs, dropped["empty"], dropped["too_long"], dropped["ratio"], repeated, *sides)
 
 
 class _Counts:
@@ -102,7 +97,7 @@ class _Counts:
 
     def add(self, line: str, key: Callable[[str], str]) -> int:
         """The words of the line."""
-        words = plain(line).split()
+        words = normalise(line).split()
         self.words += len(words)
         self.characters += sum(map(len, words))
         self.alphabet.update(*words)

@@ -15,13 +15,13 @@ from creamtea.errors import StepError
 from creamtea.methods.corpora import FilesCorpus
 from creamtea.methods.planning import HeldOut
 from creamtea.methods.test_sets import FilesTestSet
-from creamtea.methods.texts import Filters, Languages, TextPair, Tokenized
+from creamtea.methods.texts import DropReason, Filters, Languages, TextPair, Tokenized
 from creamtea.steps.texts import CorpusParams, TestSetParams
 from creamtea_workers.corpora.moses import detokenise
 from creamtea_workers.corpora.seen import SeenHashes, pair_hash
 from creamtea_workers.corpora.text import UserFile, normalise
 
-Filter = Literal["empty", "too_long", "ratio", "held_out", "duplicate"]
+Filter = DropReason | Literal["held_out", "duplicate"]
 Side = Literal["source", "target"]
 T = TypeVar("T")
 PART = 1 << 13  # pairs that are filtered at a time
@@ -226,17 +226,5 @@ class Sieve:
     def _reason(self, pair: Pair | None) -> Filter | None:
         if pair is None:
             return "too_long"
-        reason = drop_reason(pair, self._filters)
+        reason = self._filters.drop_reason(len(pair.source.split()), len(pair.target.split()))
         return "held_out" if reason is None and pair.source in self._held_out else reason
-
-
-def drop_reason(pair: Pair, filters: Filters) -> Filter | None:
-    """The first of the filters of single pairs that drops this one; None if none does."""
-    shorter, longer = sorted((len(pair.source.split()), len(pair.target.split())))
-    if shorter == 0:
-        return "empty"
-    if longer > filters.max_words:
-        return "too_long"
-    if longer >= filters.ratio_from and longer > filters.max_ratio * shorter:
-        return "ratio"
-    return None

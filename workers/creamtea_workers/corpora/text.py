@@ -2,7 +2,7 @@
 
 Input is plain or gzip files (distinguished by their first bytes, not their names) in strict UTF-8, with lines
 ended by `\\n` only (real corpora have U+0085 and U+2028 inside lines, which `str.splitlines` takes for line
-ends). Output is described at `normalise`.
+ends). Output is described at `creamtea.words.normalise`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,19 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from creamtea.errors import StepError
+from creamtea.words import normalise as normalise
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PART = 1 << 20  # bytes
 _CHARACTER = 4  # bytes that a character has at most
-_ALSO_WHITE = str.maketrans("\0\u2581", "  ")
-
-
-def normalise(line: str) -> str:
-    """NFC, and white space made plain: every run of Unicode white space (tab, carriage return, no-break and
-    ideographic space, U+0085, U+2028 …) becomes one blank, and is removed at the ends. NUL (which PostgreSQL
-    cannot store) and U+2581 (with which SentencePiece marks blanks) count as white space. Idempotent."""
-    return unicodedata.normalize("NFC", " ".join(line.translate(_ALSO_WHITE).split()))
 
 
 def move_span(line: str, span: tuple[int, int]) -> tuple[int, int]:

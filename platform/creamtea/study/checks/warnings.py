@@ -20,7 +20,8 @@ from creamtea.methods.texts import Filters, TextPair
 from creamtea.steps.systems import DECODE, OUTPUTS
 from creamtea.study.plan.model import Plan
 from creamtea.study.spec import Study, Variant
-from creamtea.study.survey import Survey, lines_of, plain, survey
+from creamtea.study.survey import Survey, lines_of, survey
+from creamtea.words import normalise
 
 MIN_UPDATES = 500  # with fewer, a model of any size has hardly begun to learn
 MIN_WORDS = 30  # of running text for each subword
@@ -121,7 +122,7 @@ def _nothing_left(study: Study, root: Path | None, place_of: PlaceOf) -> Iterato
             continue
         sources = (study.test_sets[test_set] for test_set in corpus.filters.held_out)
         held_out = {
-            plain(line)
+            normalise(line)
             for test_set in sources
             if isinstance(test_set, FilesTestSet)
             for line in lines_of(root / test_set.source)
@@ -131,7 +132,7 @@ def _nothing_left(study: Study, root: Path | None, place_of: PlaceOf) -> Iterato
             for text in corpus.train
             for pair in zip(lines_of(root / text.source), lines_of(root / text.target), strict=False)
         )
-        if not any(_passes(corpus.filters, *pair) and plain(pair[0]) not in held_out for pair in pairs):
+        if not any(_passes(corpus.filters, *pair) and normalise(pair[0]) not in held_out for pair in pairs):
             yield StudyWarning(
                 "nothing-left",
                 place_of(("corpora", name, "filters")),
@@ -141,11 +142,9 @@ def _nothing_left(study: Study, root: Path | None, place_of: PlaceOf) -> Iterato
 
 
 def _passes(filters: Filters, source: str, target: str) -> bool:
-    shorter, longer = sorted((len(plain(source).split()), len(plain(target).split())))
     if max(len(source), len(target)) > filters.max_characters:
         return False
-    uneven = longer >= filters.ratio_from and longer > filters.max_ratio * shorter
-    return shorter > 0 and longer <= filters.max_words and not uneven
+    return filters.drop_reason(*(len(normalise(side).split()) for side in (source, target))) is None
 
 
 def _subwords(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
@@ -237,7 +236,7 @@ def _seen_in_training(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterato
     sentences: dict[str, list[str]] = {}
     for name, test_set in study.test_sets.items():
         if isinstance(test_set, FilesTestSet):
-            lines = [plain(line) for line in lines_of(root / test_set.source)]
+            lines = [normalise(line) for line in lines_of(root / test_set.source)]
             sentences[name] = lines[: test_set.limit]
     for name, corpus in study.corpora.items():
         if not isinstance(corpus, FilesCorpus):
@@ -246,7 +245,7 @@ def _seen_in_training(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterato
         wanted = {line for lines in checked.values() for line in lines if line}
         seen: set[str] = set()
         for text in corpus.train if wanted else ():
-            seen.update(line for line in map(plain, lines_of(root / text.source)) if line in wanted)
+            seen.update(line for line in map(normalise, lines_of(root / text.source)) if line in wanted)
         for test, lines in checked.items():
             if count := sum(line in seen for line in lines):
                 yield seen_warning(place_of(("test_sets", test)), test, name, count, len(lines))
