@@ -9,10 +9,6 @@ from babel import Locale
 from babel.core import get_global
 
 UNKNOWN = "und"  # BCP 47 and ISO 639: undetermined
-# written without blanks between words; by codes of two and three letters
-WITHOUT_BLANKS = frozenset(
-    ["zh", "zho", "cmn", "yue", "ja", "jpn", "th", "tha", "lo", "lao", "km", "khm", "my", "mya"]
-)
 
 
 def language(code: str) -> str:

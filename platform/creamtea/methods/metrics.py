@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -11,9 +12,9 @@ from creamtea.contract.columns import Column
 from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.document.raw import Block, RawStudy
 from creamtea.document.values import Name, Positive, Strict
-from creamtea.languages import WITHOUT_BLANKS
 from creamtea.methods.family import Family, Method
 from creamtea.scorers import ScorerPins, find_scorer
+from creamtea.words import is_unspaced
 
 
 class Metric(Method):
@@ -64,11 +65,11 @@ LENGTH_RATIO = "hypothesis over reference tokens, as the metric's tokenizer coun
 def bleu_tokenizers(language: str) -> tuple[str, ...]:
     """sacreBLEU's tokenizers that split a language written without blanks; empty for others, where any will
     do. 13a and intl split at blanks and marks only, so that a sentence would be one word."""
-    if language in ("zh", "zho", "cmn", "yue"):
+    if language in ("zh", "zho", "chi", "cmn", "yue"):
         return ("zh", "spm", "char")
     if language in ("ja", "jpn"):
         return ("ja-mecab", "spm", "char")
-    return ("spm", "char") if language in WITHOUT_BLANKS else ()
+    return ("spm", "char") if is_unspaced(language) else ()
 
 
 class Bleu(Metric):
@@ -187,14 +188,8 @@ class Command(Metric):
         return self.model_copy(update={"display": Display()})
 
     def column(self, signature: str = "") -> Column:
-        return Column(
-            self.name(),
-            self.describe(),
-            self.display.digits,
-            self.display.better,
-            signature=signature,
-            group="quality",
-        )
+        shown = self.display
+        return replace(super().column(signature), digits=shown.digits, better=shown.better)
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:

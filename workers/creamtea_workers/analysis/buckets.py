@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from creamtea.languages import WITHOUT_BLANKS
-from creamtea.words import MARK, WORD, with_one_mark
+from creamtea.words import MARK, WORD, is_unspaced, with_one_mark
 
 MAX_LABELS = 12  # with buckets of their own; rarer ones share one
 _WORD = re.compile(WORD)
@@ -30,7 +29,7 @@ class Bucket:
 def words_of(text: str, language: str) -> list[str]:
     """Runs of letters and digits with their marks, case folded; single ones where the language is written
     without blanks."""
-    folded, pattern = text.casefold(), _CHARACTER if language in WITHOUT_BLANKS else _WORD
+    folded, pattern = text.casefold(), _CHARACTER if is_unspaced(language) else _WORD
     return [folded[slice(*match.span())] for match in pattern.finditer(with_one_mark(folded))]
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from creamtea.contract.step import MetricRow, StepContext, StepResult
 from creamtea.errors import StepError
-from creamtea.languages import WITHOUT_BLANKS
 from creamtea.methods.analyses.buckets import ALL, OF_TRAINING_TEXT, BucketsParams
+from creamtea.words import is_unspaced
 from creamtea_workers.analysis import buckets
 from creamtea_workers.analysis.buckets import Bucket
 from creamtea_workers.analysis.rows import ratio_row
@@ -80,7 +80,7 @@ def _buckets(by: str, segments: list[dict[str, Any]], context: StepContext[Bucke
 def _by_length(by: str, texts: Sequence[str], language: str, params: BucketsParams) -> list[Bucket]:
     lengths = [len(buckets.words_of(text, language)) for text in texts]
     bounds = params.lengths or buckets.equal_bounds(lengths, params.count)
-    unit = "characters" if language in WITHOUT_BLANKS else "words"
+    unit = "characters" if is_unspaced(language) else "words"
     return buckets.by_size(by, lengths, bounds, buckets.length_name(unit))
 
 
