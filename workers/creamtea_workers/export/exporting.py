@@ -17,7 +17,6 @@ from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.corpora.vocabularies import TextModel, load_text_model, text_model_file
 from creamtea_workers.export import to_ctranslate2, weights
-from creamtea_workers.export.batches import Sources, in_batches
 from creamtea_workers.export.proof import Proof, Translate, prove
 from creamtea_workers.models.base import Model
 from creamtea_workers.models.build import load_model
@@ -26,7 +25,7 @@ from creamtea_workers.models.transformer import Transformer
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search import build_search
 from creamtea_workers.search.hypothesis import length_limit
-from creamtea_workers.search.translator import Translator
+from creamtea_workers.search.translator import Sources, Translator, in_batches, translate_all
 from creamtea_workers.selection.full import FullSelector
 
 
@@ -86,7 +85,7 @@ def export(
 
     def proved(search: Search, exported: Translate) -> Proof:
         ours = Translator(prepared, objective, FullSelector(), build_search(search))
-        return prove(prepared, partial(weights.translate_all, ours), exported, sources, theirs.fits)
+        return prove(prepared, partial(translate_all, ours), exported, sources, theirs.fits)
 
     proof = proved(Greedy(max_length_ratio=ratio), theirs.greedy)
     if not proof.sentences:
@@ -153,4 +152,4 @@ def _to_ctranslate2(source: _Source, folder: Path) -> _Exported:
 def _to_safetensors(source: _Source, folder: Path) -> _Exported:
     weights.save(source.folder, source.subwords_file, folder)
     loaded = weights.load(folder, max_length_ratio=source.ratio)
-    return _Exported(partial(weights.translate_all, loaded.translator), lambda length: True)
+    return _Exported(partial(translate_all, loaded.translator), lambda length: True)

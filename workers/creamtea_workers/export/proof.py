@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-from creamtea_workers.export.batches import Sources
 from creamtea_workers.models.interface import BOS, EOS, TranslationModel, output_logits
-from creamtea_workers.search.translator import source_batch
+from creamtea_workers.search.translator import Sources, source_batch
 
 Ids = Sequence[int]
 Translate = Callable[[Sources], list[list[int]]]

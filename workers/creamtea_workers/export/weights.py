@@ -19,11 +19,10 @@ import torch
 from creamtea.errors import InputError
 from creamtea.methods.searches import Beam, Greedy, Search
 from creamtea_workers.corpora.vocabularies import TextModel, load_text_model_of
-from creamtea_workers.export.batches import Sources, in_batches
 from creamtea_workers.models.build import CONFIG, WEIGHTS, load_model
 from creamtea_workers.models.inference import prepare
 from creamtea_workers.search import build_search
-from creamtea_workers.search.translator import Translator
+from creamtea_workers.search.translator import Translator, translate_all
 from creamtea_workers.selection.full import FullSelector
 
 EXPORTED_CONFIG = "config.json"  # by which other programs know a folder with a model
@@ -40,12 +39,6 @@ class ExportedModel:
         """One translation per line, in their order."""
         sources = self.subwords.encode_lines(list(lines))
         return [self.subwords.decode(tokens) for tokens in translate_all(self.translator, sources)]
-
-
-def translate_all(translator: Translator, sources: Sources) -> list[list[int]]:
-    """The subwords of a hypothesis for each source, in their order."""
-    found = in_batches(lambda part: translator.translate(part, with_scores=False), sources)
-    return [translation.hypothesis.tokens for translation in found]
 
 
 def save(trained: Path, subwords_file: Path, folder: Path) -> None:
@@ -69,7 +62,8 @@ def load(
             "safetensors` wrote"
         )
     model, objective, _ = load_model(folder, torch.device(device), EXPORTED_CONFIG)
-    search: Search = Greedy() if beam == 1 else Beam(kind="beam", width=beam)
-    search = search.model_copy(update={"max_length_ratio": max_length_ratio})
-    translator = Translator(prepare(model, "fp32"), objective, FullSelector(), build_search(search, None))
+    search: Search = Greedy(max_length_ratio=max_length_ratio)
+    if beam != 1:
+        search = Beam(kind="beam", width=beam, max_length_ratio=max_length_ratio)
+    translator = Translator(prepare(model, "fp32"), objective, FullSelector(), build_search(search))
     return ExportedModel(translator, load_text_model_of(folder))

@@ -56,7 +56,7 @@ class OpenSystem:
             translations = self.translator.translate_best(sources, count)
         rows: list[dict[str, Any]] = []
         for line, found in zip(lines, translations, strict=True):
-            best = [_translation(one.hypothesis, self.subwords) for one in found]
+            best = [_translation(translation.hypothesis, self.subwords) for translation in found]
             row = {"source": line, **best[0], "selected_size": found[0].selected_size}
             rows.append(row if count == 1 else {**row, "best": best})
         if joint is not None and (with_selection or word):

@@ -21,6 +21,7 @@ from creamtea_workers.selection.base import LimitedSelector, Selector
 
 Sources = Sequence[Sequence[int]]  # subwords of each sentence, without </s>
 Result = TypeVar("Result")
+_BATCH = 64  # sentences of `in_batches`
 
 
 class SelectionBelowBeam(StepError):
@@ -152,6 +153,22 @@ class Translator:
             if source and size < self.search.min_selection:
                 raise SelectionBelowBeam(source, size, self.search.min_selection)
         return sizes
+
+
+def translate_all(translator: Translator, sources: Sources) -> list[list[int]]:
+    """The subwords of a hypothesis for each source, in their order."""
+    found = in_batches(lambda part: translator.translate(part, with_scores=False), sources)
+    return [translation.hypothesis.tokens for translation in found]
+
+
+def in_batches(work: Callable[[Sources], Sequence[Result]], sources: Sources) -> list[Result]:
+    """What `work` makes of each source, in the order of the sources, by batches of similar lengths."""
+    order = sorted(range(len(sources)), key=lambda n: len(sources[n]))
+    results: dict[int, Result] = {}
+    for start in range(0, len(order), _BATCH):
+        part = order[start : start + _BATCH]
+        results.update(zip(part, work([sources[n] for n in part]), strict=True))
+    return [results[n] for n in range(len(sources))]
 
 
 def source_batch(sources: Sources, device: torch.device) -> Tensor:

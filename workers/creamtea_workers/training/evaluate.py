@@ -22,13 +22,12 @@ from creamtea_workers.models.interface import (
 )
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.greedy import GreedySearch
-from creamtea_workers.search.translator import Translator
+from creamtea_workers.search.translator import Translator, translate_all
 from creamtea_workers.selection.full import FullSelector
 
 BATCH_TOKENS = 4096
 ROWS = 256  # tokens whose logits exist at the same time
 BLEU_SENTENCES = 500
-BLEU_BATCH = 64
 
 
 class Subwords(Protocol):
@@ -116,11 +115,4 @@ def greedy_translations(model: TranslationModel, objective: Objective, developme
     """Of the first sentences, which have references."""
     translator = Translator(model, objective, FullSelector(), GreedySearch())
     sources = [development.pairs.sources[n].tolist() for n in range(len(development.references))]
-    order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
-    hypotheses = [""] * len(sources)
-    for first in range(0, len(order), BLEU_BATCH):
-        members = order[first : first + BLEU_BATCH]
-        translations = translator.translate([sources[i] for i in members], with_scores=False)
-        for i, translation in zip(members, translations, strict=True):
-            hypotheses[i] = development.subwords.decode(translation.hypothesis.tokens)
-    return hypotheses
+    return [development.subwords.decode(tokens) for tokens in translate_all(translator, sources)]
