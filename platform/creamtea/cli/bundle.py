@@ -76,7 +76,7 @@ def verify(
     ratings, and the whole report from these. What needs a model, the training text or a computer's clock is
     listed as not recomputed.
 
-    Exit code 0: every recomputed number is as stored; 1: some differ; 2: the file is no whole bundle.
+    Exit code 0: every recomputed number is as stored; 1: some differ; 2: the file is not a whole bundle.
     """
     from creamtea.bundle.verifying import verify as verified
 

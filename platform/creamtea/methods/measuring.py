@@ -30,7 +30,7 @@ class Recall(Strict):
 class LatencyProtocol(Strict):
     """How a latency run measures."""
 
-    sentences: Positive = 20  # [segments] timed, the first of the test set
+    sentences: Positive = 20  # [segments] timed, evenly spaced over the test set in order of length
     repetitions: Annotated[int, Field(ge=2)] = 30  # how many times each is timed
     warmup: Annotated[int, Field(ge=0)] = 3  # [batches] per system before the clock starts
     threads: Count = 1  # [threads] of the processor
