@@ -21,7 +21,7 @@ from creamtea.study.loader import LoadedStudy, load_study
 from creamtea.study.plan import plan
 from creamtea.study.start import timing
 from creamtea.study.start.aside import Pair, draw
-from creamtea.study.start.begin import Wishes, study_name
+from creamtea.study.start.begin import InitOptions, study_name
 from creamtea.study.start.recipe import Recipe, recipe_for
 from creamtea.study.start.timing import Timing, in_words
 from creamtea.study.survey import Side, Survey, bare, survey
@@ -80,6 +80,12 @@ def test_few_long_sentences_are_doubted(text: Callable[..., None]) -> None:
     assert init(*TRAIN, "--force")["warnings"] == []
 
 
+def test_a_survey_sees_text_as_steps_will(text: Callable[..., None]) -> None:
+    text("train", ["one\u2581two\0three", "\u2581"])
+    found = survey(Path("train.en"), Path("train.de"))
+    assert (found.source.words, found.empty) == (3, 1)
+
+
 def test_what_is_set_aside_is_in_no_other_set(text: Callable[..., None]) -> None:
     lines = sentences(1000)
     repeated = [line.upper().replace(".", "!") for line in lines[:100]]  # the same but for case and marks
@@ -127,9 +133,9 @@ def test_text_that_is_given_is_used_where_it_is(text: Callable[..., None]) -> No
 def test_a_study_is_called_as_its_text_or_folder(folder: str, file: str, name: str, tmp_path: Path) -> None:
     source = tmp_path / folder / file
     pair = Pair(source, source.with_suffix(".de"))
-    wishes = Wishes(pair, {}, (None, None), Path("study.yaml"), 1, force=False)
-    assert study_name(wishes) == name
-    assert study_name(replace(wishes, output=Path("my own.yaml"))) == "my-own"
+    options = InitOptions(pair, {}, (None, None), Path("study.yaml"), 1, force=False)
+    assert study_name(options) == name
+    assert study_name(replace(options, output=Path("my own.yaml"))) == "my-own"
 
 
 def test_a_study_elsewhere_says_which_folder_its_paths_are_in(

@@ -11,7 +11,7 @@ import typer
 from creamtea.cli import workplace
 
 if TYPE_CHECKING:
-    from creamtea.study.start.text import Plan
+    from creamtea.study.start.text import FirstStudy
     from creamtea.study.survey import Side
 
 EXAMPLES = """Examples:
@@ -57,10 +57,10 @@ def init(
     from creamtea.study.loader import load_study
     from creamtea.study.plan import plan
     from creamtea.study.start.aside import Pair
-    from creamtea.study.start.begin import Wishes, begin
+    from creamtea.study.start.begin import InitOptions, begin
 
     given = {name: Pair(*pair) for name, pair in (("dev", dev), ("test", test)) if pair is not None}
-    wishes = Wishes(
+    options = InitOptions(
         train=Pair(source, target),
         given=given,
         languages=(source_language, target_language),
@@ -69,7 +69,7 @@ def init(
         force=force,
         timed=not no_timing,
     )
-    begun = begin(wishes, lambda words: typer.echo(f"{words} …", err=True))
+    begun = begin(options, lambda words: typer.echo(f"{words} …", err=True))
     loaded = load_study(output)
     plan(loaded.study, begun.root, loaded.errors)  # it holds what it promises, or says what does not
     facts = _facts(begun)
@@ -96,7 +96,7 @@ def _side(code: str, side: Side) -> str:
     return f"{code}: {side.words:,} words, {side.vocabulary:,} distinct, {side.alphabet} characters"
 
 
-def _facts(begun: Plan) -> dict[str, Any]:
+def _facts(begun: FirstStudy) -> dict[str, Any]:
     from creamtea.study.start.text import doubts
 
     text, recipe = begun.text, begun.recipe

@@ -14,7 +14,7 @@ from creamtea.study.files import UnreadableFile, scan
 from creamtea.study.start import aside
 from creamtea.study.start.aside import Pair
 from creamtea.study.start.recipe import recipe_for
-from creamtea.study.start.text import Plan, architecture, study_text
+from creamtea.study.start.text import FirstStudy, architecture, study_text
 from creamtea.study.start.timing import Timing, own_cpus, time_updates
 from creamtea.study.survey import bare, survey
 
@@ -24,7 +24,7 @@ ANY_TEXT = ("train", "training", "corpus", "text", "source", "src", "data", "bit
 
 
 @dataclass(frozen=True)
-class Wishes:
+class InitOptions:
     """What `creamtea init` was asked for. `given`: the pairs of dev and test that exist."""
 
     train: Pair
@@ -36,22 +36,22 @@ class Wishes:
     timed: bool = True
 
 
-def begin(wishes: Wishes, progress: Callable[[str], None]) -> Plan:
+def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
     """Write the study, and its text set aside into a folder beside it. InputError before anything is written
     if a file is bad, or if something would be overwritten."""
-    pairs = {"train": wishes.train, **wishes.given}
+    pairs = {"train": options.train, **options.given}
     for name, pair in pairs.items():
         progress(f"reading {name}: {pair.source}, {pair.target}")
         _check(pair)
-    languages = _languages(wishes)
-    missing = [name for name in SETS if name not in wishes.given]
-    folder = wishes.output.with_name(f"{wishes.output.stem}-data")
-    _check_free([wishes.output, *([folder] if missing else [])], wishes.force)
+    languages = _languages(options)
+    missing = [name for name in SETS if name not in options.given]
+    folder = options.output.with_name(f"{options.output.stem}-data")
+    _check_free([options.output, *([folder] if missing else [])], options.force)
     if missing:
         _check_kept(
             pairs, [folder / f"{name}.{suffix}" for name in ("train", *missing) for suffix in languages]
         )
-    text = survey(wishes.train.source, wishes.train.target, bare)
+    text = survey(options.train.source, options.train.target, bare)
     if text.usable < MIN_PAIRS:
         raise InputError(
             f"{text.usable:,} of {text.pairs:,} pairs can be trained on ({text.empty:,} have an empty side, "
@@ -59,22 +59,22 @@ def begin(wishes: Wishes, progress: Callable[[str], None]) -> Plan:
         )
     why = ""
     if missing:
-        sets = aside.draw(text, missing, wishes.seed)
+        sets = aside.draw(text, missing, options.seed)
         progress(f"setting aside {sum(map(len, sets.values())):,} pairs for {' and '.join(missing)}")
-        aside.write(wishes.train, sets, folder, languages)
+        aside.write(options.train, sets, folder, languages)
         pairs |= {
             name: Pair(*(folder / f"{name}.{suffix}" for suffix in languages)) for name in ("train", *missing)
         }
         text = survey(pairs["train"].source, pairs["train"].target, bare)
         why = (
-            f"\n    # `creamtea init` set {' and '.join(missing)} aside at random (seed {wishes.seed}):\n"
+            f"\n    # `creamtea init` set {' and '.join(missing)} aside at random (seed {options.seed}):\n"
             "    # none of their sentences is in the training text."
         )
     recipe = recipe_for(text)
-    plan = Plan(
-        name=study_name(wishes),
-        file=wishes.output,
-        root=_root(pairs, wishes.output),
+    study = FirstStudy(
+        name=study_name(options),
+        file=options.output,
+        root=_root(pairs, options.output),
         languages=languages,
         train=pairs["train"],
         dev=pairs["dev"],
@@ -84,14 +84,14 @@ def begin(wishes: Wishes, progress: Callable[[str], None]) -> Plan:
         recipe=recipe,
         timing=Timing(own_cpus(), {}),
     )
-    if wishes.timed:
+    if options.timed:
         progress("timing a few updates of this shape")
         timing = time_updates(recipe, architecture(recipe), text)
-        plan = replace(plan, timing=timing)
-    written = wishes.output.with_name(f".{wishes.output.name}.part")
-    written.write_text(study_text(plan), encoding="utf-8")
-    written.replace(wishes.output)
-    return plan
+        study = replace(study, timing=timing)
+    written = options.output.with_name(f".{options.output.name}.part")
+    written.write_text(study_text(study), encoding="utf-8")
+    written.replace(options.output)
+    return study
 
 
 def _check(pair: Pair) -> None:
@@ -113,12 +113,12 @@ def _check(pair: Pair) -> None:
         )
 
 
-def _languages(wishes: Wishes) -> tuple[str, str]:
+def _languages(options: InitOptions) -> tuple[str, str]:
     """As asked for, or by the ends of the files' names: train.en, train.en.gz."""
-    files = (wishes.train.source, wishes.train.target)
+    files = (options.train.source, options.train.target)
     names = ("source", "target")
     codes = []
-    for name, asked, path in zip(names, wishes.languages, files, strict=True):
+    for name, asked, path in zip(names, options.languages, files, strict=True):
         code = asked or ending(path)
         if not re.fullmatch("[a-z]{2,3}", code):
             what = f"--{name}-language {asked}: " if asked else f"{path} does not end in a language's code: "
@@ -148,16 +148,16 @@ def _check_kept(pairs: dict[str, Pair], outputs: list[Path]) -> None:
             )
 
 
-def study_name(wishes: Wishes) -> str:
+def study_name(options: InitOptions) -> str:
     """As the file is called that was asked for; else as the text is, or its folder: not every study is
     "study"."""
-    name = _plain(wishes.output.stem)
+    name = _plain(options.output.stem)
     if name != "study":
         return name or "study"
-    source = wishes.train.source
+    source = options.train.source
     text = _plain(source.name.removesuffix(".gz").rpartition(".")[0])
     folder = _plain(Path(os.path.abspath(source)).parent.name)  # noqa: PTH100 - links stay as they are
-    return next((one for one in (text, folder) if one and one.lower() not in ANY_TEXT), name)
+    return next((name for name in (text, folder) if name and name.lower() not in ANY_TEXT), name)
 
 
 def _plain(text: str) -> str:

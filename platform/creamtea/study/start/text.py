@@ -18,7 +18,7 @@ from creamtea.study.survey import Survey
 
 
 @dataclass(frozen=True)
-class Plan:
+class FirstStudy:
     """What a first study is made of. `root`: the folder that its paths are relative to, absolute."""
 
     name: str
@@ -34,9 +34,9 @@ class Plan:
     timing: Timing
 
 
-def data_option(plan: Plan) -> str:
+def data_option(study: FirstStudy) -> str:
     """What a command about the study needs beside its file: nothing where its text lies beside it."""
-    return "" if plan.root == plan.file.absolute().parent else f" --data {plan.root}"
+    return "" if study.root == study.file.absolute().parent else f" --data {study.root}"
 
 
 def architecture(recipe: Recipe) -> dict[str, Any]:
@@ -51,15 +51,15 @@ def architecture(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def duration(plan: Plan) -> str:
+def duration(study: FirstStudy) -> str:
     """How long the training will take, and how that is known."""
-    minutes = plan.timing.minutes(plan.recipe)
+    minutes = study.timing.minutes(study.recipe)
     if minutes is None:
         return "How long training takes is not known: no updates were timed here."
-    speed = plan.timing.speeds[plan.timing.autocast]
-    cpus = plan.timing.cpus
+    speed = study.timing.speeds[study.timing.autocast]
+    cpus = study.timing.cpus
     threads = f"{cpus} thread{'s' * (cpus != 1)}"
-    busy = " Other programs kept it busy meanwhile: without them it is quicker." if plan.timing.busy else ""
+    busy = " Other programs kept it busy meanwhile: without them it is quicker." if study.timing.busy else ""
     return (
         f"Training will take {in_words(minutes)} on this machine, at {speed:,.0f} target subwords a second: "
         f"estimated from a few updates of this shape with {threads}.{busy} The low end is an early stop. "
@@ -70,34 +70,34 @@ def duration(plan: Plan) -> str:
 LITTLE_TEXT, LONG_SENTENCES = 10_000, 15  # pairs; words
 
 
-def doubts(plan: Plan) -> list[StudyWarning]:
+def doubts(study: FirstStudy) -> list[StudyWarning]:
     """What the text gives reason to doubt. 4,333 pairs of news, 21 words each, came to a BLEU of 1.8; 10,490
     everyday ones, six words each, to 12.9 (docs/results.md)."""
-    words = plan.text.source.words / max(1, plan.text.pairs)
-    if plan.text.usable >= LITTLE_TEXT or words <= LONG_SENTENCES:
+    words = study.text.source.words / max(1, study.text.pairs)
+    if study.text.usable >= LITTLE_TEXT or words <= LONG_SENTENCES:
         return []
     found = (
-        f"{plan.text.usable:,} pairs are few for sentences of {words:.0f} words on average: models of this "
+        f"{study.text.usable:,} pairs are few for sentences of {words:.0f} words on average: models of this "
         "size learnt next to nothing from 4,000 sentences of news (BLEU 1.8)"
     )
     remedy = "Add text, or take shorter sentences; `creamtea compare` needs no training."
-    return [StudyWarning("little-text", str(plan.train.source), found, remedy)]
+    return [StudyWarning("little-text", str(study.train.source), found, remedy)]
 
 
-def study_text(plan: Plan) -> str:
-    recipe, text, timing = plan.recipe, plan.text, plan.timing
-    source, target = plan.languages
-    data = data_option(plan)
+def study_text(study: FirstStudy) -> str:
+    recipe, text, timing = study.recipe, study.text, study.timing
+    source, target = study.languages
+    data = data_option(study)
     coverage = f", character_coverage: {recipe.character_coverage}" * (recipe.character_coverage < 1)
     sizes = ", ".join(f"{key}: {value}" for key, value in architecture(recipe).items())
     return f"""\
 # {language_pair(source, target)}: {text.usable:,} pairs to train on. Written by `creamtea init`.
 #
-#   creamtea validate {plan.file}{data}    # shows what would run, mistakes and warnings
-#   creamtea run      {plan.file}{data}    # runs it and prints the report
+#   creamtea validate {study.file}{data}    # shows what would run, mistakes and warnings
+#   creamtea run      {study.file}{data}    # runs it and prints the report
 #
-{_comment(duration(plan))}
-name: {plan.name}
+{_comment(duration(study))}
+name: {study.name}
 description: A first study of {language_pair(source, target)}
 languages: {{source: {source}, target: {target}}}
 
@@ -105,9 +105,9 @@ corpora:
   text:
     kind: files
     train:
-      - {_files(plan, plan.train)}
-    # Chooses the best checkpoint, and when to stop.{plan.aside}
-    dev: {_files(plan, plan.dev)}
+      - {_files(study, study.train)}
+    # Chooses the best checkpoint, and when to stop.{study.aside}
+    dev: {_files(study, study.dev)}
     # Training pairs with a sentence of the test set are dropped.
     filters: {{held_out: [test]}}
 
@@ -143,7 +143,7 @@ systems:
 baseline: greedy
 
 test_sets:
-  test: {{kind: files, {_files(plan, plan.test)[1:]}
+  test: {{kind: files, {_files(study, study.test)[1:]}
 
 metrics:
   - {{kind: bleu{_tokenizer(target)}}}
@@ -169,9 +169,9 @@ def _comment(words: str, width: int = 108) -> str:
     return "\n".join([*lines, line])
 
 
-def _files(plan: Plan, pair: Pair) -> str:
+def _files(study: FirstStudy, pair: Pair) -> str:
     paths = (
-        json.dumps(os.path.relpath(path, plan.root), ensure_ascii=False)
+        json.dumps(os.path.relpath(path, study.root), ensure_ascii=False)
         for path in (pair.source, pair.target)
     )
     return "{{source: {}, target: {}}}".format(*paths)
