@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def duration(seconds: float) -> str:
-    """ "12 s", "4 min", "3 h 05 min"."""
+    """As "12 s", "4 min", "3 h 05 min"."""
     minutes = round(seconds / 60)
     if seconds < 90:
         return f"{seconds:.0f} s"

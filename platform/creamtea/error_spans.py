@@ -14,7 +14,7 @@ from creamtea.document.mistakes import mistakes_in_line
 from creamtea.document.values import Strict
 
 FILE = "error_spans.jsonl"  # of a step `score` whose scorer finds errors: {"index", "spans"} by segment
-AT_MOST = 1000  # errors of an output
+MAX_SPANS = 1000  # errors of an output
 Severity = Literal["undecided", "neutral", "minor", "major", "critical"]
 Position = Annotated[int, Field(ge=0, le=10**6)]
 
@@ -37,7 +37,7 @@ class ErrorSpan(Strict):
 
 
 class _Found(Strict):
-    spans: Annotated[list[ErrorSpan], Field(max_length=AT_MOST)]
+    spans: Annotated[list[ErrorSpan], Field(max_length=MAX_SPANS)]
 
 
 def read_error_spans(spans: Any, output: str) -> list[dict[str, Any]]:

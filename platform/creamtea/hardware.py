@@ -9,7 +9,7 @@ from pathlib import Path
 
 @cache
 def processor_name() -> str:
-    """As its maker calls it, which Linux says; elsewhere as Python knows it."""
+    """The name that its maker gives it, where Linux says it; elsewhere what Python knows."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n")
     except OSError:

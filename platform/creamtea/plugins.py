@@ -40,15 +40,15 @@ class Additions(Generic[T]):
 
 
 def installed(group: str) -> EntryPoints:
-    """The entry points of `group`. Distributions are looked for once for a path of Python's: a process that
-    runs while one is installed does not see it."""
+    """The entry points of `group`. They are looked up once per `sys.path`: a process that runs while a
+    distribution is installed does not see it."""
     return _on_path(group, tuple(sys.path))
 
 
 @lru_cache(maxsize=32)
 def _on_path(group: str, path: tuple[str, ...]) -> EntryPoints:
-    """Kept, since a page of a plug-in's protocol asks several times, and each time the metadata of all
-    distributions would be read."""
+    """Cached: a page of a plug-in's protocol asks several times, and each look-up reads the metadata of all
+    distributions."""
     return entry_points(group=group)
 
 

@@ -43,21 +43,21 @@ def test_a_system_is_read_once(read: list[str], store: ArtefactStore) -> None:
 
 
 def test_the_least_recently_used_goes_first(read: list[str], store: ArtefactStore) -> None:
-    loaded = LoadedSystems(store, most=2)
+    loaded = LoadedSystems(store, max_systems=2)
     for key in "abac":
         loaded.of(step(key, 10))
     assert loaded.keys == ["a", "c"]
 
 
 def test_their_files_have_room_together(read: list[str], store: ArtefactStore) -> None:
-    loaded = LoadedSystems(store, most_bytes=100)
+    loaded = LoadedSystems(store, max_bytes=100)
     for key, sizes in {"a": (30, 10), "b": (40,), "c": (20,), "d": (30,)}.items():
         loaded.of(step(key, *sizes))
     assert loaded.keys == ["b", "c", "d"]
 
 
 def test_one_that_is_too_large_makes_room_for_the_next(read: list[str], store: ArtefactStore) -> None:
-    loaded = LoadedSystems(store, most_bytes=100)
+    loaded = LoadedSystems(store, max_bytes=100)
     for key, size in {"a": 40, "large": 1000, "b": 40}.items():
         loaded.of(step(key, size))
         assert loaded.keys == [key]

@@ -132,7 +132,7 @@ class PlainLines:
 
 
 def line(event: events.EngineEvent) -> str:
-    """The event as a line of a log; empty for progress, which only a live display shows."""
+    """The event as a line of a log; empty for progress, which each display shows in its own way."""
     match event:
         case events.StepStarted():
             return f"started   {event.node}" + (f" (attempt {event.attempt})" if event.attempt > 1 else "")

@@ -119,7 +119,7 @@ def _start_controller(
         if code == 0:
             break  # there was nothing to do: every step was reused
         if code is not None or time.monotonic() > deadline:
-            end = log.read_text(errors="replace")[-LOG_TAIL:].strip()
+            end = log.read_text(encoding="utf-8", errors="replace")[-LOG_TAIL:].strip()
             raise CreamteaError(
                 f"the study is queued, but its controller did not start ({log}): {end or 'its log is empty'}"
             )

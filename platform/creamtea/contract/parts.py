@@ -3,7 +3,7 @@
     training.pt                                  a checkpoint in one file
     training.pt.json                             the index of a large one, written when its parts are there
     training.pt.parts/<save>/00000.safetensors   a part; every save has a folder of its own
-    training.pt.parts/<save>/rest.pt             what is no tensor
+    training.pt.parts/<save>/rest.pt             what is not a tensor
 
 A part that no index names is a half of a save that did not end.
 """
@@ -19,7 +19,7 @@ _PART = re.compile(r"(?P<name>.+)\.parts/[^/]+/[^/]+")
 
 
 class PartIndex(BaseModel):
-    rest: str  # the file with what is no tensor: the content with None for every tensor
+    rest: str  # the file with what is not a tensor: the content with None for every tensor
     # file: for each tensor in it the places in the content, each the keys that lead there
     tensors: dict[str, dict[str, list[list[int | str]]]]
 

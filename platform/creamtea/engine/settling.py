@@ -44,7 +44,7 @@ def settle(session: Session) -> list[Blocked]:
         .where(step.state.in_(("pending", "ready")), before.state.in_(("failed", "cancelled")))
     )
     blocked = fail_descendants(session, session.scalars(failed).all())
-    mark_ready(session)
+    session.execute(MARK_READY)
     live = session.scalars(select(StudyRow.id).where(StudyRow.state.in_(LIVE))).all()
     end_studies(session, live)
     return blocked
@@ -129,11 +129,8 @@ MARK_READY = (
 MARK_ONE_READY = MARK_READY.where(StepRow.key == bindparam("step")).returning(StepRow.key)
 
 
-def mark_ready(session: Session, keys: Collection[str] | None = None) -> list[str]:
-    """Pending steps with all inputs, among all or these, become ready; returns their keys."""
-    if keys is None:
-        session.execute(MARK_READY)
-        return []
+def mark_ready(session: Session, keys: Iterable[str]) -> list[str]:
+    """Those of these steps that are pending and have all inputs become ready; returns their keys."""
     connection = session.connection()
     return [key for key in keys if connection.execute(MARK_ONE_READY, {"step": key}).first() is not None]
 
@@ -141,7 +138,7 @@ def mark_ready(session: Session, keys: Collection[str] | None = None) -> list[st
 # ---------------------------------------------------------------- failures
 
 
-def fail_descendants(session: Session, failed: Iterable[str]) -> list[Blocked]:
+def fail_descendants(session: Session, failed: Collection[str]) -> list[Blocked]:
     """Fail the pending and ready steps that depend on these, at any distance."""
     now = Database.now(session)
     blocked: list[Blocked] = []

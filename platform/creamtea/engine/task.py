@@ -34,7 +34,7 @@ GAVE_WAY = "gave way"  # instead of an error kind: it saved a checkpoint, to go 
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """How an attempt ended; `error_kind` None: it succeeded. GAVE_WAY is no failure."""
+    """How an attempt ended; `error_kind` None: it succeeded. GAVE_WAY is not a failure."""
 
     result: StepResult = field(default_factory=StepResult)
     files: list[StoredFile] = field(default_factory=list)

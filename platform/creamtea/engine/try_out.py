@@ -27,8 +27,8 @@ from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
 
 IDLE_SECONDS = 600.0
-MOST_SYSTEMS = 8
-MOST_BYTES = 2 << 30  # of the files of the systems that are kept
+MAX_SYSTEMS = 8
+MAX_BYTES = 2 << 30  # of the files of the systems that are kept
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,10 @@ class Loaded:
 class LoadedSystems:
     """Those that were used last, by the key of their step: what a key names never changes."""
 
-    def __init__(self, store: ArtefactStore, most: int = MOST_SYSTEMS, most_bytes: int = MOST_BYTES) -> None:
-        self.store, self._most, self._most_bytes = store, most, most_bytes
+    def __init__(
+        self, store: ArtefactStore, max_systems: int = MAX_SYSTEMS, max_bytes: int = MAX_BYTES
+    ) -> None:
+        self.store, self._max_systems, self._max_bytes = store, max_systems, max_bytes
         self._kept: OrderedDict[str, Loaded] = OrderedDict()
 
     @property
@@ -64,7 +66,7 @@ class LoadedSystems:
     def _make_room(self, size: int) -> None:
         def full() -> bool:
             taken = sum(loaded.bytes for loaded in self._kept.values())
-            return len(self._kept) >= self._most or taken + size > self._most_bytes
+            return len(self._kept) >= self._max_systems or taken + size > self._max_bytes
 
         while self._kept and full():
             self._kept.popitem(last=False)

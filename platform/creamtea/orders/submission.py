@@ -77,7 +77,8 @@ def submit(
 
 
 def _unfinished(session: Session, plan: Plan, config_hash: str) -> StudyRow | None:
-    """A second row for it would leave the first behind, cancelled with all steps done."""
+    """The submission that goes on, if there is one: a second row for it would leave the first behind,
+    cancelled with all steps done."""
     newest = session.scalar(
         select(StudyRow).where(StudyRow.name == plan.study).order_by(StudyRow.id.desc()).limit(1)
     )

@@ -51,9 +51,13 @@ def parse_url(url: str) -> URL:
     raise InputError(f"creamtea cannot use a {parsed.drivername!r} database; write {ADDRESSES}")
 
 
+def is_sqlite(url: URL) -> bool:
+    return url.get_backend_name() == "sqlite"
+
+
 def describe(url: URL) -> str:
     """The address for people: the file, or host, port and database; never user, password or options."""
-    if url.get_backend_name() == "sqlite":
+    if is_sqlite(url):
         return f"SQLite file {url.database}"
     host = url.host or url.query.get("host") or "the local socket"
     port = url.port or url.query.get("port") or 5432
@@ -64,7 +68,7 @@ def make_engine(url: URL, *, migrating: bool = False) -> Engine:
     """An engine; `migrating` turns foreign keys off on SQLite, which table rebuilds need, and the pool
     too."""
     pool: dict[str, Any] = {"poolclass": NullPool} if migrating else {"pool_pre_ping": True}
-    if url.get_backend_name() == "sqlite":
+    if is_sqlite(url):
         # isolation_level None is the driver's autocommit: it never begins on its own
         arguments: dict[str, Any] = {"isolation_level": None}
         engine = create_engine(url, json_serializer=to_json, connect_args=arguments, **pool)
@@ -110,24 +114,20 @@ def writers(engine: Engine) -> Engine:
 def check_reachable(engine: Engine) -> None:
     """InputError, with place and remedy, if no connection can be made."""
     url = engine.url
-    if url.get_backend_name() == "sqlite":
+    if is_sqlite(url):
         _check_file(Path(str(url.database)))
     try:
         with engine.connect() as connection:
-            connection.exec_driver_sql("SELECT 1 FROM sqlite_master" if _is_sqlite(url) else "SELECT 1")
+            connection.exec_driver_sql("SELECT 1 FROM sqlite_master" if is_sqlite(url) else "SELECT 1")
     except DBAPIError as error:
         lines = [line.strip() for line in str(error.orig).splitlines() if line.strip()]
         reason = lines[0] if lines else type(error.orig).__name__
         remedy = (
             "name another file in CREAMTEA_DATABASE_URL"
-            if _is_sqlite(url)
+            if is_sqlite(url)
             else "check that the server is running and that CREAMTEA_DATABASE_URL is right"
         )
         raise InputError(f"cannot open {describe(url)}: {reason}; {remedy}") from None
-
-
-def _is_sqlite(url: URL) -> bool:
-    return url.get_backend_name() == "sqlite"
 
 
 def _check_file(path: Path) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, Select, String, and_, cast, false, func, o
 from sqlalchemy.orm import Session, aliased
 
 from creamtea.errors import InputError
+from creamtea.store.rows import from_row
 from creamtea.store.tables import (
     Event,
     Hypothesis,
@@ -139,9 +140,6 @@ class Node:
         return words.get(self.error_kind or "", self.state) if self.state == "failed" else self.state
 
 
-OF_STEP = [entry.name for entry in fields(Node) if hasattr(StepRow, entry.name)]
-
-
 def study_nodes(session: Session, study_id: int, *kinds: str) -> list[Node]:
     """A study's nodes in the plan's order: all, or those of some kinds."""
     query = (
@@ -152,11 +150,10 @@ def study_nodes(session: Session, study_id: int, *kinds: str) -> list[Node]:
     )
     if kinds:
         query = query.where(StepRow.kind.in_(kinds))
-    nodes = []
-    for place, step in session.execute(query):
-        values = {name: getattr(step, name) for name in OF_STEP}
-        nodes.append(Node(place.node, place.labels, **{**values, "facts": step.facts or {}}))
-    return nodes
+    return [
+        from_row(Node, step, name=place.node, labels=place.labels, facts=step.facts or {})
+        for place, step in session.execute(query)
+    ]
 
 
 def steps_of(nodes: Iterable[Node]) -> dict[str, Node]:
@@ -190,9 +187,7 @@ def metrics_of(session: Session, keys: Collection[str]) -> dict[str, list[Metric
     for batch in batches(keys):
         query = select(Metric).where(Metric.step_key.in_(batch)).order_by(Metric.name, Metric.subject)
         for row in session.scalars(query):
-            metrics[row.step_key].append(
-                MetricValue(row.name, row.subject, row.value, row.low, row.high, row.note, row.detail)
-            )
+            metrics[row.step_key].append(from_row(MetricValue, row))
     return dict(metrics)
 
 

@@ -85,7 +85,8 @@ def comparison(
 
     digests = [_digest(path) for path in references]
     systems: dict[str, dict[str, Any]] = {}
-    for system, path in _named(outputs).items():
+    named = _named(outputs)
+    for system, path in named.items():
         options["systems", system, "outputs", TEST_SET] = str(path)
         digest = _digest(path)
         own = digest is not None and digest in digests
@@ -102,7 +103,7 @@ def comparison(
         "languages": _languages(languages, source, references[0]),
         "systems": systems,
         "test_sets": {TEST_SET: test_set},
-        "baseline": _baseline(baseline, _named(outputs), human),
+        "baseline": _baseline(baseline, named, human),
         "metrics": [_metric(metric) for metric in metrics],
         "analyses": {BUCKETS: buckets},
     }

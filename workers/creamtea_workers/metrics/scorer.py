@@ -34,7 +34,7 @@ from creamtea_workers.metrics.texts import Texts
 
 GUARD = Path(__file__).with_name("guard.py")
 MAX_LINE = 1_000_000  # characters of a line of output
-MAX_WORDS = 600  # characters that are kept of what a program says
+MAX_TEXT = 600  # characters that are kept of what a program says
 TAIL_LINES = 5  # of standard error
 LAST_SECONDS = 60.0  # from the end of the output to the end of the program
 SECRETS = ("TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "AUTH", "KEY")  # in names of variables
@@ -153,7 +153,7 @@ def run(program: Program, texts: Texts, progress: Progress) -> Scores:
         raise StepUnavailable(program.without_secrets(f"{program.title} {failure}{errors.tail()}"))
     if scores.error:
         raise StepUnavailable(program.without_secrets(f"{program.title}: {scores.error}"))
-    scores.signature = program.without_secrets(scores.signature)[:MAX_WORDS]
+    scores.signature = program.without_secrets(scores.signature)[:MAX_TEXT]
     return scores
 
 
@@ -242,10 +242,10 @@ def _take(line: bytes, number: int, wanted: Mapping[int, str], scores: Scores) -
             _take_score(said, wanted, scores)
         elif "done" in said:
             scores.done, scores.total = _finite(said["done"]), max(_finite(said["total"]), 1.0)
-            scores.message = str(said.get("message", "scoring"))[:MAX_WORDS]
+            scores.message = str(said.get("message", "scoring"))[:MAX_TEXT]
         elif said.keys() <= {"message", "error"} and said:
-            scores.message = str(said.get("message", scores.message))[:MAX_WORDS]
-            scores.error = str(said.get("error", scores.error))[:MAX_WORDS]
+            scores.message = str(said.get("message", scores.message))[:MAX_TEXT]
+            scores.error = str(said.get("error", scores.error))[:MAX_TEXT]
         elif said.keys() <= {"corpus", "signature", "facts"} and said:
             _take_summary(said, scores)
         else:
@@ -270,7 +270,7 @@ def _take_score(said: Mapping[str, Any], wanted: Mapping[int, str], scores: Scor
         try:
             scores.spans[index] = read_error_spans(said["spans"], wanted[index])
         except ValueError as error:
-            raise Failure(f"gave segment {index} errors that cannot be: {error}"[:MAX_WORDS]) from None
+            raise Failure(f"gave segment {index} errors that cannot be: {error}"[:MAX_TEXT]) from None
     scores.values[index] = score
     scores.done, scores.total, scores.message = len(scores.values), len(wanted), "scoring"
 
@@ -281,7 +281,7 @@ def _take_summary(said: Mapping[str, Any], scores: Scores) -> None:
     scores.signature = str(said.get("signature", scores.signature))
     if not isinstance(facts := said.get("facts", {}), dict):
         raise TypeError
-    scores.facts |= {str(name)[:MAX_WORDS]: _plain(value) for name, value in facts.items()}
+    scores.facts |= {str(name)[:MAX_TEXT]: _plain(value) for name, value in facts.items()}
 
 
 def _number(value: Any) -> float:
@@ -299,7 +299,7 @@ def _finite(value: Any) -> float:
 def _plain(value: Any) -> Any:
     """A number, a truth value or short text."""
     finite = isinstance(value, int | float) and math.isfinite(value)
-    return value if finite else str(value)[:MAX_WORDS]
+    return value if finite else str(value)[:MAX_TEXT]
 
 
 class _Errors:
@@ -315,7 +315,7 @@ class _Errors:
         with stream:
             while line := stream.readline(MAX_LINE):
                 if line.strip():
-                    self._lines.append(line[-MAX_WORDS:])
+                    self._lines.append(line[-MAX_TEXT:])
 
     def tail(self) -> str:
         """In words, once the process has ended."""

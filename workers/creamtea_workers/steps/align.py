@@ -73,10 +73,7 @@ def with_table(context: StepContext[AlignParams], spec: Alignment) -> Aligned:
     metrics = [
         MetricRow("table_lines", imported.lines),
         MetricRow("table_lines_skipped", imported.skipped),
-        MetricRow(
-            "source_coverage",
-            coverage(imported.table, sources, file),
-        ),
+        MetricRow("source_coverage", coverage(imported.table, sources, file)),
     ]
     return imported.table, StepResult(metrics=metrics)
 

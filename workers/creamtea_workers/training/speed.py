@@ -31,8 +31,8 @@ class _Subwords:
         return ""
 
 
-class _Nothing:
-    """No checkpoints: nothing of this training is kept."""
+class _NoCheckpoints:
+    """Nothing of this training is kept."""
 
     def save(self, name: str, source: Path) -> None:
         pass
@@ -83,7 +83,7 @@ def _speed(pairs: Pairs, vocabulary: int, architecture: dict[str, Any], training
         pairs,
         Development(pairs, (), _Subwords(vocabulary)),
         torch.device("cpu"),
-        _Nothing(),
+        _NoCheckpoints(),
         lambda done, total, words: None,
     )
     batches = trainer.plan_of(0)

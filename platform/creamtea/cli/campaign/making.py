@@ -227,7 +227,8 @@ class CampaignOptions:
                 "minutes_per_item": self.minutes,
                 "consent": read_text("--consent", self.consent),
                 "questions": [
-                    one.model_dump() for one in read_questions(read_text("--questions", self.questions))
+                    question.model_dump()
+                    for question in read_questions(read_text("--questions", self.questions))
                 ],
                 "contact": self.contact.strip(),
                 "completion_code": self.completion_code.strip(),

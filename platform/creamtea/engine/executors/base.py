@@ -166,7 +166,7 @@ def _placed(need: Need, nodes: list[Node], order: Callable[[Node], Any]) -> list
         node = min(fitting, key=order)
         node.take(need)
         names.append(node.name)
-    # of a number that is no power of two the rest would be spare
+    # workers beyond a power of two would have nothing to do
     largest = 1 << (len(names).bit_length() - 1) if names else 0
     return names[: max(least, largest)] if len(names) >= least else []
 

@@ -46,7 +46,11 @@ def run_gang(task: dict[str, Any], nodes: list[str]) -> dict[str, Any]:
 
         def _create_default_callbacks(self) -> list[Any]:
             needless = (DatasetsCallback, PlacementGroupCleanerCallback)
-            return [one for one in super()._create_default_callbacks() if not isinstance(one, needless)]
+            return [
+                callback
+                for callback in super()._create_default_callbacks()
+                if not isinstance(callback, needless)
+            ]
 
     resources = TASKS.validate_python(task).resources
     with scratch_folder("gang") as folder:
@@ -122,7 +126,8 @@ def _failure(error: Exception) -> StepOutcome:
 
     failures = list(error.worker_failures.values()) if isinstance(error, WorkerGroupError) else []
     members = [failure for failure in failures if isinstance(failure, MemberFailed)]
-    for member in sorted(members, key=lambda member: member.kind == "infrastructure"):
+    if members:
+        member = min(members, key=lambda member: member.kind == "infrastructure")
         return StepOutcome.failure(member.kind, member.error)
     cause = error.controller_failure if isinstance(error, ControllerError) else next(iter(failures), error)
     reason = (str(cause).strip() or type(cause).__name__).splitlines()[0]

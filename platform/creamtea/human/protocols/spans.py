@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from creamtea.document.mistakes import mistakes_in_line
 from creamtea.document.values import Strict
-from creamtea.error_spans import AT_MOST, ErrorSpan, Position, Severity
+from creamtea.error_spans import MAX_SPANS, ErrorSpan, Position, Severity
 from creamtea.errors import InputError
 from creamtea.human.protocols.base import MAX_SYSTEMS, MIN_SYSTEMS, Protocol, ScoredAnswer
 from creamtea.human.protocols.da import Da
@@ -39,7 +39,7 @@ class MarkedErrors(Strict):
     """
 
     score: Annotated[int, Field(ge=0, le=100)] | None = None
-    spans: Annotated[list[Span], Field(max_length=AT_MOST)]
+    spans: Annotated[list[Span], Field(max_length=MAX_SPANS)]
     begun: bool = False
 
     @model_validator(mode="after")

@@ -43,7 +43,7 @@ def check_trained(study: RawStudy) -> Iterator[Mistake]:
     trained = any("variant" in system for _, system in study.blocks("systems"))
     for section in TRAINED:
         entries = study.data.get(section)
-        if entries is None and section not in study.data and trained:
+        if section not in study.data and trained:
             yield Mistake((section,), "", f"{REQUIRED} (a system has a variant)")
         elif entries == {}:
             yield Mistake((section,), "a block of keys", "at least 1 entry")
