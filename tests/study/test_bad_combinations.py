@@ -182,6 +182,10 @@ BAD = {
         (BASELINE, f"{ANALYSES}b: {{kind: buckets, test_set: test, by: [length, label]}}"),
         "study.yaml:24: analyses.b.by: found label without labels, allowed `labels: FILE` beside it",
     ),
+    "a width that is asked for twice": (
+        (BASELINE, f"{ANALYSES}curse: {{kind: beam_sizes, test_set: test, widths: [4, 8, 4]}}"),
+        "study.yaml:24: analyses.curse.widths[2]: found 4 twice, allowed each once",
+    ),
     "buckets whose bounds fall": (
         (BASELINE, f"{ANALYSES}b: {{kind: buckets, test_set: test, lengths: [10, 5]}}"),
         "study.yaml:24: analyses.b.lengths: found 10, 5, which does not rise, allowed rising numbers",

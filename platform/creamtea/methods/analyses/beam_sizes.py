@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from creamtea.contract.kind import StepKind, StepParams
+from creamtea.document.mistakes import KeyPath, Mistake
+from creamtea.document.raw import Block, RawStudy, repeated
 from creamtea.methods.analysis import MODEL_INPUTS, OfFirstSentences, Width
 from creamtea.methods.displays import (
     BEAM,
@@ -55,6 +58,11 @@ class OverBeams(OfFirstSentences):
             inner = f"{place}/beam{width}"
             decodes.append(planner.decode_variant(inner, variant, seed, beam, test_set, words))
         return {"decode": decodes}
+
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        yield from super().check(path, block, study)
+        yield from repeated(block.get("widths"), (*path, "widths"))  # each is a row of its own
 
 
 def beam_settings(spec: OverBeams) -> list[RowSetting]:

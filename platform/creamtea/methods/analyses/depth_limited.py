@@ -22,7 +22,7 @@ class DepthLimitedParams(StepParams):
 def length_settings(spec: DepthLimited) -> list[RowSetting]:
     return [
         RowSetting((str(length),), f"up to {length} subword{'s' * (length > 1)}", length)
-        for length in spec.lengths
+        for length in dict.fromkeys(spec.lengths)
     ]
 
 
