@@ -185,7 +185,9 @@ def test_a_model_and_its_place_in_the_command_go_together(machine: Machine, key:
 @pytest.mark.parametrize("model", ['"--config=/etc/passwd"', '"a\\nb"', '"/"', '""'])
 def test_a_model_cannot_be_an_option(model: str, machine: Machine, key: Key) -> None:
     machine(command=[sys.executable, "{model}"])
-    assert "allowed a name or path that does not begin with -" in refusal(key, f"scorer: tea, model: {model}")
+    allowed = "allowed a name or path that does not begin with -"
+    assert allowed in refusal(key, f"scorer: tea, model: {model}")
+    assert allowed in refusal(key, f"kind: comet, model: {model}")
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,10 @@ class Comet(Metric):
     def checkpoint(self) -> str | None:
         return self.model
 
+    @classmethod
+    def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
+        yield from _check_model(path, block)
+
 
 class Display(Strict):
     """How reports show a metric's scores. `title` empty: its name."""
@@ -193,9 +197,14 @@ class Command(Metric):
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
-        model = block.get("model")
-        if isinstance(model, str) and not (model.strip("/") and model.isprintable() and model[0] != "-"):
-            yield Mistake((*path, "model"), shown(model), "a name or path that does not begin with -")
+        yield from _check_model(path, block)
+
+
+def _check_model(path: KeyPath, block: Block) -> Iterator[Mistake]:
+    """Models are arguments of programs, and paths below --data whose content is pinned."""
+    model = block.get("model")
+    if isinstance(model, str) and not (model.strip("/") and model.isprintable() and model[0] != "-"):
+        yield Mistake((*path, "model"), shown(model), "a name or path that does not begin with -")
 
 
 def _short(model: str) -> str:
