@@ -14,6 +14,7 @@ from creamtea.engine.settling import names_of
 from creamtea.engine.state import task_of
 from creamtea.engine.task import StepTask
 from creamtea.errors import InputError
+from creamtea.methods.plugins import require
 from creamtea.scratch import clear_abandoned, scratch_folder
 from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.steps.systems import DECODE
@@ -35,7 +36,8 @@ def translating_step(
     database: Database, store: ArtefactStore, study: str | int, system: str, seed: int | None
 ) -> TranslatingStep:
     """The first step of the study that translates with the system, by the model of this seed (None: its
-    first). InputError where there is none, or where what it needs has not been made."""
+    first). InputError where there is none, or where what it needs has not been made; StepError where its
+    plug-ins are not those that are installed here."""
     with database.session() as session:
         study_id = find_study(session, study).id
         node = _choose(study_nodes(session, study_id, DECODE.name), study, system, seed)
@@ -50,6 +52,7 @@ def translating_step(
                 f"system {system} cannot translate: {name} is {unmade.state}; run the study first"
             )
         task = task_of(session, session.get_one(StepRow, node.key), study_id, store.root)
+        require(task.resources.plugins)
         return TranslatingStep(node, task)
 
 
