@@ -57,7 +57,9 @@ def by_size(
 
 
 def equal_bounds(values: Sequence[float], count: int) -> list[float]:
-    """Bounds of buckets of about equal size; fewer where many values are the same."""
+    """Bounds of buckets of about equal size; fewer where many values are the same, none without values."""
+    if not values:
+        return []
     quantiles = np.quantile(np.array(values), np.arange(1, count) / count, method="inverted_cdf")
     return [bound for bound in np.unique(quantiles).tolist() if bound < max(values)]
 
