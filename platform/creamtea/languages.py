@@ -37,15 +37,17 @@ def ending(path: Path) -> str:
 def guessed(source: Path, target: Path) -> tuple[str, str] | None:
     """The languages of two files by their names: by a pair in both (en-de.txt, en-de.refA.txt), or by how
     they end."""
-    pairs = [
-        re.search(r"(?<![A-Za-z])([a-z]{2,3})-([a-z]{2,3})(?![A-Za-z])", path.name)
-        for path in (source, target)
-    ]
-    named = [match.groups() for match in pairs if match]
-    if len(named) == 2 and named[0] == named[1] and all(map(_known, named[0])):
-        return named[0][0], named[0][1]
+    for named in _pairs(source.name):
+        if named in _pairs(target.name):
+            return named
     ends = ending(source), ending(target)
     return ends if all(ends) and ends[0] != ends[1] else None
+
+
+def _pairs(name: str) -> list[tuple[str, str]]:
+    """Two codes with a hyphen between, wherever they are: of dev-en-de en-de."""
+    found = re.finditer(r"(?<![A-Za-z])(?=([a-z]{2,3})-([a-z]{2,3})(?![A-Za-z]))", name)
+    return [(match[1], match[2]) for match in found if _known(match[1]) and _known(match[2])]
 
 
 def _known(code: str) -> bool:

@@ -47,6 +47,7 @@ def test_a_pair() -> None:
         ("en-de.txt", "en-de.refA.txt", ("en", "de")),
         ("newstest2014-fra-eng-src", "newstest2014-fra-eng-ref", ("fra", "eng")),
         ("en-de.en", "en-de.de", ("en", "de")),
+        ("dev-en-de.src", "dev-en-de.ref", ("en", "de")),
         ("en-de.txt", "de-en.txt", None),
         ("test.en", "test.en", None),
         ("source.txt", "reference.txt", None),
