@@ -64,7 +64,7 @@ def test_documents_on_pages(creamtea: Any, database: Database, tmp_path: Path) -
     # two systems say the same on one page, but not in the whole document, which has a score
     assert "15 items × 3 systems (15 rated) on 9 pages, a draft" in made
     previewed = creamtea("campaign", "preview", "first").stdout
-    assert "pages       9, 0.8 minutes each in the mean\n" in previewed
+    assert "pages       9, 0.8 minutes each on average\n" in previewed
     assert "drawn       2 of 2 documents, 5 of 5 segments; the test set has 5" in previewed
     creamtea("campaign", "launch", "first")
     assert "15 items on 9 pages\n" in creamtea("campaign", "status", "first").stdout

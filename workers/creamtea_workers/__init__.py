@@ -3,7 +3,7 @@
 import os
 
 # oneDNN keeps every shape of matrix product that it has met, 1,024 of them by default: with batches of all
-# lengths that is more than a gigabyte a training. It reads this when the first product is made.
+# lengths that is more than a gigabyte per training. It reads this when the first product is made.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 
 # Threads of a step with several cores sleep while they wait. Spinning, as is usual, takes the cores from the

@@ -114,7 +114,7 @@ def gather(
             module = load_module(MODULE, context.cpus)
             investigation = module.Investigation.of_step(context, settings.beam, settings.states)
         for output in missing:
-            row = investigation.look(one.sources[output], material.marked.texts[output], texts[output])
+            row = investigation.examine(one.sources[output], material.marked.texts[output], texts[output])
             evidence = {**row, "settings": asdict(settings)}
             _store(database, material.campaign, one, output, _key(one, output, settings), evidence)
             gathered.now += 1

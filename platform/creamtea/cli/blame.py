@@ -10,8 +10,6 @@ import typer
 
 from creamtea.blame.labels import Origin
 from creamtea.cli import workplace
-from creamtea.settings import Settings
-from creamtea.store.artefacts import ArtefactStore
 
 if TYPE_CHECKING:
     from creamtea.report.model import Document, Table
@@ -71,7 +69,7 @@ def blame(
             last = percent
             typer.echo(f"{done:,} of {total:,} outputs, {system}", err=True)
 
-    store = ArtefactStore(Settings.load().artefacts)
+    store = workplace.artefact_store(writable=False)
     with workplace.opened_database() as database:
         study = workplace.study_asked_for(database, name)
         gathered = gather(database, store, study, campaign, searches, systems or [], progress)
@@ -79,8 +77,8 @@ def blame(
     if as_json:
         from creamtea.report.values import to_values
 
-        found = _table(report)
-        origins = None if found is None else to_values(found)
+        table = _table(report)
+        origins = None if table is None else to_values(table)
         typer.echo(json.dumps({**asdict(gathered), "origins": origins}, ensure_ascii=False))
         return
     for line in shares(report):
@@ -102,11 +100,11 @@ def _table(report: Document) -> Table | None:
 
 
 def shares(report: Document) -> list[str]:
-    found = _table(report)
-    if found is None:
+    table = _table(report)
+    if table is None:
         return ["no marked error of an output that this study translated"]
     lines = []
-    for row in found.rows:
+    for row in table.rows:
         shares = ", ".join(
             f"{origin.value} {_percent(cell)}"
             for origin in Origin

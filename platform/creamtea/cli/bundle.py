@@ -13,8 +13,6 @@ import typer
 
 from creamtea.cli import workplace
 from creamtea.errors import InputError
-from creamtea.settings import Settings
-from creamtea.store.artefacts import ArtefactStore
 
 if TYPE_CHECKING:
     from creamtea.bundle.verifying import Verification
@@ -53,7 +51,7 @@ def bundle(
     from creamtea.bundle.archive import write_archive
     from creamtea.bundle.packing import pack
 
-    store = ArtefactStore(Settings.load().artefacts)
+    store = workplace.artefact_store(writable=False)
     with workplace.opened_database() as database:
         files = pack(database, store, workplace.study_asked_for(database, name), with_checks)
     path = out or Path(f"{json.loads(files['manifest.json'])['study']['name']}.bundle.zip")

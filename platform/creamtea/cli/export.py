@@ -14,8 +14,6 @@ import typer
 from creamtea.cli import workplace
 from creamtea.cli.lines import iterate_lines
 from creamtea.errors import InputError
-from creamtea.settings import Settings
-from creamtea.store.artefacts import ArtefactStore
 
 FORMATS = ("ctranslate2", "safetensors")
 QUANTIZATIONS = (("ctranslate2", "int8"),)
@@ -82,7 +80,7 @@ def export(
         proof_words,
     )
 
-    store = ArtefactStore(Settings.load().artefacts)
+    store = workplace.artefact_store(writable=False)
     with ExitStack() as stack:
         database = stack.enter_context(workplace.opened_database())
         step = translating_step(database, store, name, system, seed)

@@ -34,10 +34,10 @@ class Entry:
         """The Typer command, with all its options."""
         module, _, attribute = self.place.partition(":")
         loaded = import_module(f"{PACKAGE}.{module}")
-        found = getattr(loaded, attribute)
-        if isinstance(found, typer.Typer):
-            found.info.help = self.summary
-            command: Any = typer.main.get_group(found)
+        entry = getattr(loaded, attribute)
+        if isinstance(entry, typer.Typer):
+            entry.info.help = self.summary
+            command: Any = typer.main.get_group(entry)
         else:
             alone = typer.Typer(
                 rich_markup_mode="markdown",
@@ -45,7 +45,7 @@ class Entry:
                 pretty_exceptions_enable=False,
                 context_settings=HELP_OPTIONS,
             )
-            alone.command(epilog=getattr(loaded, self.examples))(found)
+            alone.command(epilog=getattr(loaded, self.examples))(entry)
             command = typer.main.get_command(alone)
         command.name = name
         return command

@@ -11,7 +11,6 @@ import typer
 from creamtea.cli import workplace
 from creamtea.errors import InputError
 from creamtea.orders.rows import UNFINISHED
-from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.logs import LogName, list_logs, news, read_log
@@ -36,10 +35,10 @@ def logs(
 
     A running step's log is a few seconds old. The middle of a log above a megabyte is left out.
     """
-    store = ArtefactStore(Settings.load().artefacts)
+    store = workplace.artefact_store(writable=False)
     with workplace.opened_database() as database:
         node = _node(database, name, step)
-        names = [found for found in list_logs(store, node.key) if found.worker == worker]
+        names = [log for log in list_logs(store, node.key) if log.worker == worker]
         for earlier in names[:-1] if every else []:
             typer.echo(read_log(store, node.key, earlier), nl=False)
         last = names[-1] if names else None
@@ -66,12 +65,12 @@ def _follow(
     shown = ""
     while True:
         node = _node(database, name, step)  # before the log, so that its end is shown
-        for found in list_logs(store, node.key):
-            if found.worker != worker or (last is not None and found < last):
+        for log in list_logs(store, node.key):
+            if log.worker != worker or (last is not None and log < last):
                 continue
-            if found != last:
-                last, shown = found, ""
-            content = read_log(store, node.key, found)
+            if log != last:
+                last, shown = log, ""
+            content = read_log(store, node.key, log)
             if node.state in UNFINISHED:
                 content = content[: content.rfind("\n") + 1]  # whole lines
             typer.echo(news(shown, content), nl=False)

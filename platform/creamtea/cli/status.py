@@ -18,7 +18,6 @@ from sqlalchemy.orm import Session
 
 from creamtea.cli import workplace
 from creamtea.report.terminal import make_console
-from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.queries import Node, find_study, list_studies, study_nodes
@@ -84,7 +83,7 @@ def _controller(database: Database) -> str | None:
 
 
 def _study(session: Session, now: datetime, name: str) -> dict[str, Any]:
-    store = ArtefactStore(Settings.load().artefacts)
+    store = workplace.artefact_store(writable=False)
     study = find_study(session, name)
     return {
         "id": study.id,

@@ -12,8 +12,6 @@ import typer
 from creamtea.cli import workplace
 from creamtea.cli.lines import iterate_lines
 from creamtea.errors import InputError
-from creamtea.settings import Settings
-from creamtea.store.artefacts import ArtefactStore
 
 if TYPE_CHECKING:
     from creamtea.methods.searches import Search
@@ -68,7 +66,7 @@ def translate(
     from creamtea.engine.runner import load_module
     from creamtea.steps.systems import DecodeParams
 
-    store = ArtefactStore(Settings.load().artefacts)
+    store = workplace.artefact_store(writable=False)
     with workplace.opened_database() as database:
         task = translating_step(database, store, name, system, seed).task
     _check_best(best, DecodeParams.model_validate(task.params).search, system)
@@ -77,7 +75,7 @@ def translate(
         opened_system = lines.OpenSystem.of_step(context)
         prompt = sys.stdin.isatty()
         if prompt:
-            typer.echo(f"{task.node}: one sentence a line, Ctrl-D to end", err=True)
+            typer.echo(f"{task.node}: one sentence per line, Ctrl-D to end", err=True)
         number = 0
         given = iterate_lines(sys.stdin.buffer, "standard input", _prompt if prompt else lambda: None)
         while batch := list(islice(given, 1 if prompt else task.params["batch_size"])):
@@ -108,11 +106,10 @@ def _shown(row: dict[str, Any], scores: bool, number: int) -> str:
         allowed = row["selected"]
         after.append("the full vocabulary" if allowed is None else " ".join(allowed))
     after += [
-        f"{found['subword']} {'allowed' if found['allowed'] else found['needs']}"
-        for found in row.get("word", [])
+        f"{part['subword']} {'allowed' if part['allowed'] else part['needs']}" for part in row.get("word", [])
     ]
     if "best" in row:
         return "\n".join(
-            "\t".join([str(number), f"{found['score']:.4f}", found["text"], *after]) for found in row["best"]
+            "\t".join([str(number), f"{best['score']:.4f}", best["text"], *after]) for best in row["best"]
         )
     return "\t".join([*([f"{row['score']:.4f}"] if scores else []), row["text"], *after])

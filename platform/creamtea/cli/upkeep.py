@@ -74,9 +74,9 @@ def gc(
     )
 
 
-def _sums(found: Iterable[Entry]) -> dict[str, dict[str, int]]:
+def _sums(garbage: Iterable[Entry]) -> dict[str, dict[str, int]]:
     sums: dict[str, dict[str, int]] = {}
-    for entry in found:
+    for entry in garbage:
         area = sums.setdefault(entry.area, {"files": 0, "bytes": 0})
         area["files"] += 1
         area["bytes"] += entry.size

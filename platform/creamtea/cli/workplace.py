@@ -56,10 +56,11 @@ def opened_database() -> Iterator[Database]:
         database.close()
 
 
-def artefact_store() -> ArtefactStore:
-    """The artefact store, writable; InputError where it is not."""
+def artefact_store(writable: bool = True) -> ArtefactStore:
+    """InputError where it is not writable; nothing is looked at for a command that only reads it."""
     store = ArtefactStore(Settings.load().artefacts)
-    store.check_writable()
+    if writable:
+        store.check_writable()
     return store
 
 

@@ -40,7 +40,7 @@ def halves(names: Iterable[str], read: Callable[[str], bytes]) -> list[str]:
     """Those of a step's checkpoints that are parts of no index. `read`: the content of a checkpoint."""
     known = set(names)
     indices: dict[str, frozenset[str]] = {}
-    found = []
+    orphans = []
     for name in sorted(known):
         if (part := _PART.fullmatch(name)) is None:
             continue
@@ -49,5 +49,5 @@ def halves(names: Iterable[str], read: Callable[[str], bytes]) -> list[str]:
             files = PartIndex.model_validate_json(read(index)).files if index in known else []
             indices[index] = frozenset(files)
         if name not in indices[index]:
-            found.append(name)
-    return found
+            orphans.append(name)
+    return orphans

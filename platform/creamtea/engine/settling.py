@@ -210,8 +210,8 @@ def names_of(session: Session, keys: Collection[str], study_id: int | None = Non
     # chosen here: a database may read all of a study for a step's place in it
     places: list[tuple[bool, int, str, str]] = []
     for batch in batches(keys):
-        found = session.connection().execute(PLACES, {"keys": batch})
-        places += [(study == study_id, study, node, key) for study, node, key in found]
+        rows = session.connection().execute(PLACES, {"keys": batch})
+        places += [(study == study_id, study, node, key) for study, node, key in rows]
     places.sort(key=lambda place: place[2], reverse=True)  # the first place of a study last
     places.sort(key=lambda place: place[:2])
     names.update((key, node) for _, _, node, key in places)

@@ -100,7 +100,7 @@ def _retries(session: Session) -> Metric:
 def _speeds(session: Session) -> Metric:
     speeds = GaugeMetricFamily(
         "creamtea_training_tokens_per_second",
-        f"Target tokens a second of the {TRAININGS} trainings that finished last.",
+        f"Target tokens per second of the {TRAININGS} trainings that finished last.",
         labels=["study", "step"],
     )
     newest = (

@@ -35,8 +35,8 @@ def list_logs(store: ArtefactStore, key: str) -> list[LogName]:
     """The logs of a step's attempts, in their order."""
     folder = store.path_of("logs", key)
     with store.failures(folder), suppress(FileNotFoundError):
-        found = map(_NAME.search, store.fs.ls(folder, detail=False))
-        return sorted(LogName(int(name[1]), int(name[2])) for name in found if name)
+        matches = map(_NAME.search, store.fs.ls(folder, detail=False))
+        return sorted(LogName(int(match[1]), int(match[2])) for match in matches if match)
     return []
 
 

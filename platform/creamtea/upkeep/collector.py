@@ -61,9 +61,9 @@ def unneeded(database: Database, store: ArtefactStore, age: timedelta = AGE) -> 
 
     InputError if the database knows none of the store's outputs: then one of the two is the wrong one.
     """
-    found = list(entries(store))  # before the database is read: what is committed now is needed below
+    stored = list(entries(store))  # before the database is read: what is committed now is needed below
     needed = Needed.load(database)
-    outputs = [entry for entry in found if entry.area == "objects"]
+    outputs = [entry for entry in stored if entry.area == "objects"]
     if outputs and not any(needed.includes(entry) for entry in outputs):
         raise InputError(
             f"the database refers to none of the {len(outputs)} outputs in {store.root}: check "
@@ -72,11 +72,11 @@ def unneeded(database: Database, store: ArtefactStore, age: timedelta = AGE) -> 
     before = time.time() - age.total_seconds()
     left = [
         entry
-        for group in _by_owner(entry for entry in found if not needed.includes(entry))
+        for group in _by_owner(entry for entry in stored if not needed.includes(entry))
         if max(entry.modified for entry in group) < before  # checkpoints go together or not at all
         for entry in group
     ]
-    kept = [entry for entry in found if entry.area == "checkpoints" and needed.includes(entry)]
+    kept = [entry for entry in stored if entry.area == "checkpoints" and needed.includes(entry)]
     parts = (entry for group in _by_owner(kept) for entry in _halves(store, group))
     return [*left, *(entry for entry in parts if entry.modified < before)]
 
@@ -101,8 +101,8 @@ def collect(store: ArtefactStore, garbage: Iterable[Entry], age: timedelta = AGE
     return [entry for entry in garbage if remove(store, entry, before)]
 
 
-def _by_owner(found: Iterable[Entry]) -> list[list[Entry]]:
+def _by_owner(stored: Iterable[Entry]) -> list[list[Entry]]:
     groups: dict[tuple[str, str], list[Entry]] = defaultdict(list)
-    for entry in found:
+    for entry in stored:
         groups[entry.area, entry.owner].append(entry)
     return list(groups.values())

@@ -39,12 +39,12 @@ class Use:
 
 def usage(database: Database, store: ArtefactStore) -> list[Use]:
     """What is in the store, largest first. A file that several steps have is counted once."""
-    found = list(entries(store))
+    stored = list(entries(store))
     with database.session() as session:
         owners = _owners(session)
     files: Counter[tuple[tuple[str, ...], str, str]] = Counter()
     sizes: Counter[tuple[tuple[str, ...], str, str]] = Counter()
-    for entry in found:
+    for entry in stored:
         place = _place(entry, owners)
         files[place] += 1
         sizes[place] += entry.size

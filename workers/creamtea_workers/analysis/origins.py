@@ -74,7 +74,7 @@ class Investigation:
             others,
         )
 
-    def look(self, source: str, output: str, texts: Mapping[str, str]) -> Row:
+    def examine(self, source: str, output: str, texts: Mapping[str, str]) -> Row:
         """Evidence on one output: `texts` are other translations by name (references, outputs of others).
 
         {candidates, selected_size, vocabulary, normalization, tolerance, reproduced}. A candidate is {names,
@@ -84,10 +84,10 @@ class Investigation:
         system gives the output again.
         """
         ids = self.subwords.encode_lines([normalise(source)])[0]
-        found: dict[tuple[int, ...], _Candidate] = {}
+        candidates: dict[tuple[int, ...], _Candidate] = {}
 
         def add(name: str, tokens: Sequence[int], outcome: str = "") -> None:
-            candidate = found.setdefault(tuple(tokens), _Candidate(tuple(tokens), []))
+            candidate = candidates.setdefault(tuple(tokens), _Candidate(tuple(tokens), []))
             candidate.names.append(name)
             candidate.outcome = candidate.outcome or outcome
 
@@ -114,7 +114,7 @@ class Investigation:
                 "forbidden": None if allowed is None else self._forbidden(candidate.tokens, allowed),
                 "outcome": candidate.outcome,
             }
-            for candidate, score in zip(found.values(), self._scores(ids, list(found)), strict=True)
+            for candidate, score in zip(candidates.values(), self._scores(ids, list(candidates)), strict=True)
         ]
         return {
             "candidates": rows,

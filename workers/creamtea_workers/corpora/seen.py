@@ -1,4 +1,4 @@
-"""What a stream of pairs has held, in 8 bytes a pair: the filter of exact duplicates."""
+"""What a stream of pairs has held, in 8 bytes per pair: the filter of exact duplicates."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def pair_hash(source: str, target: str) -> int:
 
 class SeenHashes:
     """A set of hashes as sorted arrays, each at least twice as long as the next: adding n of them costs
-    O(n log² n), and memory is 8 bytes a hash, 16 while the longest two are merged."""
+    O(n log² n), and memory is 8 bytes per hash, 16 while the longest two are merged."""
 
     def __init__(self) -> None:
         self._runs: list[Hashes] = []
@@ -29,8 +29,8 @@ class SeenHashes:
         keys, places = np.unique(np.array(hashes, dtype=np.uint64), return_index=True)
         new = np.ones(len(keys), dtype=np.bool_)
         for run in self._runs:
-            found = np.minimum(np.searchsorted(run, keys), len(run) - 1)
-            new &= run[found] != keys
+            nearest = np.minimum(np.searchsorted(run, keys), len(run) - 1)
+            new &= run[nearest] != keys
         self._append(keys[new])
         fresh = np.zeros(len(hashes), dtype=np.bool_)
         fresh[places[new]] = True

@@ -32,14 +32,14 @@ class IdiomWords(NamedTuple):
 
 def idiom_words(segment: Mapping[str, Any]) -> list[IdiomWords]:
     """Of each idiom of a line of segments.jsonl: its `words`, or what its spans hold."""
-    found = []
+    words = []
     for name in dict.fromkeys(idiom["name"] for idiom in segment["idioms"]):
         parts = [idiom for idiom in segment["idioms"] if idiom["name"] == name]
         given = [part["words"] for part in parts if "words" in part]
         sides = given[0] if given else {side: _text_of(segment, parts, side) for side in ("source", "target")}
         if sides["source"] and sides["target"]:
-            found.append(IdiomWords(name, sides["source"], sides["target"]))
-    return found
+            words.append(IdiomWords(name, sides["source"], sides["target"]))
+    return words
 
 
 def _text_of(segment: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], side: str) -> str:

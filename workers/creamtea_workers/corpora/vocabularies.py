@@ -55,8 +55,8 @@ class Vocabulary:
     @classmethod
     def of(cls, kind: Symbols, lines: Iterable[str]) -> Vocabulary:
         """All symbols of the lines, in an order that does not depend on the lines'."""
-        found = {symbol for line in lines for symbol in split(kind, line)}
-        return cls(kind, sorted(found, key=lambda symbol: (not is_bracketed(symbol), symbol)))
+        symbols = {symbol for line in lines for symbol in split(kind, line)}
+        return cls(kind, sorted(symbols, key=lambda symbol: (not is_bracketed(symbol), symbol)))
 
     @property
     def size(self) -> int:

@@ -85,21 +85,21 @@ class Peer:
     def greedy(self, sources: Sources, limits: Sequence[int]) -> list[list[int]]:
         """`limits`: the maximum number of tokens of each hypothesis, </s> included. CTranslate2 has one limit
         for a batch: as a longer search begins like a shorter one, what is beyond a limit is cut off."""
-        found = self._translate(sources, max(limits), beam_size=1)
-        return [ids[:limit] for ids, limit in zip(found, limits, strict=True)]
+        hypotheses = self._translate(sources, max(limits), beam_size=1)
+        return [ids[:limit] for ids, limit in zip(hypotheses, limits, strict=True)]
 
     def beam(
         self, sources: Sources, limits: Sequence[int], width: int, normalization: float
     ) -> list[list[int]]:
         """By a beam of this width, whose scores are divided by length to the power of `normalization`. A beam
         with another limit is another search: each limit is a batch of its own."""
-        found: dict[int, list[int]] = {}
+        hypotheses: dict[int, list[int]] = {}
         for limit in set(limits):
             places = [place for place, own in enumerate(limits) if own == limit]
             rows = [sources[place] for place in places]
             settings = {"beam_size": width, "length_penalty": normalization}
-            found.update(zip(places, self._translate(rows, limit, **settings), strict=True))
-        return [found[place] for place in range(len(sources))]
+            hypotheses.update(zip(places, self._translate(rows, limit, **settings), strict=True))
+        return [hypotheses[place] for place in range(len(sources))]
 
     def _translate(self, sources: Sources, limit: int, **search: Any) -> list[list[int]]:
         rows = [[self._names[id_] for id_ in source] for source in sources]

@@ -186,14 +186,14 @@ class Rnn(Model):
 
     def attend(self, query: Tensor, source: Source) -> Tensor:
         """query (N, D) → h (N, D)"""
-        found = [
+        attended = [
             attention(query, *part) for attention, part in zip(self.attentions, source.parts, strict=True)
         ]
         if self.gate is None:
-            return found[0][0]
-        scores = self.gate(torch.cat([query, *(context for _, context in found)], dim=1))
+            return attended[0][0]
+        scores = self.gate(torch.cat([query, *(context for _, context in attended)], dim=1))
         gates = self.gate_weights(scores.float()).to(query.dtype).unsqueeze(2)  # (N, 2, 1)
-        return (gates * torch.stack([hidden for hidden, _ in found], dim=1)).sum(1)
+        return (gates * torch.stack([hidden for hidden, _ in attended], dim=1)).sum(1)
 
     def decode(self, memory: Memory, target_in: Tensor) -> Tensor:
         with torch.autocast(target_in.device.type, enabled=False):

@@ -79,8 +79,10 @@ class Translator:
 
         def part(some: Sources) -> list[list[Translation]]:
             batch, sizes = self._batch(some)
-            found = self.search.best(batch, count)
-            return [[Translation(best, size) for best in row] for row, size in zip(found, sizes, strict=True)]
+            hypotheses = self.search.best(batch, count)
+            return [
+                [Translation(best, size) for best in row] for row, size in zip(hypotheses, sizes, strict=True)
+            ]
 
         return self._in_parts(part, sources)
 
@@ -108,8 +110,8 @@ class Translator:
             selection = self._encode(some)[1]
             return [None] * len(some) if selection is None else [ids.tolist() for ids in selection]
 
-        found = [ids for ids in self._in_parts(part, sources) if ids is not None]
-        return found or None
+        selections = [ids for ids in self._in_parts(part, sources) if ids is not None]
+        return selections or None
 
     @torch.inference_mode()
     def limits(self, source: Sequence[int], ids: Sequence[int]) -> list[float | None] | None:
@@ -157,8 +159,8 @@ class Translator:
 
 def translate_all(translator: Translator, sources: Sources) -> list[list[int]]:
     """The subwords of a hypothesis for each source, in their order."""
-    found = in_batches(lambda part: translator.translate(part, with_scores=False), sources)
-    return [translation.hypothesis.tokens for translation in found]
+    translations = in_batches(lambda part: translator.translate(part, with_scores=False), sources)
+    return [translation.hypothesis.tokens for translation in translations]
 
 
 def in_batches(work: Callable[[Sources], Sequence[Result]], sources: Sources) -> list[Result]:

@@ -164,9 +164,9 @@ def _expect(
 ) -> _Expected:
     expected = _Expected(np.zeros(len(index)), 0.0, 0.0, {}, 0)
     work = partial(_posteriors, index, probability, tension)
-    for found in in_order(work, _units(shards), threads):
-        expected.counts += np.bincount(found.numbers, weights=found.values, minlength=len(index))
-        for group in found.groups:
+    for posteriors in in_order(work, _units(shards), threads):
+        expected.counts += np.bincount(posteriors.numbers, weights=posteriors.values, minlength=len(index))
+        for group in posteriors.groups:
             expected.log_likelihood += group.log_likelihood
             expected.feature += group.feature
             before = expected.weights.get(group.shape, np.zeros(group.shape[0]))

@@ -12,5 +12,5 @@ MAX_LISTED = 100
 def most_first(name: str, idioms: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Those with subwords under `name`, the most first, equals in their order, at most MAX_LISTED; and how
     many of how many there are."""
-    found = sorted((idiom for idiom in idioms if idiom[name]), key=lambda idiom: -len(idiom[name]))
-    return {"count": len(found), "of": len(idioms), "idioms": found[:MAX_LISTED]}
+    affected = sorted((idiom for idiom in idioms if idiom[name]), key=lambda idiom: -len(idiom[name]))
+    return {"count": len(affected), "of": len(idioms), "idioms": affected[:MAX_LISTED]}

@@ -41,8 +41,8 @@ def best_of_shard(aligner: Aligner, keys: Ids, shard: Shard) -> list[Ids]:
         """t(target | source), 0 where the two never occur together; the shapes broadcast."""
         pairs = source * size + target
         wanted, numbers = np.unique(pairs, return_inverse=True)  # sorted look-ups are many times faster
-        found = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        values = np.where(keys[found] == wanted, table.probability[found], 0.0)
+        nearest = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        values = np.where(keys[nearest] == wanted, table.probability[nearest], 0.0)
         return values[numbers].reshape(pairs.shape)
 
     for places, source, target in same_shape(shard):  # (pairs, n), (pairs, m)

@@ -24,16 +24,16 @@ def run(context: StepContext[BucketsParams]) -> StepResult:
     bootstrap of score steps. What a test set does not have (idioms, training text, labels) makes none."""
     params = context.params
     segments = read_jsonl(context.input("test_set") / "segments.jsonl")
-    found = [bucket for by in params.by for bucket in _buckets(by, segments, context)]
+    divided = [bucket for by in params.by for bucket in _buckets(by, segments, context)]
     texts = read_texts(context.input("test_set"), context.input("decode"))
     everything = Bucket(ALL, ALL, range(len(segments)))
     rows = []
     for number, spec in enumerate((params.bleu, params.chrf)):
-        context.progress(number, 2, f"{spec.describe()} of {len(found)} buckets")
+        context.progress(number, 2, f"{spec.describe()} of {len(divided)} buckets")
         metric = build_metric(spec, params.languages, context)
         statistics = metric.statistics(texts)
         rows.append(ratio_row(spec.row(), statistics, metric.score, ALL, metric.note))
-        for bucket, subject, position in _numbered(found):
+        for bucket, subject, position in _numbered(divided):
             facts = {
                 "kind": bucket.kind,
                 "words": bucket.words,
@@ -52,13 +52,13 @@ def run(context: StepContext[BucketsParams]) -> StepResult:
                 own = statistics[np.array(bucket.members)]
                 rows.append(ratio_row(spec.row(), own, metric.score, subject, metric.note, detail))
     context.progress(2, 2)
-    return StepResult(rows, facts={"segments": len(everything.members), "buckets": len(found)})
+    return StepResult(rows, facts={"segments": len(everything.members), "buckets": len(divided)})
 
 
-def _numbered(found: Sequence[Bucket]) -> Iterator[tuple[Bucket, str, int]]:
+def _numbered(divided: Sequence[Bucket]) -> Iterator[tuple[Bucket, str, int]]:
     """Each bucket with its subject and its position among those of its kind, from 1."""
     counts: dict[str, int] = {}
-    for bucket in found:
+    for bucket in divided:
         counts[bucket.kind] = counts.get(bucket.kind, 0) + 1
         yield bucket, f"{bucket.kind}/{counts[bucket.kind]}", counts[bucket.kind]
 
@@ -95,13 +95,15 @@ def _by_frequency(by: str, references: Sequence[str], context: StepContext[Bucke
     text = iterate_lines(corpora[0] / "train.tgt")
     counts = buckets.count_words(text, {word for own in words for word in own}, params.languages.target)
     if by == "rarest":
-        found = buckets.by_rarest(
+        divided = buckets.by_rarest(
             [min(counts[word] for word in words[n]) for n in numbers], params.frequencies
         )
     else:
         means = [float(np.exp(np.log1p([counts[word] for word in words[n]]).mean()) - 1) for n in numbers]
-        found = buckets.by_size(by, means, buckets.equal_bounds(means, params.count), buckets.frequency_name)
-    return [Bucket(bucket.kind, bucket.words, [numbers[n] for n in bucket.members]) for bucket in found]
+        divided = buckets.by_size(
+            by, means, buckets.equal_bounds(means, params.count), buckets.frequency_name
+        )
+    return [Bucket(bucket.kind, bucket.words, [numbers[n] for n in bucket.members]) for bucket in divided]
 
 
 def _labels(context: StepContext[BucketsParams], count: int) -> list[str]:

@@ -105,13 +105,13 @@ def error_rows(width: str, errors: Sequence[bool], proved: Sequence[bool]) -> li
 
 
 def probability_rows(best: Sequence[float], empty: Sequence[float], unproved: int) -> list[MetricRow]:
-    found = [score for score in best if score > -math.inf]
+    finished = [score for score in best if score > -math.inf]
     possible = [score for score in empty if score > -math.inf]
     about = {"unproved": unproved}
     infinite = {"infinite": len(empty) - len(possible), **about}
     never = "the empty string is impossible for every sentence"
     return [
-        mean_row("log_prob_best", found, "no sentence has a finished translation", about),
+        mean_row("log_prob_best", finished, "no sentence has a finished translation", about),
         mean_row("log_prob_empty", possible, never, infinite),
         mean_row("log_prob_gap", finite_gaps(best, empty), never, infinite),
     ]

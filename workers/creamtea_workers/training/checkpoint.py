@@ -115,8 +115,8 @@ class Saver:
         """None where nothing was saved. One file is read by the first worker for all, parts by each."""
         self.wait()
         kept = self._checkpoints
-        found = self._group.share(lambda: read_index(kept, name) or load(kept, name))
-        return load_parts(kept, found) if isinstance(found, PartIndex) else found
+        content = self._group.share(lambda: read_index(kept, name) or load(kept, name))
+        return load_parts(kept, content) if isinstance(content, PartIndex) else content
 
 
 def on_cpu(content: Any) -> Any:

@@ -50,7 +50,7 @@ class _NoCheckpoints:
 def tokens_per_second(
     architecture: dict[str, Any], vocabulary: int, batch_tokens: int, length: float, threads: int
 ) -> dict[str, float]:
-    """Target subwords a second, by `autocast`. `length`: subwords of a sentence in the mean."""
+    """Target subwords per second, by `autocast`. `length`: subwords of a sentence on average."""
     prepare_torch(threads)
     pairs = _random_pairs(vocabulary, BATCHES * batch_tokens, length)
     return {

@@ -42,7 +42,7 @@ def _in_words(plan: Preview) -> list[str]:
         f"items       {kinds}",
     ]
     if plan.pages is not None:
-        lines.append(f"pages       {plan.pages:,}, {plan.minutes_per_page:.1f} minutes each in the mean")
+        lines.append(f"pages       {plan.pages:,}, {plan.minutes_per_page:.1f} minutes each on average")
     if plan.split:
         lines.append(
             f"            {plan.split:,} of {plan.of_documents:,} documents are longer than a page "

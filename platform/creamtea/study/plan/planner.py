@@ -57,16 +57,16 @@ class StudyPlanner(Systems):
         return None if name is None else self.study.variants[name].corpus
 
     def outputs(self, test_set: str) -> list[tuple[Labels, Key]]:
-        found: list[tuple[Labels, Key]] = []
+        outputs: list[tuple[Labels, Key]] = []
         for name in self.study.systems_on(test_set):
             system, keys = self.study.systems[name], self.decode.get((name, test_set), [])
             labels: Labels = {"system": name, "test_set": test_set}
             if system.runs:
                 seeds = zip(self.seeds_of(name), keys, strict=True)
-                found += [({**labels, "variant": system.variant, "seed": seed}, key) for seed, key in seeds]
+                outputs += [({**labels, "variant": system.variant, "seed": seed}, key) for seed, key in seeds]
             elif system.reference is None:
-                found += [(labels, key) for key in keys]
-        return found
+                outputs += [(labels, key) for key in keys]
+        return outputs
 
     def lines_of(self, test_set: str, file: File) -> tuple[dict[str, str], int | None]:
         spec = self.study.test_sets[test_set]

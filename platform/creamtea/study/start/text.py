@@ -61,9 +61,9 @@ def duration(study: FirstStudy) -> str:
     threads = f"{cpus} thread{'s' * (cpus != 1)}"
     busy = " Other programs kept it busy meanwhile: without them it is quicker." if study.timing.busy else ""
     return (
-        f"Training will take {in_words(minutes)} on this machine, at {speed:,.0f} target subwords a second: "
-        f"estimated from a few updates of this shape with {threads}.{busy} The low end is an early stop. "
-        "Decoding and scoring take a few minutes more."
+        f"Training will take {in_words(minutes)} on this machine, at {speed:,.0f} target subwords per "
+        f"second: estimated from a few updates of this shape with {threads}.{busy} The low end is an early "
+        "stop. Decoding and scoring take a few minutes more."
     )
 
 
@@ -127,7 +127,7 @@ variants:
     # Less text, smaller models and more dropout.
     architecture: {{{sizes}}}
     training:
-      batch_tokens: {recipe.batch_tokens} # target subwords: about {recipe.epoch_updates:,} updates an epoch
+      batch_tokens: {recipe.batch_tokens} # target subwords: about {recipe.epoch_updates:,} updates per epoch
       learning_rate: {recipe.size.learning_rate} # the peak, at the end of the warm-up
       warmup: {recipe.warmup} # updates; about a tenth of all
       max_epochs: {recipe.max_epochs} # about {recipe.updates:,} updates at most
@@ -159,10 +159,10 @@ resources:
 """
 
 
-def _comment(words: str, width: int = 108) -> str:
+def _comment(words: str) -> str:
     lines, line = [], "#"
     for word in words.split():
-        if len(line) + 1 + len(word) > width:
+        if len(line) + 1 + len(word) > 108:  # characters
             lines.append(line)
             line = "#"
         line += f" {word}"

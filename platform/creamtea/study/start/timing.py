@@ -24,7 +24,7 @@ class _Speed(Protocol):
 
 @dataclass(frozen=True)
 class Timing:
-    """`speeds`: target subwords a second, by `autocast`; empty where nothing was timed."""
+    """`speeds`: target subwords per second, by `autocast`; empty where nothing was timed."""
 
     cpus: int
     speeds: dict[str, float]
