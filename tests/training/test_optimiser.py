@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 from torch import nn
 
 from creamtea.methods.training import Training
+from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.training.lamb import Lamb
 from creamtea_workers.training.optimiser import learning_rate, make_optimiser
 
@@ -120,3 +122,39 @@ def test_constant_with_and_without_warm_up() -> None:
         [0.01, 0.05, 0.1, 0.1]
     )
     assert rates([1, 1000], schedule="constant", learning_rate=0.1, warmup=0) == [0.1, 0.1]
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "lamb"])
+def test_no_training_imports_torchs_compiler(optimizer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("torch._dynamo", "torch._inductor", "torch._inductor.config"):
+        monkeypatch.setitem(sys.modules, name, None)  # importing it is an error
+    prepare_torch(torch.get_num_threads())
+    assert torch.get_deterministic_debug_mode() == 1
+    optimiser = make_optimiser(Toy(), Training(optimizer=optimizer))
+    for parameter in optimiser.param_groups[0]["params"]:
+        parameter.grad = torch.ones_like(parameter)
+    optimiser.step()
+    optimiser.load_state_dict(optimiser.state_dict())
+    optimiser.zero_grad()
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "of_torch"), [("adam", torch.optim.Adam), ("adamw", torch.optim.AdamW)]
+)
+def test_updates_are_those_of_torchs_own(optimizer: str, of_torch: Any) -> None:
+    toys = Toy(), Toy()
+    mine = make_optimiser(toys[0], Training(optimizer=optimizer))
+    groups = [{**group, "lr": 0.1, "params": []} for group in mine.param_groups]
+    where = {id(mine_): theirs for mine_, theirs in zip(*(toy.parameters() for toy in toys), strict=True)}
+    for group, of_mine in zip(groups, mine.param_groups, strict=True):
+        of_mine["lr"] = 0.1
+        group["params"] = [where[id(weight)] for weight in of_mine["params"]]
+    theirs = of_torch(groups)
+    for update in range(1, 4):
+        for toy, optimiser in zip(toys, (mine, theirs), strict=True):
+            for parameter, gradient in zip(toy.parameters(), gradients(update), strict=True):
+                parameter.grad = gradient
+            optimiser.step()
+    for found, expected in zip(*(toy.parameters() for toy in toys), strict=True):
+        assert torch.equal(found, expected)
+    assert str(mine.state_dict()) == str(theirs.state_dict())

@@ -15,7 +15,7 @@ def prepare_torch(cpus: int) -> None:
     """Use `cpus` threads, deterministic kernels where there are any, and keep freed memory."""
     torch.set_num_threads(cpus)
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # cuBLAS is deterministic only with it
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.set_deterministic_debug_mode("warn")  # use_deterministic_algorithms imports the compiler, too
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     if sys.platform == "linux":
         keep_freed_memory()

@@ -8,8 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from creamtea_workers.training.eager import Eager
 
-class Lamb(torch.optim.Optimizer):
+
+class Lamb(Eager):
     """Algorithm 2: a step of Adam, scaled to the length of the weights times the learning rate.
 
         r = m̂ / (√v̂ + ε),   u = r + λ w,   w ← w - η · ‖w‖ / ‖u‖ · u

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from creamtea.methods.training import Training
+from creamtea_workers.training.eager import Adam, AdamW
 from creamtea_workers.training.lamb import Lamb
 
 
@@ -20,13 +21,13 @@ def make_optimiser(model: nn.Module, training: Training) -> torch.optim.Optimize
     would hardly move if its steps were as long as itself.
     """
     if training.optimizer == "adam":
-        return torch.optim.Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
+        return Adam(model.parameters(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
     matrices = [weight for weight in model.parameters() if weight.ndim > 1]
     vectors = [weight for weight in model.parameters() if weight.ndim < 2]
     decay = training.weight_decay
     if training.optimizer == "adamw":
         groups = [{"params": matrices, "weight_decay": decay}, {"params": vectors, "weight_decay": 0.0}]
-        return torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
+        return AdamW(groups, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
     return Lamb(
         [
             {"params": matrices, "weight_decay": decay, "adapt": True},
