@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 from rich.console import Console
 
 from creamtea.contract.columns import Column
 from creamtea.report import text
 from creamtea.report.build import build_report
-from creamtea.report.markdown import to_markdown
+from creamtea.report.markdown import plain, to_markdown
 from creamtea.report.model import Cell, Delta, Document, Figure
 from creamtea.report.terminal import WIDTH, render
 from creamtea.store.database import Database
@@ -138,6 +142,16 @@ def test_one_test_set_can_be_chosen(filled: Database, fill: Fill, spec: dict[str
     assert "\nother " in printed(report, 140)
     assert "\nother " not in printed(report.only("test"), 140)
     assert "\ntest " in printed(report.only("test"), 140)
+
+
+@given(
+    st.text("ab \\`*_|<>[]#&~;:-!()lt\"'", min_size=1, max_size=30).filter(lambda text: text == text.strip())
+)
+@example("&lt;b&gt; &amp; ~~no~~")
+def test_a_text_stays_text_in_a_cell_of_markdown(words: str) -> None:
+    page = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    (cell,) = re.findall("<td.*?>(.*)</td>", page.render(f"| h |\n|:--|\n| {plain(words)} |\n"))
+    assert html.unescape(cell) == words
 
 
 def test_markdown_is_a_table_with_notes(troubled: Document) -> None:

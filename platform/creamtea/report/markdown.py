@@ -135,4 +135,4 @@ def _code(words: str) -> str:
 
 def plain(words: str) -> str:
     """Text as text: what Markdown would read as its own is escaped."""
-    return "".join(f"\\{character}" if character in "\\`*_|<>[]#" else character for character in words)
+    return "".join(f"\\{character}" if character in "\\`*_|<>[]#&~" else character for character in words)
