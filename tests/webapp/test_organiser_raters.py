@@ -131,7 +131,7 @@ def test_an_export_is_downloaded_and_imported_again(ready: Database, visit: Visi
 
     app = visit(campaigns="import")
     app.text_input(key="import-name").set_value("again")
-    app.file_uploader(key="import-file").set_value([(name, data, "application/zip")])
+    app.file_uploader(key="import-file").set_value([(name.upper(), data, "application/zip")])
     ran(app.button[0].click().run())
     assert "Campaign again: " in shown(app)
     again = campaign_row(ready, "again")

@@ -125,6 +125,19 @@ def test_an_organiser_corrects_and_submits(visit: Any, database: Database, data:
     assert studies(database) == [("given", "cancelled"), ("given", "queued")]
 
 
+def test_a_file_is_taken_as_it_is_or_refused(visit: Any, data: Path) -> None:
+    app = visit("organiser", data)
+    written = f"description: grün\n{study()}"
+    app.file_uploader(key="submit-file").set_value(
+        ("new.yaml", written.encode("utf-8-sig"), "text/yaml")
+    ).run()
+    assert app.text_area(key="submit-text").value == written
+    assert "given is valid" in html(app)
+    app.file_uploader(key="submit-file").set_value(("old.yaml", written.encode("latin-1"), "text/yaml")).run()
+    assert "old.yaml is not UTF-8" in html(app)
+    assert app.text_area(key="submit-text").value == written
+
+
 def test_only_organisers_of_a_server_with_a_folder_submit(visit: Any, data: Path) -> None:
     reader = visit("reader", data)
     assert [error.value for error in reader.error if "does not open this page" in error.value]

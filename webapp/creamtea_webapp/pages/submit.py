@@ -33,6 +33,8 @@ def page() -> None:
         show(TEMPLATE, "queued", study=queued, runs=live_controller(session.database()) is not None)
     st.file_uploader("A study file", ["yaml", "yml"], key=FILE, on_change=_take_file, max_upload_size=1)
     st.text_area("Study (YAML)", key=TEXT, height=420, max_chars=MAX_CHARACTERS)
+    if (refused := st.session_state.pop(REFUSED, None)) is not None:
+        show(TEMPLATE, "mistakes", lines=[refused])
     if not (text := st.session_state.get(TEXT, "")).strip():
         return
     checked = _check(text)
@@ -47,15 +49,17 @@ def page() -> None:
         warnings=checked.warnings,
         cancels=cancels,
     )
-    if (refused := st.session_state.pop(REFUSED, None)) is not None:
-        show(TEMPLATE, "mistakes", lines=[refused])
     st.button(f"Submit {checked.name}", type="primary", on_click=_submit, args=(text,), key="submit-study")
 
 
 def _take_file() -> None:
     file = st.session_state[FILE]
-    if file is not None:
-        st.session_state[TEXT] = file.getvalue()[: 4 * MAX_CHARACTERS].decode(errors="replace")
+    if file is None:
+        return
+    try:
+        st.session_state[TEXT] = file.getvalue().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        st.session_state[REFUSED] = f"{file.name} is not UTF-8 text: save it as UTF-8 and choose it again"
 
 
 def _check(text: str) -> WrittenStudy | None:

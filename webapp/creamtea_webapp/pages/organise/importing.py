@@ -114,7 +114,7 @@ def _import(database: Database, actor: str) -> str:
         folder = Path(temporary)
         path = folder / Path(file.name).name
         path.write_bytes(file.getvalue())
-        if path.suffix == ".zip":
+        if path.suffix.lower() == ".zip":
             path = unpack(path, folder / "export")
         facts = ImportFacts(
             name,
