@@ -64,16 +64,17 @@ def characteristic_ngrams(
         for pair in {(only_ours[ngram], only_theirs[ngram]) for ngram in tested}
     }
     corrected = holm([p_values[only_ours[ngram], only_theirs[ngram]] for ngram in tested])
-    found = [
+    significant = [
         CharacteristicNGram(ngram, ours_in[ngram], theirs_in[ngram], p)
         for ngram, p in zip(tested, corrected, strict=True)
         if p is not None and p < SIGNIFICANT
     ]
-    found.sort(key=lambda one: (one.p_corrected, -len(one.ngram), one.ngram))
+    significant.sort(key=lambda entry: (entry.p_corrected, -len(entry.ngram), entry.ngram))
     listed: list[CharacteristicNGram] = []
-    for one in found:
-        if not any(_holds(one.ngram, other.ngram) or _holds(other.ngram, one.ngram) for other in listed):
-            listed.append(one)
+    for entry in significant:
+        known = (other.ngram for other in listed)
+        if not any(_holds(entry.ngram, ngram) or _holds(ngram, entry.ngram) for ngram in known):
+            listed.append(entry)
     return listed
 
 

@@ -142,10 +142,10 @@ def wmt_ranking(
 
     `kind` (m,): RATED, REPEAT or BAD; without it all are ratings of systems. A win of a over b is a one-sided
     Mann-Whitney p < 0.05 on their segments' mean z (scipy's `mannwhitneyu`: exact up to 8 segments without
-    ties, else the normal approximation with continuity correction). `left_out`: positions of systems that are
-    no competitors (references), whose ratings count for their raters only; they have no row. `domain` (m,):
-    that of the segment, by any label; None where it is not known, or one for all. `moment` (m,): when each
-    was given, as numbers that rise; of equal ones, and without it, the later row is the later rating.
+    ties, else the normal approximation with continuity correction). `left_out`: positions of systems that do
+    not compete (references), whose ratings count for their raters only; they have no row. `domain` (m,): that
+    of the segment, by any label; None where it is not known, or one for all. `moment` (m,): when each was
+    given, as numbers that rise; of equal ones, and without it, the later row is the later rating.
     """
     raters, positions, segments = np.asarray(rater), np.asarray(system), np.asarray(segment)
     scores = np.asarray(score, dtype=np.float64)
@@ -154,15 +154,8 @@ def wmt_ranking(
     of_domain = np.zeros(scores.shape, dtype=np.int64)
     if rule.domains and domain is not None:
         of_domain = np.unique(np.asarray(domain), return_inverse=True)[1]
-    if (
-        not raters.shape
-        == positions.shape
-        == segments.shape
-        == scores.shape
-        == kinds.shape
-        == of_domain.shape
-        == moments.shape
-    ):
+    columns = (raters, positions, segments, scores, kinds, of_domain, moments)
+    if len({column.shape for column in columns}) > 1:
         raise ValueError("rater, system, segment, score, kind, domain and moment must have one length")
     if ((positions < 0) | (positions >= systems)).any():
         raise ValueError(f"systems are the positions 0 to {systems - 1}")

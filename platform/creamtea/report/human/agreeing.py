@@ -29,7 +29,6 @@ from creamtea.stats.bootstrap import SAMPLES
 from creamtea.stats.raters import largest_spread, rater_agreement
 from creamtea.stats.wmt import BAD, RATED, REPEAT, RULES, USUAL, WmtRule, wmt_ranking
 
-_TWO_DIGITS = 2
 RATINGS = Column("ratings", "ratings", 0)
 AGREEMENT = (
     Column("outputs", "outputs", 0, note="with ratings of two raters or more"),
@@ -38,17 +37,17 @@ AGREEMENT = (
     Column(
         "alpha",
         "Krippendorff's α",
-        _TWO_DIGITS,
+        2,
         note="interval distances; 1 full agreement, 0 that of chance; 95 % interval by a bootstrap of items",
     ),
     Column(
         "icc_absolute",
         "ICC(2,1)",
-        _TWO_DIGITS,
+        2,
         note="of one rating, a rater's severity counts as error",
     ),
-    Column("icc_consistency", "ICC(3,1)", _TWO_DIGITS, note="of one rating, severity does not count"),
-    Column("icc_mean", "ICC(2,k)", _TWO_DIGITS, note="of the mean over an output's ratings"),
+    Column("icc_consistency", "ICC(3,1)", 2, note="of one rating, severity does not count"),
+    Column("icc_mean", "ICC(2,k)", 2, note="of the mean over an output's ratings"),
 )
 
 
@@ -101,7 +100,7 @@ def _severity(judged: Judged, matrix: Array, units: Integers) -> Table:
             "severity",
             "mean of the rater's score less the others' mean, 95 % interval: below 0 severe, above 0 mild",
         ),
-        Column("correlation", "correlation", _TWO_DIGITS, note="Pearson's r with the mean of the others"),
+        Column("correlation", "correlation", 2, note="Pearson's r with the mean of the others"),
     ]
     rows = []
     output, rater = np.nonzero(~np.isnan(matrix))
@@ -160,12 +159,12 @@ WMT = (
 def wmt_mode(judged: Judged, rule: WmtRule | None = None) -> Table:
     """z-scores, rank ranges and clusters by the rules of WMT's findings papers.
 
-    `rule`: None for the campaign's. References are no competitors (settings of an import).
+    `rule`: None for the campaign's. References do not compete (settings of an import).
     """
     ratings, controls = judged.ratings, judged.ratings.controls
     chosen = rule or RULES[ratings.campaign.settings.wmt or USUAL.name]
     references = ratings.campaign.settings.references
-    if judged.protocol.relative:  # an output's score in another pair is no second opinion of it
+    if judged.protocol.relative:  # an output's score in another pair is not a second opinion of it
         chosen = replace(chosen, again="each")
     segments = np.concatenate([ratings.segment_index[ratings.unit], controls.segment])
     by_domain = chosen.domains and bool(ratings.domains)

@@ -55,7 +55,7 @@ class Judgement:
 
 
 def direction_of(own: float | None, other: float | None, stated: Direction) -> Direction:
-    """The direction of the printed values; the stated one where they are no numbers or equal."""
+    """The direction of the printed values; the stated one where they are not numbers, or are equal."""
     if own is None or other is None or own == other:
         return stated
     return "higher" if own > other else "lower"

@@ -82,7 +82,7 @@ def act(
 ) -> None:
     """Run `do` if whoever sent this may; for callbacks of widgets, which write here and nowhere else.
 
-    The right is looked up again at the moment of the click: a page that was drawn is no authorisation.
+    The right is looked up again at the moment of the click: a page that was drawn is not an authorisation.
     `errors_at` and `done_at` are places of `show_notice`: beside what was pressed, and so in view.
     `usual_field`: what a message is about that does not say it.
     """
