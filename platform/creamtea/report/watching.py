@@ -29,6 +29,7 @@ from creamtea.study.spec import Study
 RUNNING_LOSS = "train_loss_now"  # of the last updates: finer than a point per validation
 SHOWN = ("train_loss", "dev_bleu", "dev_per", "dev_levenshtein")
 NO_CONTROLLER = "no controller is running"
+MAX_LISTED = 3  # steps that another waits for
 
 
 @dataclass(frozen=True)
@@ -219,9 +220,9 @@ def _unfinished_inputs(session: Session, keys: Sequence[str]) -> dict[str, list[
     return inputs
 
 
-def _listed(names: Sequence[str], most: int = 3) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return "; ".join(names[:most]) + more
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
+    return "; ".join(names[:MAX_LISTED]) + more
 
 
 def _failed(nodes: Iterable[Node]) -> Iterable[FailedStep]:

@@ -26,14 +26,10 @@ def default_deviation(lowest: float, highest: float) -> float:
     return _RANGE_SHARE * (highest - lowest)
 
 
-def preference_deviation(same: float = 0.5) -> float:
-    """The sd of the differences −2, 0 and 2 of single preferences, in points, where neither side wins.
-
-    `same` is the share of items judged the same: sd = 2·√(1 − same), 1.41 for half of them.
-    """
-    if not 0.0 <= same < 1.0:
-        raise ValueError(f"a share of ties is at least 0 and below 1, not {same}")
-    return 2 * math.sqrt(1 - same)
+def preference_deviation() -> float:
+    """The sd of the differences −2, 0 and 2 of single preferences, in points, where neither side wins and
+    half of the items are judged the same: 2·√(1 − 0.5) = 1.41."""
+    return math.sqrt(2)
 
 
 def power_of(items: int, difference: float, deviation: float, alpha: float = ALPHA) -> float:

@@ -54,9 +54,7 @@ class Reading:
     strength: float | None = None
 
 
-def reading(
-    scores: RatersScores, permutations: int = PERMUTATIONS, seed: int = SEED, in_runs: bool = False
-) -> Reading:
+def reading(scores: RatersScores, permutations: int = PERMUTATIONS, in_runs: bool = False) -> Reading:
     """The permutation test of one rater. Answers with as many outputs as each other change places whole, so
     that what outputs shown together have in common is kept. Scores are taken as ranks.
 
@@ -71,7 +69,7 @@ def reading(
     ranks = scipy.stats.rankdata(scores.value) / n
     expected = scipy.stats.rankdata(scores.expected) if len(scores.expected) else scores.expected
     centred = expected - expected.mean() if len(expected) else expected
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(SEED)
     order = _permuted(scores.answer, rng, in_runs)
     parts = [_parts(ranks[None], scores, centred)]
     rows = max(1, _CELLS // n)
