@@ -220,6 +220,14 @@ def test_a_setting_of_the_study(changed) -> None:
     assert "study 1: config hash" in found
 
 
+@pytest.mark.slow
+def test_a_step_without_resources_is_a_difference(changed) -> None:
+    def change(rows: Any) -> None:
+        rows[0]["resources"] = 3
+
+    assert "plan of the study" in places(changed("tables/step.jsonl", change))
+
+
 # ---------------------------------------------------------------- any number
 
 

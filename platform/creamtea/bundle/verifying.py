@@ -60,7 +60,7 @@ def verify(path: Path, progress: Callable[[str], None] = lambda place: None) -> 
     with Archive(path) as archive, opened_bundle(archive) as bundle:
         found.differences += bundle.differences
         with bundle.database.session() as session:
-            check_plan(session, found)
+            _guarded("plan of the study", found, partial(check_plan, session, found))
             steps = session.scalars(select(StepRow).where(StepRow.state == "succeeded")).all()
             for row in sorted(steps, key=lambda row: bundle.places.get(row.key, "")):
                 place = bundle.places.get(row.key, row.key[:12])
