@@ -25,7 +25,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.human.protocols import find_protocol
-from creamtea.human.results import Array, Ratings, document_numbers, load_ratings
+from creamtea.human.results import Array, Ratings, documents_apart, load_ratings
 from creamtea.human.settings import settings_of
 from creamtea.stats.aiming import Look, State, look, probability, unbiased_mean
 from creamtea.stats.sequential import course
@@ -113,8 +113,8 @@ def standings(session: Session, ratings: Ratings, baseline: int, delta: float) -
         whole.append(units)
     looks = look(courses, delta, over)
     return [
-        Standing(system, one, sum(unit.complete for unit in units), len(units), _unbiased(units))
-        for system, one, units in zip(others, looks, whole, strict=True)
+        Standing(system, seen, sum(unit.complete for unit in units), len(units), _unbiased(units))
+        for system, seen, units in zip(others, looks, whole, strict=True)
     ]
 
 
@@ -183,15 +183,12 @@ def _planned(session: Session, campaign_id: int, *, relative: bool) -> dict[int,
         .where(Item.campaign_id == campaign_id, Item.kind.in_(SYSTEM_KINDS))
         .order_by(Item.position)
     ).all()
-    segments = [row.segment_index for row in rows]
-    documents = document_numbers([row.document for row in rows], segments)
-    alone = len(np.unique(documents)) < 2
+    documents = documents_apart([row.document for row in rows], [row.segment_index for row in rows])
     found: dict[int, _Planned] = {}
     for row, document in zip(rows, documents.tolist(), strict=True):
-        own = -1 - row.segment_index if alone else document
         place = found.setdefault(
             row.id if relative else row.segment_index,
-            _Planned(row.segment_index, own, row.position, row.weight, {}, {}),
+            _Planned(row.segment_index, document, row.position, row.weight, {}, {}),
         )
         alike = len(row.systems)
         place.chance.update(zip(row.systems, row.output_chances or [row.chance] * alike, strict=True))
@@ -224,9 +221,9 @@ def take_turns(session: Session, campaign: Campaign) -> bool:
     if not waiting:
         return False
     settings = settings_of(campaign.settings)
-    baseline = list(campaign.systems).index(settings.baseline) if settings.baseline else 0
-    found = standings(session, load_ratings(session, campaign), baseline, settings.delta or 1.0)
-    states = {one.system: one.look.state for one in found}
+    baseline = settings.position_of_baseline(campaign.systems)
+    so_far = standings(session, load_ratings(session, campaign), baseline, settings.delta or 1.0)
+    states = {standing.system: standing.look.state for standing in so_far}
     turned: dict[int, float] = {}
     for segments in waiting.values():  # in the order of their first items
         if len(turned) >= BLOCK:
@@ -290,9 +287,8 @@ def chances_on(
     That of a text is the highest of all that say it. The `baseline` has no state of its own: its text has the
     highest chance on the segment (None: each item shows it anyway).
     """
-    lowest = probability(State.HOPELESS)
     chances = [
-        [max(probability(states[one]) if one in states else lowest for one in text) for text in texts]
+        [max(probability(states.get(system, State.HOPELESS)) for system in text) for text in texts]
         for texts in items
     ]
     highest = max(chance for of_item in chances for chance in of_item)

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from creamtea.human.campaigns import count_pages, find_campaign, item_kinds
 from creamtea.human.media.keeping import Amount, amount_of_media
 from creamtea.human.protocols import Protocol, find_protocol
-from creamtea.human.results import document_numbers, load_ratings
+from creamtea.human.results import documents_apart, load_ratings
 from creamtea.human.settings import CampaignSettings, DrawnFrom, settings_of
 from creamtea.stats.aiming import expected_share
 from creamtea.stats.documents import Sample, intraclass_correlation, worth
@@ -173,7 +173,7 @@ def _outputs(session: Session, campaign: int, protocol: Protocol) -> int:
 def _saved(
     ratings: int, units: int, comparisons: int, deviation: float, delta: float, protocol: Protocol
 ) -> Saved | None:
-    if units < 1 or comparisons < 1:
+    if comparisons < 1:
         return None
     apart = 2 * delta
     with_baseline = not protocol.relative  # else it is part of each pair
@@ -187,16 +187,16 @@ def _saved(
     return Saved(ratings, equal, apart, differing)
 
 
-def detectable(units: int, deviation: float, power: float = POWER) -> float | None:
-    """The difference, in points, that a two-sided paired t-test of so many units finds with this power."""
+def detectable(units: int, deviation: float) -> float | None:
+    """The difference, in points, that a two-sided paired t-test of so many units finds in 80 of 100 cases."""
     if units < 2:
         return None
-    from scipy.optimize import brentq  # as in `creamtea.human.assignment.orders`
+    from scipy.optimize import brentq  # here, because importing it takes as long as the command line does
 
     highest = deviation
-    while power_of(units, highest, deviation) < power:
+    while power_of(units, highest, deviation) < POWER:
         highest *= 2
-    return float(brentq(lambda difference: power_of(units, difference, deviation) - power, 0.0, highest))
+    return float(brentq(lambda difference: power_of(units, difference, deviation) - POWER, 0.0, highest))
 
 
 def _sample(
@@ -207,17 +207,15 @@ def _sample(
     intraclass: float,
 ) -> Sample:
     """What the units of the comparison with the baseline that has the fewest are worth."""
-    names = list(campaign.systems)
-    baseline = names.index(settings.baseline) if settings.baseline in names else 0
+    names = campaign.systems
+    baseline = settings.position_of_baseline(names)
     units: list[dict[int, tuple[float, int]]] = [{} for _ in names]  # of a system: unit → weight, document
     rows = session.execute(
         select(Item.position, Item.segment_index, Item.systems, Item.weight, Item.document).where(
             Item.campaign_id == campaign.id, Item.kind.in_(SYSTEM_KINDS)
         )
     ).all()
-    documents = document_numbers([row.document for row in rows], [row.segment_index for row in rows])
-    if len(set(documents.tolist())) == 1:  # nothing to be said of others: each segment for itself
-        documents = -1 - np.array([row.segment_index for row in rows], dtype=np.int64)
+    documents = documents_apart([row.document for row in rows], [row.segment_index for row in rows])
     for (position, segment, systems, weight, _), document in zip(rows, documents.tolist(), strict=True):
         if not protocol.relative or baseline in systems:
             for system in systems:
@@ -274,10 +272,11 @@ def measured_spread(session: Session, campaign: Campaign) -> tuple[float, float]
     enough rated units, or nothing ever differed."""
     ratings = load_ratings(session, campaign)
     matrix = ratings.matrix()
-    names = list(campaign.systems)
-    settings = settings_of(campaign.settings)
-    baseline = names.index(settings.baseline) if settings.baseline in names else 0
-    columns = [matrix[:, system] - matrix[:, baseline] for system in range(len(names)) if system != baseline]
+    systems = campaign.systems
+    baseline = settings_of(campaign.settings).position_of_baseline(systems)
+    columns = [
+        matrix[:, system] - matrix[:, baseline] for system in range(len(systems)) if system != baseline
+    ]
     differences = (column[~np.isnan(column)] for column in columns)
     rated = [values for values in differences if len(values) >= MIN_UNITS]
     squares = list(chain.from_iterable((values - values.mean()) ** 2 for values in rated))

@@ -91,9 +91,7 @@ class Ratings:
     weight: Array
     document: Integers  # numbers of documents; a unit that has none is alone in its own
     random: NDArray[np.bool_]  # from the part that was drawn at random beside a choice by disagreement
-    chance: (
-        Array  # (units, systems): with what probability an output was rated at all; 1 but where campaigns aim
-    )
+    chance: Array  # (units, systems): how probably an output was rated at all; 1 but where campaigns aim
     # (ratings,)
     item: Integers  # numbers of items
     unit: Integers  # rows of the units' arrays
@@ -224,6 +222,13 @@ def document_numbers(names: Sequence[str], segments: Sequence[int]) -> Integers:
         ],
         dtype=np.int64,
     )
+
+
+def documents_apart(names: Sequence[str], segments: Sequence[int]) -> Integers:
+    """The same; but where all items are of one document, of which nothing can be said but by its segments,
+    each segment is apart."""
+    numbers = document_numbers(names, segments)
+    return numbers if len(np.unique(numbers)) > 1 else -1 - np.array(segments, dtype=np.int64)
 
 
 def repeated_scores(session: Session, ratings: Ratings) -> NDArray[np.bool_]:

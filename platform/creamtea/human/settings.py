@@ -29,9 +29,7 @@ Text = Annotated[str, AfterValidator(check_text)]
 Written = Annotated[str, Field(min_length=1), AfterValidator(check_text)]
 # a share of the items below 1, or a number of items
 Amount = Annotated[int, Field(ge=0, le=10**6)] | BelowOne
-
-
-Documents = Annotated[int | None, Field(exclude_if=lambda number: number is None)]
+DocumentCount = Annotated[int | None, Field(exclude_if=lambda number: number is None)]
 
 _LENGTH: list[Stratum] = ["length"]
 MAX_PER_PAGE = 50  # segments
@@ -79,8 +77,8 @@ class DrawnFrom(Strict):
     between: list[str] = Field(default_factory=list)  # the two systems that differ on all of those, if any
     chosen: int  # that became items
     # where documents are rated: how many were drawn, of how many; None otherwise
-    documents: Documents = None
-    of_documents: Documents = None
+    documents: DocumentCount = None
+    of_documents: DocumentCount = None
 
 
 class ProposedBy(Strict):
@@ -124,9 +122,8 @@ class CampaignSettings(Strict):
     tutorial: list[TutorialItem] = Field(default_factory=list)
     attention: list[AttentionItem] = Field(default_factory=list)
     attention_every: Annotated[int, Field(ge=1, le=1000)] = 10  # a rater's items from one check to the next
-    attention_share: Annotated[float, Field(gt=0.0, le=1.0)] = (
-        0.7  # of the checks, to get the completion code
-    )
+    # of the checks, to get the completion code
+    attention_share: Annotated[float, Field(gt=0.0, le=1.0)] = 0.7
     context: Annotated[int, Field(ge=0, le=20)] = 0  # source sentences shown before the segment
     taxonomy: Taxonomy | None = None  # of marked errors; None: the protocol's usual one
     proposed_by: ProposedBy | None = None  # None: no errors are marked beforehand, or those of a file
@@ -150,6 +147,10 @@ class CampaignSettings(Strict):
     @property
     def by_documents(self) -> bool:
         return self.unit == "document"
+
+    def position_of_baseline(self, systems: Sequence[str]) -> int:
+        """The first system's where none is named, or one that does not take part."""
+        return next((at for at, system in enumerate(systems) if system == self.baseline), 0)
 
     def complete(
         self, protocol: Protocol, systems: Sequence[str], study_baseline: str | None

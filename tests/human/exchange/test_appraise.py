@@ -208,7 +208,7 @@ def test_a_header_may_stand_on_top(tmp_path: Path) -> None:
 
 def test_texts_come_from_files(tmp_path: Path) -> None:
     (tmp_path / "source").write_text("s0\ns1\ns2\n")
-    (tmp_path / "a").write_text("a0\na1\na2\n")
+    (tmp_path / "a").write_bytes(b"a0\r\na1\r\na2\r\n")  # as Windows ends lines
     (tmp_path / "docs").write_text("news\tnews.2\nnews\tnews.1\nnews\tnews.1\n")
     texts: dict[str, Any] = {"sources": tmp_path / "source", "outputs": {"A": tmp_path / "a"}}
     content = campaign(tmp_path, BY_DOCUMENT, **texts, documents=tmp_path / "docs")

@@ -107,7 +107,9 @@ def draw_order(
     for row, group in enumerate(groups):
         for column in range(columns):
             cost[row, column] += sum(excess.get((system, column), 0.0) for system in group)
-    from scipy.optimize import linear_sum_assignment  # takes as long to import as the command line
+    from scipy.optimize import (
+        linear_sum_assignment,  # here, because importing it takes as long as the command line does
+    )
 
     rows, places = linear_sum_assignment(cost)
     at = dict(zip(places.tolist(), rows.tolist(), strict=True))

@@ -14,7 +14,7 @@ from creamtea.human.exchange.appraise import REFERENCE, AppraiseFile, Rated, occ
 from creamtea.human.exchange.code_units import CodeUnits
 from creamtea.human.exchange.content import Content, ItemContent
 from creamtea.human.exchange.elsewhere import ImportFacts, made_elsewhere
-from creamtea.human.exchange.files import Place, read_text
+from creamtea.human.exchange.files import Place, read_text, text_lines
 from creamtea.human.exchange.losses import NotKept, counts
 from creamtea.human.exchange.rows import GivenRating
 from creamtea.human.exchange.statistics import read_statistics
@@ -190,8 +190,8 @@ class _Texts:
                 f"--output-of {unknown[0]}: the file has no such system; it has {', '.join(systems)}"
             )
         self.first = facts.first_segment
-        self.sources = None if facts.sources is None else _file_lines(facts.sources)
-        self.outputs = {system: _file_lines(path) for system, path in facts.outputs.items()}
+        self.sources = None if facts.sources is None else text_lines(facts.sources)
+        self.outputs = {system: text_lines(path) for system, path in facts.outputs.items()}
         self.documents: dict[str, list[int]] | None = None
         self.domains: Mapping[str, str] = {}
         if facts.documents is not None:
@@ -229,8 +229,3 @@ class _Texts:
         if at >= len(lines):
             raise InputError(f"{option}: {len(lines)} lines in the file, none for segment {segment}")
         return lines[at]
-
-
-def _file_lines(path: Path) -> list[str]:
-    lines = read_text(path).split("\n")
-    return lines[:-1] if lines[-1] == "" else lines

@@ -133,3 +133,13 @@ class Content:
     raters: tuple[RaterContent, ...] = ()
     items: tuple[ItemContent, ...] = ()
     answers: tuple[AnswerContent, ...] = ()
+
+    @property
+    def excluded(self) -> set[str]:
+        """The raters (pseudonyms) whose ratings do not count."""
+        return {rater.pseudonym for rater in self.raters if rater.excluded_at is not None}
+
+    @property
+    def ratings(self) -> int:
+        """How many scores there are, in every revision."""
+        return sum(len(answer.scores) for answer in self.answers)

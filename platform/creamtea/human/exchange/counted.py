@@ -32,7 +32,7 @@ class CountedScore:
 def counted_scores(content: Content, kinds: Collection[str] = SYSTEM_KINDS) -> Iterator[CountedScore]:
     """By item, rater and system: last revisions by raters who are not excluded, on items of these kinds."""
     items = {item.position: item for item in content.items if item.kind in kinds}
-    excluded = {person.pseudonym for person in content.raters if person.excluded_at is not None}
+    excluded = content.excluded
     for answer in sorted(content.answers, key=lambda answer: (answer.item, answer.rater)):
         if answer.item not in items or answer.rater in excluded:
             continue

@@ -115,8 +115,7 @@ def export_campaign(
     with database.transaction() as session:
         campaign = find_campaign(session, name)
         audit.record(session, campaign.id, actor, audit.EXPORTED, detail={"format": kind})
-    ratings = sum(len(answer.scores) for answer in content.answers)
-    return Exported(tuple(files), ratings, not_held(content, kind), left_out)
+    return Exported(tuple(files), content.ratings, not_held(content, kind), left_out)
 
 
 def _write_answers(database: Database, name: str, folder: Path) -> list[Path]:

@@ -111,6 +111,14 @@ def read_text(path: Path) -> str:
         raise InputError(f"{path.name}, line {line}: not UTF-8; convert the file (iconv -t UTF-8)") from None
 
 
+def text_lines(path: Path) -> list[str]:
+    """The lines of a text file without their ends, LF or CR LF. InputError as `read_text`."""
+    lines = read_text(path).split("\n")
+    if lines[-1] == "":  # behind the last line's end
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]
+
+
 def read_records(
     path: Path, kind: str, columns: Mapping[str, Column], required: Collection[str] | None = None
 ) -> list[Record]:
@@ -165,14 +173,8 @@ def csv_records(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _read_jsonl(path: Path, columns: Mapping[str, Column], required: Collection[str] | None) -> list[Record]:
-    lines = read_text(path).split("\n")
-    if lines[-1] == "":
-        lines.pop()
-    places = (Place(path.name, number) for number in range(1, len(lines) + 1))
-    return [
-        Record(place, _decoded_json(str(place), line, columns, required))
-        for place, line in zip(places, lines, strict=True)
-    ]
+    lines = ((Place(path.name, number), line) for number, line in enumerate(text_lines(path), start=1))
+    return [Record(place, _decoded_json(str(place), line, columns, required)) for place, line in lines]
 
 
 def read_json(path: Path, columns: Mapping[str, Column]) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def _equal_outputs(content: Content) -> int:
 
 
 def _excluded(content: Content) -> int:
-    excluded = {person.pseudonym for person in content.raters if person.excluded_at is not None}
+    excluded = content.excluded
     return sum(len(answer.scores) for answer in content.answers if answer.rater in excluded)
 
 

@@ -36,7 +36,7 @@ from creamtea.errors import InputError
 from creamtea.human.exchange.columns import checked_text
 from creamtea.human.exchange.content import Content
 from creamtea.human.exchange.counted import CountedScore, counted_scores, first_opinions
-from creamtea.human.exchange.files import read_text
+from creamtea.human.exchange.files import text_lines
 from creamtea.human.exchange.folder import make_empty_folder
 from creamtea.human.exchange.whole_test_set import WholeTestSet
 from creamtea.human.protocols import find_protocol
@@ -57,8 +57,7 @@ class Folder:
     pair: str  # SRC-TGT
 
     def lines(self, name: str) -> list[str]:
-        lines = read_text(self.path / name).split("\n")
-        return [line.removesuffix("\r") for line in (lines[:-1] if lines[-1] == "" else lines)]
+        return text_lines(self.path / name)
 
     def texts(self, name: str, segments: int | None = None) -> list[str | None]:
         lines = self.lines(name)

@@ -129,7 +129,7 @@ def _protocol_info(content: Content) -> dict[str, Any]:
 
 def _answered(content: Content) -> dict[tuple[str, int], AnswerContent]:
     """Answers with scores by raters who are not excluded, by rater and item."""
-    excluded = {person.pseudonym for person in content.raters if person.excluded_at is not None}
+    excluded = content.excluded
     return {
         (answer.rater, answer.item): answer
         for answer in content.answers

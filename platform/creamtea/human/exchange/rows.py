@@ -119,7 +119,7 @@ OF_ANSWER = ("comment", "skip_reason", "assigned_at", "submitted_at", "skipped_a
 def rows_of(content: Content) -> Iterator[RatingRow]:
     """The rows by item, rater, revision, place on the page and system."""
     items = {item.position: item for item in content.items}
-    excluded = {person.pseudonym for person in content.raters if person.excluded_at is not None}
+    excluded = content.excluded
     for answer in sorted(content.answers, key=lambda answer: (answer.item, answer.rater)):
         yield from _rows(content, items[answer.item], answer, answer.rater in excluded)
 

@@ -134,9 +134,13 @@ class Imported:
 
 def amounts(content: Content, not_kept: tuple[NotKept, ...] = ()) -> Imported:
     """What storing the campaign would store."""
-    ratings = sum(len(answer.scores) for answer in content.answers)
     return Imported(
-        content.name, len(content.systems), len(content.items), len(content.raters), ratings, not_kept
+        campaign=content.name,
+        systems=len(content.systems),
+        items=len(content.items),
+        raters=len(content.raters),
+        ratings=content.ratings,
+        not_kept=not_kept,
     )
 
 
