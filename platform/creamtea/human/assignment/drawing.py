@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Select, bindparam, select
 from sqlalchemy.orm import Session
 
 from creamtea.human.aiming import take_turns
@@ -23,8 +24,8 @@ from creamtea.human.assignment.places import (
     keeps_place,
     load_outlook,
     places_taken,
-    takes_place,
 )
+from creamtea.human.assignment.statements import takes_place
 from creamtea.human.assignment.whole import Whole, whole_of
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
@@ -76,21 +77,25 @@ def next_item(database: Database, rater_id: int, lease: timedelta = LEASE) -> Wo
 
 def _held(session: Session, campaign: Campaign, rater_id: int, now: datetime) -> OwnPage | None:
     """The rater's oldest unfinished page that is still theirs."""
-    unfinished = session.execute(
+    for assignment, item in session.execute(_unfinished(), {"rater": rater_id}).all():
+        if keeps_place(session, campaign, item, rater_id, now):
+            return page_of(session, assignment, item)
+    return None
+
+
+@cache
+def _unfinished() -> Select[Assignment, Item]:
+    return (
         select(Assignment, Item)
         .join(Item, Item.id == Assignment.item_id)
         .where(
-            Assignment.rater_id == rater_id,
+            Assignment.rater_id == bindparam("rater"),
             Assignment.submitted_at.is_(None),
             Assignment.skipped_at.is_(None),
             leads(),
         )
         .order_by(Assignment.id)
-    ).all()
-    for assignment, item in unfinished:
-        if keeps_place(session, campaign, item, rater_id, now):
-            return page_of(session, assignment, item)
-    return None
+    )
 
 
 def _draw(
@@ -127,15 +132,20 @@ def _draw(
 
 def _orders(session: Session, campaign: Campaign, items: list[Item], now: datetime) -> list[Order]:
     """In which other raters who take a place see the page."""
-    rows = session.execute(
-        select(Assignment.rater_id, Assignment.order)
-        .where(Assignment.item_id.in_([item.id for item in items]), takes_place(campaign, now))
-        .order_by(Assignment.id)
-    )
+    values = {"items": [item.id for item in items], "campaign": campaign.id, "now": now}
     by_rater: dict[int, list[Order]] = {}
-    for rater_id, order in rows:
+    for rater_id, order in session.execute(_orders_seen(), values):
         by_rater.setdefault(rater_id, []).append(order)
     return [joint_order(orders) for orders in by_rater.values()]
+
+
+@cache
+def _orders_seen() -> Select[int, Order]:
+    return (
+        select(Assignment.rater_id, Assignment.order)
+        .where(Assignment.item_id.in_(bindparam("items", expanding=True)), takes_place())
+        .order_by(Assignment.id)
+    )
 
 
 def _choose(
@@ -143,13 +153,7 @@ def _choose(
 ) -> int | None:
     candidates = [*outlook.tutorial[:1], *outlook.due[:1], *outlook.shortlist, *outlook.later[:1]]
     # another tab of this rater may have drawn since the look
-    had = set(
-        session.scalars(
-            select(Assignment.item_id).where(
-                Assignment.rater_id == rater_id, Assignment.item_id.in_(candidates)
-            )
-        )
-    )
+    had = set(session.scalars(_had(), {"rater": rater_id, "items": candidates}))
     taken = places_taken(session, campaign, outlook.shortlist, now, rater_id)
     shared = set(outlook.shortlist)
     for item_id in candidates:
@@ -157,6 +161,14 @@ def _choose(
         if item_id not in had and not full:
             return item_id
     return None
+
+
+@cache
+def _had() -> Select[int]:
+    return select(Assignment.item_id).where(
+        Assignment.rater_id == bindparam("rater"),
+        Assignment.item_id.in_(bindparam("items", expanding=True)),
+    )
 
 
 def as_work(

@@ -7,7 +7,9 @@ then counts stays true until it commits. Moments come from the database's clock.
 
 from __future__ import annotations
 
-from sqlalchemy import select
+from functools import cache
+
+from sqlalchemy import Select, bindparam, select
 from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
@@ -28,12 +30,17 @@ def lock_campaign(session: Session, rater_id: int) -> Campaign:
 
 def campaign_of(session: Session, rater_id: int, *, lock: bool = False) -> Campaign:
     """The rater's campaign; without `lock` as a session that only reads sees it."""
-    own = select(Rater.campaign_id).where(Rater.id == rater_id).scalar_subquery()
-    wanted = select(Campaign).where(Campaign.id == own)
-    campaign = session.scalar(wanted.with_for_update(key_share=True) if lock else wanted)
+    campaign = session.scalar(_campaign_of(lock), {"rater": rater_id})
     if campaign is None:
         raise RatingRefused("this rater is not known any more; ask for a new link")
     return campaign
+
+
+@cache
+def _campaign_of(lock: bool) -> Select[Campaign]:
+    own = select(Rater.campaign_id).where(Rater.id == bindparam("rater")).scalar_subquery()
+    wanted = select(Campaign).where(Campaign.id == own)
+    return wanted.with_for_update(key_share=True) if lock else wanted
 
 
 def protocol_of(campaign: Campaign) -> Protocol:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, or_, select
+from sqlalchemy import ColumnElement, Select, bindparam, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from creamtea.human.assignment.model import RatingRefused, ShownSegment
@@ -133,10 +134,15 @@ def page_of(session: Session, assignment: Assignment, item: Item) -> OwnPage:
 def _own(
     session: Session, rater_id: int, column: InstrumentedAttribute[Any], *values: int
 ) -> list[tuple[Assignment, Item]]:
-    rows = session.execute(
+    rows = session.execute(_own_with(column), {"values": values, "rater": rater_id})
+    return [(row[0], row[1]) for row in rows]
+
+
+@cache
+def _own_with(column: InstrumentedAttribute[Any]) -> Select[Assignment, Item]:
+    return (
         select(Assignment, Item)
         .join(Item, Item.id == Assignment.item_id)
-        .where(column.in_(values), Assignment.rater_id == rater_id)
+        .where(column.in_(bindparam("values", expanding=True)), Assignment.rater_id == bindparam("rater"))
         .order_by(Item.position)
     )
-    return [(row[0], row[1]) for row in rows]

@@ -22,13 +22,13 @@ from itertools import groupby, takewhile
 from statistics import median
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Subquery, and_, case, false, func, or_, select
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy import Row
+from sqlalchemy.orm import Session
 
+from creamtea.human.assignment import statements
 from creamtea.human.assignment.orders import Order, joint_order
-from creamtea.human.assignment.page import leads
-from creamtea.store.item_kinds import CONTROL_KINDS, SYSTEM_KINDS, ItemKind
-from creamtea.store.tables import Assignment, Campaign, Item, Rater
+from creamtea.store.item_kinds import ItemKind
+from creamtea.store.tables import Campaign, Item, Rater
 
 SHORTLIST = 100  # open items looked at under the lock; more raters than this at once take the slow way
 _PACE = 20  # answers that the pace is the median of
@@ -99,25 +99,12 @@ class Outlook:
         return [joint_order(orders) for orders in pages.values()]
 
 
-def takes_place(campaign: Campaign, now: datetime) -> ColumnElement[bool]:
-    counted = select(Rater.id).where(Rater.campaign_id == campaign.id, Rater.excluded_at.is_(None))
-    return and_(
-        Assignment.rater_id.in_(counted),
-        Assignment.skipped_at.is_(None),
-        or_(Assignment.submitted_at.is_not(None), Assignment.lease_until > now),
-    )
-
-
 def places_taken(
     session: Session, campaign: Campaign, items: Collection[int], now: datetime, but_rater: int
 ) -> dict[int, int]:
     """How many places of some items are taken by other raters; items without any are left out."""
-    counts = session.execute(
-        select(Assignment.item_id, func.count())
-        .where(Assignment.item_id.in_(items), Assignment.rater_id != but_rater, takes_place(campaign, now))
-        .group_by(Assignment.item_id)
-    )
-    return {row[0]: row[1] for row in counts}
+    values = {"items": list(items), "rater": but_rater, "campaign": campaign.id, "now": now}
+    return {row[0]: row[1] for row in session.execute(statements.places_taken(), values)}
 
 
 def keeps_place(session: Session, campaign: Campaign, lead: Item, rater_id: int, now: datetime) -> bool:
@@ -139,12 +126,7 @@ def load_outlook(session: Session, campaign: Campaign, rater_id: int, now: datet
     every = attention_every(campaign)
     if attention and _answers(past) // every > _checks_had(past):
         due = [attention[0], *due]
-    had = select(Assignment.item_id).where(Assignment.rater_id == rater_id)
-    tutorial = session.scalars(
-        select(Item.id)
-        .where(Item.campaign_id == campaign.id, Item.kind == ItemKind.TUTORIAL, Item.id.not_in(had))
-        .order_by(Item.position)
-    )
+    tutorial = session.scalars(statements.tutorial(), {"campaign": campaign.id, "rater": rater_id})
     return Outlook(
         past=past,
         tutorial=list(tutorial),
@@ -156,25 +138,7 @@ def load_outlook(session: Session, campaign: Campaign, rater_id: int, now: datet
 
 
 def _past(session: Session, rater_id: int) -> list[Past]:
-    rows = session.execute(
-        select(
-            Assignment.id,
-            Assignment.item_id,
-            Item.position,
-            Item.page,
-            Item.kind,
-            Item.document,
-            Assignment.order,
-            Assignment.lease_until,
-            Assignment.submitted_at,
-            Assignment.skipped_at,
-            Assignment.active_ms,
-        )
-        .join(Item, Item.id == Assignment.item_id)
-        .where(Assignment.rater_id == rater_id)
-        .order_by(Assignment.id)
-    )
-    return [Past(*row) for row in rows]
+    return [Past(*row) for row in session.execute(statements.assignments(), {"rater": rater_id})]
 
 
 def _open_items(
@@ -188,53 +152,19 @@ def _open_items(
     rate all of its systems, and only who finds nothing else takes over from them. Each rater gets a
     document's systems in an order of their own.
     """
-    taken = (
-        select(Assignment.item_id, func.count().label("count"))
-        .where(takes_place(campaign, now))
-        .group_by(Assignment.item_id)
-        .subquery()
-    )
-    control = aliased(Item)
-    controls = (
-        select(control.original_id, func.count().label("count"))
-        .where(control.campaign_id == campaign.id, control.kind.in_(CONTROL_KINDS))
-        .group_by(control.original_id)
-        .subquery()
-    )
-    sizes = _sizes(campaign)
-    mine = select(Assignment.item_id).where(Assignment.rater_id == rater_id)
-    # a page has as many controls as its first item, of its own size
-    items = func.coalesce(sizes.c.count, 1) * (1 + func.coalesce(controls.c.count, 0))
-    query = (
-        select(Item.id, func.sum(items).over(), Item.drawn, Item.document, Item.systems, Item.position)
-        .outerjoin(taken, taken.c.item_id == Item.id)
-        .outerjoin(controls, controls.c.original_id == Item.id)
-        .outerjoin(sizes, sizes.c.page == Item.page)
-        .where(
-            Item.campaign_id == campaign.id,
-            Item.kind.in_(SYSTEM_KINDS),
-            leads(),
-            Item.id.not_in(mine),
-            func.coalesce(taken.c.count, 0) < campaign.ratings_per_item,
-            Item.drawn.is_not(False),  # a campaign that aims has passed it over
-        )
-    )
-    document = _present_document(past, now)
-    # of a campaign that aims: those whose turn has not come are among what may come, and not to be had yet
-    aims = bool(campaign.settings.get("aim"))
-    waits = Item.drawn.is_(None) if aims else false()
-    if campaign.settings.get("unit") == "document":
-        begun = _begun(campaign, rater_id, now)
-        free = func.coalesce(begun.c.raters, 0) < campaign.ratings_per_item
-        query = query.outerjoin(begun, begun.c.document == Item.document).order_by(
-            case((waits, 2), (Item.document == document, 0), (free, 1), else_=3)
-        )
-    elif document and campaign.settings.get("context"):
-        query = query.order_by(case((waits, 2), (Item.document == document, 0), else_=1))
-    elif aims:
-        query = query.order_by(waits)
-    rows = session.execute(query.order_by(Item.position).limit(SHORTLIST)).all()
-    if campaign.settings.get("unit") == "document":
+    settings, document = campaign.settings, _present_document(past, now)
+    aims, as_documents = bool(settings.get("aim")), settings.get("unit") == "document"
+    in_context = bool(document and settings.get("context"))
+    values = {
+        "campaign": campaign.id,
+        "k": campaign.ratings_per_item,
+        "rater": rater_id,
+        "now": now,
+        "document": document,
+        "shortlist": SHORTLIST,
+    }
+    rows = session.execute(statements.open_pages(aims, as_documents, in_context), values).all()
+    if as_documents:
         rows = _by_own_order(campaign, session.get_one(Rater, rater_id), rows)
     # another rater's document is for who finds no other, those whose turn is to come included
     to_be_had = [row[0] for row in takewhile(lambda row: row[2] or not aims, rows)]
@@ -265,33 +195,6 @@ def _present_document(past: list[Past], now: datetime) -> str:
     return next(rated, "")
 
 
-def _begun(campaign: Campaign, rater_id: int, now: datetime) -> Subquery:
-    """How many other raters take a place in each document that anybody does."""
-    return (
-        select(Item.document, func.count(Assignment.rater_id.distinct()).label("raters"))
-        .join(Assignment, Assignment.item_id == Item.id)
-        .where(
-            Item.campaign_id == campaign.id,
-            Item.kind.in_(SYSTEM_KINDS),
-            leads(),
-            Assignment.rater_id != rater_id,
-            takes_place(campaign, now),
-        )
-        .group_by(Item.document)
-        .subquery()
-    )
-
-
-def _sizes(campaign: Campaign) -> Subquery:
-    """How many items each page has; items that are shown alone are left out."""
-    return (
-        select(Item.page, func.count().label("count"))
-        .where(Item.campaign_id == campaign.id, Item.page.is_not(None))
-        .group_by(Item.page)
-        .subquery()
-    )
-
-
 def attention_every(campaign: Campaign) -> int:
     """After how many answers of a rater the next attention check comes."""
     return int(campaign.settings.get("attention_every", 10))
@@ -299,11 +202,7 @@ def attention_every(campaign: Campaign) -> int:
 
 def _attention(session: Session, campaign: Campaign, rater_id: int, past: list[Past]) -> list[int]:
     """The checks that this rater never had, in an order in which raters begin at different ones."""
-    checks = session.scalars(
-        select(Item.id)
-        .where(Item.campaign_id == campaign.id, Item.kind == ItemKind.ATTENTION)
-        .order_by(Item.position)
-    ).all()
+    checks = session.scalars(statements.attention_checks(), {"campaign": campaign.id}).all()
     had = {assignment.item_id for assignment in past}
     begin = rater_id % len(checks) if checks else 0
     return [check for check in [*checks[begin:], *checks[:begin]] if check not in had]
@@ -337,29 +236,7 @@ def _controls(
     )
     # of a page's first item with the rest of its page, as its distance from the control has them
     answers_since = {item_id: len(submitted) - 1 - rank for rank, (_, _, item_id) in enumerate(submitted)}
-    original, held, sizes = aliased(Item), aliased(Assignment), _sizes(campaign)
-    had = select(Assignment.item_id).where(Assignment.rater_id == rater_id)
-    rows = session.execute(
-        select(
-            Item.id,
-            original.id,
-            Item.position - original.position,
-            func.coalesce(sizes.c.count, 1),
-        )
-        .join(original, original.id == Item.original_id)
-        .join(held, held.item_id == original.id)
-        .outerjoin(sizes, sizes.c.page == Item.page)
-        .where(
-            leads(),
-            held.rater_id == rater_id,
-            held.skipped_at.is_(None),
-            Item.campaign_id == campaign.id,
-            Item.kind.in_(CONTROL_KINDS),
-            Item.id.not_in(had),
-            Item.drawn.is_not(False),  # its spoilt text is one that a campaign that aims has passed over
-        )
-        .order_by(Item.position)
-    ).all()
+    rows = session.execute(statements.open_controls(), {"campaign": campaign.id, "rater": rater_id}).all()
     due: list[int] = []
     later: list[int] = []
     for control_id, original_id, distance, _ in rows:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Insert, Select, bindparam, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -172,14 +173,17 @@ Stored = dict[int, dict[int, ScoredAnswer]]  # revision â†’ system's position â†
 def stored_answers(session: Session, page: OwnPage) -> list[Stored]:
     """What is stored for each item of the page."""
     of_assignment: dict[int, Stored] = {assignment.id: {} for assignment in page.assignments}
-    rows = session.execute(
-        select(Rating.assignment_id, Rating.revision, Rating.system, Rating.step, Rating.payload).where(
-            Rating.assignment_id.in_(of_assignment)
-        )
-    )
+    rows = session.execute(_ratings_of(), {"assignments": list(of_assignment)})
     for assignment_id, revision, system, step, payload in rows:
         of_assignment[assignment_id].setdefault(revision, {})[system] = ScoredAnswer(step, payload)
     return list(of_assignment.values())
+
+
+@cache
+def _ratings_of() -> Select[Any]:
+    return select(Rating.assignment_id, Rating.revision, Rating.system, Rating.step, Rating.payload).where(
+        Rating.assignment_id.in_(bindparam("assignments", expanding=True))
+    )
 
 
 def newest_revision(stored: list[Stored]) -> int:
@@ -315,9 +319,14 @@ def _insert_ratings(
         for group, answer in zip(assignment.order, answers, strict=True)
         for system in group
     ]
-    dialect = session.get_bind().dialect.name
+    # through the connection: none of the rows is in the session, and the driver inserts them in one go
+    session.connection().execute(_insert(session.get_bind().dialect.name), rows)
+
+
+@cache
+def _insert(dialect: str) -> Insert:
     insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
-    session.execute(insert(Rating).values(rows).on_conflict_do_nothing())
+    return insert(Rating).on_conflict_do_nothing()
 
 
 def _submitted(
