@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import streamlit as st
 from starlette.middleware import Middleware
+from streamlit.components.v2 import manifest_scanner
 from streamlit.starlette import App
 
 from creamtea.errors import InputError
@@ -66,6 +67,9 @@ def serve(
         https=urlsplit(url or "").scheme == "https",
         max_connections=serving.max_connections,
     )
+    # Streamlit reads the metadata of all that is installed, most of a start, for components that others
+    # bring along; none of those is shown here
+    manifest_scanner.scan_component_manifests = lambda max_workers=None: []
     app = App(SCRIPT, routes=routes, middleware=[gate], lifespan=lifespan)
     app.run(config=_config(host, port))
 
@@ -81,6 +85,8 @@ def _config(host: str, port: int) -> dict[str, Any]:
         "server.maxUploadSize": 100,  # MB, for imported ratings; the gate lets only organisers upload
         "browser.gatherUsageStats": False,
         "global.minCachedMessageSize": 1000.0,  # bytes: what does not change, as styles, is sent once
+        # not all objects looked through after each run, half of its cost: Python does so when many are new
+        "runner.postScriptGC": False,
         "client.toolbarMode": "minimal",
         "client.showErrorDetails": "none",  # a traceback could tell a rater the names of systems
         "logger.hideWelcomeMessage": True,
