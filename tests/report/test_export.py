@@ -62,6 +62,12 @@ def test_csv_has_every_number_at_full_precision(report: Document) -> None:
     assert own == list(range(own[0], own[0] + len(own)))
 
 
+def test_zero_is_a_value() -> None:
+    (row,) = read(table_csv(table(deviation=0.0, delta=Delta("ok", value=0.0))))
+    assert (row["bleu_deviation"], row["bleu_delta_value"]) == ("0.0", "0.0")
+    assert "bleu_delta_significant" not in row  # of none
+
+
 def test_text_is_no_formula_of_a_spreadsheet() -> None:
     (row,) = read(table_csv(table("=HYPERLINK(1)", note="-2+3")))
     assert (row["name"], row["bleu_note"]) == ("'=HYPERLINK(1)", "'-2+3")

@@ -115,7 +115,12 @@ def table_csv(table: Table) -> str:
             row_values |= {f"{column.key}{suffix}": value for suffix, value in cell.items()}
     # a field without a value in any row is omitted, except the columns of the table themselves
     kept = {"name", *(column.key for column in table.columns)}
-    kept |= {field for row in values for field, value in row.items() if value not in (None, "", False)}
+    kept |= {
+        field
+        for row in values
+        for field, value in row.items()
+        if value is not False and value not in (None, "")
+    }
     return _csv([field for field in fields if field in kept], values)
 
 
