@@ -18,6 +18,7 @@ from creamtea.contract.columns import Column
 from creamtea.errors import InputError
 from creamtea.papers.catalogue import exhibits, papers
 from creamtea.report.build import build_report
+from creamtea.report.columns import RECALL_IDIOM, RECALL_WORDS
 from creamtea.report.export import Format, export, figure_csv, files_of, table_csv
 from creamtea.report.latex import to_latex
 from creamtea.report.model import Cell, Delta, Document, Figure, Row, Table
@@ -60,6 +61,19 @@ def test_csv_has_every_number_at_full_precision(report: Document) -> None:
     header = list(rows[0])
     own = [place for place, name in enumerate(header) if re.match("bleu(_|$)", name)]
     assert own == list(range(own[0], own[0] + len(own)))
+
+
+def test_a_column_called_as_a_field_of_another_keeps_its_values() -> None:
+    words, idiom = Cell("ok", value=0.5, deviation=0.1), Cell("ok", value=0.7, words="most")
+    row = Row("a", {RECALL_WORDS.key: words, RECALL_IDIOM.key: idiom})
+    (read_again,) = read(table_csv(Table("t", "", "system", (RECALL_WORDS, RECALL_IDIOM), (row,))))
+    assert read_again == {
+        "name": "a",
+        "recall_idiom_words": "0.5",
+        "recall_idiom_words_deviation": "0.1",
+        "recall_idiom": "0.7",
+        "recall_idiom__words": "most",
+    }
 
 
 def test_zero_is_a_value() -> None:

@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from creamtea.contract.columns import Column
 from creamtea.errors import InputError
 from creamtea.report.latex import to_latex
 from creamtea.report.model import Cell, Document, Figure, Table
@@ -103,25 +104,32 @@ def file_stem(path: str) -> str:
 
 def table_csv(table: Table) -> str:
     """A row for each row, at full precision: shares from 0 to 1, whatever the table's unit. A column of the
-    table has columns of its own for all that its cells hold: KEY, KEY_low, KEY_high, KEY_note …"""
+    table has columns of its own for all that its cells hold: KEY, KEY_low, KEY_high, KEY_words …; KEY__words
+    where another column of the table is called KEY_words."""
+    keys = {column.key for column in table.columns}
+
+    def field(column: Column, suffix: str) -> str:
+        name = f"{column.key}{suffix}"
+        return f"{column.key}_{suffix}" if suffix and name in keys else name
+
     values: list[dict[str, Any]] = [
         {"name": row.name, "setting": row.setting, "description": row.description} for row in table.rows
     ]
     fields = ["name", "setting", "description"]
     for column in table.columns:
         cells = [_cell_values(row.cells[column.key]) for row in table.rows]
-        fields += [f"{column.key}{suffix}" for suffix in dict.fromkeys(["", *chain.from_iterable(cells)])]
+        fields += [field(column, suffix) for suffix in dict.fromkeys(["", *chain.from_iterable(cells)])]
         for row_values, cell in zip(values, cells, strict=True):
-            row_values |= {f"{column.key}{suffix}": value for suffix, value in cell.items()}
+            row_values |= {field(column, suffix): value for suffix, value in cell.items()}
     # a field without a value in any row is omitted, except the columns of the table themselves
-    kept = {"name", *(column.key for column in table.columns)}
+    kept = {"name", *keys}
     kept |= {
-        field
+        name
         for row in values
-        for field, value in row.items()
+        for name, value in row.items()
         if value is not False and value not in (None, "")
     }
-    return _csv([field for field in fields if field in kept], values)
+    return _csv([name for name in fields if name in kept], values)
 
 
 def _cell_values(cell: Cell) -> dict[str, Any]:
