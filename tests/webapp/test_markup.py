@@ -45,8 +45,8 @@ def test_warnings_are_a_list_of_texts() -> None:
 
 @pytest.mark.parametrize("nothing", ["", " \n"])
 def test_an_empty_text_says_so(nothing: str) -> None:
-    page = Tags(render("parts.html", "foreign", text=nothing, language="de", tag="span"))
-    assert page.tags == [("span", {"class": "empty"})]
+    page = Tags(render("parts.html", "foreign", text=nothing, language="de"))
+    assert page.tags == [("p", {"class": "empty"})]
 
 
 def test_cells_are_text_unless_a_template_made_them() -> None:
