@@ -58,6 +58,13 @@ def test_a_system_of_a_plug_in_that_is_gone_is_not_opened(creamtea, study: Path)
     assert "planned with the plug-in tea-searches 1.2, and it is not installed here" in done.stderr
 
 
+def test_a_folder_that_cannot_be_made_is_refused(creamtea, study: Path) -> None:
+    creamtea("run", study, *INLINE)
+    done = creamtea("export", "tiny", "softmax-greedy", "--to", "safetensors", study / "model")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"creamtea: {study / 'model'}: cannot be written (")
+
+
 def test_run_shows_the_warnings_of_the_study_before_and_after(creamtea, study: Path) -> None:
     short = "variants.softmax.training.max_updates=100"
     done = creamtea("run", study, *INLINE, "--set", short)

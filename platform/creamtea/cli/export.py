@@ -84,8 +84,13 @@ def export(
     with ExitStack() as stack:
         database = stack.enter_context(workplace.opened_database())
         step = translating_step(database, store, name, system, seed)
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        place = Path(stack.enter_context(TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-")))
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            place = Path(
+                stack.enter_context(TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-"))
+            )
+        except OSError as error:
+            raise InputError(f"{folder}: cannot be written ({error.strerror}); give another folder") from None
         with opened(step.task, store) as context:
             exporting = load_module("creamtea_workers.export.exporting", context.cpus)
             made = exporting.export(context, to, place, sentences, quantize)

@@ -12,6 +12,7 @@ from creamtea.cli.campaign.shared import ACTOR, Reason, as_json
 from creamtea.cli.workplace import AsJson, opened_database
 from creamtea.human import links
 from creamtea.human.links import Link
+from creamtea.store.row_ids import MAX_ID
 
 commands = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
@@ -39,7 +40,9 @@ def list_links(
 
 @commands.command(epilog="Example: `creamtea links revoke 1 --reason 'left the team'`")
 def revoke(
-    number: Annotated[int, typer.Argument(metavar="NUMBER", help="The link, as `list` numbers it.")],
+    number: Annotated[
+        int, typer.Argument(min=1, max=MAX_ID, metavar="NUMBER", help="The link, as `list` numbers it.")
+    ],
     reason: Reason = "",
 ) -> None:
     """Withdraw a link, and end the sessions of the browsers that it signed in.

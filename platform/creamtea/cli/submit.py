@@ -37,7 +37,9 @@ def submit(
     override: workplace.Overrides = None,
     executor: workplace.ExecutorName = "ray",
     address: workplace.Address = None,
-    priority: Annotated[int, typer.Option(help="Studies with a higher number go first.")] = 0,
+    priority: Annotated[
+        int, typer.Option(min=-1_000_000, max=1_000_000, help="Studies with a higher number go first.")
+    ] = 0,
     wait: Annotated[bool, typer.Option("--wait", help="Follow it to its end, and print its report.")] = False,
     as_json: workplace.AsJson = False,
     quiet: workplace.Quiet = False,

@@ -36,7 +36,8 @@ study_commands = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 def gc(
     delete: Annotated[bool, typer.Option("--delete", help="Delete it.")] = False,
     older_than: Annotated[
-        float, typer.Option(min=1, metavar="HOURS", help="Keep what was written in the last HOURS.")
+        float,
+        typer.Option(min=1, max=1_000_000, metavar="HOURS", help="Keep what was written in the last HOURS."),
     ] = 24.0,
     as_json: workplace.AsJson = False,
 ) -> None:

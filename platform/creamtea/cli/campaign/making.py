@@ -112,7 +112,7 @@ class CampaignOptions:
     baseline: Annotated[
         str | None, typer.Option(metavar="SYSTEM", help="What others are compared with; the study's.")
     ] = None
-    ratings: Annotated[int, typer.Option(metavar="K", help="Raters for each item.")] = 1
+    ratings: Annotated[int, typer.Option(min=1, max=1000, metavar="K", help="Raters for each item.")] = 1
     bad_references: Annotated[
         str, typer.Option(metavar="SHARE|N", help="Items again with a spoilt output, as a control.")
     ] = "0.1"
