@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from creamtea.contract.step import StepResult
-from creamtea.error_spans import FILE
+from creamtea.error_spans import SPANS_FILE
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.ingest import ingest
@@ -35,7 +35,7 @@ def add_scores(
     made.mkdir(parents=True)
     values = [{"index": index, "value": 1.0} for index in range(len(spans))]
     found = [{"index": index, "spans": of} for index, of in enumerate(spans)]
-    for name, rows in (("segment_scores.jsonl", values), (FILE, found if found_errors else [])):
+    for name, rows in (("segment_scores.jsonl", values), (SPANS_FILE, found if found_errors else [])):
         if rows:
             (made / name).write_text("".join(json.dumps(row) + "\n" for row in rows))
     key = f"score/{system}"

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError, model_validator
 from creamtea.document.mistakes import mistakes_in_line
 from creamtea.document.values import Strict
 
-FILE = "error_spans.jsonl"  # of a step `score` whose scorer finds errors: {"index", "spans"} by segment
+SPANS_FILE = "error_spans.jsonl"  # of a step `score` whose scorer finds errors: {"index", "spans"} by segment
 MAX_SPANS = 1000  # errors of an output
 Severity = Literal["undecided", "neutral", "minor", "major", "critical"]
 Position = Annotated[int, Field(ge=0, le=10**6)]

@@ -16,10 +16,10 @@ def language(code: str) -> str:
 
     Codes are BCP 47's, and ISO 639's of three letters ("ces"), as in WMT's files; the names are CLDR's.
     """
-    names, others = Locale("en").languages, get_global("language_aliases")
+    names, aliases = Locale("en").languages, get_global("language_aliases")
     key = code.replace("-", "_")
     first = key.split("_")[0].lower()
-    name = names.get(key) or names.get(first) or names.get(others.get(first, ""))
+    name = names.get(key) or names.get(first) or names.get(aliases.get(first, ""))
     return f"{name} ({code})" if name else code
 
 

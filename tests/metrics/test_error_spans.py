@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creamtea.error_spans import FILE, read_error_spans
+from creamtea.error_spans import SPANS_FILE, read_error_spans
 from creamtea.errors import StepUnavailable
 from creamtea.methods.metrics import Command
 from creamtea.scorers import find_scorer
@@ -49,7 +49,7 @@ def score(
         params = {"metric": metric.of_step().model_dump(mode="json"), "scorer": pins}
         context = make_context(SCORE, params, folders)
         context.run()
-        return context.output / FILE
+        return context.output / SPANS_FILE
 
     return run
 

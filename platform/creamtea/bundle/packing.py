@@ -19,6 +19,7 @@ import creamtea
 from creamtea.bundle.archive import MANIFEST, Manifest, PackedStudy, json_bytes, listed
 from creamtea.bundle.rows import SECRET_SETTINGS, TABLES, file_of, to_lines
 from creamtea.errors import InputError
+from creamtea.human.media.files import check_stored
 from creamtea.report.build import report_of
 from creamtea.report.html import to_html
 from creamtea.report.values import to_values
@@ -196,11 +197,7 @@ def _text_files(
 def _media_files(store: ArtefactStore, shown: list[CampaignMedia]) -> dict[str, bytes]:
     files = {}
     for file in shown:
-        if not store.exists(file.digest):
-            raise InputError(
-                f"a file beside sources ({file.type}) is not in {store.root} any more: put it back there as "
-                f"objects/{file.digest[:2]}/{file.digest}, which is its SHA-256"
-            )
+        check_stored(store, file.digest, file.type)
         files[media_file(file.digest)] = store.read(file.digest)
     return files
 

@@ -30,7 +30,7 @@ from creamtea.store.ingest import stored_lines, stored_metrics
 from creamtea.store.queries import metrics_of
 from creamtea.store.tables import StepFile, StepInput, StepRow, StudyRow
 
-# computed again as they were; of the others parts at most
+# kinds of steps that are computed again as a whole; of others at most what follows from their texts
 AGAIN = ("score", "compare", "buckets", "outputs")
 NEEDS = {
     "corpus": "its text is not in a bundle",
@@ -45,7 +45,7 @@ Texts = dict[str, list[dict[str, Any]]]  # the rows of text files, by name
 
 
 @dataclass
-class Found:
+class Findings:
     """`recomputed`: numbers, by what they are of. `left`: what was not recomputed, with the places."""
 
     differences: list[Difference] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Found:
         self.left.setdefault((what, reason), []).append(place)
 
 
-def check_plan(session: Session, found: Found) -> None:
+def check_plan(session: Session, found: Findings) -> None:
     """The studies' digests, and each step's key, which names its parameters and inputs."""
     for study in session.scalars(select(StudyRow).order_by(StudyRow.id)):
         found.compare(
@@ -76,7 +76,7 @@ def check_plan(session: Session, found: Found) -> None:
         found.compare("keys of steps", step.key, key, f"step {step.key[:12]} ({step.kind}): key")
 
 
-def check_step(bundle: Opened, session: Session, step: StepRow, place: str, found: Found) -> None:
+def check_step(bundle: Opened, session: Session, step: StepRow, place: str, found: Findings) -> None:
     """A step that has succeeded: what it left, computed again where that is possible."""
     kind = STEP_KINDS.get(step.kind)
     title = kind.title if kind is not None else step.kind

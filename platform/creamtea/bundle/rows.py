@@ -1,7 +1,7 @@
 """Rows of the database as JSON Lines: what of each table a bundle holds, and what it leaves out.
 
-Left out is who raters are (their pseudonym stays), what they wrote freely, and where on whose machine a step
-ran. No table of access (tokens, sessions) is among these.
+Left out are who raters are (their pseudonyms stay), what they wrote freely, and where on whose machine a
+step ran. No table of access (tokens, sessions) is among these.
 """
 
 from __future__ import annotations

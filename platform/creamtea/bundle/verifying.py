@@ -17,7 +17,7 @@ from creamtea.bundle.archive import Archive, sha256
 from creamtea.bundle.differences import NOTHING, Difference, differences
 from creamtea.bundle.opening import Opened, opened_bundle
 from creamtea.bundle.packing import PAGE, REPORT, media_file, versions
-from creamtea.bundle.recomputing import Found, check_plan, check_step
+from creamtea.bundle.recomputing import Findings, check_plan, check_step
 from creamtea.document.canonical import digest
 from creamtea.errors import CreamteaError
 from creamtea.human.launching import changed_parts
@@ -33,7 +33,7 @@ AROUND = 60  # characters shown on both sides of where two pages differ
 
 
 @dataclass(frozen=True)
-class Left:
+class NotRecomputed:
     """What was not recomputed, and why."""
 
     what: str
@@ -50,13 +50,13 @@ class Verification:
     packed_by: str
     versions: dict[str, tuple[str, str]]
     recomputed: dict[str, int]
-    not_recomputed: tuple[Left, ...]
+    not_recomputed: tuple[NotRecomputed, ...]
     differences: tuple[Difference, ...]
 
 
 def verify(path: Path, progress: Callable[[str], None] = lambda place: None) -> Verification:
     """`progress` is told of each step that is computed again. InputError for a file that is no bundle."""
-    found = Found()
+    found = Findings()
     with Archive(path) as archive, opened_bundle(archive) as bundle:
         found.differences += bundle.differences
         with bundle.database.session() as session:
@@ -82,12 +82,12 @@ def verify(path: Path, progress: Callable[[str], None] = lambda place: None) -> 
             name: (packed.get(name, NOTHING), here.get(name, NOTHING)) for name in sorted(packed | here)
         },
         recomputed=found.recomputed,
-        not_recomputed=tuple(Left(*key, tuple(places)) for key, places in found.left.items()),
+        not_recomputed=tuple(NotRecomputed(*key, tuple(places)) for key, places in found.left.items()),
         differences=tuple(found.differences),
     )
 
 
-def _guarded(place: str, found: Found, check: Callable[[], None]) -> None:
+def _guarded(place: str, found: Findings, check: Callable[[], None]) -> None:
     """Rows that nothing can be computed of (a rating of a system that is not there, say) are a difference."""
     try:
         check()
@@ -98,7 +98,7 @@ def _guarded(place: str, found: Found, check: Callable[[], None]) -> None:
         found.differences.append(Difference(place, "a result", reason))
 
 
-def _check_campaign(session: Session, campaign: Campaign, archive: Archive, found: Found) -> None:
+def _check_campaign(session: Session, campaign: Campaign, archive: Archive, found: Findings) -> None:
     """What was registered at the launch, and ratings that follow from their payload (marked errors)."""
     place = f"campaign {campaign.name}"
     registered, what = campaign.registered, "registered plans"
@@ -130,7 +130,7 @@ def _check_campaign(session: Session, campaign: Campaign, archive: Archive, foun
         found.compare("ratings", rating.step, step, where)
 
 
-def _check_media(session: Session, campaign: Campaign, archive: Archive, found: Found) -> None:
+def _check_media(session: Session, campaign: Campaign, archive: Archive, found: Findings) -> None:
     """That the files beside sources are those that the items name."""
     place = f"campaign {campaign.name}: files beside sources"
     kept = select(CampaignMedia).where(CampaignMedia.campaign_id == campaign.id)
@@ -152,7 +152,7 @@ def _check_media(session: Session, campaign: Campaign, archive: Archive, found: 
         )
 
 
-def _check_report(bundle: Opened, session: Session, archive: Archive, found: Found) -> None:
+def _check_report(bundle: Opened, session: Session, archive: Archive, found: Findings) -> None:
     report = report_of(session, find_study(session, bundle.study))
     found.compare("report", archive.read_json(REPORT), _as_json(to_values(report)), REPORT)
     page, again = archive.read(PAGE).decode(errors="replace"), to_html(report)

@@ -11,9 +11,11 @@ A file in YAML or JSON:
 
 `accepted` holds the lowest and the highest value of the protocol's scale, `above` the numbers of the outputs
 of the item that must have a lower score, and `spans` the errors that must be marked, as in a tutorial
-(`tutorial`). A check with a `warning` is loud: after a wrong answer the rater
-reads it and may try again, at most `MAX_WARNINGS` times. Without one it is silent: any answer is stored.
-Either way the first answer decides whether the check was passed. Systems' statistics leave checks out.
+(`tutorial`).
+
+A check with a `warning` is loud: after a wrong answer the rater reads it and may try again, at most
+`MAX_WARNINGS` times. Without one it is silent: any answer is stored. Either way the first answer decides
+whether the check was passed. Systems' statistics leave checks out.
 """
 
 from __future__ import annotations

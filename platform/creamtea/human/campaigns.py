@@ -131,7 +131,7 @@ def create_campaign(
         session.flush()
         items = _store_items(session, row.id, pages, together=settings.by_documents)
         shown = (entry for page in pages for item in page for entry in item.media)
-        sizes = {digest: size for one in request.media or () for digest, size in one.sizes.items()}
+        sizes = {digest: size for given in request.media or () for digest, size in given.sizes.items()}
         store_media(session, row.id, shown, sizes)
         detail = {"items": items, "made_anew": again}
         audit.record(session, row.id, actor, audit.CREATED, detail=detail)

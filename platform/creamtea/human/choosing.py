@@ -219,8 +219,8 @@ def proportional(sizes: Sequence[int], total: int) -> list[int]:
     counts = [1] * len(sizes)
     for _ in range(total - len(sizes)):
         # the one that is furthest below its share, the first of equals
-        open_ones = [at for at, size in enumerate(sizes) if counts[at] < size]
-        counts[max(open_ones, key=lambda at: total * sizes[at] / sum(sizes) - counts[at])] += 1
+        with_room = [at for at, size in enumerate(sizes) if counts[at] < size]
+        counts[max(with_room, key=lambda at: total * sizes[at] / sum(sizes) - counts[at])] += 1
     return counts
 
 

@@ -11,7 +11,7 @@ from creamtea.errors import InputError
 from creamtea.human.storable import check_text
 
 ABSENT = "-"  # the line of a segment that a campaign made elsewhere does not have
-ALLOWED = "DOCUMENT, or DOMAIN TAB DOCUMENT"
+WITH_DOMAIN = "DOMAIN TAB DOCUMENT"
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ def read_documents(text: str, place: str, *, with_domains: bool = False) -> Docu
         if alone and domains:
             raise InputError(
                 f"{place}, line {number}: some lines have a domain and some have none: give all of them one "
-                "(DOMAIN TAB DOCUMENT), or none"
+                f"({WITH_DOMAIN}), or none"
             )
         names.append(document)
     return Documents(tuple(names), domains)
@@ -67,7 +67,7 @@ def domain_settings(domains: Mapping[str, str], test_set: str) -> dict[str, dict
 def _checked(words: list[str], line: str, place: str, *, with_domains: bool) -> list[str]:
     fields = (2,) if with_domains else (1, 2)
     if len(words) not in fields or not all(words):
-        allowed = ALLOWED.rpartition(", or ")[2] if with_domains else ALLOWED
+        allowed = WITH_DOMAIN if with_domains else f"DOCUMENT, or {WITH_DOMAIN}"
         raise InputError(f"{place}: found {line[:60]!r}; allowed: {allowed}")
     try:
         return [check_text(word) for word in words]

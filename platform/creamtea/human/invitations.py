@@ -47,11 +47,11 @@ def invite(database: Database, campaign: str, actor: str, wanted: Sequence[str] 
     InputError for an unknown campaign, for pseudonyms that cannot be, come twice or are too many.
     """
     named: Sequence[str | None] = (
-        [None] * wanted if isinstance(wanted, int) else [one.strip() for one in wanted]
+        [None] * wanted if isinstance(wanted, int) else [pseudonym.strip() for pseudonym in wanted]
     )
     if not 1 <= len(named) <= MAX_AT_ONCE:
         raise InputError(f"links for 1 to {MAX_AT_ONCE:,} raters can be made at once, not for {len(named):,}")
-    if twice := {one for one in named if one is not None and named.count(one) > 1}:
+    if twice := {pseudonym for pseudonym in named if pseudonym is not None and named.count(pseudonym) > 1}:
         raise InputError(f"a rater is named twice: {min(twice)!r}")
     with database.transaction() as session:
         row, now = raters.lock(session, campaign), database.now(session)
@@ -79,13 +79,16 @@ def links_csv(invitations: Sequence[Invitation], url: str) -> str:
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["rater", "link"])
-    for one in invitations:
-        table.writerow([text_to_cell(one.rater), f"{url.rstrip('/')}/enter#{one.secret}"])
+    for invitation in invitations:
+        table.writerow([text_to_cell(invitation.rater), f"{url.rstrip('/')}/enter#{invitation.secret}"])
     return text.getvalue()
 
 
 def recruit(database: Database, campaign: str, actor: str) -> str:
-    """The secret of a link for all participants of a campaign, which works for 90 days. InputError."""
+    """The secret of a link for all participants of a campaign, which works for 90 days.
+
+    InputError for an unknown campaign.
+    """
     with database.transaction() as session:
         row = find_campaign(session, campaign)
         secret = access.add_link(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from creamtea.error_spans import FILE
+from creamtea.error_spans import SPANS_FILE
 from creamtea.errors import InputError
 from creamtea.human.outputs import check_names, metric_names, succeeded_key
 from creamtea.human.proposals import Proposal
@@ -27,7 +27,7 @@ def metrics_with_errors(session: Session, study: StudyRow) -> list[str]:
     has_errors = set(
         session.scalars(
             select(StepFile.step_key).where(
-                StepFile.name == FILE, StepFile.step_key.in_({node.key for node in nodes})
+                StepFile.name == SPANS_FILE, StepFile.step_key.in_({node.key for node in nodes})
             )
         )
     )
@@ -58,7 +58,7 @@ def proposals_of_metric(
     for system in systems:
         what = f"values of {metric!r} on {test_set!r}"
         key = succeeded_key(nodes, row, what, system=system, test_set=test_set, metric=metric)
-        file = session.get(StepFile, (key, FILE))
+        file = session.get(StepFile, (key, SPANS_FILE))
         if file is None:
             raise InputError(
                 f"{OPTION} {metric}: its scorer gave no `spans` with the scores of {system}: docs/scorers.md "

@@ -6,8 +6,8 @@ the rater reads one system's text as it runs; one that shows several makes a pag
 
 Systems share a page only if they say the same in all its segments (where the document has a score of its own:
 in all of its segments): on a page a sentence is judged in its text, and equal sentences in different texts
-are not the same thing to judge. Within a page of several systems
-equal outputs of a segment are shown once and share the score, as everywhere.
+are not the same thing to judge. Within a page of several systems equal outputs of a segment are shown once
+and share the score, as everywhere.
 """
 
 from __future__ import annotations

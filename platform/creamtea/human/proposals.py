@@ -21,6 +21,7 @@ from pydantic import Field
 
 from creamtea.document.checked import read_lines
 from creamtea.document.values import Strict
+from creamtea.error_spans import MAX_SPANS
 from creamtea.errors import InputError
 from creamtea.human.new_items import NewItem
 from creamtea.human.outputs import Line
@@ -33,7 +34,7 @@ OUTCOMES = ("kept", "changed", "deleted", "added")
 class ProposalLine(Strict):
     system: Annotated[str, Field(min_length=1)]
     segment: Annotated[int, Field(ge=1, le=10**9)]  # of the test set, from 1
-    spans: Annotated[list[Span], Field(max_length=1000)]
+    spans: Annotated[list[Span], Field(max_length=MAX_SPANS)]
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def add_proposals(
     known: dict[tuple[int, str], list[dict[str, Any]]] = {}  # segment, text → spans
     outputs = {line.index: line.outputs for line in lines}
     seen: dict[tuple[int, str], Proposal] = {}
-    for proposal in sorted(proposals, key=lambda one: _position(one, systems)):
+    for proposal in sorted(proposals, key=lambda proposal: _position(proposal, systems)):
         text = _checked(proposal, protocol, systems, outputs)
         first = seen.setdefault((proposal.segment, proposal.system), proposal)
         if first is not proposal:
@@ -125,12 +126,12 @@ def outcomes(proposed: Sequence[dict[str, Any]], spans: Sequence[Span]) -> Count
     severity or category; one at another place is a deleted and an added one."""
     came_from = {span.proposed: span for span in spans if span.proposed is not None}
     found: Counter[str] = Counter(added=sum(span.proposed is None for span in spans))
-    for number, one in enumerate(proposed):
+    for number, proposal in enumerate(proposed):
         span = came_from.get(number)
         if span is None:
             found["deleted"] += 1
         else:
-            found["kept" if span == Span.model_validate({**one, "proposed": number}) else "changed"] += 1
+            found["kept" if span == Span.model_validate({**proposal, "proposed": number}) else "changed"] += 1
     return found
 
 

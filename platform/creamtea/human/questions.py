@@ -71,13 +71,16 @@ def read_questions(text: str) -> list[Question]:
 def write_questions(questions: Sequence[Question]) -> str:
     """The text that `read_questions` reads as these questions."""
     return "\n".join(
-        " | ".join([one.ask, *one.options, *[NUMBER] * one.number, *[OPTIONAL] * one.optional])
-        for one in questions
+        " | ".join(
+            [question.ask, *question.options, *[NUMBER] * question.number, *[OPTIONAL] * question.optional]
+        )
+        for question in questions
     )
 
 
 def checked_answers(questions: Sequence[Question], given: Sequence[str]) -> dict[str, str | float]:
-    """The answers by question; optional ones that were left open are left out. WrongAnswers."""
+    """The answers by question; optional ones that were left open are left out. WrongAnswers
+    for those that are missing or do not fit."""
     answers: dict[str, str | float] = {}
     wrong: dict[int, str] = {}
     for number, question in enumerate(questions):

@@ -122,8 +122,9 @@ def workload(database: Database, rater_id: int) -> Workload:
         practice = kinds.pop(ItemKind.TUTORIAL, 0)
         checks = kinds.pop(ItemKind.ATTENTION, 0)
         items = sum(kinds.values())
-        checks = min(checks, items // settings_of(campaign.settings).attention_every)
-        per_item = settings_of(campaign.settings).minutes_per_item or 1.0
+        settings = settings_of(campaign.settings)
+        checks = min(checks, items // settings.attention_every)
+        per_item = settings.minutes_per_item or 1.0
         pages = count_pages(session, campaign.id) + checks
         return Workload(items + checks, pages, practice, (items + checks + practice) * per_item)
 
@@ -174,7 +175,7 @@ def find_or_add(database: Database, campaign: str, actor: str, pseudonym: str) -
         known = session.scalar(
             select(Rater.id).where(Rater.campaign_id == row.id, Rater.pseudonym == pseudonym.strip())
         )
-        return known if known is not None else insert(session, database, row, actor, pseudonym, None, None)
+        return known if known is not None else insert(session, database, row, actor, pseudonym)
 
 
 def insert(

@@ -10,7 +10,7 @@ def words(text: str) -> list[str]:
     on its own, with its marks."""
     if not UNSPACED.search(text):
         return text.split()
-    pieces = (f" {one} " if UNSPACED.match(one) else one for one in characters(text))
+    pieces = (f" {piece} " if UNSPACED.match(piece) else piece for piece in characters(text))
     return "".join(pieces).split()
 
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from creamtea.contract.kind import StepKind, StepParams
 from creamtea.document.values import Positive, Seed
-from creamtea.error_spans import FILE
+from creamtea.error_spans import SPANS_FILE
 from creamtea.methods.architectures import Architecture, Nvs
 from creamtea.methods.measuring import LatencyProtocol, Recall, Significance
 from creamtea.methods.metrics import Metric
@@ -135,7 +135,10 @@ SCORE = StepKind(
     ScoreParams,
     silent_minutes=24 * 60,  # a program that scores has a limit of its own (docs/scorers.md)
     inputs={"test_set": "segments", "decode": "translations"},
-    files={"segment_scores.jsonl": "index, value", FILE: "index, spans: errors, of a scorer that finds them"},
+    files={
+        "segment_scores.jsonl": "index, value",
+        SPANS_FILE: "index, spans: errors, of a scorer that finds them",
+    },
 )
 
 

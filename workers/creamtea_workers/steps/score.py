@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from creamtea.contract.step import MetricRow, StepContext, StepResult
-from creamtea.error_spans import FILE
+from creamtea.error_spans import SPANS_FILE
 from creamtea.methods.metrics import Metric
 from creamtea.stats.bootstrap import SAMPLES, SEED, bootstrap_interval
 from creamtea.steps.systems import ScoreParams
@@ -37,7 +37,7 @@ def run(context: StepContext[ScoreParams]) -> StepResult:
     )
     if isinstance(metric, ScorerMetric) and metric.error_spans:
         write_jsonl(
-            context.output / FILE,
+            context.output / SPANS_FILE,
             ({"index": index, "spans": metric.error_spans[index]} for index in texts.indices),
         )
 

@@ -131,7 +131,7 @@ def _draw(
 
 
 def _orders(session: Session, campaign: Campaign, items: list[Item], now: datetime) -> list[Order]:
-    """In which other raters who take a place see the page."""
+    """The orders in which other raters who take a place see the page."""
     values = {"items": [item.id for item in items], "campaign": campaign.id, "now": now}
     by_rater: dict[int, list[Order]] = {}
     for rater_id, order in session.execute(_orders_seen(), values):

@@ -17,7 +17,7 @@ from creamtea.human.assignment.model import ConsentMissing, RatingRefused
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.store.tables import Campaign, Rater
 
-_STATES = {
+_WHY_NOT = {
     "draft": "this campaign has not begun yet",
     "closed": "this campaign is closed; what you have saved is kept",
 }
@@ -54,7 +54,7 @@ def protocol_of(campaign: Campaign) -> Protocol:
 def check_takes_part(campaign: Campaign, rater: Rater) -> None:
     """RatingRefused unless the campaign takes ratings and the organiser wants this rater's."""
     if campaign.state != "launched":
-        raise RatingRefused(_STATES[campaign.state])
+        raise RatingRefused(_WHY_NOT[campaign.state])
     if rater.forgotten_at is not None:
         raise RatingRefused("this rater has left the campaign; ask the organiser for a new link")
     if rater.excluded_at is not None:

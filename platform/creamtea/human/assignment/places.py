@@ -186,11 +186,11 @@ def _by_own_order(campaign: Campaign, rater: Rater, rows: Sequence[Row[Any]]) ->
 def _present_document(past: list[Past], now: datetime) -> str:
     """The one that the rater is on; "" where there is none."""
     rated = (
-        one.document
-        for one in reversed(past)
-        if ItemKind(one.kind).rates_systems
-        and one.skipped_at is None
-        and (one.submitted_at is not None or one.lease_until > now)
+        assignment.document
+        for assignment in reversed(past)
+        if ItemKind(assignment.kind).rates_systems
+        and assignment.skipped_at is None
+        and (assignment.submitted_at is not None or assignment.lease_until > now)
     )
     return next(rated, "")
 

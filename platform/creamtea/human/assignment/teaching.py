@@ -24,7 +24,7 @@ def guidance_of(page: OwnPage, answers: Mapping[int, ScoredAnswer]) -> Guidance 
         told.accepted.append(None if steps is None else (steps[0], steps[1]))
         told.right.append(steps is None or steps[0] <= answer.step <= steps[1])
         spans = [] if expected is None else spans_of(answer.payload)
-        hits = found([ExpectedSpan.model_validate(one) for one in expected or ()], spans)
+        hits = found([ExpectedSpan.model_validate(span) for span in expected or ()], spans)
         told.spans.append(expected)
         told.found.append(hits)
         told.marked.append(expected is None or as_expected(expected, spans))

@@ -67,7 +67,8 @@ def whole_of(session: Session, campaign: Campaign, page: OwnPage) -> Whole | Non
         letter = chr(ord("A") + at) if len(shown) > 1 else ""
         parts: dict[tuple[str, ...], list[int]] = {}
         for system in together:
-            parts.setdefault(tuple(texts.get((one, system), "") for one in sources), []).append(system)
+            said = tuple(texts.get((segment, system), "") for segment in sources)
+            parts.setdefault(said, []).append(system)
         for number, text in enumerate(sorted(parts), start=1):  # an order that tells nothing of systems
             groups.append(parts[text])
             letters.append(f"{letter}{number}" if len(parts) > 1 else letter)

@@ -40,7 +40,8 @@ Revisions = list[dict[str, ScoredRating]]  # in their order; each by system
 def checked_items(
     given: Sequence[tuple[Place, ItemContent]], systems: Sequence[str]
 ) -> tuple[ItemContent, ...]:
-    """The items, each with the place that it came from. InputError for one that contradicts the campaign."""
+    """The items. `given`: each with the place that it came from. InputError for one that contradicts the
+    campaign."""
     originals = {None, *(item.position for _, item in given)}
     positions = sorted((item.position, item.page) for _, item in given if item.page is not None)
     pages = {page: position for position, page in reversed(positions)}  # its first item's

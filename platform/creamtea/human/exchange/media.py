@@ -13,7 +13,14 @@ from pathlib import Path
 from creamtea.errors import InputError
 from creamtea.human.exchange.content import Content
 from creamtea.human.media.captions import check_captions
-from creamtea.human.media.files import CheckedFile, FileStore, check_file, check_total, types_of
+from creamtea.human.media.files import (
+    CheckedFile,
+    FileStore,
+    check_file,
+    check_stored,
+    check_total,
+    types_of,
+)
 from creamtea.human.media.types import CAPTIONS, file_name
 
 FOLDER = "media"
@@ -40,12 +47,7 @@ def named(content: Content) -> dict[str, str]:
 def check_kept(content: Content, store: FileStore | None) -> None:
     """InputError unless the store has the files that the items name."""
     for digest, media in named(content).items():
-        kept = _needed(store)
-        if not kept.exists(digest):
-            raise InputError(
-                f"campaign {content.name!r}: a file beside its sources ({media}) is not in {kept.root} any "
-                f"more: put it back there as objects/{digest[:2]}/{digest}, which is its SHA-256"
-            )
+        check_stored(_needed(store), digest, media)
 
 
 def write_media(content: Content, store: FileStore | None, folder: Path) -> list[Path]:

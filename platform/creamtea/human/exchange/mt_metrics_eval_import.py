@@ -250,13 +250,13 @@ def _marked(
             if rating == NONE:
                 continue
             who = rater[0] if rater else each.removeprefix(f"{name}.")
-            one = _rating(Place(Path(file).name, line), who, rating)
-            others = [other for other in found[cell] if other.rater == one.rater]
+            read = _rating(Place(Path(file).name, line), who, rating)
+            others = [other for other in found[cell] if other.rater == read.rater]
             if not others:
-                found[cell].append(one)
-            elif others[0].errors != one.errors:
+                found[cell].append(read)
+            elif others[0].errors != read.errors:
                 raise InputError(
-                    f"{one.place}: found another rating by {one.rater!r} than in {others[0].place}; "
+                    f"{read.place}: found another rating by {read.rater!r} than in {others[0].place}; "
                     "allowed: one; choose a file with --scores"
                 )
     return dict(found)
@@ -306,7 +306,7 @@ def _answers(
                 answers.append(_Answer(score.place, cell, name, payload={"score": score.written}))
             else:
                 answers.append(_Answer(score.place, cell, name, value=score.written))
-        errors = sum(len(one.errors) for each in marked.values() for one in each)
+        errors = sum(len(rating.errors) for each in marked.values() for rating in each)
         return answers, {
             f"segment scores with their raters: one rater, {name!r}, has them all": len(answers),
             "marked errors": errors,
@@ -326,11 +326,11 @@ def _answers(
                     "the segment scores are read"
                 )
             own = {"score": _whole(scores[cell])}
-        for one in each:
-            payload = {**own, "spans": one.errors}
-            answers.append(_Answer(one.place, cell, one.rater, payload=payload))
+        for rating in each:
+            payload = {**own, "spans": rating.errors}
+            answers.append(_Answer(rating.place, cell, rating.rater, payload=payload))
     left = {
-        "scores of single errors": sum(one.scored for each in marked.values() for one in each),
+        "scores of single errors": sum(rating.scored for each in marked.values() for rating in each),
         "segment scores without marked errors": len(set(scores) - set(marked)),
     }
     if isinstance(found, Mqm):
@@ -349,11 +349,11 @@ def _differing(mqm: Mqm, scores: Mapping[Cell, _Score], marked: Mapping[Cell, Se
     differ = 0
     for cell in set(scores) & set(marked):
         values = []
-        for one in marked[cell]:
+        for rating in marked[cell]:
             try:
-                values.append(mqm.scale.value(mqm.read_answer({"spans": one.errors}, "").step))
+                values.append(mqm.scale.value(mqm.read_answer({"spans": rating.errors}, "").step))
             except ValueError as error:
-                raise InputError(f"{one.place}: {error}") from None
+                raise InputError(f"{rating.place}: {error}") from None
         mean = sum(values, Fraction(0)) / len(values)
         differ += abs(scores[cell].exact() - mean) > Fraction(1, 10**6)
     return differ

@@ -209,7 +209,7 @@ class Units(CodeUnits):
 def choices(protocol: MarksErrors) -> dict[str, Any]:
     """What raters choose from, as `info` has it: severities and, of MQM, categories with their kinds."""
     taxonomy = protocol.taxonomy or protocol.usual_taxonomy
-    categories = {one.name: one.kinds for one in taxonomy.categories}
+    categories = {category.name: category.kinds for category in taxonomy.categories}
     return {
         "mqm_severities": [level.name.capitalize() for level in taxonomy.severities],
         **({"mqm_categories": categories} if isinstance(protocol, Mqm) else {}),

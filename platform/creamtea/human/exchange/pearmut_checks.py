@@ -40,7 +40,7 @@ def guidance_of(
                 left["accepted scores of checks, which the errors make"] += 1
             else:
                 steps[str(at)] = [math.ceil(rule.score[0]), math.floor(rule.score[1])]
-        expected = [_expected(one, Units(text)) for one in rule.error_spans or ()]
+        expected = [_expected(span, Units(text)) for span in rule.error_spans or ()]
         if not protocol.marks_errors or None in expected:
             left["expected errors of checks"] += len(expected)
         elif expected:
@@ -124,7 +124,7 @@ def validation_of(item: ItemContent) -> dict[str, Any]:
         found[system] = {
             **({"warning": said} if said else {}),
             **({"score": steps} if steps else {}),
-            **({"error_spans": [_written(one, Units(output)) for one in spans]} if spans else {}),
+            **({"error_spans": [_written(span, Units(output)) for span in spans]} if spans else {}),
             **({"score_greaterthan": above[at]} if at in above else {}),
         }
     return found

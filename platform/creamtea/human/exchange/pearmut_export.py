@@ -23,8 +23,7 @@ from creamtea.human.exchange.pearmut import (
     written_category,
 )
 from creamtea.human.exchange.pearmut_checks import validation_of
-from creamtea.human.exchange.pearmut_media import assets, shown_source
-from creamtea.human.exchange.pearmut_media import own as own_media
+from creamtea.human.exchange.pearmut_media import assets, own_media, shown_source
 from creamtea.human.exchange.pearmut_tags import TAGS
 from creamtea.human.protocols import find_protocol
 from creamtea.human.protocols.da_sqm import DaSqm

@@ -20,7 +20,7 @@ from creamtea.human.exchange.pearmut import ANSWERS, CAMPAIGN, PROTOCOLS, RESET,
 from creamtea.human.exchange.pearmut_answers import Answers
 from creamtea.human.exchange.pearmut_checks import stand_in
 from creamtea.human.exchange.pearmut_tags import Assets, assets_of
-from creamtea.human.exchange.pearmut_unread import settings
+from creamtea.human.exchange.pearmut_unread import unread_settings
 from creamtea.human.protocols import Protocol, find_protocol
 from creamtea.human.protocols.da_sqm import DaSqm
 
@@ -47,7 +47,7 @@ def read_with_files(
         written = parse_json(read_text(beside), str(place))
         campaign = place.read(Campaign, written, "campaign")
     protocol = _protocol(facts, campaign)
-    unread = settings(written, protocol) if written else ()
+    unread = unread_settings(written, protocol) if written else ()
     assets = Assets()
     if beside is not None and campaign is not None and (named := campaign.info.assets):
         assets = assets_of(beside, named.source, named.destination)
@@ -113,9 +113,9 @@ def _submitted(path: Path, left: Counter[str]) -> list[tuple[Place, Line]]:
             found.append((place, line))
         elif line.annotation == RESET:
             stays = [
-                (place, one)
-                for place, one in found
-                if one.user_id != line.user_id or line.item_i not in (None, one.item_i)
+                (place, before)
+                for place, before in found
+                if before.user_id != line.user_id or line.item_i not in (None, before.item_i)
             ]
             left["submitted documents before a reset"] += len(found) - len(stays)
             found = stays

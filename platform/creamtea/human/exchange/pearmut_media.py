@@ -50,6 +50,6 @@ def shown_source(item: ItemContent, given: dict[str, Any]) -> str:
     return "<br>".join([*tags, escape(item.source).replace("\n", "<br>")])
 
 
-def own(item: ItemContent) -> dict[str, Any]:
+def own_media(item: ItemContent) -> dict[str, Any]:
     """What the key `creamtea` says of them."""
     return {"source": item.source, "media": list(item.media)} if item.media else {}

@@ -16,7 +16,7 @@ LAYOUT = {"campaign_id", "token", "assignment"}
 MAX_NAME = 30  # characters of a key, in a message
 
 
-def settings(written: Mapping[str, Any], protocol: Protocol) -> tuple[NotKept, ...]:
+def unread_settings(written: Mapping[str, Any], protocol: Protocol) -> tuple[NotKept, ...]:
     """Of a campaign as it is written: instructions, sliders and the like, in one line. Severities and
     categories are only among them where they are not the protocol's usual ones."""
     usual = choices(protocol) if isinstance(protocol, MarksErrors) else {}

@@ -161,8 +161,8 @@ def store_campaign(
     """Write a campaign that belongs to no study and is closed: it can be analysed, not rated.
 
     One transaction, all of it or nothing. `actor` and `origin` (a file's name) go into the audit log;
-    `media_sizes`: the bytes of each file beside a source, by SHA-256. Raises
-    InputError where a campaign of this name exists.
+    `media_sizes`: the bytes of each file beside a source, by SHA-256. Raises InputError where a campaign of
+    this name exists.
     """
     with database.transaction() as session:
         check_free(session, content.name)

@@ -62,6 +62,15 @@ class FileStore(Protocol):
     def open(self, digest: str) -> AbstractContextManager[IO[bytes]]: ...
 
 
+def check_stored(store: FileStore, digest: str, media: str) -> None:
+    """InputError for a file beside sources that is gone from the store."""
+    if not store.exists(digest):
+        raise InputError(
+            f"a file beside sources ({media}) is not in {store.root} any more: put it back there as "
+            f"objects/{digest[:2]}/{digest}, which is its SHA-256"
+        )
+
+
 @dataclass(frozen=True)
 class CheckedFile:
     """A file on this machine that may be kept."""

@@ -115,14 +115,14 @@ def add_media(pages: Sequence[Sequence[NewItem]], given: Sequence[Given], lines:
     before what is a segment's. InputError for a segment or a document that is not there.
     """
     segments, documents = {line.index for line in lines}, {line.document for line in lines} - {""}
-    for one in given:
-        if one.target == "segment" and int(one.number) - 1 not in segments:
+    for file in given:
+        if file.target == "segment" and int(file.number) - 1 not in segments:
             raise InputError(
-                f"{one.place}: there is no segment {one.number}: the test set has {len(segments)}"
+                f"{file.place}: there is no segment {file.number}: the test set has {len(segments)}"
             )
-        if one.target == "document" and one.number not in documents:
+        if file.target == "document" and file.number not in documents:
             raise InputError(
-                f"{one.place}: there is no document {str(one.number)!r}: name one of the file of --documents"
+                f"{file.place}: there is no document {str(file.number)!r}: name one of --documents"
             )
     for page in pages:
         for at, item in enumerate(page):
@@ -132,22 +132,22 @@ def add_media(pages: Sequence[Sequence[NewItem]], given: Sequence[Given], lines:
 
 def add_to_written(items: Sequence[NewItem], given: Sequence[Given], target: str) -> None:
     """The same for practice items (`target` is "tutorial") and attention checks ("attention")."""
-    for one in given:
-        if one.target == target and not int(one.number) <= len(items):
-            raise InputError(f"{one.place}: there is no {target} item {one.number}: there are {len(items)}")
+    for file in given:
+        if file.target == target and not int(file.number) <= len(items):
+            raise InputError(f"{file.place}: there is no {target} item {file.number}: there are {len(items)}")
     for number, item in enumerate(items, start=1):
         _give(item, given, [(target, number)])
 
 
 def _give(item: NewItem, given: Iterable[Given], wanted: Sequence[tuple[str, int | str]]) -> None:
-    found = [one for of in wanted for one in given if (one.target, one.number) == of]
+    found = [file for of in wanted for file in given if (file.target, file.number) == of]
     if not found:
         return
     seen: dict[str, Given] = {}
-    for one in found:
-        first = seen.setdefault(one.media.digest, one)
-        if first is not one:
-            raise InputError(f"{one.place}: the same file as in {first.place}, beside the same source")
+    for file in found:
+        first = seen.setdefault(file.media.digest, file)
+        if first is not file:
+            raise InputError(f"{file.place}: the same file as in {first.place}, beside the same source")
     if len(found) > MAX_PER_ITEM:
         raise InputError(f"{found[-1].place}: more than {MAX_PER_ITEM} files beside one source: leave it out")
-    item.media = [one.media.stored() for one in found]
+    item.media = [file.media.stored() for file in found]

@@ -87,7 +87,7 @@ class Protocol:
     marks_errors: ClassVar[bool] = False  # whether an answer's payload holds marked errors (`spans`)
     edits_text: ClassVar[bool] = False  # whether an answer's payload holds the corrected output (`post_edit`)
     rated_here: ClassVar[bool] = True  # False: there is no board for it; campaigns of it are imported
-    usual_taxonomy: ClassVar[Taxonomy | None] = None  # of those, where the organiser gives none
+    usual_taxonomy: ClassVar[Taxonomy | None] = None  # of marked errors, where the organiser gives none
 
     # ------------------------------------------------------------ the board
     widget: ClassVar[str] = "slider"  # registered by one of the board's scripts

@@ -21,7 +21,8 @@ class ExpectedSpan(Strict):
     start: Range | None = None
     end: Range | None = None
     severity: Severity | None = None  # None: any
-    category: Annotated[list[str], Field(max_length=2)] = Field(default_factory=list)  # or how one begins
+    # a first name alone stands for all its kinds
+    category: Annotated[list[str], Field(max_length=2)] = Field(default_factory=list)
 
     def check(self, text: str, taxonomy: Taxonomy) -> None:
         """ValueError for what nobody can mark in this text with this taxonomy."""
@@ -38,7 +39,7 @@ class ExpectedSpan(Strict):
         levels = [level.name for level in taxonomy.severities]
         if self.severity not in (None, *levels):
             raise ValueError(f"an error is {' or '.join(levels)}, not {self.severity}")
-        begun = [path[: len(self.category)] for one in taxonomy.categories for path in one.paths]
+        begun = [path[: len(self.category)] for category in taxonomy.categories for path in category.paths]
         if self.category and self.category not in begun:
             raise ValueError(f"{'/'.join(self.category)} is no category of the campaign")
 
@@ -56,7 +57,7 @@ class ExpectedSpan(Strict):
 
 def as_expected(expected: Sequence[Mapping[str, Any]], spans: Sequence[Span]) -> bool:
     """Whether all of these are marked, or nothing is where no error is expected. `expected`: as stored."""
-    wanted = [ExpectedSpan.model_validate(one) for one in expected]
+    wanted = [ExpectedSpan.model_validate(span) for span in expected]
     return all(found(wanted, spans)) if wanted else not spans
 
 

@@ -125,7 +125,7 @@ class MarksErrors(Protocol):
             **super().page_data(),
             "marking": {
                 "severities": [level.name for level in taxonomy.severities],
-                "categories": [one.model_dump(mode="json") for one in taxonomy.categories],
+                "categories": [category.model_dump(mode="json") for category in taxonomy.categories],
                 "at_most": taxonomy.at_most,
                 "scored": self.scored,
                 "overlap": self.overlap,

@@ -78,7 +78,7 @@ class Taxonomy(Strict):
         for category in self.categories:
             _check_different(f"kind of {category.name}", category.kinds)
         for exception in self.exceptions:
-            begun = [path[: len(exception.category)] for one in self.categories for path in one.paths]
+            begun = [path[: len(exception.category)] for known in self.categories for path in known.paths]
             if exception.category not in begun:
                 raise ValueError(f"has an exception for {_said(exception.category)}, which is no category")
             if exception.severity not in (None, *(level.name for level in self.severities)):
@@ -90,7 +90,7 @@ class Taxonomy(Strict):
         levels = [level.name for level in self.severities]
         if severity not in levels:
             raise ValueError(f"an error is {' or '.join(levels)}, not {severity}")
-        paths = [path for one in self.categories for path in one.paths] or [[]]
+        paths = [path for known in self.categories for path in known.paths] or [[]]
         if list(category) not in paths:
             found = _said(category) if category else "nothing"
             allowed = f"one of {', '.join(map(_said, paths))}" if self.categories else "no category"

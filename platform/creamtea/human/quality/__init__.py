@@ -2,8 +2,8 @@
 
 `answers` reads what a campaign's raters answered, `measures` turns a rater's answers into numbers, `checks`
 judges each number against a stated bound, `report` puts them together, `measured` says how often they are
-wrong about people. No check excludes anybody: a flag
-says "look at this", and leaving ratings out is a person's decision.
+wrong about people. No check excludes anybody: a flag says "look at this", and leaving ratings out is a
+person's decision.
 """
 
 from creamtea.human.quality.answers import RaterAnswer, read_answers

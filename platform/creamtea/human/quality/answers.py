@@ -111,7 +111,7 @@ def read_answers(session: Session, campaign_id: int) -> list[RaterAnswer]:
     ):
         if row.id not in steps:
             continue  # of an item that the organiser wrote
-        item, words = items[row.item_id]
+        item, to_read = items[row.item_id]
         groups = tuple(tuple(group) for group in row.order)
         answers.append(
             RaterAnswer(
@@ -122,7 +122,7 @@ def read_answers(session: Session, campaign_id: int) -> list[RaterAnswer]:
                 degraded=item.degraded,
                 groups=groups,
                 steps=tuple(steps[row.id][group[0]][1] for group in groups),
-                words=words,
+                words=to_read,
                 active_ms=row.active_ms,
                 segment=item.segment_index,
             )
