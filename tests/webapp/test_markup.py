@@ -9,7 +9,7 @@ from jinja2 import UndefinedError
 
 from creamtea.document.warning import StudyWarning
 from creamtea_webapp import markup
-from creamtea_webapp.markup import counted, render
+from creamtea_webapp.markup import counted, markdown, render
 
 HOSTILE = "<script>alert(1)</script> \"' onload=x & <b>{{ 7 * 7 }}</b>"
 
@@ -56,6 +56,13 @@ def test_cells_are_text_unless_a_template_made_them() -> None:
     assert cells == [{"data-head": "a"}, {"data-head": HOSTILE, "class": "words"}]
     assert [tag for tag, _ in page.tags if tag in ("script", "b", "span")] == ["span"]
     assert page.text.count(HOSTILE) == 3  # the head, and both cells
+
+
+def test_an_organisers_markdown_keeps_its_code_and_orders_its_headings() -> None:
+    text = "# Rate\n\n```\n# a comment\n![no](image)\n```\n\nAll\n---\n\n##### of *them* ![<b>](http://a/b.png)\n<i>"
+    page = Tags(markdown(text))
+    assert [tag for tag, _ in page.tags] == ["h2", "pre", "code", "h3", "h4", "em", "p"]
+    assert page.text == "Rate\n# a comment\n![no](image)\n\nAll\nof them ![<b>](http://a/b.png)\n<i>\n"
 
 
 def test_a_value_that_is_missing_is_an_error() -> None:

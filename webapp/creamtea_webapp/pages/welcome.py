@@ -1,12 +1,10 @@
 """What raters read before, beside and after rating: welcome and consent, instructions, the ends.
 
-Instructions and the text of the consent are Markdown by the organiser. HTML in them stays text, and so do
-images, which would tell another site who rates; links work.
+Instructions and the text of the consent are Markdown by the organiser (`creamtea_webapp.markup.markdown`).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -20,7 +18,6 @@ from creamtea_webapp.markup import markdown, show
 TEMPLATE = "welcome.html"
 WIDTH = 720  # pixels of running text
 ABOUT, WRONG = "about-rater-", "wrong-about-rater"  # answers about the rater, and what is wrong with them
-HEADING = re.compile(r"^( {0,3})(#{1,6})(?=[ \t]|$)", re.MULTILINE)
 
 
 def consent(known: Welcome, workload: Workload, on_agree: Callable[[], None]) -> None:
@@ -29,10 +26,10 @@ def consent(known: Welcome, workload: Workload, on_agree: Callable[[], None]) ->
     with _column(), st.form("taking-part", border=False, enter_to_submit=False):
         show(TEMPLATE, "task", text=known.protocol.welcome, languages=known.languages, workload=workload)
         if known.instructions.strip():
-            show(TEMPLATE, "written", text=markdown(_markdown(known.instructions)))
+            show(TEMPLATE, "written", text=markdown(known.instructions))
         show(TEMPLATE, "taking_part", pseudonym=known.pseudonym, contact=known.contact)
         if known.consent.strip():
-            show(TEMPLATE, "written", text=markdown(_markdown(known.consent)))
+            show(TEMPLATE, "written", text=markdown(known.consent))
         if known.questions:
             _ask(known.questions)
         st.form_submit_button("I agree, begin", type="primary", on_click=on_agree)
@@ -63,7 +60,7 @@ def given_answers(state: Any) -> list[str]:
 
 def instructions(known: Welcome) -> None:
     """The organiser's instructions and whom to ask, folded away below what the rater does."""
-    text = markdown(_markdown(known.instructions)) if known.instructions.strip() else ""
+    text = markdown(known.instructions) if known.instructions.strip() else ""
     if text or known.contact:
         show(TEMPLATE, "instructions", text=text, contact=known.contact)
 
@@ -104,17 +101,3 @@ def _column() -> Iterator[None]:
 
 def _message(heading: str, text: str) -> None:
     show(TEMPLATE, "message", heading=heading, text=text)
-
-
-def _markdown(text: str) -> str:
-    """The text without images: what begins one is written out. Its headings stand in order below the page's,
-    whichever levels the organiser chose."""
-    used = sorted({len(heading[2]) for heading in HEADING.finditer(text)})
-    level = 1
-
-    def below(heading: re.Match[str]) -> str:
-        nonlocal level
-        level = min(2 + used.index(len(heading[2])), level + 1)
-        return f"{heading[1]}{'#' * level}"
-
-    return HEADING.sub(below, text).replace("![", "!\\[")
