@@ -344,6 +344,7 @@ def test_human_references_among_the_systems_are_known_as_such(study_database: Da
     ("systems", "numbers", "message"),
     [
         (["plain", "entmax"], [2], "--show-reference 2: that is system 'entmax', which takes part"),
+        (["plain", "beam"], [1, 1], "--show-reference 1: it is named twice"),
         (["plain", "beam"], [3], "no system of study 'jam' is that reference: .* `reference: 3`"),
     ],
 )

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
@@ -149,10 +149,11 @@ def join(database: Database, secret: str, query: Mapping[str, str]) -> access.Op
 
 
 def _rater_of(session: Session, database: Database, campaign: Campaign, participant: str) -> Rater:
-    of_campaign = select(Rater).where(Rater.campaign_id == campaign.id, Rater.participant.is_not(None))
-    rater = session.scalar(of_campaign.where(Rater.participant == participant))
+    of_campaign = Rater.campaign_id == campaign.id
+    rater = session.scalar(select(Rater).where(of_campaign, Rater.participant == participant))
     if rater is None:
-        if len(session.scalars(of_campaign).all()) >= MAX_PARTICIPANTS:
+        taken = session.scalar(select(func.count(Rater.participant)).where(of_campaign))
+        if (taken or 0) >= MAX_PARTICIPANTS:
             raise access.AccessRefused("This evaluation has all the people that it can take.")
         rater_id = raters.insert(session, database, campaign, "participants' link", None)
         rater = session.get_one(Rater, rater_id)

@@ -118,6 +118,8 @@ def read_references(
     known = {number: name for name, number in human_systems(study, list(study.spec["systems"])).items()}
     for number in numbers:
         option = f"--show-reference {number}"
+        if numbers.count(number) > 1:
+            raise InputError(f"{option}: it is named twice: name each reference once")
         if number in rated:
             raise InputError(
                 f"{option}: that is system {rated[number]!r}, which takes part, so that raters would see its "

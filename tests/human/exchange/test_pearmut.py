@@ -223,6 +223,9 @@ def test_the_campaigns_file_says_the_protocol_and_has_the_items(tmp_path: Path) 
         ("da", "The fox runs 2.", "1"),
         ("da", "The fox runs 3.", "2"),
     }
+    for number in (-1, 2, "welcome_0", "welcome_x", f"welcome_{'1' * 5000}"):
+        with pytest.raises(InputError, match="--campaign-file none for document"):
+            read(tmp_path, bare | {"item_i": number}, campaign=campaign, protocol=None)
     campaign["data"] = [[item()], [item(2), item(3)]]
     for_all, _ = read(tmp_path, bare, campaign=campaign, protocol=None)
     assert [(row.source, row.value) for row in for_all] == [(row.source, row.value) for row in found]

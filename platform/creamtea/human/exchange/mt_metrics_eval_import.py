@@ -87,7 +87,7 @@ def read_mt_metrics_eval(
     documents, of_documents = _documents(folder, len(sources))
     domains = list(dict.fromkeys(of_documents.values()))
     outputs = {
-        checked_name(system): folder.texts(f"system-outputs/{folder.pair}/{system}.txt", len(sources))
+        _system(folder, system): folder.texts(f"system-outputs/{folder.pair}/{system}.txt", len(sources))
         for system in folder.names(f"system-outputs/{folder.pair}", "", ".txt")
     }
     scores = _scores(folder, name, len(sources), outputs)
@@ -171,6 +171,14 @@ def _chosen(folder: Folder, wanted: str | None) -> str:
         raise InputError(f"human-scores: no {folder.pair}.NAME{SCORES} in it")
     found = ", ".join(dict.fromkeys([*names, *marked]))
     raise InputError(f"human-scores: found scores of {found}; choose one with --scores NAME")
+
+
+def _system(folder: Folder, name: str) -> str:
+    try:
+        return checked_name(name)
+    except ValueError:
+        place = f"system-outputs/{folder.pair}"
+        raise InputError(f"{place}: found the file {f'{name}.txt'!r}; allowed: a system's name.txt") from None
 
 
 def _is_mqm(name: str) -> bool:

@@ -174,12 +174,13 @@ def _document(place: Place, line: Line, campaign: Campaign | None) -> list[Any]:
         return list(line.item)
     data: Any = [] if campaign is None else campaign.data
     at: Any = line.item_i
-    if campaign is not None and isinstance(at, str):
-        part, _, number = at.partition("_")
-        data, at = campaign.parts.get(part), int(number) if number.isdecimal() else None
     try:
-        document = (data[line.user_id] if isinstance(data, dict) else data)[at]
-    except (KeyError, IndexError, TypeError):
+        if campaign is not None and isinstance(at, str):
+            part, _, number = at.partition("_")
+            data, at = campaign.parts[part], int(number)
+        documents = data[line.user_id] if isinstance(data, dict) else data
+        document = documents[at] if at >= 0 else None
+    except (KeyError, IndexError, TypeError, ValueError):
         document = None
     if not isinstance(document, list) or not all(isinstance(item, dict) for item in document):
         raise InputError(

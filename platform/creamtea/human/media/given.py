@@ -15,6 +15,7 @@ alone. A file `interview-3.vtt` beside `interview-3.mp3` has its captions (`capt
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,10 +125,11 @@ def add_media(pages: Sequence[Sequence[NewItem]], given: Sequence[Given], lines:
             raise InputError(
                 f"{file.place}: there is no document {str(file.number)!r}: name one of --documents"
             )
+    files = _by_target(given)
     for page in pages:
         for at, item in enumerate(page):
-            of_document = [("document", item.document)] if at == 0 else []
-            _give(item, given, [*of_document, ("segment", item.segment_index + 1)])
+            of_document = files["document", item.document] if at == 0 else []
+            _give(item, [*of_document, *files["segment", item.segment_index + 1]])
 
 
 def add_to_written(items: Sequence[NewItem], given: Sequence[Given], target: str) -> None:
@@ -135,19 +137,24 @@ def add_to_written(items: Sequence[NewItem], given: Sequence[Given], target: str
     for file in given:
         if file.target == target and not int(file.number) <= len(items):
             raise InputError(f"{file.place}: there is no {target} item {file.number}: there are {len(items)}")
+    files = _by_target(given)
     for number, item in enumerate(items, start=1):
-        _give(item, given, [(target, number)])
+        _give(item, files[target, number])
 
 
-def _give(item: NewItem, given: Iterable[Given], wanted: Sequence[tuple[str, int | str]]) -> None:
-    found = [file for of in wanted for file in given if (file.target, file.number) == of]
-    if not found:
-        return
+def _by_target(given: Iterable[Given]) -> dict[tuple[str, int | str], list[Given]]:
+    found: dict[tuple[str, int | str], list[Given]] = defaultdict(list)
+    for file in given:
+        found[file.target, file.number].append(file)
+    return found
+
+
+def _give(item: NewItem, files: Sequence[Given]) -> None:
     seen: dict[str, Given] = {}
-    for file in found:
+    for file in files:
         first = seen.setdefault(file.media.digest, file)
         if first is not file:
             raise InputError(f"{file.place}: the same file as in {first.place}, beside the same source")
-    if len(found) > MAX_PER_ITEM:
-        raise InputError(f"{found[-1].place}: more than {MAX_PER_ITEM} files beside one source: leave it out")
-    item.media = [file.media.stored() for file in found]
+    if len(files) > MAX_PER_ITEM:
+        raise InputError(f"{files[-1].place}: more than {MAX_PER_ITEM} files beside one source: leave it out")
+    item.media = [file.media.stored() for file in files]
