@@ -128,6 +128,7 @@ def test_text_that_is_given_is_used_where_it_is(text: Callable[..., None]) -> No
         ("data", "europarl.v7.en", "europarl.v7"),
         ("data", "train.en", "study"),
         ("2024", "corpus.en", "study-2024"),
+        ("data", "null.en", "study-null"),
     ],
 )
 def test_a_study_is_called_as_its_text_or_folder(folder: str, file: str, name: str, tmp_path: Path) -> None:

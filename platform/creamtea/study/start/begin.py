@@ -163,7 +163,8 @@ def study_name(options: InitOptions) -> str:
 def _plain(text: str) -> str:
     """As a study's name may be."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")[:100]
-    return name if not name or re.match(r"[A-Za-z]", name) else f"study-{name}"
+    other = re.match(r"[^A-Za-z]", name) or name.lower() in ("true", "false", "null")  # as YAML reads them
+    return f"study-{name}" if other else name
 
 
 def _root(pairs: dict[str, Pair], study: Path) -> Path:
