@@ -33,14 +33,14 @@ variants:
     objective: {kind: softmax, label_smoothing: 0.0}
     architecture: {encoder_layers: 1, decoder_layers: 1, width: 32, heads: 2, feed_forward: 64}
     nvs: {positive_weight: 20.0}
-    training: {batch_tokens: 256, learning_rate: 0.01, warmup: 20, max_epochs: 6}
+    training: {batch_tokens: 256, learning_rate: 0.01, warmup: 20, max_epochs: 6, autocast: none}
 """
 TINY = """
   scones:
     <<: *variant
     objective: {kind: scones, alpha: 0.5}
     nvs: null
-    training: {batch_tokens: 256, learning_rate: 0.01, warmup: 20, max_epochs: 1}
+    training: {batch_tokens: 256, learning_rate: 0.01, warmup: 20, max_epochs: 1, autocast: none}
 systems:
   greedy: {variant: softmax}
   beam: {variant: softmax, search: {kind: beam, width: 8}}
@@ -54,7 +54,7 @@ test_sets: {test: {kind: synthetic, corpus: grammar, lines: 40}}
 FAULTY = """
   short:
     <<: *variant
-    training: {batch_tokens: 256, learning_rate: 0.01, warmup: 20, max_epochs: 2}
+    training: {batch_tokens: 256, learning_rate: 0.01, warmup: 20, max_epochs: 2, autocast: none}
 systems:
   none: {variant: softmax, search: &beam {kind: beam, width: 2}}
   model: {variant: short, search: *beam}

@@ -2,7 +2,8 @@
 
 What stands for what costs too much or is not here:
 - steps run in this process instead of on Ray;
-- `init` times no updates where the document does not show its output; its study is small, of one epoch;
+- `init` times two updates, and none where the document does not show its output; its study is small, of one
+  epoch;
 - `submit` queues and starts no controller, unless it waits;
 - a server is started once for each of its options, asked for a page, and interrupted;
 - raters come as soon as a campaign is launched;
@@ -33,6 +34,7 @@ from typer.testing import CliRunner
 import creamtea
 from creamtea.cli.main import app
 from creamtea.reference.environment import SECTIONS
+from creamtea_workers.training import speed
 
 SMALLER = {
     "architecture.width": 32,
@@ -137,7 +139,11 @@ class Reader:
                 self.served.add(" ".join(arguments))
                 asked_for_a_page(arguments, self.place, environment)
             return b""
-        with patch.dict(os.environ, environment, clear=True), contextlib.chdir(self.place):
+        with (
+            patch.dict(os.environ, environment, clear=True),
+            patch.object(speed, "MAX_UPDATES", 2),
+            contextlib.chdir(self.place),
+        ):
             done = CliRunner().invoke(app, self._quicker(arguments), input=text or b"y\n")
             told = done.exception if isinstance(done.exception, Exception) else ""
             assert done.exit_code == 0, f"{where}: exit code {done.exit_code}\n{done.output}{told}"

@@ -20,15 +20,15 @@ def lab(tmp_path: Path) -> Path:
 @pytest.mark.slow
 def test_the_study_of_the_page_runs(lab: Path, tmp_path: Path) -> None:
     home = tmp_path / "home"
-    done = creamtea(lab, home, "run", str(lab / "study.yaml"), "--executor", "inline", "--quiet")
+    quicker = [f"--set=variants.{variant}.training.autocast=none" for variant in ("focal", "softmax")]
+    done = creamtea(lab, home, "run", str(lab / "study.yaml"), "--executor", "inline", "--quiet", *quicker)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert "focal γ=2" in done.stdout  # the report
     report = creamtea(lab, home, "report", "lab", "--json")
     assert report.returncode == 0, report.stderr
     assert '"TER"' in report.stdout
     assert "repetitions" in report.stdout
     assert "creamtea-lab 1.0" in report.stdout  # provenance
-    shown = creamtea(lab, home, "report", "lab")
-    assert "focal γ=2" in shown.stdout
 
 
 @pytest.mark.slow

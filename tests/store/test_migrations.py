@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic.script import ScriptDirectory
 from filled_tables import dump, fill, row_of, without
 from sqlalchemy import TextClause, inspect, text, update
 
@@ -25,9 +26,7 @@ def extended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     shutil.copytree(schema.migrations_folder(), folder, ignore=shutil.ignore_patterns("__pycache__"))
     with monkeypatch.context() as patch:
         patch.setattr(schema, "migrations_folder", lambda: folder)
-        schema._scripts.cache_clear()
         yield folder
-    schema._scripts.cache_clear()
 
 
 def add_revision(folder: Path, upgrade: str) -> None:
@@ -37,7 +36,6 @@ def add_revision(folder: Path, upgrade: str) -> None:
         f"def upgrade():\n{upgrade}\n"
         "def downgrade():\n    pass\n"
     )
-    schema._scripts.cache_clear()
 
 
 # ---------------------------------------------------------------- models = migrations
@@ -97,8 +95,10 @@ def test_every_constraint_has_a_name(head_url: str) -> None:
         assert [c["name"] for c in constraints if not str(c["name"]).startswith(ours)] == []
 
 
-def test_there_is_one_head() -> None:
-    assert len(schema._scripts().get_heads()) == 1
+def test_files_are_named_in_the_order_of_the_one_line_of_revisions() -> None:
+    scripts = ScriptDirectory.from_config(schema._config())
+    assert scripts.get_heads() == [schema.head()]
+    assert [script.revision for script in scripts.walk_revisions()] == schema.revisions()[::-1]
 
 
 # ---------------------------------------------------------------- up, down, up
@@ -189,12 +189,12 @@ def test_what_the_first_schema_cannot_hold_goes_with_its_rows(head_url: str) -> 
 def test_every_revision_can_be_undone_and_done_again(head_url: str) -> None:
     database = open_database(head_url)
     fill(database)
-    revisions = [script.revision for script in schema._scripts().walk_revisions()]
-    for revision in [*revisions[1:], "base"]:
+    revisions = schema.revisions()
+    for revision in [*revisions[-2::-1], "base"]:
         schema.downgrade(head_url, revision)
         assert schema.current(head_url) == revision
     assert dump(database) == {}
-    for revision in reversed(revisions):
+    for revision in revisions:
         schema.upgrade(head_url, revision)
         assert schema.current(head_url) == revision
     fill(database)

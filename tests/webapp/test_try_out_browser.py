@@ -20,7 +20,11 @@ from watched import at_rest, press
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 STUDY = Path(__file__).parents[1] / "e2e" / "tiny.yaml"
-SHORT = {"corpora.grammar.train": "200", "variants.softmax.training.max_epochs": "2"}
+SHORT = {
+    "corpora.grammar.train": "200",
+    "variants.softmax.training.max_epochs": "2",
+    "variants.softmax.training.autocast": "none",
+}
 
 
 @pytest.fixture(scope="module")

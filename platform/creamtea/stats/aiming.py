@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from scipy import special
+import scipy  # scipy.special is slow to import, and so is imported where it is first used
 
 from creamtea.stats.bootstrap import SEED
 from creamtea.stats.correction import holm
@@ -106,9 +106,9 @@ def _hopeless(one: Course, delta: float, open_ones: int) -> bool:
     shares = spent(number_of_looks(planned))
     needed = float(boundary(ALPHA / open_ones, shares)[-1]) * error
     inside = delta - float(boundary(2 * ALPHA, shares)[-1]) * error
-    chance = special.ndtr((mean - needed) / apart) + special.ndtr((-needed - mean) / apart)
+    chance = scipy.special.ndtr((mean - needed) / apart) + scipy.special.ndtr((-needed - mean) / apart)
     if inside > 0:
-        chance += special.ndtr((inside - mean) / apart) - special.ndtr((-inside - mean) / apart)
+        chance += scipy.special.ndtr((inside - mean) / apart) - scipy.special.ndtr((-inside - mean) / apart)
     return float(chance) < GIVE_UP * (1 - t / planned) ** 2
 
 

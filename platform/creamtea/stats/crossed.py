@@ -33,9 +33,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy  # scipy.optimize is imported where it is first used
+import scipy  # scipy.optimize and scipy.special are imported where they are first used
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from creamtea.stats.estimate import OUTWEIGHED, ROUNDING, Array, Estimate, outweighed, variance_of_mean
 
@@ -215,7 +214,7 @@ class _Spread:
 
     def critical(self, alpha: float) -> float:
         """Cochran and Cox's two-sided critical value."""
-        of_raters, of_items = -special.stdtrit([self.raters_df, self.items_df], alpha / 2)
+        of_raters, of_items = -scipy.special.stdtrit([self.raters_df, self.items_df], alpha / 2)
         return float(self.raters * of_raters + (1 - self.raters) * of_items)
 
     def p_value(self, t: float) -> float:
@@ -224,7 +223,7 @@ class _Spread:
         def excess(log_alpha: float) -> float:
             return self.critical(math.exp(log_alpha)) - t
 
-        tails = np.sort(2 * special.stdtr([self.raters_df, self.items_df], -t))
+        tails = np.sort(2 * scipy.special.stdtr([self.raters_df, self.items_df], -t))
         low, high = (math.log(max(float(tail), _MIN_P)) for tail in tails)
         if excess(low) <= 0:
             return math.exp(low)

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its Student's t in scipy.special; scipy.stats, the same functions, takes a second to import
 from numpy.typing import ArrayLike, NDArray
-from scipy import special  # its Student's t; scipy.stats, the same functions, takes a second to import
 
 Array = NDArray[np.float64]
 
@@ -49,14 +49,14 @@ class MeanEstimate(Estimate):
         """The t interval at a level (0.9 for two one-sided tests); None where there is no spread."""
         if self.value is None or self.standard_error is None or self.df is None:
             return None
-        half = float(special.stdtrit(self.df, 0.5 + confidence / 2)) * self.standard_error
+        half = float(scipy.special.stdtrit(self.df, 0.5 + confidence / 2)) * self.standard_error
         return self.value - half, self.value + half
 
     def t_test(self) -> float | None:
         """The two-sided p-value of a mean of 0; None where there is no spread."""
         if self.value is None or self.standard_error is None or self.df is None:
             return None
-        return float(2 * special.stdtr(self.df, -abs(self.value) / self.standard_error))
+        return float(2 * scipy.special.stdtr(self.df, -abs(self.value) / self.standard_error))
 
 
 def mean_estimate(
@@ -94,7 +94,7 @@ def mean_estimate(
         return MeanEstimate(mean, reason=OUTWEIGHED)
     variance, df = variance_of_mean(x, w, spread)
     error = math.sqrt(variance)
-    half = float(special.stdtrit(df, 0.975)) * error
+    half = float(scipy.special.stdtrit(df, 0.975)) * error
     return MeanEstimate(mean, mean - half, mean + half, standard_error=error, df=df)
 
 

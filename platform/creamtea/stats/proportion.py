@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import special
+import scipy  # scipy.special is slow to import, and so is imported where it is first used
 
 
 def wilson_interval(count: int, of: int) -> tuple[float, float]:
@@ -41,8 +41,8 @@ def clustered_interval(counts: Sequence[int], sizes: Sequence[int]) -> tuple[flo
     residuals = count - share * size
     variance = clusters / (clusters - 1) * float(residuals @ residuals) / cases**2
     effective = min(cases, simple / variance) if simple > 0 and variance > 0 else float(clusters)
-    normal = float(special.ndtri(0.975))
-    effective *= (normal / float(special.stdtrit(clusters - 1, 0.975))) ** 2
+    normal = float(scipy.special.ndtri(0.975))
+    effective *= (normal / float(scipy.special.stdtrit(clusters - 1, 0.975))) ** 2
     scale = 1 + normal**2 / effective
     centre = (share + normal**2 / (2 * effective)) / scale
     half = normal / scale * math.sqrt(simple / effective + normal**2 / (4 * effective**2))

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import scipy  # scipy.special is slow to import, and so is imported where it is first used
 from numpy.typing import NDArray
-from scipy import special
 
 from creamtea.stats.estimate import ROUNDING, Array
 
@@ -76,7 +76,7 @@ class _Process:
     def exit(self, z: float) -> float:
         """The chance to cross z (in deviations of S) at the next step."""
         bound = z * np.sqrt(self.k + 1)
-        return float(self.mass @ (special.ndtr(self.x - bound) + special.ndtr(-self.x - bound)))
+        return float(self.mass @ (scipy.special.ndtr(self.x - bound) + scipy.special.ndtr(-self.x - bound)))
 
     def go_on(self, z: float) -> None:
         """Take the next step, within the boundary z."""
@@ -135,7 +135,7 @@ class Course:
     def half_width(self, alpha: float = ALPHA) -> Array:
         """Of the repeated confidence interval of level 1 − α (∞ where there is none)."""
         bounds = boundary(alpha, spent(number_of_looks(self.planned)))[: len(self.mean)]
-        t = -special.stdtrit(self.df, special.ndtr(-bounds))
+        t = -scipy.special.stdtrit(self.df, scipy.special.ndtr(-bounds))
         tested = (self.error > 0) & (self.units >= min(BURN_IN, self.planned))
         return np.where(tested, t * self.error, np.inf)
 
@@ -197,7 +197,7 @@ def course(sums: Array, sizes: Array, planned: int) -> Course:
         some &= error > ROUNDING * max(abs(centre), float(np.abs(s / w).max()))
         error = np.where(some, error, 0.0)
         t = np.where(some, (m + centre) / np.where(some, error, 1.0), 0.0)
-    z = -special.ndtri(special.stdtr(df, -np.abs(t)))
+    z = -scipy.special.ndtri(scipy.special.stdtr(df, -np.abs(t)))
     some &= units >= min(BURN_IN, planned)
     p = np.where(some, p_of(z, number_of_looks(planned)), 1.0)
     return Course(planned, len(s), units, m + centre, error, df, z, np.minimum.accumulate(p))
