@@ -51,11 +51,12 @@ class Cluster:
         command += ["--node-ip-address=127.0.0.1", "--min-worker-port=0", "--max-worker-port=0"]
         command += [f"--dashboard-agent-listen-port={agent}", f"--metrics-export-port={metrics}"]
         command += ["--object-store-memory=80000000", "--disable-usage-stats"]
+        command += ["--include-log-monitor=false"]  # nobody reads the workers' output
         if self.nodes:
             command += [f"--address={self.address}"]
         else:
             command += ["--head", f"--port={self.port}", f"--ray-client-server-port={client}"]
-            command += [f"--temp-dir={self.folder}", "--include-dashboard=false"]
+            command += [f"--temp-dir={self.folder}", "--include-dashboard=false", "--no-monitor"]
         command += options
         environment = {
             **os.environ,

@@ -1,4 +1,4 @@
-"""Runs one attempt of a step on several workers at once: a group of Ray Train, below one Ray task.
+"""Runs one attempt of a step on several workers at once: a group of Ray Train, below one Ray actor.
 
 Ray Train places the workers and connects their processes (torch.distributed, gloo or NCCL). It tries nothing
 again: attempts are counted in SQL, and the next one has as many workers as there is room for by then.
@@ -31,45 +31,36 @@ class MemberFailed(Exception):
         self.kind, self.error = kind, error
 
 
-def run_gang(task: dict[str, Any], nodes: list[str]) -> dict[str, Any]:
-    """The Ray task, with the node of each worker. Only plain values go in and out."""
-    from ray.train import FailureConfig, RunConfig
-    from ray.train.torch import TorchConfig, TorchTrainer
-    from ray.train.v2._internal.callbacks.datasets import DatasetsCallback
-    from ray.train.v2._internal.callbacks.placement_group_callback import PlacementGroupCleanerCallback
-    from ray.train.v2.api.exceptions import TrainingFailedError
+class Gang:
+    """The Ray actor of one attempt. No task: Ray tells of each group of workers whether the actor that has
+    placed it is alive (`release_orphans`)."""
 
-    class Trainer(TorchTrainer):  # type: ignore[misc]
-        """Without two processes: the one that removes what a lost group holds asks Ray's dashboard, and
-        without one does nothing for ever (`release_orphans` does it); the one that hands out Ray's datasets
-        has none, and takes two seconds to start."""
+    def run(self, task: dict[str, Any], nodes: list[str]) -> dict[str, Any]:
+        """With the node of each worker. Only plain values go in and out."""
+        from ray.train import FailureConfig, RunConfig
+        from ray.train.torch import TorchConfig
+        from ray.train.v2.api.exceptions import TrainingFailedError
 
-        def _create_default_callbacks(self) -> list[Any]:
-            needless = (DatasetsCallback, PlacementGroupCleanerCallback)
-            return [
-                callback
-                for callback in super()._create_default_callbacks()
-                if not isinstance(callback, needless)
-            ]
+        from creamtea.engine.executors.train import Trainer
 
-    resources = TASKS.validate_python(task).resources
-    with scratch_folder("gang") as folder:
-        trainer = Trainer(
-            run_member,
-            train_loop_config=task,
-            torch_config=TorchConfig(timeout_s=PATIENCE),
-            scaling_config=_scaling(resources, nodes),
-            run_config=RunConfig(
-                name="group",
-                storage_path=folder,
-                failure_config=FailureConfig(**ONCE),
-            ),
-        )
-        try:
-            values: dict[str, Any] = trainer.fit().return_value
-        except TrainingFailedError as error:
-            values = OUTCOMES.dump_python(_failure(error))
-    return values
+        resources = TASKS.validate_python(task).resources
+        with scratch_folder("gang") as folder:
+            trainer = Trainer(
+                run_member,
+                train_loop_config=task,
+                torch_config=TorchConfig(timeout_s=PATIENCE),
+                scaling_config=_scaling(resources, nodes),
+                run_config=RunConfig(
+                    name="group",
+                    storage_path=folder,
+                    failure_config=FailureConfig(**ONCE),
+                ),
+            )
+            try:
+                values: dict[str, Any] = trainer.fit().return_value
+            except TrainingFailedError as error:
+                values = OUTCOMES.dump_python(_failure(error))
+        return values
 
 
 def run_member(task: dict[str, Any]) -> dict[str, Any]:

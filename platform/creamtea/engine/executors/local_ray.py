@@ -7,6 +7,8 @@ import re
 import secrets
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,9 @@ OBJECT_STORE = 80 << 20  # bytes; only small JSON values pass through it
 START_SECONDS = 300  # that Ray's processes have to start on a busy machine; by itself Ray gives up after 30
 MAX_FOLDER = 40  # characters: below it Ray makes sockets, whose path may have 107
 NEEDED = ("gcs_server", "raylet")  # without either nothing runs any more
+# what Ray starts even without its dashboard, and waits seconds for: the server of the dashboard, the process
+# that hands on the workers' output, and the one that asks for further nodes
+NEEDLESS = ("start_api_server", "start_log_monitor", "start_monitor")
 _SESSION = re.compile(r"session_.*_(?P<pid>\d+)")
 
 
@@ -42,6 +47,21 @@ def prepare() -> dict[str, Any]:
         "object_store_memory": OBJECT_STORE,
         "_temp_dir": str(folder),
     }
+
+
+@contextmanager
+def without_needless_processes() -> Iterator[None]:
+    """For a Ray that is started meanwhile."""
+    from ray._private.node import Node
+
+    before = {name: getattr(Node, name) for name in NEEDLESS}
+    for name in NEEDLESS:
+        setattr(Node, name, lambda node, **options: None)
+    try:
+        yield
+    finally:
+        for name, start in before.items():
+            setattr(Node, name, start)
 
 
 def _stay_on_loopback() -> None:

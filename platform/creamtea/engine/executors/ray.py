@@ -18,12 +18,13 @@ from pydantic import ValidationError
 
 from creamtea.engine.executors import local_ray
 from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Names, Need
-from creamtea.engine.executors.gang import release_orphans, run_gang
+from creamtea.engine.executors.gang import Gang, release_orphans
 from creamtea.engine.task import OUTCOMES, TASKS, StepOutcome, StepTask
 from creamtea.errors import CreamteaError, InputError
 
 if TYPE_CHECKING:
     from ray import ObjectRef
+    from ray.actor import ActorHandle
 
 NODES_MAX_AGE = 3.0  # seconds after which the cluster's nodes are listed again
 GROUP_LABEL = "ray.io/node-group"  # Ray's own; KubeRay sets it to a group's name
@@ -40,6 +41,7 @@ class RayExecutor:
         self.address = address
         self._runtime_env = runtime_env
         self._running: dict[ObjectRef, tuple[StepTask, Sequence[str]]] = {}  # with its nodes
+        self._gangs: dict[ObjectRef, ActorHandle[Gang]] = {}  # of those that run on several workers
         self._buried: list[FinishedAttempt] = []  # attempts that ended with their Ray
         self._connected = False
         self._has_groups = False  # of workers, now or before
@@ -70,19 +72,20 @@ class RayExecutor:
         options: dict[str, Any] = {
             "num_cpus": 0 if several else resources.cpus,
             "num_gpus": 0 if several else resources.gpus,
-            "max_retries": 0,
             # there or nowhere: a step that waits inside Ray would run into its time limit
             "scheduling_strategy": NodeAffinitySchedulingStrategy(nodes[0], soft=False),
-            "name": f"{task.kind}:{task.node}",
         }
+        name = f"{task.kind}:{task.node}"
         if resources.memory_gb is not None and not several:
             options["memory"] = int(resources.memory_gb * (1 << 30))
         plain = TASKS.dump_python(task)
         if several:
             self._has_groups = True
-            reference = ray.remote(run_gang).options(**options).remote(plain, list(nodes))
+            gang = ray.remote(Gang).options(**options).remote()
+            reference = gang.run.options(name=name).remote(plain, list(nodes))
+            self._gangs[reference] = gang
         else:
-            reference = ray.remote(run_in_worker).options(**options).remote(plain)
+            reference = ray.remote(run_in_worker).options(**options, name=name, max_retries=0).remote(plain)
         self._running[reference] = (task, nodes)
 
     def poll(self, timeout: float) -> list[FinishedAttempt]:
@@ -103,6 +106,8 @@ class RayExecutor:
         finished = [
             FinishedAttempt(self._running.pop(reference)[0], _outcome(reference)) for reference in ready
         ]
+        for reference in ready:
+            self._gangs.pop(reference, None)
         if any(attempt.outcome.error_kind == "infrastructure" for attempt in finished):
             self._nodes_until = 0.0  # a node may be gone: the next attempts must not be placed there
         return finished
@@ -112,7 +117,10 @@ class RayExecutor:
 
         for reference in [reference for reference, (other, _) in self._running.items() if other == task]:
             del self._running[reference]
-            ray.cancel(reference, force=True)
+            if gang := self._gangs.pop(reference, None):
+                ray.kill(gang)
+            else:
+                ray.cancel(reference, force=True)
 
     def shutdown(self) -> None:
         if not self._connected or self._lost:
@@ -138,6 +146,7 @@ class RayExecutor:
             for task, _ in self._running.values()
         ]
         self._running.clear()
+        self._gangs.clear()
         ray.shutdown()
         self._connected = False
         self._nodes_until = 0.0
@@ -178,7 +187,7 @@ class RayExecutor:
 
         options: dict[str, Any] = {"runtime_env": self._runtime_env} if self._runtime_env else {}
         try:
-            with _own_signals():
+            with _own_signals(), local_ray.without_needless_processes():
                 ray.init(
                     address=self.address or "local",
                     logging_level="ERROR",
