@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib
 import json
 import math
 import os
@@ -57,16 +58,12 @@ def main() -> int:
 
 def score(model_name: str, batch_size: int, gpus: int, send: Any) -> None:
     local = local_checkpoint(model_name)
-    try:
-        import comet
-        import torch
-    except Exception as error:
-        raise Unavailable(f"this environment cannot import COMET ({one_line(error)})") from error
+    send({"message": f"fetching {model_name}"})
+    checkpoint, revision = (local, digest(local)) if local else fetch(model_name)
+    comet, torch = imported("comet"), imported("torch")
     if gpus and not torch.cuda.is_available():
         raise Unavailable("a GPU was reserved, but the torch of COMET's environment sees none")
 
-    send({"message": f"fetching {model_name}"})
-    checkpoint, revision = (local, digest(local)) if local else fetch(comet, model_name)
     send({"message": "loading the model"})
     try:
         model = comet.load_from_checkpoint(str(checkpoint))
@@ -104,6 +101,13 @@ def score(model_name: str, batch_size: int, gpus: int, send: Any) -> None:
     send({"corpus": corpus, "signature": f"revision:{revision}|version:{version}", "facts": facts})
 
 
+def imported(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except Exception as error:
+        raise Unavailable(f"this environment cannot import COMET ({one_line(error)})") from error
+
+
 def local_checkpoint(model: str) -> Path | None:
     """The checkpoint that a path means, itself or in a model's folder; None for a name on the hub."""
     path = Path(model)
@@ -125,10 +129,18 @@ def digest(path: Path) -> str:
     return sha256.hexdigest()[:12]
 
 
-def fetch(comet: Any, model: str) -> tuple[Path, str]:
-    """The checkpoint of a model's name, from the hub or its cache, and the revision that pins it."""
+def fetch(model: str) -> tuple[Path, str]:
+    """The checkpoint of a model's name, from the hub or its cache, and the revision that pins it.
+
+    As COMET's `download_model` does, but before COMET is imported, which takes seconds. Only COMET knows
+    where the models of its first versions are, whose names have no owner.
+    """
+    package = imported("huggingface_hub" if "/" in model else "comet")
     try:
-        path = Path(comet.download_model(model))
+        if "/" in model:
+            path = Path(package.snapshot_download(repo_id=model)) / "checkpoints" / "model.ckpt"
+        else:
+            path = Path(package.download_model(model))
     except Exception as error:
         raise Unavailable(f"the model {model!r} cannot be fetched: {first_cause(error)}") from error
     if not path.is_file():
