@@ -2,7 +2,9 @@
 
 Every migration is one transaction. On SQLite foreign keys are off during it, because rebuilding a parent
 table would otherwise delete its children's rows; all of them are checked before the commit. Alembic is
-imported by migrating only: every other command starts sooner without it.
+imported by migrating only: every other command starts sooner without it. So does the first command on an
+empty database, which gets the tables of `tables` at once: all migrations together make the same
+(`tests/store/test_migrations.py`).
 """
 
 from __future__ import annotations
@@ -12,17 +14,35 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    insert,
+    inspect,
+    text,
+)
 from sqlalchemy.engine import URL
 
 from creamtea.errors import CreamteaError, InputError
 from creamtea.store.engines import check_reachable, describe, make_engine, parse_url, writers
+from creamtea.store.tables import Base
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
 # Any fixed number: it keeps two processes from migrating one PostgreSQL database at once.
 MIGRATION_LOCK = 7_013_201
+_VERSION = Table(  # as Alembic makes it
+    "alembic_version",
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
 _migrating = threading.Lock()  # Alembic keeps its state in the module: one migration per process at a time
 
 
@@ -104,9 +124,6 @@ def downgrade(url: str, revision: str) -> None:
 
 
 def _move(url: str, revision: str, *, up: bool) -> None:
-    from alembic import command
-    from alembic.util import CommandError
-
     engine = make_engine(parse_url(url), migrating=True)
     check_reachable(engine)
     present = revision_of(engine)
@@ -116,14 +133,29 @@ def _move(url: str, revision: str, *, up: bool) -> None:
         sqlite = connection.dialect.name == "sqlite"
         if not sqlite:
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": MIGRATION_LOCK})
-        try:
-            (command.upgrade if up else command.downgrade)(_config(connection), revision)
-        except CommandError as error:
-            raise InputError(
-                f"cannot move {describe(engine.url)} to revision {revision!r}: {error}"
-            ) from None
+        if up and revision == "head" and not inspect(connection).get_table_names():
+            _create(connection)
+            return
+        _migrate(connection, revision, up=up)
         if sqlite:
             _check_foreign_keys(connection)
+
+
+def _create(connection: Connection) -> None:
+    for metadata in (Base.metadata, _VERSION.metadata):
+        metadata.create_all(connection, checkfirst=False)
+    connection.execute(insert(_VERSION).values(version_num=head()))
+
+
+def _migrate(connection: Connection, revision: str, *, up: bool) -> None:
+    from alembic import command
+    from alembic.util import CommandError
+
+    try:
+        (command.upgrade if up else command.downgrade)(_config(connection), revision)
+    except CommandError as error:
+        place = describe(connection.engine.url)
+        raise InputError(f"cannot move {place} to revision {revision!r}: {error}") from None
 
 
 def _check_foreign_keys(connection: Connection) -> None:
