@@ -62,6 +62,10 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_sessionfinish() -> None:
+    gc.freeze()  # pytest and Python look for garbage once more before they end
+
+
 POSTGRES = pytest.param("postgres", marks=pytest.mark.postgres)
 
 
