@@ -10,9 +10,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from rapidfuzz.distance import Levenshtein
+
 from creamtea.human.protocols.base import Protocol, ScoredAnswer
 from creamtea.human.scale import Scale
-from creamtea.human.words import edits, words
+from creamtea.human.words import words
 
 MAX_TEXT = 10_000  # characters
 
@@ -44,7 +46,7 @@ class PostEdit(Protocol):
 
     def _step(self, output: str, text: str) -> int:
         corrected = words(text)
-        changes = edits(words(output), corrected)
+        changes = Levenshtein.distance(words(output), corrected)
         last = self.scale.steps - 1
         return last - min(last, round(last * changes / max(len(corrected), 1)))
 
