@@ -1,4 +1,4 @@
-"""A whole study through the command line: undisturbed, killed on local Ray, on PostgreSQL with S3.
+"""A whole study through the command line: undisturbed, killed on local Ray, and on PostgreSQL with S3.
 
 All must agree to the last digit in everything that is no measurement of time.
 """
@@ -169,21 +169,7 @@ def test_kill_9_of_controller_and_worker_changes_no_digit(undisturbed: Place, tm
 
 
 @pytest.mark.cluster
-def test_two_workers_one_of_which_is_killed_train_the_same_model(undisturbed: Place, tmp_path: Path) -> None:
-    place = Place(tmp_path)
-    run = place.start("run", str(STUDY), "--set", "resources.train.workers=[1, 2]")
-    wait_for(lambda: place.checkpoint() > 0, run)
-    worker = train_worker(run.pid, "ray::RayTrainWorker")
-    assert worker is not None
-    worker.kill()
-    output, _ = run.communicate(timeout=COMMAND)
-    assert run.returncode == 0, output
-    assert place.contents() == undisturbed.contents()
-    assert place.happened("train/softmax/1").count("retry") == 1
-
-
-@pytest.mark.cluster
-def test_postgresql_and_s3_hold_the_same(
+def test_two_workers_one_of_which_is_killed_train_the_same_model_on_postgresql_and_s3(
     undisturbed: Place, postgres_url: str, s3_endpoint: str, tmp_path: Path
 ) -> None:
     import boto3
@@ -195,10 +181,23 @@ def test_postgresql_and_s3_hold_the_same(
         "AWS_DEFAULT_REGION": "us-east-1",
     }
     credentials = {"aws_access_key_id": "key", "aws_secret_access_key": "secret", "region_name": "us-east-1"}
-    boto3.client("s3", endpoint_url=s3_endpoint, **credentials).create_bucket(Bucket="study")
+    s3 = boto3.client("s3", endpoint_url=s3_endpoint, **credentials)
+    s3.create_bucket(Bucket="study")
+
+    def saved() -> bool:
+        listed = s3.list_objects_v2(Bucket="study", Prefix="artefacts/checkpoints/").get("Contents", [])
+        return any(saved["Key"].endswith("/training.pt") for saved in listed)
+
     place = Place(tmp_path, postgres_url, {**account, "CREAMTEA_ARTEFACTS": "s3://study/artefacts"})
-    place.run("run", str(STUDY))
+    run = place.start("run", str(STUDY), "--set", "resources.train.workers=[1, 2]")
+    wait_for(saved, run)
+    worker = train_worker(run.pid, "ray::RayTrainWorker")
+    assert worker is not None
+    worker.kill()
+    output, _ = run.communicate(timeout=COMMAND)
+    assert run.returncode == 0, output
     assert place.contents() == undisturbed.contents()
+    assert place.happened("train/softmax/1").count("retry") == 1
     assert not (place.home / "artefacts").exists()
 
 
