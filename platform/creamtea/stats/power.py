@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import scipy  # scipy.stats is slow to import, and so is imported where it is first used
+import scipy  # scipy.special is slow to import, and so is imported where it is first used
 
 ALPHA = 0.05
 POWER = 0.8
@@ -39,10 +39,10 @@ def power_of(items: int, difference: float, deviation: float, alpha: float = ALP
     if items < 2:
         return 0.0
     shift = abs(difference) * math.sqrt(items) / deviation
-    critical = float(scipy.stats.t.ppf(1 - alpha / 2, items - 1))
-    power = float(scipy.stats.nct.sf(critical, items - 1, shift))
+    critical = float(scipy.special.stdtrit(items - 1, 1 - alpha / 2))
+    power = _chance_above(critical, items - 1, shift)
     if shift < 5:  # above, the wrong side is out of reach (and scipy's tail is NaN)
-        power += float(scipy.stats.nct.cdf(-critical, items - 1, shift))
+        power += float(scipy.special.nctdtr(items - 1, shift, -critical))
     return min(1.0, power)
 
 
@@ -69,10 +69,9 @@ def equivalence_power(
     if items < 2 or abs(difference) >= delta:
         return 0.0
     root = math.sqrt(items) / deviation
-    critical = float(scipy.stats.t.ppf(1 - alpha, items - 1))
-    upper = float(scipy.stats.nct.sf(critical, items - 1, (delta - abs(difference)) * root))
-    far = (delta + abs(difference)) * root
-    lower = float(scipy.stats.nct.sf(critical, items - 1, far))
+    critical = float(scipy.special.stdtrit(items - 1, 1 - alpha))
+    upper = _chance_above(critical, items - 1, (delta - abs(difference)) * root)
+    lower = _chance_above(critical, items - 1, (delta + abs(difference)) * root)
     return max(0.0, upper + lower - 1)
 
 
@@ -84,6 +83,13 @@ def items_for_equivalence(
     if abs(difference) >= delta:
         return None
     return _smallest_n(lambda n: equivalence_power(n, difference, delta, deviation, alpha), power)
+
+
+def _chance_above(critical: float, degrees: int, shift: float) -> float:
+    """Of the noncentral t distribution. scipy.stats has the same to 1e-15 and takes sixty times as long, but
+    knows a value for the largest shifts, too."""
+    below = float(scipy.special.nctdtr(degrees, shift, critical))
+    return float(scipy.stats.nct.sf(critical, degrees, shift)) if math.isnan(below) else 1.0 - below
 
 
 def _smallest_n(power_with: Callable[[int], float], power: float) -> int | None:

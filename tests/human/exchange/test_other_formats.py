@@ -80,11 +80,15 @@ def category_joined(span: dict[str, Any], item: ItemContent, output: str) -> dic
     return span | ({"category": "/".join(span["category"]).split("/")} if "category" in span else {})
 
 
+def for_appraise(name: str) -> bool:
+    return "#" not in name
+
+
 @pytest.mark.parametrize("protocol", ["da", "da-sqm", "esa", "mqm"])
 @some
 @given(data=st.data())
 def test_appraise(tmp_path: Path, protocol: str, data: st.DataObject) -> None:
-    before = data.draw(contents(protocol, LINES, lambda name: "#" not in name))
+    before = data.draw(contents(protocol, LINES, for_appraise))
     assume(any(True for _ in counted_scores(before, WITH_CONTROLS)))
     out = folder(tmp_path)
     [file] = write_appraise(before, out)
@@ -198,12 +202,15 @@ def test_a_score_is_kept_as_it_was_written(number: Decimal) -> None:
     assert abs(protocol.scale.value(scored.step) - Fraction(str(number))) <= Fraction(1, 2 * 10**6)
 
 
+def for_pearmut(name: str) -> bool:
+    return not name.isdigit() and not set(name) & set('"<&')
+
+
 @pytest.mark.parametrize("protocol", ["da", "esa", "cesa", "mqm"])
 @some
 @given(data=st.data())
 def test_pearmut(tmp_path: Path, protocol: str, data: st.DataObject) -> None:
-    names = lambda name: not name.isdigit() and not set(name) & set('"<&')  # noqa: E731
-    before = data.draw(contents(protocol, LINES, names, proposals=True))
+    before = data.draw(contents(protocol, LINES, for_pearmut, proposals=True))
     assume(any(True for _ in counted_scores(before, WITH_CONTROLS)))
     out = folder(tmp_path)
     write_pearmut(before, out)

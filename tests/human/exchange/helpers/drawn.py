@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -30,23 +31,45 @@ HOSTILE = (
 )
 LINES = ("two\nlines", "a\r\nb\rc", "\ttab\t", "<v>", "a</v>b", "\u2028")
 DAY_MS = 24 * 3600 * 1000
+PLACES = st.sampled_from(["output", "source", "nowhere"])
+CATEGORIES = st.lists(st.sampled_from(["Accuracy", "Omission", "Link/cross-reference"]), max_size=2)
+SEVERITIES = st.sampled_from(["neutral", "minor", "major", "critical"])
+NUMBERS = st.sets(st.integers(0, 2**31 - 1), min_size=1, max_size=4)
+KINDS = st.sampled_from(["rated", "rated", "random"])
+WEIGHTS = st.sampled_from([1.0, 2.5])
+CONTEXTS = st.sampled_from([(), ("before",)])
+CONTROLS = st.sampled_from(
+    [None, None, None, "rated", "repeat", "bad-reference", "tutorial", "attention-check"]
+)
+REVISIONS = st.sampled_from([1, 1, 2])
+COMMENTS = st.sampled_from(["", "why\nnot"])
+TIMES = st.none() | st.integers(1, DAY_MS)
 
 
+# Strategies are made once: Hypothesis takes longer to make and check one than to draw from it.
+@cache
 def texts(more: tuple[str, ...] = ()) -> st.SearchStrategy[str]:
     plain = st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"])
     return st.sampled_from((*HOSTILE, *more)) | st.text(plain, max_size=12)
 
 
+@cache
 def names(more: tuple[str, ...], allowed: Callable[[str], bool]) -> st.SearchStrategy[str]:
     return texts(more).filter(lambda name: bool(name.strip()) and allowed(name))
+
+
+@cache
+def some_names(
+    more: tuple[str, ...], allowed: Callable[[str], bool], most: int
+) -> st.SearchStrategy[list[str]]:
+    return st.lists(names(more, allowed), min_size=1, max_size=most, unique=True)
 
 
 @st.composite
 def spans(draw: st.DrawFn, source: str, output: str) -> dict[str, Any]:
     """Somewhere in the output, in the source, or nowhere."""
-    where = draw(st.sampled_from(["output", "source", "nowhere"]))
-    category = draw(st.lists(st.sampled_from(["Accuracy", "Omission", "Link/cross-reference"]), max_size=2))
-    span: dict[str, Any] = {"severity": draw(st.sampled_from(["neutral", "minor", "major", "critical"]))}
+    where, category = draw(PLACES), draw(CATEGORIES)
+    span: dict[str, Any] = {"severity": draw(SEVERITIES)}
     if category:
         span["category"] = category
     text = source if where == "source" else output
@@ -57,19 +80,21 @@ def spans(draw: st.DrawFn, source: str, output: str) -> dict[str, Any]:
     return span
 
 
+def any_name(name: str) -> bool:
+    return True
+
+
 @st.composite
 def contents(
     draw: st.DrawFn,
     protocol: str,
     more: tuple[str, ...] = (),
-    allowed: Callable[[str], bool] = lambda name: True,
+    allowed: Callable[[str], bool] = any_name,
     proposals: bool = False,
 ) -> Content:
     """A campaign of one to three systems and raters with every part that a campaign has."""
-    systems = draw(st.lists(names(more, allowed), min_size=1, max_size=3, unique=True))
-    people = draw(st.lists(names(more, allowed), min_size=1, max_size=3, unique=True))
-    documents = draw(st.lists(names(more, allowed), min_size=1, max_size=2, unique=True))
-    numbers = sorted(draw(st.sets(st.integers(0, 2**31 - 1), min_size=1, max_size=4)))
+    systems, people, documents = (draw(some_names(more, allowed, most)) for most in (3, 3, 2))
+    numbers = sorted(draw(NUMBERS))
     excluded = draw(st.sampled_from([None, *people[1:]]))
     raters = tuple(
         RaterContent(pseudonym=name, created_at=START, excluded_at=START if name == excluded else None)
@@ -88,14 +113,11 @@ def contents(
                 "systems": shown,
                 "outputs": tuple(draw(texts(more)) for _ in shown),
             }
-            kind = draw(st.sampled_from(["rated", "rated", "random"]))
-            weight = draw(st.sampled_from([1.0, 2.5]))
-            context = draw(st.sampled_from([(), ("before",)]))
+            kind, weight, context = draw(KINDS), draw(WEIGHTS), draw(CONTEXTS)
             items.append(ItemContent(position=len(items), kind=kind, weight=weight, context=context, **rated))
             if proposals and find_protocol(protocol).marks_errors:
                 items[-1] = dataclasses.replace(items[-1], proposals=draw(_proposed(items[-1])))
-            kinds = [None, None, None, "rated", "repeat", "bad-reference", "tutorial", "attention-check"]
-            again = draw(st.sampled_from(kinds))
+            again = draw(CONTROLS)
             if again is not None:
                 control = ItemKind(again).is_control
                 if ItemKind(again).is_written:  # its outputs are of no system: the first ones stand in
@@ -146,7 +168,7 @@ def _proposed(draw: st.DrawFn, item: ItemContent) -> dict[str, Any] | None:
 def _answers(draw: st.DrawFn, protocol: str, item: ItemContent, rater: str) -> AnswerContent:
     end = START + timedelta(microseconds=draw(st.integers(0, 10**12)))
     skipped = draw(st.integers(0, 9)) == 0
-    revisions = 0 if skipped else draw(st.sampled_from([1, 1, 2]))
+    revisions = 0 if skipped else draw(REVISIONS)
     return AnswerContent(
         item=item.position,
         rater=rater,
@@ -154,8 +176,8 @@ def _answers(draw: st.DrawFn, protocol: str, item: ItemContent, rater: str) -> A
         assigned_at=end - timedelta(microseconds=draw(st.integers(0, 10**9))),
         submitted_at=None if skipped else end,
         skipped_at=end if skipped else None,
-        comment=draw(st.sampled_from(["", "why\nnot"])),
-        active_ms=None if skipped else draw(st.none() | st.integers(1, DAY_MS)),
+        comment=draw(COMMENTS),
+        active_ms=None if skipped else draw(TIMES),
         scores=tuple(
             ScoreContent(system=system, revision=number, at=end, **draw(_scored(protocol, item, system)))
             for number in range(1, revisions + 1)
