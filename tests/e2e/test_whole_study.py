@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 import pytest
-from command_line import runner
+from command_line import Run, runner
 from limits import COMMAND, RAY_ENVIRONMENT, wait_until
 from sqlalchemy import select
 
@@ -212,17 +212,42 @@ def of_node(place: Place, table: type[Segment] | type[Hypothesis], node: str) ->
         database.close()
 
 
+@pytest.fixture
+def here(undisturbed: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """The command line in this process: others would take longer to load torch than for all that they do."""
+    for name in ("CREAMTEA_HOME", "CREAMTEA_DATABASE_URL"):
+        monkeypatch.setenv(name, undisturbed.environment[name])
+    return runner(monkeypatch, capsys)
+
+
+def give(lines: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the next command reads in this process."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
+
+
 @pytest.mark.parametrize("system", ["beam", "nvs"])
-def test_lines_are_translated_as_the_test_set_was(undisturbed: Place, system: str) -> None:
+def test_lines_are_translated_as_the_test_set_was(
+    undisturbed: Place, here: Run, monkeypatch: pytest.MonkeyPatch, system: str
+) -> None:
     sources = of_node(undisturbed, Segment, "test_set/test")
     outputs = of_node(undisturbed, Hypothesis, f"decode/{system}/1/test")
-    command = [sys.executable, "-m", "creamtea.cli.main", "translate", "tiny", system, "--json", "--selected"]
     lines = "".join(f"{row.source}\n" for row in sources)
-    done = subprocess.run(
-        command, env=undisturbed.environment, input=lines, capture_output=True, text=True, timeout=COMMAND
-    )
-    assert done.returncode == 0, done.stderr
-    rows = [json.loads(line) for line in done.stdout.splitlines()]
+    command = ("translate", "tiny", system, "--json", "--selected")
+    if system == "beam":  # once through a pipe
+        done = subprocess.run(
+            [sys.executable, "-m", "creamtea.cli.main", *command],
+            env=undisturbed.environment,
+            input=lines,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND,
+        )
+        code, said, errors = done.returncode, done.stdout, done.stderr
+    else:
+        give(lines, monkeypatch)
+        code, said, errors = here(*command)
+    assert code == 0, errors
+    rows = [json.loads(line) for line in said.splitlines()]
     assert [row["text"] for row in rows] == [output.text for output in outputs]
     assert [row["score"] for row in rows] == pytest.approx([output.score for output in outputs], abs=1e-4)
     sizes = [row["selected_size"] for row in rows]
@@ -231,17 +256,10 @@ def test_lines_are_translated_as_the_test_set_was(undisturbed: Place, system: st
     assert allowed == [None] * len(rows) if system == "beam" else [len(words) for words in allowed] == sizes
 
 
-def test_several_translations_of_a_line(
-    undisturbed: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """In this process: six that load torch would take longer than all that they do."""
-    for name in ("CREAMTEA_HOME", "CREAMTEA_DATABASE_URL"):
-        monkeypatch.setenv(name, undisturbed.environment[name])
-    run = runner(monkeypatch, capsys)
-
+def test_several_translations_of_a_line(here: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def tried(*more: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"the dog\nthe old house\n")))
-        return run("translate", "tiny", *more)
+        give("the dog\nthe old house\n", monkeypatch)
+        return here("translate", "tiny", *more)
 
     def translate(*more: str) -> list[str]:
         code, said, errors = tried(*more)
@@ -270,7 +288,9 @@ def test_several_translations_of_a_line(
 
 
 @pytest.mark.parametrize("to", ["ctranslate2", "safetensors"])
-def test_an_exported_model_loads_as_its_card_says(undisturbed: Place, tmp_path: Path, to: str) -> None:
+def test_an_exported_model_loads_as_its_card_says(
+    undisturbed: Place, here: Run, tmp_path: Path, to: str
+) -> None:
     folder, study = tmp_path / "model", ("export", "tiny", "greedy", "--to", to)
     assert "40 of 40 outputs" in undisturbed.run(*study, str(folder))
     card = (folder / "README.md").read_text()
@@ -292,14 +312,16 @@ def test_an_exported_model_loads_as_its_card_says(undisturbed: Place, tmp_path: 
 
     if to == "ctranslate2":
         small = ("export", "tiny", "beam", "--to", to, "--quantize", "int8", str(tmp_path / "small"))
-        assert "with beam 3" in undisturbed.run(*small)
+        code, said, errors = here(*small)
+        assert code == 0, errors
+        assert "with beam 3" in said + errors
         card = (tmp_path / "small" / "README.md").read_text()
         assert 'compute_type="int8"' in card
         assert "By beam search, with beam 3" in card
 
-    process = undisturbed.start(*study, str(folder))
-    assert "there is something already" in process.communicate(timeout=COMMAND)[0]
-    assert process.returncode == 2
+    code, _, errors = here(*study, str(folder))
+    assert code == 2
+    assert "there is something already" in errors
 
 
 def test_every_step_succeeded(undisturbed: Place) -> None:
