@@ -38,7 +38,8 @@ def check_names(session: Session, study: StudyRow, test_set: str, systems: Seque
     """InputError for a test set or a system that the study does not have."""
     nodes = study_nodes(session, study.id, *OUTPUTS)
     for label, wanted in (("test_set", [test_set]), ("system", systems)):
-        known = sorted({str(node.labels[label]) for node in nodes})
+        # what an analysis decodes may belong to no test set and no system
+        known = sorted({str(node.labels[label]) for node in nodes if label in node.labels})
         for name in wanted:
             if name not in known:
                 what = label.replace("_", " ")
