@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 # A theme changes colours and nothing else: in the dark one the rules that look at colours are asked again.
 COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
 THEMES: dict[str, dict[str, Any]] = {"light": {}, "dark": {"runOnly": COLOURS}}
+SYSTEMS_OF_ANALYSED = ["tapir-greedy", "tapir-lexicon+k=20", "dugong-greedy"]
 WHAT = {"study": "quagga", "test_set": "narwhal", "systems": ["tapir-greedy", "tapir-nvs", "dugong-greedy"]}
 
 
@@ -139,7 +140,10 @@ def test_the_pages_of_studies_and_papers(site: Any, analysed: str, sweep: Sweep)
     sweep.page.goto(site.link)
     expect(sweep.page.get_by_role("heading", name="Studies")).to_be_visible()
     sweep.look("studies")
-    sweep.visit("report with analyses", f"{site.url}/?study={analysed}", "Versions, seeds, hardware")
+    rated_campaign(site, "serow", WHAT | {"study": analysed, "systems": SYSTEMS_OF_ANALYSED})
+    sweep.visit(
+        "report with analyses and ratings", f"{site.url}/?study={analysed}", "Versions, seeds, hardware"
+    )
     sweep.visit("no such study", f"{site.url}/?study=99", "No such study")
     sweep.visit("steps", f"{site.url}/?study=quagga&step=", "Steps of quagga")
     with site.database.session() as reading:
@@ -153,16 +157,22 @@ def test_the_pages_of_studies_and_papers(site: Any, analysed: str, sweep: Sweep)
     assert sweep.found == []
 
 
-def test_the_pages_of_organisers(site: Any, sweep: Sweep) -> None:
-    made = launched_campaign(site.database, "ibis", limit=6, ratings_per_item=2, **WHAT)
-    rater = raters.add(site.database, "ibis", audit.COMMAND_LINE, pseudonym="rater-01")
+def rated_campaign(site: Any, name: str, what: dict[str, Any]) -> tuple[Any, int]:
+    """A campaign with ratings of one rater, and the rater's id."""
+    made = launched_campaign(site.database, name, limit=6, ratings_per_item=2, **what)
+    rater = raters.add(site.database, name, audit.COMMAND_LINE, pseudonym="rater-01")
     raters.consent(site.database, rater)
     for _ in range(5):
         work = assignment.next_item(site.database, rater)
         assert work is not None
         assignment.submit(
-            site.database, rater, work.assignment_id, [3 + work.assignment_id] * len(work.outputs)
+            site.database, rater, work.assignment_id, [3 + work.assignment_id % 20] * len(work.outputs)
         )
+    return made, rater
+
+
+def test_the_pages_of_organisers(site: Any, sweep: Sweep) -> None:
+    made, rater = rated_campaign(site, "ibis", WHAT)
     campaigns.create_campaign(site.database, "ibis-2", campaigns.CampaignRequest(**WHAT))
     sweep.page.goto(site.new_link("organiser"))
     expect(sweep.page.get_by_role("heading", name="Studies")).to_be_visible()
@@ -176,7 +186,6 @@ def test_the_pages_of_organisers(site: Any, sweep: Sweep) -> None:
     sweep.visit("rater", f"{campaign}&view=raters&rater={rater}", "Scores")
     sweep.visit("log", f"{campaign}&view=log", "launch")
     sweep.visit("no such campaign", f"{site.url}/?campaign=99", "No such campaign")
-    sweep.visit("report with ratings", f"{site.url}/?study=quagga", "Versions, seeds, hardware")
     assert sweep.found == []
 
 
