@@ -38,6 +38,7 @@ SEARCHES: dict[str, Search] = {
     "greedy": Greedy(max_length_ratio=0.5),
     "beam": Beam(kind="beam", width=4, max_length_ratio=0.5),
 }
+ALONE = slice(None, None, 2)  # the sentences of a batch that are translated alone, too: it takes longest
 
 
 @pytest.fixture(scope="module")
@@ -87,12 +88,12 @@ def test_batches_of_1_and_32_agree_and_scores_are_the_scorers(
 ) -> None:
     system = translator(model, objective, SELECTIONS[selection], SEARCHES[search], lexicon)
     batch = system.translate(sources())
-    alone = [system.translate([source])[0] for source in sources()]
-    assert [t.hypothesis.tokens for t in batch] == [t.hypothesis.tokens for t in alone]
-    assert [t.hypothesis.finished for t in batch] == [t.hypothesis.finished for t in alone]
-    assert [t.selected_size for t in batch] == [t.selected_size for t in alone]
+    alone = [system.translate([source])[0] for source in sources()[ALONE]]
+    assert [t.hypothesis.tokens for t in batch[ALONE]] == [t.hypothesis.tokens for t in alone]
+    assert [t.hypothesis.finished for t in batch[ALONE]] == [t.hypothesis.finished for t in alone]
+    assert [t.selected_size for t in batch[ALONE]] == [t.selected_size for t in alone]
     scores = [t.hypothesis.score for t in batch]
-    assert scores == pytest.approx([t.hypothesis.score for t in alone], abs=1e-4)
+    assert scores[ALONE] == pytest.approx([t.hypothesis.score for t in alone], abs=1e-4)
 
     hypotheses = [t.hypothesis for t in batch]
     assert forced_scores(system, sources(), hypotheses) == pytest.approx(scores, abs=1e-4)
@@ -113,11 +114,11 @@ def test_batches_of_1_and_32_agree_in_a_prepared_model(
     prepared = inference.prepare(random_model(), precision)
     system = translator(prepared, "softmax", SELECTIONS[selection], SEARCHES[search], lexicon)
     batch = system.translate(sources())
-    alone = [system.translate([source])[0] for source in sources()]
-    assert [t.hypothesis.tokens for t in batch] == [t.hypothesis.tokens for t in alone]
-    assert [t.selected_size for t in batch] == [t.selected_size for t in alone]
+    alone = [system.translate([source])[0] for source in sources()[ALONE]]
+    assert [t.hypothesis.tokens for t in batch[ALONE]] == [t.hypothesis.tokens for t in alone]
+    assert [t.selected_size for t in batch[ALONE]] == [t.selected_size for t in alone]
     scores = [t.hypothesis.score for t in batch]
-    assert scores == pytest.approx([t.hypothesis.score for t in alone], abs=1e-4)
+    assert scores[ALONE] == pytest.approx([t.hypothesis.score for t in alone], abs=1e-4)
     assert len({len(t.hypothesis.tokens) for t in batch}) > 3
     if precision == "fp32":
         assert isinstance(prepared.projection.linear, inference.PackedLinear)
