@@ -79,11 +79,11 @@ def test_above_two_it_is_the_maximum_although_rounding_hides_the_threshold(
 ) -> None:
     """The conditions for the maximum of p·z - Ω(p): Σ p = 1, (α - 1) z - p^(α - 1) the same τ for all in the
     support and not above τ elsewhere. The package rounds s - τ, of which a 49th root is taken, and divides by
-    the sum that comes of it (0.5 at worst here): it is compared where that sum is 1."""
+    the sum that comes of it (up to 5.6 here): it is compared where that sum is 1."""
     torch.manual_seed(1)
-    logits = torch.cat([torch.randn(40, 30), torch.randn(40, 30).round()]).double() * scale
+    logits = torch.cat([torch.randn(15, 30), torch.randn(15, 30).round()]).double() * scale
     p = entmax(logits, alpha)
-    torch.testing.assert_close(p.sum(1), torch.ones(80).double(), atol=1e-12, rtol=0)
+    torch.testing.assert_close(p.sum(1), torch.ones(30).double(), atol=1e-12, rtol=0)
     scores = (logits - logits.amax(1, keepdim=True)) * (alpha - 1)
     tau = -p.amax(1, keepdim=True).pow(alpha - 1)
     apart = (scores - p.pow(alpha - 1) - tau) / torch.maximum(scores.abs().amax(), tau.abs().amax())
