@@ -1,12 +1,13 @@
-"""One process of a group: trains and decodes as a member of groups of several sizes.
+"""The processes of groups of several sizes, which train and decode together.
 
-`group_member.py RANK FOLDER`; the inputs of the decoding lie in FOLDER.
+`group_member.py FOLDER`; the inputs of the decoding lie in FOLDER.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from multiprocessing import get_context
 from pathlib import Path
 
 import step_files
@@ -53,8 +54,8 @@ def decode(folder: Path, output: Path, checkpoints: Path) -> None:
     Context(DECODE, params, inputs, output, FolderCheckpoints(checkpoints)).run()
 
 
-if __name__ == "__main__":
-    rank, folder = int(sys.argv[1]), Path(sys.argv[2])
+def take_part(rank: int, folder: Path) -> None:
+    """As one process of each group."""
     prepare_torch(1)
     for size in SIZES:
         if rank < size:
@@ -68,3 +69,16 @@ if __name__ == "__main__":
             torch.save(train(folder / f"checkpoints-{size}"), folder / f"weights-{size}-{rank}.pt")
             decode(folder, folder / f"decoded-{size}-{rank}", folder / f"translations-{size}")
             distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    fork = get_context("fork")  # torch is loaded, and has not computed anything
+    members = [
+        fork.Process(target=take_part, args=(rank, Path(sys.argv[1])), daemon=True)
+        for rank in range(max(SIZES))
+    ]
+    for member in members:
+        member.start()
+    for member in members:
+        member.join()
+    sys.exit(any(member.exitcode for member in members))

@@ -11,6 +11,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from limits import COMMAND
 from step_context import FolderCheckpoints
 
 from creamtea.contract.parts import halves
@@ -74,18 +75,9 @@ def groups(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("groups")
     group_member.make_inputs(folder)
     environment = {"PYTHONPATH": ":".join(sys.path), "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    command = [sys.executable, str(HERE / "group_member.py")]
-    members = [
-        subprocess.Popen([*command, str(rank), str(folder)], env=environment, stderr=subprocess.PIPE)
-        for rank in range(max(group_member.SIZES))
-    ]
-    try:
-        for member in members:
-            _, errors = member.communicate(timeout=300)
-            assert member.returncode == 0, errors.decode()
-    finally:
-        for member in members:
-            member.kill()
+    command = [sys.executable, str(HERE / "group_member.py"), str(folder)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=COMMAND)
+    assert done.returncode == 0, done.stderr
     return folder
 
 
