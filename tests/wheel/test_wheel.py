@@ -24,7 +24,7 @@ import creamtea
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 SHORT = {  # of studies/demo.yaml
-    "corpora.tatoeba.filters.max_words": "4",
+    "corpora.tatoeba.filters.max_words": "3",
     "subwords.joint.vocabulary": "200",
     "test_sets.test.limit": "10",
     "latency.sentences": "2",

@@ -11,8 +11,10 @@ before its number (`5 € oder` becomes `5 €oder`).
 from __future__ import annotations
 
 from functools import cache
+from typing import TYPE_CHECKING
 
-from sacremoses import MosesDetokenizer
+if TYPE_CHECKING:
+    from sacremoses import MosesDetokenizer
 
 
 def detokenise(line: str, language: str) -> str:
@@ -29,4 +31,6 @@ def primary(language: str) -> str:
 
 @cache
 def _detokeniser(language: str) -> MosesDetokenizer:
+    from sacremoses import MosesDetokenizer  # slow to import, and most text has no such tokens
+
     return MosesDetokenizer(lang=language)

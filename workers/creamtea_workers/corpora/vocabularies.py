@@ -14,16 +14,23 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from creamtea.contract.step import StepContext
+from creamtea.document.values import Strict
 from creamtea.methods.texts import Subwords, Symbols
 from creamtea_workers.corpora.subwords import BOS, EOS, PAD, UNK, SubwordModel
 from creamtea_workers.corpora.subwords import FILE as SUBWORDS
 from creamtea_workers.corpora.text import iterate_lines, normalise
-from creamtea_workers.models.interface import SourceVocabulary
 
 FILE = "vocabularies.json"
 FIRST = 4  # the id of the first symbol
 _UNKNOWN = "⁇"
 _CHARACTER = re.compile(r"<[^<>\s]+>|.")
+
+
+class SourceVocabulary(Strict):
+    """Of a model whose source has a vocabulary of its own. Ids 4 … 3 + `bracketed` are languages and tags."""
+
+    size: int
+    bracketed: int
 
 
 class TextModel(Protocol):

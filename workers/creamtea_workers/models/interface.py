@@ -13,18 +13,10 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
-from creamtea.document.values import Strict
 from creamtea_workers.corpora.subwords import BOS as BOS
 from creamtea_workers.corpora.subwords import EOS as EOS
 from creamtea_workers.corpora.subwords import PAD as PAD
-
-
-class SourceVocabulary(Strict):
-    """Of a model whose source has a vocabulary of its own. Ids 4 … 3 + `bracketed` are languages and tags."""
-
-    size: int
-    bracketed: int
-
+from creamtea_workers.corpora.vocabularies import SourceVocabulary as SourceVocabulary
 
 Projection = Callable[[Tensor], Tensor]  # hidden (..., D) → logits (..., V)
 
