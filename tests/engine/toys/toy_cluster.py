@@ -19,6 +19,9 @@ import psutil
 import pytest
 from limits import ANSWER, RAY_ENVIRONMENT, START, wait_until
 
+from creamtea.engine.executors.ray import check_address
+from creamtea.errors import InputError
+
 
 def free_ports(count: int) -> list[int]:
     """Ports outside the range from which Ray takes those of its workers."""
@@ -125,11 +128,15 @@ def kill_tree(pid: int) -> None:
 
 
 def wait_for_head(cluster: Cluster) -> None:
-    # in a process of its own: Ray reads the token once in a process
-    code = f"from creamtea.engine.executors.ray import check_address; check_address({cluster.address!r})"
-    command = [sys.executable, "-c", code]
+    def answers() -> bool:
+        try:
+            check_address(cluster.address)
+        except InputError:
+            return False
+        return True
+
     wait_until(
-        lambda: subprocess.run(command, capture_output=True, timeout=ANSWER).returncode == 0,
+        answers,
         START,
         lambda: f"for the head: {(cluster.folder / 'node0.log').read_text(errors='replace')[-2000:]}",
     )
