@@ -8,20 +8,16 @@ from collections.abc import Sequence
 import numpy as np
 import scipy  # scipy.special is slow to import, and so is imported where it is first used
 
-NORMAL = 1.959963984540054  # the quantile at 0.975
-
 
 def wilson_interval(count: int, of: int) -> tuple[float, float]:
     """The 95 % score interval of a binomial share (Wilson 1927). Unlike resampling it holds for few cases and
-    for shares near 0 and 1. The same bits as scipy's `binomtest`, whose import takes a second. ValueError
-    unless 0 ≤ count ≤ of and of > 0."""
+    for shares near 0 and 1. ValueError unless 0 ≤ count ≤ of and of > 0."""
     if not 0 <= count <= of or of == 0:
         raise ValueError(f"{count} of {of} is not a share")
-    share, square = count / of, NORMAL**2
-    scale = 2 * (of + square)
-    centre = (2 * of * share + square) / scale
-    half = NORMAL / scale * math.sqrt(4 * of * share * (1 - share) + square)
-    return (0.0 if count == 0 else float(centre - half)), (1.0 if count == of else float(centre + half))
+    from scipy.stats import binomtest  # takes a second to import
+
+    interval = binomtest(count, of).proportion_ci(method="wilson")
+    return float(interval.low), float(interval.high)
 
 
 def clustered_interval(counts: Sequence[int], sizes: Sequence[int]) -> tuple[float, float]:
@@ -45,8 +41,9 @@ def clustered_interval(counts: Sequence[int], sizes: Sequence[int]) -> tuple[flo
     residuals = count - share * size
     variance = clusters / (clusters - 1) * float(residuals @ residuals) / cases**2
     effective = min(cases, simple / variance) if simple > 0 and variance > 0 else float(clusters)
-    effective *= (NORMAL / float(scipy.special.stdtrit(clusters - 1, 0.975))) ** 2
-    scale = 1 + NORMAL**2 / effective
-    centre = (share + NORMAL**2 / (2 * effective)) / scale
-    half = NORMAL / scale * math.sqrt(simple / effective + NORMAL**2 / (4 * effective**2))
+    normal = float(scipy.special.ndtri(0.975))
+    effective *= (normal / float(scipy.special.stdtrit(clusters - 1, 0.975))) ** 2
+    scale = 1 + normal**2 / effective
+    centre = (share + normal**2 / (2 * effective)) / scale
+    half = normal / scale * math.sqrt(simple / effective + normal**2 / (4 * effective**2))
     return max(0.0, centre - half), min(1.0, centre + half)
