@@ -50,6 +50,11 @@ def report(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
     run = [*command, "run", str(STUDY), "--data", str(data), "--executor", "inline"]
     done = subprocess.run(run, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+    unknown = subprocess.run(
+        [*command, "translate", "methods", "nobody"], env=environment, capture_output=True, text=True
+    )
+    assert unknown.returncode == 2, unknown.stderr
+    assert "trains no system 'nobody'; it trains greedy, int8, " in unknown.stderr  # and not of analyses
     told = subprocess.run(
         [*command, "report", "methods", "--json"], env=environment, capture_output=True, text=True, check=True
     )

@@ -57,6 +57,7 @@ def translating_step(
 
 
 def _choose(nodes: list[Node], study: str | int, system: str, seed: int | None) -> Node:
+    nodes = [node for node in nodes if "system" in node.labels]  # the others are of analyses
     of_system = [node for node in nodes if node.labels["system"] == system]
     if not of_system:
         systems = ", ".join(dict.fromkeys(node.labels["system"] for node in nodes))
