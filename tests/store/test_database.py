@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
 from creamtea.store.database import Database, open_database
-from creamtea.store.schema import head
+from creamtea.store.schema import head, upgrade
 from creamtea.store.tables import Controller, Event, StepRow
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -240,14 +240,18 @@ def test_threads_may_open_a_fresh_database_together(empty_url: str) -> None:
     assert failures == []
 
 
-def test_processes_may_open_a_fresh_database_together(empty_url: str) -> None:
+@pytest.mark.parametrize("first", [None, "0001"], ids=["fresh", "older"])
+def test_processes_may_bring_a_database_to_head_together(empty_url: str, first: str | None) -> None:
+    if first is not None:
+        upgrade(empty_url, first)
     context = multiprocessing.get_context("fork")
-    processes = [context.Process(target=open_database, args=(empty_url,)) for _ in range(3)]
+    processes = [context.Process(target=upgrade, args=(empty_url,)) for _ in range(3)]
     for process in processes:
         process.start()
     for process in processes:
         process.join(START)
     assert [process.exitcode for process in processes] == [0, 0, 0]
+    open_database(empty_url, migrate=False).close()
 
 
 def test_a_database_of_another_program_is_left_alone(empty_url: str) -> None:
