@@ -36,9 +36,9 @@ endif
 serve: $(VENV)/installed  ## serve the reports and the rating pages, and print a link
 	$(BIN)/creamtea serve --port $(PORT)
 
-# The files of tests are spread over five processes (on two cores: many tests wait for browsers and leases),
+# The files of tests are spread over four processes (on two cores: some tests wait for browsers and leases),
 # the slowest first (tests/slowest.py); PYTEST_ARGS="tests/human -x" runs some of them in one.
-PYTEST_ARGS ?= -n 5 --dist loadfile --no-loadscope-reorder
+PYTEST_ARGS ?= -n 4 --dist loadfile --no-loadscope-reorder
 test: $(VENV)/installed $(COMET)/installed browser  ## run all tests
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
