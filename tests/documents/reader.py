@@ -3,7 +3,7 @@
 What stands for what costs too much or is not here:
 - steps run in this process instead of on Ray;
 - `init` times two updates, and none where the document does not show its output; its study is small, of one
-  epoch;
+  epoch, and trains on one processor;
 - `submit` queues and starts no controller, unless it waits;
 - a server is started once for each of its options, asked for a page, and interrupted;
 - raters come as soon as a campaign is launched;
@@ -34,6 +34,7 @@ from typer.testing import CliRunner
 import creamtea
 from creamtea.cli.main import app
 from creamtea.reference.environment import SECTIONS
+from creamtea.study.start import timing
 from creamtea_workers.training import speed
 
 SMALLER = {
@@ -142,6 +143,7 @@ class Reader:
         with (
             patch.dict(os.environ, environment, clear=True),
             patch.object(speed, "MAX_UPDATES", 2),
+            patch.object(timing, "MAX_CPUS", 1),  # two threads would wait for each other beside other tests
             contextlib.chdir(self.place),
         ):
             done = CliRunner().invoke(app, self._quicker(arguments), input=text or b"y\n")
