@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,6 +100,14 @@ def test_what_hangs_is_ended_and_the_next_one_may_try(monkeypatch: pytest.Monkey
 def test_a_process_that_dies_is_named_by_its_system(monkeypatch: pytest.MonkeyPatch) -> None:
     row = json.dumps({"system": "a"})
     fake(monkeypatch, f"print({row!r}); raise SystemExit(1)")
+    start = subprocess.Popen
+
+    def start_and_wait(*arguments: Any, **options: Any) -> subprocess.Popen[str]:
+        process = start(*arguments, **options)
+        process.wait()
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", start_and_wait)  # it has ended before it is asked
     with pytest.raises(trying.CannotTry, match="b could not be tried"):
         trying.try_sentence(1, ["a", "b"], "one")
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -62,11 +63,10 @@ class HelperProcess:
         watch.start()
         rows: list[dict[str, Any]] = []
         try:
-            process.stdin.write(f"{line}\n")
-            process.stdin.flush()
+            with suppress(BrokenPipeError):  # it has ended; what it printed before can be read
+                process.stdin.write(f"{line}\n")
+                process.stdin.flush()
             rows += (json.loads(answer) for answer in islice(process.stdout, count))
-        except BrokenPipeError:
-            pass  # it has ended since it was last asked
         finally:
             watch.cancel()
             if len(rows) < count:
