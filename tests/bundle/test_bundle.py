@@ -18,7 +18,6 @@ from property_tests import FIXTURES_ARE_SHARED
 from sqlalchemy import select
 
 from creamtea.bundle.archive import MANIFEST, json_bytes, sha256, write_archive
-from creamtea.bundle.differences import NOTHING, differences
 from creamtea.bundle.packing import pack
 from creamtea.bundle.rows import LEFT_OUT, SECRET_SETTINGS, TABLES, columns_of
 from creamtea.bundle.verifying import Verification, verify
@@ -270,21 +269,6 @@ def test_whatever_number_is_changed_is_found(changed, home, seed: int) -> None:
 
     with suppress(InputError):  # rows that do not go together: an index that does not increase
         assert changed(name, change).differences
-
-
-def test_places_are_named_by_what_readers_know() -> None:
-    old = {
-        "sections": [{"key": "means", "rows": [{"name": "plain", "setting": "seed 1", "cells": {"m": 1.0}}]}]
-    }
-    new = json.loads(json.dumps(old))
-    new["sections"][0]["rows"][0]["cells"]["m"] = 1.0 + 1e-8
-    (found,) = differences(old, new, "report.json")
-    assert found.place == "report.json/means/plain seed 1/m"
-    assert list(differences(old, old, "")) == []
-    new["sections"][0]["rows"][0]["cells"]["m"] = 1.0 + 1e-11  # of another order of additions
-    assert list(differences(old, new, "")) == []
-    assert [d.stored for d in differences([1], [1, 2], "")] == [NOTHING]
-    assert list(differences(1, True, "")) != []
 
 
 # ---------------------------------------------------------------- bad bundles

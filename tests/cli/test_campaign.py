@@ -284,7 +284,7 @@ def test_a_taxonomy_and_proposals_are_read(creamtea: Any, database: Database, tm
         ),
         (["--instructions", "none.md"], "--instructions none.md: No such file or directory"),
         (["--instructions", "nul.md"], "--instructions nul.md: holds a NUL character"),
-        (["--instructions", "latin.md"], "--instructions latin.md: not valid UTF-8 at byte 1"),
+        (["--instructions", "latin.md"], "--instructions latin.md, line 1: not UTF-8 text: save it"),
         (["--documents", "gap.txt"], "--documents gap.txt, line 2: found ''; allowed: DOCUMENT, or"),
         (["--documents", "nul.md"], "--documents nul.md: holds a NUL character"),
         (["--delta", "0"], "delta: found 0.0, allowed more than 0"),

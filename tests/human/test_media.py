@@ -198,7 +198,7 @@ def test_what_is_no_list_is_said(tmp_path: Path, store: ArtefactStore) -> None:
     with pytest.raises(InputError, match=r"--media .*: No such file"):
         giving.read_media(tmp_path / "none.jsonl", store)
     (tmp_path / "a.png").write_bytes(PICTURE)
-    with pytest.raises(InputError, match=r"a.png: not UTF-8 text: give a list in JSON Lines"):
+    with pytest.raises(InputError, match=r"a.png, line 1: not UTF-8 text: give a list in JSON Lines"):
         giving.read_media(tmp_path / "a.png", store)
     (tmp_path / "x.jsonl").write_text("\n[")
     with pytest.raises(InputError, match=r"x.jsonl, line 2: not JSON"):

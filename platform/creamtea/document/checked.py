@@ -11,7 +11,7 @@ from creamtea.document.document import read_document
 from creamtea.document.mistakes import StudyErrors, mistakes_in_line, mistakes_of_pydantic
 from creamtea.document.strict_json import parse_json
 from creamtea.errors import InputError
-from creamtea.regular import open_regular
+from creamtea.regular import read_text
 
 Model = TypeVar("Model", bound=BaseModel)
 MAX_BYTES = 100_000_000  # of a file of JSON Lines
@@ -37,18 +37,8 @@ def read_lines(path: Path, model: type[Model], option: str) -> list[tuple[str, M
     InputError for a file that cannot be read, with the `option` that names it, and with the place and every
     mistake for a line that is not as the model says.
     """
-    where = f"{option} {path}"
-    try:
-        with open_regular(path) as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{where}: {error.strerror or error}") from None
-    if len(content) > MAX_BYTES:
-        raise InputError(f"{where}: more than {MAX_BYTES:,} bytes")
-    try:
-        lines = content.decode("utf-8-sig").split("\n")  # JSON may hold other line separators
-    except UnicodeDecodeError:
-        raise InputError(f"{where}: not UTF-8 text: give a list in JSON Lines, saved as UTF-8") from None
+    text = read_text(path, f"{option} {path}", MAX_BYTES, "give a list in JSON Lines, saved as UTF-8")
+    lines = text.split("\n")  # JSON may hold other line separators
     places = ((f"{path.name}, line {number}", line) for number, line in enumerate(lines, start=1))
     return [(place, _read_line(line, place, model)) for place, line in places if line.strip()]
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from creamtea.cli.campaign.shared import names, plural, read_text, show, with_options
+from creamtea.cli.campaign.shared import names, plural, show, text_of, with_options
 from creamtea.cli.workplace import AsJson, artefact_store, opened_database
 from creamtea.errors import InputError
 from creamtea.human import campaigns
@@ -225,10 +225,10 @@ class CampaignOptions:
                 "attention": [item.model_dump() for item in attention],
                 "taxonomy": None if taxonomy is None else taxonomy.model_dump(),
                 "minutes_per_item": self.minutes,
-                "consent": read_text("--consent", self.consent),
+                "consent": text_of("--consent", self.consent),
                 "questions": [
                     question.model_dump()
-                    for question in read_questions(read_text("--questions", self.questions))
+                    for question in read_questions(text_of("--questions", self.questions))
                 ],
                 "contact": self.contact.strip(),
                 "completion_code": self.completion_code.strip(),
@@ -240,7 +240,7 @@ class CampaignOptions:
     def segment_documents(self) -> Documents | None:
         if self.documents is None:
             return None
-        return read_documents(read_text("--documents", self.documents), f"--documents {self.documents}")
+        return read_documents(text_of("--documents", self.documents), f"--documents {self.documents}")
 
 
 @with_options(CampaignOptions)
@@ -266,7 +266,7 @@ def create(name: str, options: CampaignOptions) -> None:
                 settings=settings.model_copy(update={"proposed_by": proposed_by}),
                 ratings_per_item=options.ratings,
                 seed=options.seed,
-                instructions=read_text("--instructions", options.instructions),
+                instructions=text_of("--instructions", options.instructions),
                 documents=options.segment_documents(),
                 proposals=proposals,
                 media=None if options.media is None else read_media(options.media, artefact_store()),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from creamtea.cli.campaign.running import rater_lines
-from creamtea.cli.campaign.shared import ACTOR, Name, RaterName, Reason, plural, read_text, show
+from creamtea.cli.campaign.shared import ACTOR, Name, RaterName, Reason, plural, show, text_of
 from creamtea.cli.serve import PORT, Address, link_to
 from creamtea.cli.workplace import AsJson, opened_database
 from creamtea.errors import InputError
@@ -93,7 +93,7 @@ def link(
     with opened_database() as database:
         campaign_id = campaigns.summary(database, name).id
         if many is not None or count is not None or (csv and rater is not None and subject is None):
-            named = [rater] if rater is not None else read_text("--raters", many).splitlines()
+            named = [rater] if rater is not None else text_of("--raters", many).splitlines()
             wanted = count if count is not None else [line for line in named if line.strip()]
             typer.echo(links_csv(invite(database, name, ACTOR, wanted), url), nl=False)
             return

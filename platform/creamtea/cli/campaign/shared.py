@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from creamtea.errors import InputError
 from creamtea.human import audit
-from creamtea.regular import open_regular
+from creamtea.regular import read_text
 
 Options = TypeVar("Options")
 
@@ -58,20 +58,11 @@ def with_options(
     return decorate
 
 
-def read_text(option: str, path: Path | None) -> str:
+def text_of(option: str, path: Path | None) -> str:
     """The text of a file given to `option`, "" without one; InputError where it is not text."""
     if path is None:
         return ""
-    try:
-        with open_regular(path) as file:
-            content = file.read(MAX_BYTES + 1)
-        if len(content) > MAX_BYTES:
-            raise InputError(f"{option} {path}: more than {MAX_BYTES:,} bytes")
-        text = content.decode("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"{option} {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{option} {path}: not valid UTF-8 at byte {error.start}") from None
+    text = read_text(path, f"{option} {path}", MAX_BYTES)
     if "\0" in text:
         raise InputError(f"{option} {path}: holds a NUL character, which a database cannot store")
     return text

@@ -13,10 +13,10 @@ from pathlib import Path
 from creamtea.errors import InputError
 from creamtea.human.media.files import CheckedFile, inside
 from creamtea.human.media.types import CAPTIONS, CAPTIONS_ENDING
-from creamtea.regular import open_regular
+from creamtea.regular import read_text
 
 MAX_BYTES = 2_000_000
-_FIRST = re.compile(r"\ufeff?WEBVTT(?:[ \t].*)?")
+_FIRST = re.compile(r"WEBVTT(?:[ \t].*)?")
 _TIME = r"(?:\d{2,}:)?[0-5]\d:[0-5]\d\.\d{3}"
 _TIMES = re.compile(rf"{_TIME}[ \t]+-->[ \t]+{_TIME}(?:[ \t].*)?")
 REMEDY = "make it WebVTT"
@@ -33,18 +33,7 @@ def captions_of(folder: Path, name: str, place: str) -> CheckedFile | None:
 def check_captions(path: Path, place: str) -> CheckedFile:
     """A WebVTT file. InputError with `place`, the line and what to do."""
     where = f"{place}: {path.name}"
-    try:
-        with open_regular(path) as file:
-            content = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"{where}: {error.strerror or error}") from None
-    if len(content) > MAX_BYTES:
-        raise InputError(f"{where}: more than {MAX_BYTES / 1e6:,.0f} MB of captions: {REMEDY}, of text alone")
-    try:
-        lines = re.split(r"\r\n|\r|\n", content.decode())
-    except UnicodeDecodeError as error:
-        at = content[: error.start].count(b"\n") + 1
-        raise InputError(f"{where}, line {at}: not UTF-8, as captions must be: save it as UTF-8") from None
+    lines = re.split(r"\r\n|\r|\n", read_text(path, where, MAX_BYTES))
     if not _FIRST.fullmatch(lines[0]):
         raise InputError(f"{where}, line 1: found {lines[0][:40]!r}; allowed: WEBVTT: {REMEDY}")
     cues = 0
@@ -58,4 +47,4 @@ def check_captions(path: Path, place: str) -> CheckedFile:
                 )
     if not cues:
         raise InputError(f"{where}: no captions in it (00:01.000 --> 00:02.500): fill it, or take it away")
-    return CheckedFile(path, CAPTIONS, len(content))
+    return CheckedFile(path, CAPTIONS, path.stat().st_size)
