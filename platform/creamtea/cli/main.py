@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 something failed, 2 the input is wrong, 130 interrupted.
 
 from __future__ import annotations
 
+import gc
 import sys
 from typing import Annotated
 
@@ -13,6 +14,9 @@ import typer
 import creamtea
 from creamtea.cli.lazy import HELP_OPTIONS, Entry, lazy_group
 from creamtea.errors import CreamteaError
+
+# What a command imports has very many objects, among which Python would look for garbage again and again.
+gc.set_threshold(10_000, 10, 10)
 
 TRACEBACK = "--traceback"
 
