@@ -13,6 +13,7 @@ from rating_board import (
     FOUR,
     at_rest,
     draft_is,
+    draft_on,
     item_on,
     own_campaign,
     press_at,
@@ -301,6 +302,8 @@ def test_a_closed_campaign_an_excluded_and_a_withdrawn_rater(site, open_page) ->
         item_on(page, 1, 3)
         for row in range(2):
             press_at(page, row, 3)
+        draft_on(page, "saved")  # what is sent later would show the end before anything is saved
+        at_rest(page)
     database = site.database
 
     page, withdrawn = pages["withdrawn"]
