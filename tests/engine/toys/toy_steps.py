@@ -80,9 +80,7 @@ def misbehave(do: str, context: StepContext[ToyParams]) -> None:
         case "give way":
             raise GaveWay
         case "sleep":  # until killed or cancelled
-            for tick in range(TICKS):
-                context.progress(tick, TICKS, f"tick {tick}")
-                time.sleep(0.05)
+            wait(context)
         case "watch":  # until somebody writes that it is enough
             for tick in range(TICKS):
                 context.progress(tick, TICKS, f"tick {tick}")
@@ -100,6 +98,13 @@ def misbehave(do: str, context: StepContext[ToyParams]) -> None:
             raise AssertionError(do)
 
 
+def wait(context: StepContext[ToyParams]) -> None:
+    """Report progress until killed or cancelled: whoever looks for something else at it, too, sees it then."""
+    for tick in range(TICKS):
+        context.progress(tick, TICKS, f"tick {tick}")
+        time.sleep(0.05)
+
+
 def count(context: StepContext[ToyParams], attempt: int) -> None:
     """The first attempt goes as far as `stop_at`, and then waits to be killed."""
     saved = context.checkpoints.load("number")
@@ -115,4 +120,4 @@ def count(context: StepContext[ToyParams], attempt: int) -> None:
         if attempt == 1 and number == context.params.stop_at:
             with log.joinpath("counts").open("a") as file:
                 file.write(f"at {number}\n")
-            time.sleep(600)
+            wait(context)
