@@ -99,7 +99,7 @@ def misbehave(do: str, context: StepContext[ToyParams]) -> None:
 
 
 def wait(context: StepContext[ToyParams]) -> None:
-    """Report progress until killed or cancelled: whoever looks for something else at it, too, sees it then."""
+    """Report progress until killed or cancelled: whoever polls at each report goes on polling."""
     for tick in range(TICKS):
         context.progress(tick, TICKS, f"tick {tick}")
         time.sleep(0.05)
