@@ -25,6 +25,7 @@ from creamtea.store.item_kinds import ItemKind
 from creamtea_webapp.gate.paths import address_of_media
 
 HERE = Path(__file__).parent
+STYLES = ("pages.css", "lists.css", "tables.css")  # in this order
 MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 
 
@@ -52,7 +53,12 @@ def note(text: str) -> None:
 
 def show_styles() -> None:
     """The styles of everything that `show` puts on a page."""
-    st.html(HERE / "pages.css")
+    st.html(f"<style>{_styles()}</style>")
+
+
+@cache
+def _styles() -> str:
+    return "\n".join((HERE / name).read_text(encoding="utf-8") for name in STYLES)
 
 
 @cache

@@ -31,7 +31,7 @@ SCRIPTS = (
     *("marking.js", "errors.js", "panel.js", "spans.js"),
     *("asides.js", "segment.js", "whole.js", "board.js"),
 )
-STYLES = ("board.css", "edit.css", "spans.css")
+STYLES = ("board.css", "sources.css", "outputs.css", "acts.css", "widths.css", "edit.css", "spans.css")
 
 # What a rater may ask for: save the answers, skip the item, go on after a practice item's answer, list the
 # earlier items, and leave an earlier item as it was.
