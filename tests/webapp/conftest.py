@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 from filled_study import ANALYSED, HOSTILE, fill_study, lines
 from limits import ANSWER, MILLISECONDS, START, wait_until
-from watched import new_context
+from watched import installed_browser, launch_browser, new_context
 
 from creamtea.human import access, audit, raters
 from creamtea.store.database import Database, open_database
@@ -175,20 +175,14 @@ def wait_for(process: subprocess.Popen[bytes], log: Path, pattern: str, after: i
     return match[0]
 
 
-# The shell has no windows, which are a third of what a page costs.
-BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-
-
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api")
-    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if executable is None:
+    if installed_browser() is None:
         pytest.skip("no Chromium on this machine")
-    arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     playwright.expect.set_options(timeout=ANSWER * MILLISECONDS)
     with playwright.sync_playwright() as running:
-        browser = running.chromium.launch(executable_path=executable, args=arguments)
+        browser = launch_browser(running)
         yield browser
         browser.close()
 

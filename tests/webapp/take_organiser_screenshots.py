@@ -18,8 +18,8 @@ from playwright.sync_api import Browser, expect, sync_playwright
 from ready_campaigns import launched_campaign
 from sqlalchemy import update
 from take_rating_screenshots import DESKTOP, PHONE, shrink
-from take_screenshots import launch_browser, served, tall
-from watched import new_context
+from take_screenshots import served, tall
+from watched import launch_browser, new_context
 
 from creamtea.human import access, assignment, audit, campaigns, raters
 from creamtea.human.settings import CampaignSettings

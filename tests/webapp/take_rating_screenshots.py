@@ -18,8 +18,8 @@ from marked_text import drag_over
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from rating_board import item_on, items_on, own_campaign, press_at, save, shown_texts
-from take_screenshots import launch_browser, served, tall
-from watched import new_context
+from take_screenshots import served, tall
+from watched import launch_browser, new_context
 
 from creamtea.human import access, audit, raters
 from creamtea.store.database import Database, open_database

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -20,8 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Browser, Page, Playwright, sync_playwright
-from watched import new_context
+from playwright.sync_api import Browser, Page, sync_playwright
+from watched import launch_browser, new_context
 
 from creamtea.human import access
 from creamtea.settings import Settings
@@ -58,12 +57,6 @@ def served(environment: dict[str, str]) -> Iterator[str]:
     finally:
         server.send_signal(signal.SIGINT)
         server.wait(30)
-
-
-def launch_browser(playwright: Playwright) -> Browser:
-    executable = shutil.which("chromium") or shutil.which("google-chrome")
-    arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-    return playwright.chromium.launch(executable_path=executable, args=arguments)
 
 
 def photograph(browser: Browser, database: Database, url: str, study: str, output: Path) -> None:

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 from typing import Any
 
 from limits import ANSWER, MILLISECONDS
+
+# The shell has no windows, which are a third of what a page costs.
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 # Streamlit's own state of a page changes only when the server's first message arrives: between a click and
 # that moment a page looks as if nothing had been asked for. So what passes over its WebSocket is looked at:
@@ -142,3 +146,14 @@ def at_rest(page: Any) -> None:
         page.wait_for_function("number => watched.atRest(number)", arg=next(_numbers), polling="raf")
     except TimedOut as late:
         raise AssertionError(f"never at rest: {page.evaluate('watched.why()')}") from late
+
+
+def installed_browser() -> str | None:
+    """The path of a Chromium on this machine, of those that .ci/browser installs or takes."""
+    return next(filter(None, map(shutil.which, BROWSERS)), None)
+
+
+def launch_browser(playwright: Any) -> Any:
+    """That Chromium, or else Playwright's own."""
+    arguments = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    return playwright.chromium.launch(executable_path=installed_browser(), args=arguments)
