@@ -119,6 +119,19 @@ def test_beams_that_move_within_their_sentence(model: Transformer) -> None:
 
 
 @torch.no_grad()
+def test_the_beams_of_one_sentence_share_its_keys_and_values(model: Transformer) -> None:
+    """Bit for bit what rows with copies of their own compute."""
+    memory = model.encode(sources(7))
+    shared = model.start(memory, 4)
+    copies = model.start(memory.select(torch.zeros(3, dtype=torch.long)), 4)
+    shared.reorder(torch.zeros(3, dtype=torch.long))
+    for tokens in torch.randint(4, VOCABULARY, (4, 3)):
+        assert torch.equal(model.step(tokens, shared), model.step(tokens, copies))
+    assert shared.cross.shape[2] == 1
+    assert copies.cross.shape[2] == 3
+
+
+@torch.no_grad()
 def test_a_full_cache_refuses_another_step() -> None:
     model = Transformer(VOCABULARY, SIZE).eval()
     state = model.start(model.encode(sources(4)), 2)

@@ -121,7 +121,7 @@ def test_batches_of_1_and_32_agree_in_a_prepared_model(
     assert scores[ALONE] == pytest.approx([t.hypothesis.score for t in alone], abs=1e-4)
     assert len({len(t.hypothesis.tokens) for t in batch}) > 3
     if precision == "fp32":
-        assert isinstance(prepared.projection.linear, inference.PackedLinear)
+        assert isinstance(prepared.projection, inference.PackedLinear)
         assert forced_scores(system, sources(), [t.hypothesis for t in batch]) == pytest.approx(
             scores, abs=1e-4
         )

@@ -94,7 +94,7 @@ def test_crossed_documents_and_raters_are_those_of_one_row_a_document() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("raters", [0, 6])
 def test_false_alarms_and_coverage_with_documents_of_unlike_length(raters: int) -> None:
-    """bench/coverage.py in small: over segments 16 % of equal systems would differ."""
+    """bench/false_alarms.py in small: over segments 16 % of equal systems would differ."""
     rng = np.random.default_rng(7)
     alarms = covered = naive = 0
     campaigns = 600

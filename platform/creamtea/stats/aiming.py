@@ -124,7 +124,7 @@ def weights_at_the_end(probabilities: Array) -> Array:
     are biased by the choice of when to stop. 1/√q keeps the variances of the terms alike, so that a
     martingale central limit theorem holds (Hadad, Hirshberg, Zhan, Wager and Athey 2021, "Confidence
     intervals for policy evaluation in adaptive experiments", PNAS 118), and a small part of the bias:
-    bench/coverage.py measures both.
+    bench/false_alarms.py measures both.
     """
     return np.sqrt(probabilities)
 

@@ -76,7 +76,7 @@ class DecodeParams(StepParams):
 
 DECODE = StepKind(
     "decode",
-    1,
+    2,
     "translate a test set",
     DecodeParams,
     inputs={
@@ -212,7 +212,7 @@ class LatencyParams(StepParams):
 
 LATENCY = StepKind(
     "latency",
-    2,
+    3,
     "measure latency",
     LatencyParams,
     inputs={

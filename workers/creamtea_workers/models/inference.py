@@ -2,7 +2,8 @@
 
 On a CPU torch computes fp32 products by MKL, which on processors other than Intel's has half the speed of
 oneDNN with packed weights, and a third for a few rows of a large matrix. So the larger weights are packed for
-oneDNN. Results differ from the unprepared model's by rounding only (int8: see `int8`).
+oneDNN, and a single row is multiplied by `row_product`. Results differ from the unprepared model's by rounding
+only (int8: see `int8`).
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def prepare(model: Model, precision: Precision) -> Model:
         require_int8()
         model.may_pad = False
         return pack(model, Int8Linear.of, Int8Projection)
-    return pack(model, pack_if_large, Fp32Projection) if on_cpu else model
+    return pack(model, pack_if_large, pack_if_large) if on_cpu else model
 
 
 def pack(
@@ -89,7 +90,8 @@ def normalisation(layer: nn.LayerNorm) -> Layer:
 
 
 class PackedLinear:
-    """`nn.Linear` in fp32 with the weight in oneDNN's layout.
+    """`nn.Linear` in fp32 with the weight in oneDNN's layout. With one thread a single row, as in greedy
+    search at batch size 1, has a kernel of its own (`row_product`).
 
     oneDNN compiles a kernel for each number of rows (about a millisecond), so rows are padded to a few
     different numbers. One row becomes four: oneDNN's product with one vector is slower than that with four.
@@ -99,14 +101,24 @@ class PackedLinear:
         self.out_features, self.bias = weight.shape[0], bias
         self.packed = torch.ops.mkldnn._reorder_linear_weight(weight, None)
         self.multiply = torch.ops.mkldnn._linear_pointwise
+        self.of_row = of_one_row(weight, bias) if torch.get_num_threads() == 1 else None
 
     def __call__(self, x: Tensor) -> Tensor:
+        if self.of_row is not None and x.numel() == x.shape[-1]:
+            return self.of_row(x)
         flat = x.reshape(-1, x.shape[-1])
         rows = len(flat)
         if rows < padded_rows(rows):
             flat = F.pad(flat, (0, 0, 0, padded_rows(rows) - rows))
         y: Tensor = self.multiply(flat, self.packed, self.bias, "none", [], "")
         return y[:rows].view(*x.shape[:-1], self.out_features)
+
+
+def of_one_row(weight: Tensor, bias: Tensor | None) -> Layer:
+    """Imported where a large weight asks for it: Numba takes a second to import and compile."""
+    from creamtea_workers.models.row_product import RowProduct
+
+    return RowProduct(weight, bias)
 
 
 def pack_if_large(weight: Tensor, bias: Tensor | None) -> Layer:
@@ -125,21 +137,6 @@ def has_onednn() -> bool:
 def padded_rows(rows: int) -> int:
     step = 4 if rows <= 8 else 8 if rows <= 64 else 64
     return -(-rows // step) * step
-
-
-class Fp32Projection:
-    """The output layer. A single row, as in greedy search at batch size 1, is multiplied by the transposed
-    weight, which MKL reads at the speed of the memory."""
-
-    def __init__(self, weight: Tensor, bias: Tensor) -> None:
-        self.linear = pack_if_large(weight, bias)
-        self.transposed, self.bias = weight.t().contiguous(), bias  # (D, V), (V,)
-
-    def __call__(self, hidden: Tensor) -> Tensor:
-        """hidden (..., D) → logits (..., V)"""
-        if hidden.numel() > hidden.shape[-1]:
-            return self.linear(hidden)
-        return torch.addmm(self.bias, hidden.view(1, -1), self.transposed).view(*hidden.shape[:-1], -1)
 
 
 # ---------------------------------------------------------------- int8

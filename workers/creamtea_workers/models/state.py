@@ -13,25 +13,30 @@ class DecoderState:
     """What all decoders need: the keys and values of the encoder's output in every layer.
 
     `sentences` (N,) is the sentence of each row. A reordering that keeps it (beams move within their
-    sentence) does not copy these keys and values.
+    sentence) does not copy these keys and values, and the rows of a single sentence share one copy: it stays
+    in the processor's cache.
     """
 
     own_mask = None  # every row sees all of its positions
 
     def __init__(self, cross: Tensor, mask: Tensor | None) -> None:
-        self.cross = cross  # (layers, 2, N, H, S, E): keys, values
+        self.cross = cross  # (layers, 2, N, H, S, E): keys, values; of a single sentence N is 1
         self.mask = mask  # (N, 1, 1, S), or None where nothing is padded
+        self.single = cross.shape[2] == 1
         self.sentences = torch.arange(cross.shape[2], device=cross.device)
         self.length = 0  # positions done
 
     def memory(self, layer: int) -> tuple[Tensor, Tensor]:
         """Keys and values (N, H, S, E) of the encoder's output."""
-        keys, values = self.cross[layer].unbind(0)
+        cross = self.cross[layer]
+        if self.single:
+            cross = cross.expand(-1, len(self.sentences), -1, -1, -1)
+        keys, values = cross.unbind(0)
         return keys, values
 
     def reorder(self, rows: Tensor) -> None:
         sentences = self.sentences[rows]
-        if not torch.equal(sentences, self.sentences):
+        if not self.single and not torch.equal(sentences, self.sentences):
             self.cross = self.cross.index_select(2, rows)
             self.mask = None if self.mask is None else self.mask[rows]
         self.sentences = sentences

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 _SMALLEST_BLOCK = 32
+_FEW = 1 << 15  # candidates in all: below it, one plain search takes less time than the operations for blocks
 
 
 def top_candidates(ranks: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -21,7 +22,7 @@ def top_candidates(ranks: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """
     size = ranks.shape[1]
     block = 1 << round(math.log2(size / count) / 2)  # near the root; a power of two is reduced faster
-    if block < _SMALLEST_BLOCK:
+    if block < _SMALLEST_BLOCK or ranks.numel() < _FEW:
         return _top(ranks, count)
     blocks = size // block
     maxima = ranks[:, : blocks * block].unflatten(1, (blocks, block)).amax(2)

@@ -1,6 +1,6 @@
 """False alarms and coverage of the statistics of human evaluation, over simulated campaigns.
 
-    python bench/coverage.py [--campaigns 4000] [--seeds 1] [--only WORD] [--json]
+    python bench/false_alarms.py [--campaigns 4000] [--seeds 1] [--only WORD] [--json]
 
 A campaign: segments in documents of unequal length, two systems, DA 0 to 100 in whole points. A score is
 level + document + segment + system × document + system × segment + rater's severity + rater's view of the
