@@ -2,8 +2,8 @@
 
 On a CPU torch computes fp32 products by MKL, which on processors other than Intel's has half the speed of
 oneDNN with packed weights, and a third for a few rows of a large matrix. So the larger weights are packed for
-oneDNN, and a single row is multiplied by `row_product`. Results differ from the unprepared model's by rounding
-only (int8: see `int8`).
+oneDNN, and a single row is multiplied by `row_product`. Results differ from the unprepared model's by
+rounding only (int8: see `int8`).
 """
 
 from __future__ import annotations
