@@ -16,6 +16,6 @@ COPY studies studies
 RUN pip install --no-cache-dir --no-deps . \
  && useradd --uid 10001 --create-home creamtea \
  && mkdir -p /artefacts /home/creamtea/data && chown -R creamtea /artefacts /home/creamtea
-ENV CREAMTEA_COMET_PYTHON=/opt/comet/bin/python
+ENV CREAMTEA_COMET_PYTHON=/opt/comet/bin/python RAY_USAGE_STATS_ENABLED=0
 USER creamtea
 CMD ["creamtea", "--help"]

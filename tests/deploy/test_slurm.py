@@ -20,6 +20,7 @@ FAKES = {
     # a step runs until it is ended, and says what its Ray would see
     "srun": SAY
     + 'stat -c "token %a" "$RAY_AUTH_TOKEN_PATH" >> "$CALLS"\n'
+    + 'echo "usage statistics $RAY_USAGE_STATS_ENABLED" >> "$CALLS"\n'
     + "trap 'kill $!; exit 0' TERM; sleep 60 & wait\n",
     "ray": '[ "$1" != health-check ] || [ -z "${BROKEN:-}" ]\n',
     "creamtea": SAY
@@ -72,6 +73,7 @@ def test_head_workers_and_controller_start_with_a_token_and_end(environment: dic
     assert "--nodes=2 --ntasks=2" in steps[1]
     assert "--exclude=node1 ray start --address=node1:22345" in steps[1]
     assert said.count("token 600") == 2
+    assert said.count("usage statistics 0") == 2
     assert "creamtea controller --until-idle" in said
     assert not list(Path(environment["HOME"], ".creamtea").iterdir())  # the token is gone
 
