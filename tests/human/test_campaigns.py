@@ -302,6 +302,18 @@ def test_a_name_is_used_once(study_database: Database) -> None:
         campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD))
 
 
+def test_a_name_that_another_takes_meanwhile(
+    study_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both found the name free."""
+    campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD))
+    before = items_of(study_database)
+    monkeypatch.setattr(campaigns, "_free_name", lambda session, name, replace: None)
+    with pytest.raises(InputError, match="campaign 'c' exists already"):
+        campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD))
+    assert len(items_of(study_database)) == len(before)
+
+
 def test_a_draft_is_made_anew_and_keeps_its_raters(study_database: Database) -> None:
     campaigns.create_campaign(study_database, "c", campaigns.CampaignRequest(**GOOD))
     anna = add_rater(study_database, "c", "anna")

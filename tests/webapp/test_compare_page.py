@@ -67,6 +67,15 @@ def test_systems_of_both_stand_in_one_table(database: Database, studies: list[in
     assert first[bleu].value == same[bleu].value
 
 
+def test_a_test_set_under_two_names_is_compared_once(database: Database) -> None:
+    again = SPEC["test_sets"] | {f"{name}-again": text for name, text in SPEC["test_sets"].items()}
+    numbers = [fill_study(database, HOSTILE, SPEC | {"name": n, "test_sets": again}) for n in ("emu", "rhea")]
+    with database.session() as reading:
+        common = common_test_sets(reading, [reading.get_one(StudyRow, number) for number in numbers])
+    assert [[own.number for own in both] for both in common.values()] == [numbers] * len(SPEC["test_sets"])
+    assert not [own for both in common.values() for own in both if own.test_set.endswith("-again")]
+
+
 def test_the_page_has_the_table_and_the_outputs(visit: Any, studies: list[int]) -> None:
     page = visit(Identity(1, "reader"), *studies[:2])
     assert "quokka: tapir-greedy" in page.multiselect[1].options

@@ -12,6 +12,7 @@ from itertools import accumulate, chain
 from typing import Any
 
 from sqlalchemy import delete, func, select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError, about
@@ -128,7 +129,10 @@ def create_campaign(
         row.ratings_per_item, row.instructions = request.ratings_per_item, request.instructions
         row.settings = settings.model_dump(mode="json")
         session.add(row)
-        session.flush()
+        try:
+            session.flush()
+        except IntegrityError as error:  # somebody else has taken the name since it was found free
+            raise _taken(name) from error
         items = _store_items(session, row.id, pages, together=settings.by_documents)
         shown = (entry for page in pages for item in page for entry in item.media)
         sizes = {digest: size for given in request.media or () for digest, size in given.sizes.items()}
@@ -169,11 +173,15 @@ def _free_name(session: Session, name: str, replace: bool) -> Campaign | None:
             about="name",
         )
     if not replace:
-        raise InputError(
-            f"campaign {name!r} exists already: choose another name, or make the draft anew with --replace",
-            about="name",
-        )
+        raise _taken(name)
     return row
+
+
+def _taken(name: str) -> InputError:
+    return InputError(
+        f"campaign {name!r} exists already: choose another name, or make the draft anew with --replace",
+        about="name",
+    )
 
 
 def _draw(

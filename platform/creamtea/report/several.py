@@ -38,17 +38,16 @@ class OfStudy:
 
 def common_test_sets(session: Session, studies: Sequence[StudyRow]) -> dict[str, list[OfStudy]]:
     """The test sets that all of these studies have, by the key of their step: the same text, whatever it is
-    called."""
+    called. Of two names in one study, the first: the outputs of both are the same."""
     names = [study.name for study in studies]
-    found: dict[str, list[OfStudy]] = {}
+    found: dict[str, dict[int, OfStudy]] = {}  # by key, then by study
     for study in studies:
         shown = study.name if names.count(study.name) == 1 else f"{study.name} #{study.id}"
         for node in study_nodes(session, study.id, "test_set"):
             if "test_set" in node.labels:  # not the first sentences of one, for an analysis
                 own = OfStudy(study.id, shown, str(node.labels["test_set"]))
-                found.setdefault(node.key, []).append(own)
-    every = {study.id for study in studies}
-    return {key: own for key, own in found.items() if {one.number for one in own} == every}
+                found.setdefault(node.key, {}).setdefault(study.id, own)
+    return {key: list(own.values()) for key, own in found.items() if len(own) == len(studies)}
 
 
 @dataclass(frozen=True)
