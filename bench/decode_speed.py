@@ -5,7 +5,9 @@ that all do the same work. NVS pays for its head (random, with the threshold tha
 sentence); the lexicon's 200 candidates per source subword are random. Systems take turns sentence by sentence
 within one process; a ratio is that of a percentile over the sentences to CTranslate2's (full vocabulary,
 same search and precision) in the same repetition, its median over repetitions. CTranslate2 has no SSRU: for
-the shape "deep" it has self-attention in its place.
+the shape "deep" it has self-attention in its place. "read ms" is what remains if nothing but the weights of
+the decoder's steps and the rows of the output layer had to be read, at the speed at which torch sums 400 MB
+here (weights in int8 that fit into a processor's cache may be read faster).
 
     pip install -e ".[workers,export]"
     python bench/decode_speed.py --shape base --repetitions 10
@@ -69,6 +71,7 @@ class Entrant:
     precision: Precision
     selected_size: float
     translate: Translate
+    step_bytes: float  # of weights that a step of the decoder reads
 
 
 def our_entrants(
@@ -89,8 +92,34 @@ def our_entrants(
                 return system.translate([source], with_scores=False)[0].hypothesis.tokens
 
             size = float(np.mean(system.selected_sizes(sentences)))
-            entrants.append(Entrant("creamtea", search, name, precision, size, translate))
+            read = step_bytes(model, precision, size)
+            entrants.append(Entrant("creamtea", search, name, precision, size, translate, read))
     return entrants
+
+
+def step_bytes(model: Transformer, precision: Precision, selected: float) -> float:
+    """The decoder's matrices but those that the encoder's output goes through, once a sentence, and the
+    selected rows of the output layer."""
+    weights = sum(
+        weight.numel()
+        for name, weight in model.decoder.named_parameters()
+        if weight.ndim == 2 and "cross.kv" not in name
+    )
+    return (weights + selected * model.output_weight.shape[1]) * (1 if precision == "int8" else 4)
+
+
+def bytes_per_second() -> float:
+    """Of reading from memory."""
+    numbers, seconds = torch.ones(10**8), []
+    for _ in range(7):
+        began = time.perf_counter()
+        numbers.sum()
+        seconds.append(time.perf_counter() - began)
+    return 4 * len(numbers) / float(np.median(seconds))
+
+
+def target_length(source: Sequence[int]) -> int:
+    return int(np.ceil(LENGTH_RATIO * len(source))) + 10
 
 
 def peer_entrants(model: Transformer, options: argparse.Namespace, precision: Precision) -> list[Entrant]:
@@ -99,10 +128,11 @@ def peer_entrants(model: Transformer, options: argparse.Namespace, precision: Pr
         peer = Peer.of(model, precision, SEARCHES[search].rows, options.threads)
 
         def translate(source: list[int], peer: Peer = peer) -> list[int]:
-            return peer.translate(source, int(np.ceil(LENGTH_RATIO * len(source))) + 10)
+            return peer.translate(source, target_length(source))
 
         size = float(model.vocabulary_size)
-        entrants.append(Entrant("CTranslate2", search, "full", precision, size, translate))
+        read = step_bytes(model, precision, size)
+        entrants.append(Entrant("CTranslate2", search, "full", precision, size, translate, read))
     return entrants
 
 
@@ -134,8 +164,12 @@ def run(shape: str, options: argparse.Namespace) -> list[dict[str, Any]]:
     for precision in options.precisions:
         entrants += peer_entrants(twin, options, precision)
         entrants += our_entrants(model, options, precision, sentences)
+    memory_speed, steps = bytes_per_second(), float(np.median([target_length(s) for s in sentences]))
     seconds, outputs = interleaved(entrants, sentences, options.repetitions, CLOCKS[options.clock])
-    return [row(shape, position, entrants, seconds, outputs) for position in range(len(entrants))]
+    rows = [row(shape, position, entrants, seconds, outputs) for position in range(len(entrants))]
+    for measured, entrant in zip(rows, entrants, strict=True):
+        measured["read_ms"] = 1000 * steps * entrant.step_bytes / memory_speed
+    return rows
 
 
 def row(
@@ -173,7 +207,14 @@ def table(rows: Sequence[dict[str, Any]], title: str) -> Table:
     shown = Table(title=title, title_justify="left")
     for name in ("search", "program", "vocabulary"):
         shown.add_column(name, no_wrap=True)
-    for name in ("size", *(f"p{percent} ms" for percent in PERCENTILES), "÷ p50", "÷ p90", "÷ p99"):
+    for name in (
+        "size",
+        "read ms",
+        *(f"p{percent} ms" for percent in PERCENTILES),
+        "÷ p50",
+        "÷ p90",
+        "÷ p99",
+    ):
         shown.add_column(name, justify="right")
     for row in sorted(rows, key=lambda row: (row["search"], row["precision"])):
         shown.add_row(
@@ -181,6 +222,7 @@ def table(rows: Sequence[dict[str, Any]], title: str) -> Table:
             row["program"],
             row["vocabulary"],
             f"{row['selected_size']:.0f}",
+            f"{row['read_ms']:.1f}",
             *(f"{row[f'p{percent}_ms']:.1f}" for percent in PERCENTILES),
             *(f"{row[f'p{percent}_ratio']:.2f}" for percent in PERCENTILES),
         )
