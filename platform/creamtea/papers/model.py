@@ -146,11 +146,14 @@ class OfIdiom(Strict):
 Place = OfSystem | OfAnalysis | OfTraining | OfCorpus | OfSelection | OfIdiom
 
 
+EVERY = "*"
+
+
 class Source(Strict):
     """Which cells of ours correspond, for the named rows and columns (all where none is named)."""
 
     collection: str
-    member: str
+    member: str  # "*": the mean over all studies of the collection
     cell: Place
     rows: list[str] = []
     columns: list[str] = []

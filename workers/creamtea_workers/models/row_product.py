@@ -1,8 +1,8 @@
 """W x + b of one vector in fp32, at the speed of the memory.
 
 Greedy search at batch size 1 reads every weight of the decoder once for each subword, and does little else.
-MKL and oneDNN read 11 to 19 GB/s there on one core of an AMD EPYC (Zen 4), this loop 27, as much as plain
-summing (bench/row_products.py). With more rows the two are as fast or faster.
+On one core of an AMD EPYC (Zen 4) MKL and oneDNN read 8 to 16 GB/s there, this loop 18 to 21, nearly as much
+as plain summing (bench/row_products.py). With more rows the two are as fast or faster.
 """
 
 from __future__ import annotations

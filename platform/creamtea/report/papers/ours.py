@@ -12,9 +12,7 @@ from creamtea.errors import InputError
 from creamtea.methods.architectures import Layered
 from creamtea.methods.selections import LexiconSelection, NvsSelection
 from creamtea.papers.model import (
-    Column as PaperColumn,
-)
-from creamtea.papers.model import (
+    EVERY,
     Exhibit,
     Names,
     OfAnalysis,
@@ -28,11 +26,15 @@ from creamtea.papers.model import (
     Size,
     Source,
 )
+from creamtea.papers.model import (
+    Column as PaperColumn,
+)
 from creamtea.papers.model import Row as PaperRow
 from creamtea.report import text
 from creamtea.report.build import build_report
 from creamtea.report.idioms import MISSED
 from creamtea.report.model import Cell, Delta, Document, Row, Section, Table
+from creamtea.report.papers.means import mean_of
 from creamtea.report.papers.verdict import Ours
 from creamtea.report.specs import spec_of
 from creamtea.store.database import Database
@@ -93,10 +95,10 @@ class Reports:
 
 @dataclass(frozen=True)
 class Wanted:
-    """A cell of ours that belongs to one of the paper's; without braces."""
+    """A cell of ours that belongs to one of the paper's; without braces. Of several members: their mean."""
 
     collection: str
-    member: str
+    members: tuple[str, ...]
     place: Place
 
 
@@ -113,18 +115,20 @@ def wanted_cells(
             place = _filled_place(source.cell, names)
         except KeyError:
             continue
-        if member in paper.collections[source.collection].members:
-            yield Wanted(source.collection, member, place)
+        known = tuple(paper.collections[source.collection].members)
+        if member == EVERY or member in known:
+            yield Wanted(source.collection, known if member == EVERY else (member,), place)
 
 
 def members_of(paper: Paper, exhibit: Exhibit) -> list[tuple[str, str]]:
     """The collections with those of their studies that have cells or figures of the exhibit."""
     found = {
-        (wanted.collection, wanted.member): None
+        (wanted.collection, member): None
         for size in SIZES
         for row in exhibit.rows
         for column in exhibit.columns
         for wanted in wanted_cells(paper, exhibit, size, row, column)
+        for member in wanted.members
     }
     found |= {
         (drawing.collection, member): None for drawing in exhibit.drawings for member in drawing.members
@@ -173,19 +177,31 @@ def why_no_value(paper: Paper, exhibit: Exhibit, size: Size, row: PaperRow, colu
 def our_value(
     reports: Reports, exhibit: Exhibit, size: Size, row: PaperRow, column: PaperColumn
 ) -> Ours | None:
-    """None where no study of this size has the cell. Of several studies, the first that the database has."""
+    """None where no study of this size has the cell. Of several sources, the first whose studies are all in
+    the database."""
     not_run = None
     for wanted in wanted_cells(reports.paper, exhibit, size, row, column):
         collection = reports.paper.collections[wanted.collection]
-        study = collection.members[wanted.member].name
-        report = reports.read(wanted.collection, wanted.member)
-        if isinstance(report, str):
-            return Ours(Cell("unavailable", report), study)
-        if report is not None:
-            return _value(report, study, wanted.place, column.factor)
-        note = f"{study} is not in this database"
+        values = {
+            collection.members[member].name: _of_member(reports, wanted, member, column.factor)
+            for member in wanted.members
+        }
+        found = [value for value in values.values() if value is not None]
+        if len(found) == len(values):
+            return found[0] if len(found) == 1 else mean_of(found, collection.title)
+        missing = [study for study, value in values.items() if value is None]
+        note = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not in this database"
         not_run = not_run or Ours(Cell("absent", note, words="not run"))
     return not_run
+
+
+def _of_member(reports: Reports, wanted: Wanted, member: str, factor: float | None) -> Ours | None:
+    """None where the database has no such study."""
+    study = reports.paper.collections[wanted.collection].members[member].name
+    report = reports.read(wanted.collection, member)
+    if isinstance(report, str):
+        return Ours(Cell("unavailable", report), study)
+    return None if report is None else _value(report, study, wanted.place, factor)
 
 
 def _value(report: StudyReport, study: str, place: Place, factor: float | None) -> Ours:

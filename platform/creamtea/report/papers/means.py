@@ -1,0 +1,60 @@
+"""The mean of our cells over the studies of a collection, such as one for each pair of languages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from creamtea.report.model import Cell, Delta
+from creamtea.report.papers.verdict import Ours
+
+
+def mean_of(values: Sequence[Ours], study: str) -> Ours:
+    """The mean over studies, each of which counts alike (a macro-average), as a value of the whole `study`.
+
+    Every study has a test set of its own, so that the errors are independent. Each side of the 95 % interval
+    is that of a mean of independent normal errors:
+
+        1/n √Σ d_i²,   d_i the distance of a study's bound from its value
+
+    The intervals cover the choice of segments, not the choice of studies. A difference is significant where
+    its interval leaves 0 out. A value that one study lacks makes the mean unavailable, with that reason.
+    """
+    cells = [value.cell for value in values]
+    for value in values:
+        if value.cell.value is None:
+            note = f"{value.study}: {value.cell.note or value.cell.words}"
+            return Ours(Cell(value.cell.state, note, words=value.cell.words), study)
+    first = values[0]
+    mean, low, high = _interval((cell.value, cell.low, cell.high) for cell in cells)
+    same_place = all((value.table, value.row) == (first.table, first.row) for value in values)
+    deltas = [value.delta for value in values if value.delta is not None and value.against == first.against]
+    return Ours(
+        Cell("ok", value=mean, low=low, high=high),
+        study,
+        first.table if same_place else "",
+        first.row if same_place else "",
+        first.against,
+        _mean_delta(deltas) if same_place and len(deltas) == len(values) else None,
+    )
+
+
+def _mean_delta(deltas: Sequence[Delta]) -> Delta | None:
+    if any(delta.value is None for delta in deltas):
+        return None
+    mean, low, high = _interval((delta.value, delta.low, delta.high) for delta in deltas)
+    significant = low is not None and high is not None and (low > 0 or high < 0)
+    return Delta("ok", value=mean, low=low, high=high, significant=significant)
+
+
+def _interval(
+    triples: Iterable[tuple[float | None, float | None, float | None]],
+) -> tuple[float, float | None, float | None]:
+    """Mean, low and high of several values with theirs."""
+    values, lows, highs = zip(*triples, strict=True)
+    mean = math.fsum(values) / len(values)
+    if None in lows or None in highs:
+        return mean, None, None
+    below = math.hypot(*(value - low for value, low in zip(values, lows, strict=True))) / len(values)
+    above = math.hypot(*(high - value for value, high in zip(values, highs, strict=True))) / len(values)
+    return mean, mean - below, mean + above

@@ -1,0 +1,65 @@
+"""The mean of a cell over the studies of a collection, with its interval and its differences."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from creamtea.report.model import Cell, Delta
+from creamtea.report.papers.means import mean_of
+from creamtea.report.papers.verdict import Ours, Outcome, judge
+
+
+def ours(study: str, value: float, half: float, row: str = "entmax", delta: Delta | None = None) -> Ours:
+    against = "softmax" if delta else ""
+    cell = Cell("ok", value=value, low=value - half, high=value + half)
+    return Ours(cell, study, "systems/test/systems/accuracy", row, against, delta)
+
+
+def delta(value: float, half: float) -> Delta:
+    return Delta("ok", value=value, low=value - half, high=value + half)
+
+
+def test_the_interval_is_that_of_a_mean_of_independent_errors() -> None:
+    """Against 200,000 draws of the three studies' errors."""
+    values, halves = np.array([50.0, 60.0, 91.0]), np.array([8.0, 3.0, 5.0])
+    mean = mean_of([ours(f"s{n}", *pair) for n, pair in enumerate(zip(values, halves, strict=True))], "all")
+    draws = np.random.default_rng(1).normal(values, halves / 1.96, (200_000, 3)).mean(1)
+    low, high = np.quantile(draws, [0.025, 0.975])
+    assert mean.study == "all"
+    assert mean.cell.value == pytest.approx(67.0)
+    assert mean.cell.low == pytest.approx(low, abs=0.05)
+    assert mean.cell.high == pytest.approx(high, abs=0.05)
+
+
+def test_each_side_of_an_interval_has_its_own_length() -> None:
+    lopsided = [replace(ours("s", 10.0, 1.0), cell=Cell("ok", value=10.0, low=9.0, high=13.0))] * 4
+    cell = mean_of(lopsided, "all").cell
+    assert (cell.value, cell.low, cell.high) == pytest.approx((10.0, 9.5, 11.5))
+
+
+@pytest.mark.parametrize(
+    ("half", "outcome"), [(4.0, Outcome.HOLDS), (9.0, Outcome.UNDECIDED)], ids=["apart", "touching"]
+)
+def test_a_mean_difference_is_judged_by_its_interval(half: float, outcome: Outcome) -> None:
+    """Four differences of 3 ± half: their mean is 3 ± half / 2."""
+    own = mean_of([ours(f"s{n}", 63.0, 20.0, delta=delta(3.0, half)) for n in range(4)], "all")
+    other = mean_of([ours(f"s{n}", 60.0, 20.0, row="softmax") for n in range(4)], "all")
+    judgement = judge(own, other, "higher")
+    assert judgement.outcome is outcome
+    assert (judgement.low, judgement.high) == pytest.approx((3 - half / 2, 3 + half / 2))
+
+
+def test_a_value_that_one_study_lacks_is_the_reason_for_no_mean() -> None:
+    failed = Ours(Cell("unavailable", "the step failed"), "s2")
+    cell = mean_of([ours("s1", 50.0, 1.0), failed], "all").cell
+    assert (cell.state, cell.value) == ("unavailable", None)
+    assert cell.note == "s2: the step failed"
+
+
+def test_without_one_study_s_interval_there_is_none() -> None:
+    plain = Ours(Cell("ok", value=40.0), "s2")
+    cell = mean_of([ours("s1", 50.0, 1.0), plain], "all").cell
+    assert (cell.value, cell.low, cell.high) == (45.0, None, None)
