@@ -76,7 +76,7 @@ class DecodeParams(StepParams):
 
 DECODE = StepKind(
     "decode",
-    2,
+    1,
     "translate a test set",
     DecodeParams,
     inputs={
@@ -212,7 +212,7 @@ class LatencyParams(StepParams):
 
 LATENCY = StepKind(
     "latency",
-    3,
+    2,
     "measure latency",
     LatencyParams,
     inputs={
