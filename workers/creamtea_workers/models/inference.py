@@ -101,7 +101,12 @@ class PackedLinear:
         self.out_features, self.bias = weight.shape[0], bias
         self.packed = torch.ops.mkldnn._reorder_linear_weight(weight, None)
         self.multiply = torch.ops.mkldnn._linear_pointwise
-        self.of_row = of_one_row(weight, bias) if torch.get_num_threads() == 1 else None
+        self.of_row: Layer | None = None
+        if torch.get_num_threads() == 1:
+            # imported where a large weight asks for it: Numba takes a second to import and compile
+            from creamtea_workers.models.row_product import RowProduct
+
+            self.of_row = RowProduct(weight, bias)
 
     def __call__(self, x: Tensor) -> Tensor:
         if self.of_row is not None and x.numel() == x.shape[-1]:
@@ -112,13 +117,6 @@ class PackedLinear:
             flat = F.pad(flat, (0, 0, 0, padded_rows(rows) - rows))
         y: Tensor = self.multiply(flat, self.packed, self.bias, "none", [], "")
         return y[:rows].view(*x.shape[:-1], self.out_features)
-
-
-def of_one_row(weight: Tensor, bias: Tensor | None) -> Layer:
-    """Imported where a large weight asks for it: Numba takes a second to import and compile."""
-    from creamtea_workers.models.row_product import RowProduct
-
-    return RowProduct(weight, bias)
 
 
 def pack_if_large(weight: Tensor, bias: Tensor | None) -> Layer:

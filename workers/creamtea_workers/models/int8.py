@@ -61,7 +61,6 @@ class Int8Matrix:
 
     def __init__(self, weight: Tensor, scale: Tensor, bias: Tensor) -> None:
         self.weight, self.scale, self.bias = weight, scale, bias  # (K, D) int8, (K,), (K,)
-        self.unit = scale / MAX_INT8  # (K,) of a sum of products
 
     @classmethod
     def of(cls, weight: Tensor, bias: Tensor | None) -> Int8Matrix:
@@ -78,7 +77,7 @@ class Int8Matrix:
         """x (n, D) → (n, K)"""
         largest = x.abs().amax(-1, keepdim=True).clamp_(min=MIN_MAGNITUDE)
         quantised = (x / largest).mul_(MAX_INT8).round_().to(torch.int8)
-        y = torch._int_mm(quantised, self.weight.t()) * self.unit
+        y = torch._int_mm(quantised, self.weight.t()) * (self.scale / MAX_INT8)
         return torch.addcmul(self.bias, y, largest)
 
 

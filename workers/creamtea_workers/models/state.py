@@ -20,23 +20,22 @@ class DecoderState:
     own_mask = None  # every row sees all of its positions
 
     def __init__(self, cross: Tensor, mask: Tensor | None) -> None:
-        self.cross = cross  # (layers, 2, N, H, S, E): keys, values; of a single sentence N is 1
+        self.cross = cross  # (layers, 2, N, H, S, E): keys, values; 1 for N where all rows share them
         self.mask = mask  # (N, 1, 1, S), or None where nothing is padded
-        self.single = cross.shape[2] == 1
         self.sentences = torch.arange(cross.shape[2], device=cross.device)
         self.length = 0  # positions done
 
     def memory(self, layer: int) -> tuple[Tensor, Tensor]:
         """Keys and values (N, H, S, E) of the encoder's output."""
         cross = self.cross[layer]
-        if self.single:
+        if cross.shape[1] == 1:
             cross = cross.expand(-1, len(self.sentences), -1, -1, -1)
         keys, values = cross.unbind(0)
         return keys, values
 
     def reorder(self, rows: Tensor) -> None:
         sentences = self.sentences[rows]
-        if not self.single and not torch.equal(sentences, self.sentences):
+        if self.cross.shape[2] > 1 and not torch.equal(sentences, self.sentences):
             self.cross = self.cross.index_select(2, rows)
             self.mask = None if self.mask is None else self.mask[rows]
         self.sentences = sentences
