@@ -62,9 +62,9 @@ def run(environment: dict[str, str], *arguments: str) -> subprocess.CompletedPro
 
 
 def test_head_workers_and_controller_start_with_a_token_and_end(environment: dict[str, str]) -> None:
-    # the controller is fast: it waits until both steps have written their lines
+    # the controller is fast: it waits until both steps have written their last line
     done = run(
-        {**environment, "CREAMTEA_DOES": 'until [ "$(grep -c token "$CALLS")" = 2 ]; do sleep 0.05; done'}
+        {**environment, "CREAMTEA_DOES": 'until [ "$(grep -c usage "$CALLS")" = 2 ]; do sleep 0.05; done'}
     )
     assert done.returncode == 0, done.stderr
     said = calls(environment)
