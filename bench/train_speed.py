@@ -78,8 +78,7 @@ def main() -> None:
 
 
 def in_new_process(row: list[Any]) -> dict[str, Any]:
-    # threads that wait asleep: where other work shares the cores, spinning ones are ten times slower
-    environment = {"OMP_WAIT_POLICY": "PASSIVE", **os.environ, "OMP_NUM_THREADS": str(row[2])}
+    environment = {**os.environ, "OMP_NUM_THREADS": str(row[2])}
     command = [sys.executable, __file__, *sys.argv[1:], "--row", json.dumps(row)]
     done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     result: dict[str, Any] = json.loads(done.stdout)
