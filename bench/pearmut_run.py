@@ -37,6 +37,7 @@ from urllib.request import Request, urlopen
 from pearmut_files import as_done, as_imported
 from playwright.sync_api import Page, sync_playwright
 from rated import Rated
+from rating_page import launched
 
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.exporting import export_campaign
@@ -310,8 +311,7 @@ def main() -> int:
         command = [str(python.parent / "pearmut"), "add", *files]
         subprocess.run(command, env=environment, check=True, cwd=root, stdout=subprocess.DEVNULL)
         with served(python, root) as address, sync_playwright() as playwright:
-            arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-            browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
+            browser = launched(playwright)
             for protocol, name in names.items():
                 campaign = json.loads((root / "data/campaigns" / f"{name}.json").read_text())
                 done = {}

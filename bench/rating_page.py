@@ -140,7 +140,7 @@ def served(folder: Path, url: str) -> Iterator[str]:
 
 
 def launched(playwright: Any) -> Browser:
-    names = ("chromium", "chromium-browser", "google-chrome")
+    names = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
     executable = next((found for name in names if (found := shutil.which(name))), None)
     sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     browser: Browser = playwright.chromium.launch(executable_path=executable, args=sandbox)

@@ -90,6 +90,24 @@ def test_answers_come_with_the_consent_and_go_into_exports(
         ]
 
 
+@pytest.mark.parametrize("number", ["1,000", "1.000", "12,500"])
+def test_a_mark_between_thousands_is_not_taken_for_a_decimal_point(number: str) -> None:
+    with pytest.raises(WrongAnswers, match="thousands"):
+        checked_answers(QUESTIONS, ["German", number, ""])
+
+
+def test_a_forgotten_rater_keeps_no_answer_in_own_words(database: Database, campaign: str) -> None:
+    with database.transaction() as session:
+        settings = {"questions": [question.model_dump() for question in QUESTIONS]}
+        session.execute(update(Campaign).values(settings=settings))
+    rater = raters.add(database, campaign, "test", pseudonym="anna")
+    raters.consent(database, rater, ["English", "4", "I am Anna Meier of Bonn"])
+    raters.forget(database, rater, "test")
+    with database.session() as session:
+        stored = session.scalars(select(Rater.answers).where(Rater.id == rater)).one()
+    assert stored == {"First language?": "English", "Years of translating": 4.0}
+
+
 @pytest.mark.parametrize("address", ["http://x.org", "javascript:alert(1)", "https://", "https://a b"])
 def test_the_return_address_is_one_with_https(address: str) -> None:
     with pytest.raises(InputError, match="completion_url"):

@@ -11,8 +11,9 @@ Without answers to choose from, the rater writes a text of one line; with `numbe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
@@ -96,6 +97,12 @@ def checked_answers(questions: Sequence[Question], given: Sequence[str]) -> dict
     return answers
 
 
+def choices(questions: Sequence[Question], answers: dict[str, Any]) -> dict[str, Any]:
+    """The answers without those in the rater's own words, which may say who wrote them."""
+    kept = {question.ask for question in questions if question.options or question.number}
+    return {ask: answer for ask, answer in answers.items() if ask in kept}
+
+
 def _checked(question: Question, text: str) -> str | float:
     if not text:
         raise ValueError("Please answer this question.")
@@ -104,6 +111,8 @@ def _checked(question: Question, text: str) -> str | float:
     if len(text) > MAX_ANSWER:
         raise ValueError(f"Please use at most {MAX_ANSWER} characters.")
     if question.number:
+        if re.search(r"[.,]\d{3}$", text):  # 1,000 and 1.000 are a thousand for some, one for others
+            raise ValueError("Please write the number without a mark between thousands.")
         try:
             value = float(text.replace(",", "."))
         except ValueError:

@@ -24,7 +24,7 @@ from creamtea.human.assignment.model import RatingRefused
 from creamtea.human.attention import Attention, attention_of
 from creamtea.human.campaigns import count_pages, find_campaign, item_kinds
 from creamtea.human.protocols import Protocol
-from creamtea.human.questions import Question, checked_answers
+from creamtea.human.questions import Question, checked_answers, choices
 from creamtea.human.settings import CampaignSettings, settings_of
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import WRITTEN_KINDS, ItemKind
@@ -252,10 +252,11 @@ def _decide(database: Database, rater_id: int, actor: str, reason: str, *, exclu
 
 
 def forget(database: Database, rater_id: int, actor: str, reason: str = "") -> None:
-    """Delete who a rater is: name and sign-in go, links and sessions are withdrawn, no more items come.
+    """Delete who a rater is: name, sign-in and answers in own words to the campaign's questions go, links
+    and sessions are withdrawn, no more items come.
 
-    Ratings stay and count, under the pseudonym, which therefore should not be a person's name. This cannot
-    be undone. InputError for a rater who is forgotten already.
+    Ratings stay and count, under the pseudonym, which therefore should not be a person's name; so do answers
+    that were chosen, and numbers. This cannot be undone. InputError for a rater who is forgotten already.
     """
     with database.transaction() as session:
         campaign, rater = _rater_under_lock(session, rater_id)
@@ -263,6 +264,8 @@ def forget(database: Database, rater_id: int, actor: str, reason: str = "") -> N
             raise InputError(f"the identity of rater {rater.pseudonym!r} is deleted already")
         now = database.now(session)
         rater.name = rater.subject = rater.participant = rater.arrival = None
+        if rater.answers:
+            rater.answers = choices(settings_of(campaign.settings).questions, rater.answers)
         rater.forgotten_at = now
         access.withdraw_links(session, rater_id, now)
         session.execute(
