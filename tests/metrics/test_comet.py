@@ -7,11 +7,13 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from limits import COMMAND
 
 from creamtea.errors import StepUnavailable
@@ -63,6 +65,16 @@ def test_scores_progress_and_facts_come_back(interpreter: Callable[[str], Path])
     assert one.facts == {"comet": "2.2.7"}
     assert (0, 1, "COMET: loading") in told
     assert (3, 4, "COMET: scoring") in told
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_a_gpu_that_is_missing_is_told_before_a_model_is_fetched() -> None:
+    told: list[str] = []
+    spec = Comet(kind="comet", model="a/b")
+    one = CometMetric(spec, Path(sys.executable), "a/b", lambda *now: told.append(now[2]), gpus=1.0)
+    with pytest.raises(StepUnavailable, match="a GPU was reserved"):
+        one.statistics(TWO)
+    assert not [message for message in told if "fetching" in message]
 
 
 @pytest.mark.parametrize("what", ["missing", "not executable", "a folder"])

@@ -57,12 +57,12 @@ def main() -> int:
 
 
 def score(model_name: str, batch_size: int, gpus: int, send: Any) -> None:
+    if gpus and not imported("torch").cuda.is_available():  # said before gigabytes are fetched
+        raise Unavailable("a GPU was reserved, but the torch of COMET's environment sees none")
     local = local_checkpoint(model_name)
     send({"message": f"fetching {model_name}"})
     checkpoint, revision = (local, digest(local)) if local else fetch(model_name)
     comet, torch = imported("comet"), imported("torch")
-    if gpus and not torch.cuda.is_available():
-        raise Unavailable("a GPU was reserved, but the torch of COMET's environment sees none")
 
     send({"message": "loading the model"})
     try:
