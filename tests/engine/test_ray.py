@@ -114,8 +114,9 @@ def test_after_kill_9_of_the_controller_ray_goes_and_the_rest_runs(
 
 @pytest.mark.cluster
 @pytest.mark.slow
+@pytest.mark.parametrize("victim", local_ray.NEEDED)
 def test_a_ray_that_dies_is_started_again_on_loopback_and_leaves_no_folder(
-    sqlite: Database, store: ArtefactStore, study: ToyStudy, log: Path
+    victim: str, sqlite: Database, store: ArtefactStore, study: ToyStudy, log: Path
 ) -> None:
     study.add("long", "count", stop_at=3)
     submission = study.submit(sqlite, store)
@@ -128,12 +129,12 @@ def test_a_ray_that_dies_is_started_again_on_loopback_and_leaves_no_folder(
             for process in psutil.Process().children(recursive=True):
                 listening = [one for one in process.net_connections("tcp") if one.status == "LISTEN"]
                 ports.update(str(one.laddr.ip).removeprefix("::ffff:") for one in listening)
-            [raylet] = [one for one in ray_processes(os.getpid()) if one.name() == "raylet"]
-            raylet.kill()
+            [process] = [one for one in ray_processes(os.getpid()) if one.name() == victim]
+            process.kill()
 
     Controller(sqlite, store, RayExecutor("", runtime_env()), emit).run(submission.study_id)
     [retried] = [event for event in events if isinstance(event, StepRetried)]
-    assert retried.error == "Ray on this machine ended (raylet with code -9); it is started again"
+    assert retried.error == f"Ray on this machine ended ({victim} with code -9); it is started again"
     assert counts(log) == ["from 0", "at 3", "from 3"]
     assert ports == {"127.0.0.1"}
     assert not list(local_ray.sessions().glob(f"session_*_{os.getpid()}"))

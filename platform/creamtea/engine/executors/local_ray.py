@@ -16,7 +16,14 @@ from creamtea.errors import InputError
 from creamtea.scratch import host_id, is_running
 
 OBJECT_STORE = 80 << 20  # bytes; only small JSON values pass through it
-START_SECONDS = 300  # that Ray's processes have to start on a busy machine; by itself Ray gives up after 30
+# that Ray's processes have to start, or to answer, on a busy machine; by itself Ray gives up after 30 to 60
+PATIENCE = 300
+LIMITS = (
+    "gcs_server_port_wait_time_s",
+    "gcs_server_request_timeout_seconds",
+    "gcs_rpc_server_reconnect_timeout_s",  # after which Ray ends the controller's own process
+    "worker_register_timeout_seconds",
+)
 MAX_FOLDER = 40  # characters: below it Ray makes sockets, whose path may have 107
 NEEDED = ("gcs_server", "raylet")  # without either nothing runs any more
 # what Ray starts even without its dashboard, and waits seconds for: the server of the dashboard, the process
@@ -28,9 +35,10 @@ _SESSION = re.compile(r"session_.*_(?P<pid>\d+)")
 def prepare() -> dict[str, Any]:
     """Set what Ray reads from the environment; returns the options of `ray.init`."""
     _stay_on_loopback()
-    for limit in ("gcs_server_port_wait_time_s", "gcs_server_request_timeout_seconds"):
-        os.environ.setdefault(f"RAY_{limit}", str(START_SECONDS))
-    os.environ.setdefault("RAY_worker_register_timeout_seconds", str(START_SECONDS))
+    for limit in LIMITS:
+        os.environ.setdefault(f"RAY_{limit}", str(PATIENCE))
+    # tries of three seconds; a raylet that has ended is seen by `death`
+    os.environ.setdefault("RAY_health_check_failure_threshold", str(PATIENCE // 3))
     if "RAY_AUTH_TOKEN_PATH" not in os.environ:
         # a token of this run's own; Ray would write one into the home folder
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
