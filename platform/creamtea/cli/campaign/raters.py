@@ -154,8 +154,8 @@ def forget(
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; the log keeps it.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Delete who a rater is: name, sign-in, links, answers in own words to the campaign's questions. The ratings
-    stay, under the pseudonym. For good."""
+    """Delete who a rater is: name, sign-in, links, answers in own words. The ratings stay, under the
+    pseudonym. For good."""
     with opened_database() as database:
         rater_id = raters.find(database, name, rater)
         if not yes:
