@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from torch.nn import functional as F
 
-from creamtea_workers.models.inference import PackedLinear
+from creamtea_workers.models.inference import ROW_THREADS, PackedLinear
 from creamtea_workers.models.row_product import RowProduct
 
 
@@ -37,14 +37,14 @@ def test_keeps_what_is_not_a_number(value: float) -> None:
     assert RowProduct(weight, None)(x)[0].tolist() == pytest.approx([value, value], nan_ok=True)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_packed_weights_have_it_where_there_is_one_thread(threads: int) -> None:
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_packed_weights_have_it_where_there_are_few_threads(threads: int) -> None:
     before = torch.get_num_threads()
     weight, bias, x = torch.randn(48, 32), torch.randn(48), torch.randn(1, 1, 32)
     torch.set_num_threads(threads)
     try:
         packed = PackedLinear(weight, bias)
-        assert (packed.of_row is None) == (threads > 1)
+        assert (packed.of_row is None) == (threads > ROW_THREADS)
         torch.testing.assert_close(packed(x), F.linear(x, weight, bias))
     finally:
         torch.set_num_threads(before)

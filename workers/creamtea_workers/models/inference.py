@@ -23,6 +23,8 @@ from creamtea_workers.models.interface import Memory
 from creamtea_workers.models.nvs import CHUNK, LOWEST, NvsHead
 
 MIN_PACKED = 2**18  # elements of an fp32 weight; packing a smaller one costs more per call than it saves
+# With two, oneDNN took 1.5 times as long as the loop on one (docs/results.md, Benchmarks); more: not measured.
+ROW_THREADS = 2
 Layer = Callable[[Tensor], Tensor]  # (..., D) → (..., K)
 
 
@@ -90,7 +92,7 @@ def normalisation(layer: nn.LayerNorm) -> Layer:
 
 
 class PackedLinear:
-    """`nn.Linear` in fp32 with the weight in oneDNN's layout. With one thread a single row, as in greedy
+    """`nn.Linear` in fp32 with the weight in oneDNN's layout. With few threads a single row, as in greedy
     search at batch size 1, has a kernel of its own (`row_product`).
 
     oneDNN compiles a kernel for each number of rows (about a millisecond), so rows are padded to a few
@@ -102,7 +104,7 @@ class PackedLinear:
         self.packed = torch.ops.mkldnn._reorder_linear_weight(weight, None)
         self.multiply = torch.ops.mkldnn._linear_pointwise
         self.of_row: Layer | None = None
-        if torch.get_num_threads() == 1:
+        if torch.get_num_threads() <= ROW_THREADS:
             # imported where a large weight asks for it: Numba takes a second to import and compile
             from creamtea_workers.models.row_product import RowProduct
 
