@@ -88,41 +88,8 @@ class Attention(nn.Module):
     ) -> Tensor:
         """Queries (B, H, T, E), keys and values (B, H, S, E) → (B, T, D)."""
         share = self.dropout if self.training else 0.0
-        if self.training and query.device.type == "cpu":
-            return join_heads(plain_attention(query, key, value, mask, share, causal))
         attended = F.scaled_dot_product_attention(query, key, value, mask, dropout_p=share, is_causal=causal)
         return join_heads(attended)
-
-
-def plain_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Tensor | None = None,
-    dropout: float = 0.0,
-    causal: bool = False,
-) -> Tensor:
-    """`F.scaled_dot_product_attention` of what attends to at least one key, for training on a CPU.
-
-    The backward pass of torch's fused kernel takes seven times as long there (bf16, sentences of 17
-    subwords); its plain one looks for queries without keys, and scales and masks in passes of their own.
-    """
-    batch, heads, queries, width = query.shape
-    keys = key.shape[2]
-    precise = torch.promote_types(query.dtype, torch.float32)
-    query, key, value = (
-        x.to(precise, memory_format=torch.contiguous_format).flatten(0, 1) for x in (query, key, value)
-    )
-    offset = query.new_zeros(1, 1, 1)  # to the scores: minus infinity where a key may not be attended
-    if causal:
-        offset = query.new_full((1, queries, keys), -math.inf).triu_(1)
-    elif mask is not None:
-        offset = query.new_zeros(mask.shape).masked_fill_(~mask, -math.inf)
-        offset = offset.expand(-1, heads, -1, -1).flatten(0, 1)
-    with torch.autocast("cpu", enabled=False):
-        scores = torch.baddbmm(offset, query, key.transpose(1, 2), alpha=width**-0.5)
-        weights = F.dropout(scores.softmax(-1), dropout)
-        return torch.bmm(weights, value).view(batch, heads, queries, width)
 
 
 class SelfAttention(Attention):
