@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from limits import COMMAND
 
 from creamtea.errors import StepUnavailable
@@ -67,8 +66,8 @@ def test_scores_progress_and_facts_come_back(interpreter: Callable[[str], Path])
     assert (3, 4, "COMET: scoring") in told
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
-def test_a_gpu_that_is_missing_is_told_before_a_model_is_fetched() -> None:
+def test_a_gpu_that_is_missing_is_told_before_a_model_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     told: list[str] = []
     spec = Comet(kind="comet", model="a/b")
     one = CometMetric(spec, Path(sys.executable), "a/b", lambda *now: told.append(now[2]), gpus=1.0)

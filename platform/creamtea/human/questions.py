@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
@@ -23,6 +23,7 @@ from creamtea.human.storable import check_text
 
 NUMBER, OPTIONAL = "number", "optional"
 MAX_QUESTIONS, MAX_ANSWER = 30, 500  # questions of a campaign; characters of an answer
+Answers = dict[str, str | float]  # by question
 Words = Annotated[str, Field(min_length=1, max_length=300), AfterValidator(check_text)]
 
 
@@ -79,10 +80,10 @@ def write_questions(questions: Sequence[Question]) -> str:
     )
 
 
-def checked_answers(questions: Sequence[Question], given: Sequence[str]) -> dict[str, str | float]:
+def checked_answers(questions: Sequence[Question], given: Sequence[str]) -> Answers:
     """The answers by question; optional ones that were left open are left out. WrongAnswers
     for those that are missing or do not fit."""
-    answers: dict[str, str | float] = {}
+    answers: Answers = {}
     wrong: dict[int, str] = {}
     for number, question in enumerate(questions):
         text = given[number].strip() if number < len(given) else ""
@@ -97,8 +98,8 @@ def checked_answers(questions: Sequence[Question], given: Sequence[str]) -> dict
     return answers
 
 
-def choices(questions: Sequence[Question], answers: dict[str, Any]) -> dict[str, Any]:
-    """The answers without those in the rater's own words, which may say who wrote them."""
+def without_own_words(questions: Sequence[Question], answers: Answers) -> Answers:
+    """Chosen answers and numbers; what raters write in their own words may say who they are."""
     kept = {question.ask for question in questions if question.options or question.number}
     return {ask: answer for ask, answer in answers.items() if ask in kept}
 

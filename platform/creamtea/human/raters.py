@@ -11,7 +11,6 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import func, select, update
@@ -24,7 +23,7 @@ from creamtea.human.assignment.model import RatingRefused
 from creamtea.human.attention import Attention, attention_of
 from creamtea.human.campaigns import count_pages, find_campaign, item_kinds
 from creamtea.human.protocols import Protocol
-from creamtea.human.questions import Question, checked_answers, choices
+from creamtea.human.questions import Answers, Question, checked_answers, without_own_words
 from creamtea.human.settings import CampaignSettings, settings_of
 from creamtea.store.database import Database
 from creamtea.store.item_kinds import WRITTEN_KINDS, ItemKind
@@ -60,7 +59,7 @@ class RaterProgress:
     pseudonym: str
     name: str | None
     participant: str | None  # on a recruiting platform
-    answers: dict[str, Any] | None  # to the campaign's questions
+    answers: Answers | None  # to the campaign's questions
     created_at: datetime
     consented_at: datetime | None
     excluded_at: datetime | None
@@ -255,8 +254,8 @@ def forget(database: Database, rater_id: int, actor: str, reason: str = "") -> N
     """Delete who a rater is: name, sign-in and answers in own words to the campaign's questions go, links
     and sessions are withdrawn, no more items come.
 
-    Ratings stay and count, under the pseudonym, which therefore should not be a person's name; so do answers
-    that were chosen, and numbers. This cannot be undone. InputError for a rater who is forgotten already.
+    Ratings stay and count, under the pseudonym, which therefore should not be a person's name; so do chosen
+    answers and numbers. This cannot be undone. InputError for a rater who is forgotten already.
     """
     with database.transaction() as session:
         campaign, rater = _rater_under_lock(session, rater_id)
@@ -265,7 +264,8 @@ def forget(database: Database, rater_id: int, actor: str, reason: str = "") -> N
         now = database.now(session)
         rater.name = rater.subject = rater.participant = rater.arrival = None
         if rater.answers:
-            rater.answers = choices(settings_of(campaign.settings).questions, rater.answers)
+            questions = settings_of(campaign.settings).questions
+            rater.answers = without_own_words(questions, rater.answers)
         rater.forgotten_at = now
         access.withdraw_links(session, rater_id, now)
         session.execute(

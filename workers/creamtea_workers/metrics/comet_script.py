@@ -57,7 +57,7 @@ def main() -> int:
 
 
 def score(model_name: str, batch_size: int, gpus: int, send: Any) -> None:
-    if gpus and not imported("torch").cuda.is_available():  # said before gigabytes are fetched
+    if gpus and not imported("torch").cuda.is_available():  # before gigabytes are fetched
         raise Unavailable("a GPU was reserved, but the torch of COMET's environment sees none")
     local = local_checkpoint(model_name)
     send({"message": f"fetching {model_name}"})

@@ -16,7 +16,7 @@ from creamtea.errors import InputError
 from creamtea.scratch import host_id, is_running
 
 OBJECT_STORE = 80 << 20  # bytes; only small JSON values pass through it
-# that Ray's processes have to start, or to answer, on a busy machine; by itself Ray gives up after 30 to 60
+# seconds that Ray's processes have to start or to answer on a busy machine; by itself Ray waits 30 to 60
 PATIENCE = 300
 LIMITS = (
     "gcs_server_port_wait_time_s",
@@ -37,7 +37,7 @@ def prepare() -> dict[str, Any]:
     _stay_on_loopback()
     for limit in LIMITS:
         os.environ.setdefault(f"RAY_{limit}", str(PATIENCE))
-    # tries of three seconds; a raylet that has ended is seen by `death`
+    # a try every three seconds or more; a raylet that has ended is seen by `death`
     os.environ.setdefault("RAY_health_check_failure_threshold", str(PATIENCE // 3))
     if "RAY_AUTH_TOKEN_PATH" not in os.environ:
         # a token of this run's own; Ray would write one into the home folder
