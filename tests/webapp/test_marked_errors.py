@@ -8,6 +8,7 @@ import pytest
 
 pytest.importorskip("playwright.sync_api")
 
+from limits import wait_until
 from marked_text import (
     click_on,
     drag_over,
@@ -263,12 +264,15 @@ def test_a_finger_that_scrolls_marks_nothing(site, open_page) -> None:
     link, _ = site.rater_link("pangolin-swipe", "swipe")
     page = open_page(link, phone=True)
     item_on(page, 1, 1)
+    at_rest(page)
     x, y = point_of(page, "Worte")
     touch = page.context.new_cdp_session(page)
     touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": x, "y": y}]})
-    for way in range(20, 220, 20):
+    for way in range(20, 140, 20):
         touch.send("Input.dispatchTouchEvent", {"type": "touchMove", "touchPoints": [{"x": x, "y": y - way}]})
     touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    wait_until(lambda: point_of(page, "Worte")[1] < y - 50, what=lambda: "for the page to scroll")
+    at_rest(page)
     expect(page.locator(".board .passage mark")).to_have_count(0)
     tap_on(page, "Worte")
     expect(page.locator(".board .passage mark.begun")).to_have_count(1)
