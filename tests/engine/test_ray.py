@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import subprocess
@@ -138,6 +139,15 @@ def test_a_ray_that_dies_is_started_again_on_loopback_and_leaves_no_folder(
     assert counts(log) == ["from 0", "at 3", "from 3"]
     assert ports == {"127.0.0.1"}
     assert not list(local_ray.sessions().glob(f"session_*_{os.getpid()}"))
+
+
+def test_this_ray_has_the_limits_that_are_set() -> None:
+    """An unknown name in its environment would be ignored without a word."""
+    [place] = importlib.util.find_spec("ray").submodule_search_locations
+    files = [Path(place, "_raylet.so"), *Path(place, "_private").glob("*.py")]
+    text = b"".join(file.read_bytes() for file in files)
+    names = [*local_ray.LIMITS, "health_check_failure_threshold"]
+    assert [name for name in names if name.encode() not in text] == []
 
 
 def test_what_ray_raises_at_its_start_is_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
