@@ -103,3 +103,16 @@ def test_gpus_are_asked_for_by_the_gpu_group_alone(place: str) -> None:
     assert limits["gpu"]["nvidia.com/gpu"] == "1"
     assert "nvidia.com/gpu" not in limits["cpu"]
     assert (groups["gpu"]["replicas"] > 0) is (place in ("overlays/gpu", "overlays/s3"))
+
+
+def test_the_policies_are_about_the_pods_of_this_ray_cluster(place: str) -> None:
+    """KubeRay labels them with the cluster's name; a policy that selects no pod forbids nothing."""
+    found = objects(place)
+    clusters = [one["metadata"]["name"] for one in found if one["kind"] == "RayCluster"]
+    selected = [
+        one["spec"]["podSelector"]["matchLabels"]["ray.io/cluster"]
+        for one in found
+        if one["kind"] == "NetworkPolicy"
+    ]
+    assert clusters == ["creamtea-ray"]
+    assert selected == clusters * 2

@@ -80,6 +80,13 @@ def test_single_words() -> None:
     assert metric.segment_scores(metric.statistics(texts(WORDS))).tolist() == [0, 100, 50, 100, 0]
 
 
+def test_an_empty_reference_has_a_finite_score() -> None:
+    metric = WordMetric("per")
+    statistics = metric.statistics(Texts([], [], ["p t", "", "p t"], ["", "", "p d"], ["en"] * 3))
+    assert metric.segment_scores(statistics).tolist() == [200, 0, 50]
+    assert metric.score(statistics.sum(axis=0)) == pytest.approx(150)
+
+
 def test_a_resample_keeps_the_size_of_each_group() -> None:
     groups = ["b", "a", "b", "b", "a"]
     statistics = np.array([[group == "a", group == "b", n] for n, group in enumerate(groups)], dtype=float)

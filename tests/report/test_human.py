@@ -225,6 +225,69 @@ def test_the_part_drawn_at_random_stands_by_itself(filled: Database, fill: Fill)
     assert "clusters" not in keys(report)  # one rater an item
 
 
+def test_the_sign_test_is_over_documents_where_the_others_are(filled: Database) -> None:
+    """Eight documents of three items: six are won as a whole, one is lost, and in one both win as often."""
+    won, lost, tied = [2, 0], [0, 2], [1, 1]
+    documents = [[won] * 3] * 5 + [[won, won, lost], [lost] * 3, [won, lost, tied]]
+    items: list[dict[str, Any]] = [
+        {
+            "systems": [1, 0],
+            "steps": {"anna": pair},
+            "segment_index": 3 * at + place,
+            "document": f"number {at}",
+        }
+        for at, pairs in enumerate(documents)
+        for place, pair in enumerate(pairs)
+    ]
+    rated_campaign(filled, items, protocol="preference")
+    beam = cells(build_human(filled, "tasting"), "comparisons", "beam")
+    assert (beam["items"].value, beam["documents"].value) == (24, 8)
+    assert beam["p_sign"].value == pytest.approx(stats.binomtest(6, 7).pvalue)
+
+
+def test_wins_of_the_random_part_are_those_of_its_items(filled: Database) -> None:
+    items: list[dict[str, Any]] = [
+        {"systems": [0, 1], "steps": {"anna": [2, 0]}, "segment_index": number} for number in range(20)
+    ]
+    items += [
+        {
+            "systems": [0, 1],
+            "steps": {"anna": [0, 2]},
+            "segment_index": number,
+            "kind": "random",
+            "weight": 3.0,
+        }
+        for number in range(20, 28)
+    ]
+    rated_campaign(filled, items, protocol="preference")
+    report = build_human(filled, "tasting")
+    tallies = {
+        table: [cells(report, table, "beam")[key].value for key in ("wins", "ties", "losses")]
+        for table in ("comparisons", "random_comparisons")
+    }
+    assert tallies == {"comparisons": [8, 0, 20], "random_comparisons": [8, 0, 0]}
+
+
+def test_where_all_differences_are_equal_the_verdict_is_corrected_too(filled: Database) -> None:
+    """Six items won, none lost: 2/2⁶ by the sign flips, for each of seven systems."""
+    items: list[dict[str, Any]] = [
+        {
+            "systems": [0, system],
+            "steps": {"anna": pair, "ben": pair},
+            "segment_index": segment,
+        }
+        for segment in range(6)
+        for system in range(1, 8)
+        for pair in [[0, 2] if system == 1 else [[0, 2], [2, 0], [1, 1]][(segment * system + system) % 3]]
+    ]
+    names = ["plain", *(f"system-{number}" for number in range(1, 8))]
+    rated_campaign(filled, items, systems=names, protocol="preference", ratings_per_item=2)
+    first = cells(build_human(filled, "tasting"), "comparisons", "system-1")
+    assert first["p_t"].value is None
+    assert first["p_sign_flip"].value == pytest.approx(7 * 2 / 2**6)
+    assert first["verdict"].words == "undecided"
+
+
 @pytest.mark.parametrize(
     "items",
     [

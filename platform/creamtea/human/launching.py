@@ -20,10 +20,9 @@ from creamtea.human import audit
 from creamtea.human.campaigns import find_campaign, item_kinds
 from creamtea.human.protocols import origin_of
 from creamtea.human.settings import settings_of
+from creamtea.stats.sequential import ALPHA, BURN_IN, LOOKS
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, Item, StudyRow
-
-ALPHA = 0.05
 
 # the analysis that is registered; docs and report say what each part is
 ANALYSIS: dict[str, Any] = {
@@ -37,7 +36,8 @@ ANALYSIS: dict[str, Any] = {
     "alpha": ALPHA,
     "correction": "Holm over the comparisons",
     "interval": 0.95,
-    "early end": "by confidence sequences that hold whenever one looks (a fifth of alpha), these raters only",
+    "early end": f"by a group-sequential test of up to {LOOKS} looks from {BURN_IN} complete documents or "
+    "segments on, by the power family of error spending (all of alpha), these raters only",
     "verdict": "better or worse where the corrected test rejects; no difference larger than delta where the "
     "90 % interval lies within -delta and delta; both also with raters drawn; "
     "otherwise undecided",

@@ -27,7 +27,10 @@ _PERCENT = Column("percent", "percent", 0)
 
 def number(value: float, column: Column) -> str:
     """A value in the column's scale and digits, thousands apart: "34.2", "1,204", "98.5"."""
-    return f"{value * column.scale:,.{column.digits}f}".replace("-", "−")
+    shown = f"{value * column.scale:,.{column.digits}f}"
+    if not shown.strip("-0."):  # a small negative number would be "−0.00", and look different from zero
+        shown = shown.lstrip("-")
+    return shown.replace("-", "−")
 
 
 def value(cell: Cell, column: Column) -> str:

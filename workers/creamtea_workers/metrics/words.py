@@ -72,14 +72,20 @@ class WordMetric:
 
     def score(self, sums: Array) -> Array:
         of_groups = sums.reshape(*sums.shape[:-1], -1, 2)  # (..., G, 2)
-        return np.asarray(COUNTS[self.name][1] * (of_groups[..., 0] / of_groups[..., 1]).mean(axis=-1))
+        return np.asarray(COUNTS[self.name][1] * _share(of_groups).mean(axis=-1))
 
     def segment_scores(self, statistics: Array) -> Array:
         own = statistics.reshape(len(statistics), -1, 2).sum(axis=1)  # (n, 2)
-        return np.asarray(COUNTS[self.name][1] * own[:, 0] / own[:, 1])
+        return np.asarray(COUNTS[self.name][1] * _share(own))
 
     def signature(self) -> str:
         return f"metric:{self.name}|mean of groups:{self.groups}"
+
+
+def _share(counts: Array) -> Array:
+    """Errors by units, of (..., 2). Where the references are empty, a single unit: what the output has is
+    wrong, and the score stays finite."""
+    return np.asarray(counts[..., 0] / np.maximum(counts[..., 1], 1))
 
 
 def build(spec: OfWords, languages: Languages, context: StepContext[Any]) -> WordMetric:

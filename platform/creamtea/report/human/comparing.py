@@ -14,7 +14,7 @@ from creamtea.report.human.material import Judged, count, estimate, p_value, tab
 from creamtea.report.model import Cell, Row, Table
 from creamtea.stats.correction import holm
 from creamtea.stats.crossed import FEW_RATERS, CrossedComparison, crossed_comparisons
-from creamtea.stats.estimate import mean_estimate
+from creamtea.stats.estimate import cluster_means, mean_estimate
 from creamtea.stats.paired import FLIPS, PairedComparison, compare_paired
 from creamtea.stats.power import POWER
 from creamtea.stats.ratio import baseline_ratio
@@ -101,7 +101,7 @@ def compared(
     pairs are not done again."""
     done = {(pair.baseline, pair.system): pair.comparison for pair in known}
     comparisons = [done.get(place) or _compare(judged, *place, flips) for place in positions]
-    t = holm([comparison.t_test.p_value for comparison in comparisons])
+    decisive = holm([_decisive(comparison) for comparison in comparisons])
     ranks = holm([comparison.signed_rank.p_value for comparison in comparisons])
     signs = holm([comparison.sign_flip.p_value if flips else None for comparison in comparisons])
     unit, rater, scores = judged.ratings.side_by_side()
@@ -117,13 +117,22 @@ def compared(
     ]
     crossed_p = holm([comparison.difference.p_value for comparison in crossed])
     verdicts = [
-        judge(comparison, judged.delta, t[i], max(1, len(positions)), crossed[i], crossed_p[i])
+        judge(comparison, judged.delta, decisive[i], max(1, len(positions)), crossed[i], crossed_p[i])
         for i, comparison in enumerate(comparisons)
+    ]
+    t = [
+        None if comparison.t_test.p_value is None else decisive[i] for i, comparison in enumerate(comparisons)
     ]
     return [
         Pair(*place, comparisons[i], t[i], ranks[i], signs[i], crossed[i], crossed_p[i], verdicts[i])
         for i, place in enumerate(positions)
     ]
+
+
+def _decisive(comparison: PairedComparison) -> float | None:
+    """The p-value that decides: where all differences are equal there is no t, but sign flips."""
+    own = comparison.t_test.p_value
+    return comparison.sign_flip.p_value if own is None else own
 
 
 def _compare(judged: Judged, baseline: int, system: int, flips: bool) -> PairedComparison:
@@ -156,7 +165,7 @@ def pair_table(judged: Judged, pairs: Sequence[Pair], key: str, title: str, abou
         Column("p_t", "p, t", 3, note="paired t-test"),
         Column("p_signed_rank", "p, ranks", 3, note="Wilcoxon's signed-rank test, zeros by Pratt's rule"),
         Column("p_sign_flip", "p, flips", 3, note="permutation test: the signs of differences are flipped"),
-        Column("p_sign", "p, signs", 3, note="sign test of items won and lost"),
+        Column("p_sign", "p, signs", 3, note="sign test of items, or of documents, won and lost"),
         Column("verdict", "verdict", 0),
     ]
     sign_tests = holm([_sign_test(judged, pair) if judged.protocol.relative else None for pair in pairs])
@@ -212,17 +221,24 @@ def _decided(judged: Judged, outcome: Outcome) -> str:
 
 
 def _tallies(judged: Judged, pair: Pair) -> dict[str, Cell]:
-    """Single ratings: each row of a rater on an item has a score of both systems."""
-    _, _, scores = judged.ratings.side_by_side()
-    differences = scores[:, pair.system] - scores[:, pair.baseline]
+    """Single ratings: each row of a rater on an item has a score of both systems. Items without a weight
+    are left out, as by the tests beside."""
+    unit, _, scores = judged.ratings.side_by_side()
+    differences = (scores[:, pair.system] - scores[:, pair.baseline])[judged.weights[unit] > 0]
     wins, losses, ties = (int(rated.sum()) for rated in (differences > 0, differences < 0, differences == 0))
     return {"wins": count(wins), "ties": count(ties), "losses": count(losses)}
 
 
 def _sign_test(judged: Judged, pair: Pair) -> float | None:
-    """Two-sided binomial test of the items won against those lost, by the mean over raters."""
+    """Two-sided binomial test of the items won against those lost, by the mean over raters; of the documents
+    where the other tests are over these."""
     differences = judged.matrix[:, pair.system] - judged.matrix[:, pair.baseline]
-    differences = differences[(judged.weights > 0) & ~np.isnan(differences)]
+    used = (judged.weights > 0) & ~np.isnan(differences)
+    differences = differences[used]
+    if judged.documents is not None:
+        weights = judged.weights_of(pair.baseline, pair.system)[used]
+        means, _, _ = cluster_means(differences, weights, judged.documents[used])
+        differences = means.round(9)  # one item won and one lost are no difference
     won, lost = int((differences > 0).sum()), int((differences < 0).sum())
     return float(scipy.stats.binomtest(won, won + lost).pvalue) if won + lost else None
 
