@@ -102,7 +102,7 @@ class CampaignOptions:
         typer.Option(
             "--aim",
             help="Rate systems less often once their verdict is settled, or what is planned is unlikely "
-            "to decide it. Ends at the test's 5 % whenever one looks.",
+            "to decide it. The 5 % of its tests hold however often one looks at the results.",
         ),
     ] = False
     pairs: Annotated[

@@ -25,7 +25,7 @@ MAX_BYTES = 5_000_000  # of a file given to a command
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The campaign.")]
 RaterName = Annotated[str, typer.Option("--rater", metavar="PSEUDONYM", help="The rater, by a pseudonym.")]
-Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; the log keeps it.")]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; the campaign's log keeps it.")]
 
 
 def with_options(
