@@ -121,7 +121,7 @@ def answers_of(path: Path, protocol: str, statistics: Path | None) -> list[Rater
 
 def accepted(answers: Sequence[RaterAnswer], protocol: Protocol) -> list[RaterReport]:
     everybody = {answer.rater for answer in answers}
-    measures = measure(answers, float(protocol.scale.size), everybody)
+    measures = measure(answers, protocol, everybody)
     others = CountingRaters(measures)
     return [report_of(rater, own, Comparison(protocol, others, rater)) for rater, own in measures.items()]
 
@@ -131,8 +131,7 @@ def impostors(
 ) -> list[RaterReport]:
     """Reports of bad raters, one at a time in the place of an accepted one with at least 60 answers."""
     everybody = {answer.rater for answer in answers}
-    size = float(protocol.scale.size)
-    honest = measure(answers, size, everybody)
+    honest = measure(answers, protocol, everybody)
     others = CountingRaters(honest)
     pool = np.array([step for answer in answers for step in answer.steps])
     places = [rater for rater, own in honest.items() if own.answers >= 60]
@@ -142,7 +141,7 @@ def impostors(
         steps = BAD[kind](np.array([answer.steps[0] for answer in own]), rng, pool)
         anew = [replace(answer, steps=(int(step),)) for answer, step in zip(own, steps, strict=True)]
         rest = [answer for answer in answers if answer.rater != rater]
-        measured = measure([*rest, *anew], size, everybody, only={rater})[rater]
+        measured = measure([*rest, *anew], protocol, everybody, only={rater})[rater]
         found.append(report_of(rater, measured, Comparison(protocol, others, rater)))
     return found
 

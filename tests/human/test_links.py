@@ -55,6 +55,15 @@ def test_an_unused_link_that_is_withdrawn_opens_nothing(database: Database) -> N
         links.revoke(database, 999, "test")
 
 
+def test_a_reason_that_no_log_would_keep_is_refused(database: Database) -> None:
+    access.create_link(database, "reader")
+    (link,) = links.listed(database)
+    with pytest.raises(InputError, match="belongs to no campaign, and so no log would keep the reason"):
+        links.revoke(database, link.id, "test", "left the team")
+    assert links.listed(database)[0].opens
+    links.revoke(database, link.id, "test")
+
+
 def test_a_campaigns_log_has_the_withdrawal(study_database: Database) -> None:
     made = launched_campaign(study_database, "c", study="jam", test_set="test", systems=["plain", "beam"])
     rater = add_rater(study_database, "c", "anna")

@@ -144,6 +144,18 @@ def test_many_ties_of_everybody_are_no_straight_line() -> None:
     assert all(one.name != "severity" for one in report.checks)  # preferences always add up to the same
 
 
+def test_the_two_outputs_of_a_pair_are_one_judgement() -> None:
+    rng = np.random.default_rng(4)
+    first = rng.integers(0, 3, (2, 12))
+    answers = [answer(rater, i, first[rater, i], 2 - first[rater, i]) for rater in (0, 1) for i in range(12)]
+    report = report_of(answers, 0, "preference")
+    assert check(report, "agreement").shown.partition("; ")[0].endswith(" on 12 pairs")
+    assert " by 12 clues, " in check(report, "reading").shown
+    few = report_of([one for one in answers if one.item < 8], 0, "preference")
+    assert check(few, "agreement").shown == "only 8 pairs that others rated too, 10 are needed"
+    assert check(few, "spread").shown == "only 8 scores, 10 are needed"
+
+
 def test_agreement_leaves_the_rater_out_and_equals_scipys_correlation() -> None:
     rng = np.random.default_rng(1)
     scores = rng.integers(0, 26, (3, 12))

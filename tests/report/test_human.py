@@ -18,6 +18,7 @@ from creamtea.report.build import build_report
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Cell
 from creamtea.stats.correction import holm
+from creamtea.stats.estimate import mean_estimate
 from creamtea.store.database import Database
 from creamtea.store.tables import Item, SegmentScore, StudyStep
 
@@ -206,6 +207,47 @@ def test_preferences_are_wins_ties_and_losses(filled: Database) -> None:
     assert cells(report, "pairs", "nvs")["wins"].value == 3
     assert "percent" not in cells(report, "means", "plain")
     assert cells(report, "means", "plain")["mean"].value == pytest.approx(2 * (6 + 2 / 2) / 10)
+
+
+def test_pairs_of_a_segment_are_one_piece_of_evidence_for_a_mean(filled: Database) -> None:
+    """Each of three systems is in two pairs of a segment; on some segments the first wins both."""
+    items: list[dict[str, Any]] = []
+    scores: list[tuple[int, int]] = []  # segment and the first system's score
+    for segment in range(12):
+        own = [2, 0, 1][segment % 3]
+        for other in (1, 2):
+            items.append({"systems": [0, other], "steps": {"anna": [own, 2 - own]}, "segment_index": segment})
+            scores.append((segment, own))
+        second = segment % 2
+        items.append(
+            {"systems": [1, 2], "steps": {"anna": [2 * second, 2 - 2 * second]}, "segment_index": segment}
+        )
+    rated_campaign(filled, items, systems=["plain", "beam", "nvs"], protocol="preference")
+    report = build_human(filled, "tasting")
+    mean = cells(report, "means", "plain")["mean"]
+    segments, own_scores = zip(*scores, strict=True)
+    expected = mean_estimate(own_scores, clusters=segments)
+    assert (mean.value, mean.low, mean.high) == pytest.approx((expected.value, expected.low, expected.high))
+    assert "Pairs of a segment go together: intervals of means are over 12 segments." in notes(
+        report, "tasting/notes"
+    )
+    assert cells(report, "comparisons", "beam")["items"].value == 12
+    assert "documents" not in cells(report, "comparisons", "beam")
+
+
+def test_raters_of_preferences_agree_on_pairs_and_are_not_severe(filled: Database) -> None:
+    steps = [[2, 0], [0, 2], [1, 1], [2, 0], [2, 0], [0, 2], [2, 0], [1, 1]]
+    items: list[dict[str, Any]] = [
+        {"systems": [0, 1], "steps": {"anna": pair, "ben": other}, "segment_index": at}
+        for at, (pair, other) in enumerate(zip(steps, [*steps[1:], [2, 0]], strict=True))
+    ]
+    rated_campaign(filled, items, protocol="preference", ratings_per_item=2)
+    report = build_human(filled, "tasting")
+    assert [cells(report, "agreement", "all raters")[key].value for key in ("outputs", "ratings")] == [8, 16]
+    anna = cells(report, "raters", "anna")
+    assert anna["outputs"].value == 8
+    assert "severity" not in anna
+    assert anna["correlation"].low is not None
 
 
 def test_the_part_drawn_at_random_stands_by_itself(filled: Database, fill: Fill) -> None:

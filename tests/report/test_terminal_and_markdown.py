@@ -17,7 +17,7 @@ from rich.console import Console
 from creamtea.contract.columns import Column
 from creamtea.report import text
 from creamtea.report.build import build_report
-from creamtea.report.markdown import plain, to_markdown
+from creamtea.report.markdown import paragraphs, plain, to_markdown
 from creamtea.report.model import Cell, Delta, Document, Figure
 from creamtea.report.terminal import WIDTH, render
 from creamtea.store.database import Database
@@ -145,13 +145,28 @@ def test_one_test_set_can_be_chosen(filled: Database, fill: Fill, spec: dict[str
 
 
 @given(
-    st.text("ab \\`*_|<>[]#&~;:-!()lt\"'", min_size=1, max_size=30).filter(lambda text: text == text.strip())
+    st.text("ab \\`*_|<>[]#&~;:-!()lt\"'", min_size=1, max_size=30).filter(
+        lambda text: text == " ".join(text.split())
+    )
 )
 @example("&lt;b&gt; &amp; ~~no~~")
 def test_a_text_stays_text_in_a_cell_of_markdown(words: str) -> None:
     page = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     (cell,) = re.findall("<td.*?>(.*)</td>", page.render(f"| h |\n|:--|\n| {plain(words)} |\n"))
     assert html.unescape(cell) == words
+
+
+@given(st.lists(st.text("a -+=.)\n1#*_~`>", max_size=12), max_size=4).map("\n".join))
+@example("- no item\n- of a list")
+@example("1. no item\n\n\n2) either\n---")
+@example("---")
+@example("")
+def test_a_paragraph_stays_text_in_markdown(words: str) -> None:
+    page = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(paragraphs(words))
+    shown = [html.unescape(one) for one in re.findall("<p>(.*?)</p>", page, re.DOTALL)]
+    wanted = [" ".join(part.split()) for part in re.split(r"\n\s*\n", words.strip())]
+    assert shown == [part for part in wanted if part]
+    assert re.findall("<(?!/?p>)[^>]*>", page) == []
 
 
 def test_markdown_is_a_table_with_notes(troubled: Document) -> None:

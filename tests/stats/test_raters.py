@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from scipy import stats
 
+from creamtea.stats.estimate import mean_estimate
 from creamtea.stats.raters import RaterAgreement, largest_spread, rater_agreement
 
 _ = np.nan
@@ -45,6 +46,67 @@ def test_severity_averages_the_outputs_of_an_item_first() -> None:
     table = np.array([[3.0, 1.0], [3.0, 1.0], [4.0, 4.0], [2.0, 3.0]])
     severity = agreement_of(table, items=["a", "a", "b", "c"])[0].severity
     assert severity.value == pytest.approx((2 + 0 - 1) / 3)
+
+
+def test_severity_is_over_documents_where_items_belong_to_some() -> None:
+    """Items of a document deviate alike: six documents say less than thirty items."""
+    rng = np.random.default_rng(3)
+    document = np.repeat(np.arange(6), 5)
+    other = rng.normal(4, 1, 30)
+    own = other + rng.normal(0, 1, 6)[document] + rng.normal(0, 0.1, 30)
+    severity = agreement_of(np.column_stack([own, other]), groups=document)[0].severity
+    expected = mean_estimate(own - other, clusters=document)
+    assert (severity.value, severity.low, severity.high) == pytest.approx(
+        (expected.value, expected.low, expected.high)
+    )
+    alone = agreement_of(np.column_stack([own, other]))[0].severity
+    assert severity.high is not None
+    assert alone.high is not None
+    assert severity.value is not None
+    assert alone.value is not None
+    assert severity.high - severity.value > 2 * (alone.high - alone.value)
+
+
+def test_the_interval_of_a_correlation_is_a_jackknife_over_groups() -> None:
+    rng = np.random.default_rng(7)
+    group = rng.integers(0, 9, 40)
+    x = rng.normal(size=40)
+    y = x + rng.normal(0, 1, 40)
+    found = agreement_of(np.column_stack([x, y]), groups=group)[0].correlation
+    left = np.array([np.arctanh(np.corrcoef(x[group != one], y[group != one])[0, 1]) for one in range(9)])
+    error = np.sqrt(8 / 9 * ((left - left.mean()) ** 2).sum())
+    r = np.corrcoef(x, y)[0, 1]
+    half = stats.t.ppf(0.975, 8) * error
+    assert found.value == pytest.approx(r)
+    assert (found.low, found.high) == pytest.approx(tuple(np.tanh(np.arctanh(r) + np.array([-half, half]))))
+
+
+def test_both_outputs_of_a_pair_are_one_piece_of_evidence() -> None:
+    """A preference gives one output what it takes from the other: 300 pairs, by simulation, in which the
+    95 % interval that takes them for 600 outputs holds the true correlation in some 83 %."""
+    rng = np.random.default_rng(11)
+    truth, holds, pairs = 0.5, 0, 60
+    for _trial in range(300):
+        x = rng.normal(size=pairs)
+        y = truth * x + np.sqrt(1 - truth**2) * rng.normal(size=pairs)
+        both = np.column_stack([np.concatenate([x, -x]), np.concatenate([y, -y])])
+        found = agreement_of(both, items=np.tile(np.arange(pairs), 2))[0].correlation
+        assert found.low is not None
+        assert found.high is not None
+        holds += found.low <= truth <= found.high
+    assert 0.92 <= holds / 300 <= 0.98
+
+
+def test_few_groups_have_no_interval() -> None:
+    rng = np.random.default_rng(2)
+    found = agreement_of(rng.normal(size=(12, 2)), groups=np.repeat([0, 1, 2], 4))[0].correlation
+    assert (found.low, found.reason) == (None, "no interval for outputs of 3 items or documents")
+    x = np.array([1.0, 1.0, 1.0, 1.0, 5.0, 5.0])
+    table = np.column_stack([x, x + np.array([0, 0.1, 0, 0.1, 0, 0.1])])
+    found = agreement_of(table, items=[0, 1, 2, 3, 4, 4])[0].correlation
+    assert found.low is None
+    assert found.reason is not None
+    assert "no spread left" in found.reason
 
 
 def test_a_severe_a_reversed_and_a_straight_line_rater_are_told_apart() -> None:

@@ -38,7 +38,7 @@ def list_links(
         typer.echo(_line(link))
 
 
-@commands.command(epilog="Example: `creamtea links revoke 1 --reason 'left the team'`")
+@commands.command(epilog="Example: `creamtea links revoke 1`")
 def revoke(
     number: Annotated[
         int, typer.Argument(min=1, max=MAX_ID, metavar="NUMBER", help="The link, as `list` numbers it.")
@@ -47,7 +47,8 @@ def revoke(
 ) -> None:
     """Withdraw a link, and end the sessions of the browsers that it signed in.
 
-    `creamtea campaign revoke` withdraws all links of a rater, and a sign-in by OpenID Connect.
+    The log of the link's campaign keeps the reason. `creamtea campaign revoke` withdraws all links of a
+    rater, and a sign-in by OpenID Connect.
     """
     with opened_database() as database:
         links.revoke(database, number, ACTOR, reason.strip())

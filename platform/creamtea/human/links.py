@@ -83,7 +83,7 @@ def listed(database: Database, *, opening: bool = False) -> list[Link]:
 def revoke(database: Database, link_id: int, actor: str, reason: str = "") -> None:
     """Withdraw a link, and with it the sessions that it opened. A campaign's log has a line of it.
 
-    InputError for a link that is not there or was withdrawn before.
+    InputError for a link that is not there or was withdrawn before, and for a reason that no log would keep.
     """
     with database.transaction() as session:
         taken = session.execute(
@@ -98,6 +98,10 @@ def revoke(database: Database, link_id: int, actor: str, reason: str = "") -> No
                 "was withdrawn before" if known else "is not there: `creamtea links list --all` has them all"
             )
             raise InputError(f"link {link_id} {why}")
+        if taken.campaign_id is None and reason:
+            raise InputError(
+                f"link {link_id} belongs to no campaign, and so no log would keep the reason: leave out --reason"
+            )
         if taken.campaign_id is not None:
             detail = {"links": 1, "role": taken.role}
             audit.record(

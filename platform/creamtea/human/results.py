@@ -89,7 +89,7 @@ class Ratings:
     # (units,)
     segment_index: Integers
     weight: Array
-    document: Integers  # numbers of documents; a unit that has none is alone in its own
+    document: Integers  # numbers of documents; a segment that has none is one of its own, below 0
     random: NDArray[np.bool_]  # from the part that was drawn at random beside a choice by disagreement
     chance: Array  # (units, systems): how probably an output was rated at all; 1 but where campaigns aim
     # (ratings,)
@@ -108,11 +108,20 @@ class Ratings:
 
     @property
     def documents(self) -> Integers | None:
-        """(units,): the documents that intervals and tests are over, since segments of one go together. None
-        where each unit stands for itself: none shares its document, or all come from one, of which nothing
-        can be said but by its segments."""
-        found = len(np.unique(self.document))
-        return self.document if 1 < found < len(self.document) else None
+        """(units,): the documents that intervals and tests are over, since segments of one go together, and
+        the pairs of one segment. None where each unit stands for itself: none shares its document, or all
+        come from one, of which nothing can be said but by its segments."""
+        for groups in (self.document, -1 - self.segment_index):
+            found = len(np.unique(groups))
+            if found > 1:
+                return groups if found < len(groups) else None
+        return None
+
+    @property
+    def together(self) -> str:
+        """What `documents` are, in a word: without documents, the segments of pairs."""
+        groups = self.documents
+        return "segment" if groups is not None and bool((groups < 0).all()) else "document"
 
     @cached_property
     def judgements(self) -> Judgements:
@@ -378,10 +387,7 @@ def _units(protocol: Protocol, items: _Items, rated: Integers) -> _Units:
     return _Units(
         segment_index=items.segment[used][first],
         weight=np.bincount(of_item, weights=items.weight[used]) / np.bincount(of_item),
-        # pairs of a segment without a document are units of their own
-        document=np.where(
-            items.document[used][first] < 0, -1 - np.arange(len(first)), items.document[used][first]
-        ),
+        document=items.document[used][first],
         random=random,
         of_rating=of_item[item].astype(np.int64),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -24,6 +25,10 @@ from creamtea.report.model import (
     Warnings,
 )
 
+_EMPTY_LINE = re.compile(r"\n\s*\n")
+# what a paragraph must not begin with, or be: an item of a list, a line
+_MARKUP = re.compile(r"^(?:(\d{1,9})(?=[.)](?:\s|$))|(?=[-+](?:\s|$))|(?=-+$))")
+
 
 def to_markdown(report: Document) -> str:
     """Every block, and the notes of its cells below all."""
@@ -41,7 +46,7 @@ class _Printer:
 
     def document(self, report: Document) -> str:
         facts = "; ".join(f"{fact.label}: {text.fact(fact)}" for fact in report.facts)
-        head = [f"# {plain(report.name)}", plain(report.about), plain(f"{report.state}; {facts}")]
+        head = [f"# {plain(report.name)}", paragraphs(report.about), paragraphs(f"{report.state}; {facts}")]
         return "\n\n".join([*filter(None, head), self.sections(report.sections)])
 
     def sections(self, sections: Sequence[Section]) -> str:
@@ -55,17 +60,17 @@ class _Printer:
             case Section():
                 return self._section(block, level)
             case Table():
-                return [_bold(block.title), self._table(block), plain(block.about)]
+                return [_bold(block.title), self._table(block), paragraphs(block.about)]
             case Figure():
                 return [_figure(block)]
             case Choice():
                 listed = "\n".join(_figure(figure) for figure in block.figures)
-                return [_bold(block.title), listed or plain(text.sentence(block.absent))]
+                return [_bold(block.title), listed or paragraphs(text.sentence(block.absent))]
             case Texts():
                 entries = "\n".join(_entry(entry) for entry in block.entries)
-                return [_bold(block.title), plain(block.about), entries]
+                return [_bold(block.title), paragraphs(block.about), entries]
             case Notes():
-                return [plain(paragraph) for paragraph in block.paragraphs]
+                return [paragraphs(paragraph) for paragraph in block.paragraphs]
             case Warnings():
                 return ["\n".join(map(_warning, block.warnings))]
             case Facts():
@@ -76,7 +81,7 @@ class _Printer:
     def _section(self, section: Section, level: int) -> list[str]:
         title = f"{'#' * min(level, 6)} {plain(section.title)}" if section.title else ""
         facts = f" ({plain(', '.join(section.facts))})" if section.facts else ""
-        parts = [f"{title}{facts}", plain(section.about)]
+        parts = [f"{title}{facts}", paragraphs(section.about)]
         return parts + [part for block in section.blocks for part in self.block(block, level + 1)]
 
     def _table(self, table: Table) -> str:
@@ -134,5 +139,13 @@ def _code(words: str) -> str:
 
 
 def plain(words: str) -> str:
-    """Text as text: what Markdown would read as its own is escaped."""
-    return "".join(f"\\{character}" if character in "\\`*_|<>[]#&~" else character for character in words)
+    """Text as text, on one line: what Markdown would read as its own is escaped. For the middle of a line."""
+    line = words.replace("\n", " ")
+    return "".join(f"\\{character}" if character in "\\`*_|<>[]#&~" else character for character in line)
+
+
+def paragraphs(words: str) -> str:
+    """Text of its own, as text: an empty line begins a paragraph, and none is read as markup."""
+    return "\n\n".join(
+        _MARKUP.sub(r"\1\\", plain(" ".join(part.split()))) for part in _EMPTY_LINE.split(words.strip())
+    )

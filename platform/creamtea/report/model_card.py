@@ -11,7 +11,7 @@ import creamtea
 from creamtea.languages import language
 from creamtea.report import describe
 from creamtea.report.cells import Material, Measured, read_cell
-from creamtea.report.markdown import plain, sections_to_markdown
+from creamtea.report.markdown import paragraphs, plain, sections_to_markdown
 from creamtea.report.model import Block, Fact, Facts, Notes, Row, Section, Table
 from creamtea.report.specs import spec_of
 from creamtea.report.tables import corpora_table, trainings_table
@@ -125,7 +125,7 @@ def model_card(database: Database, export: Export, study: str) -> str:
     parts = [
         _front_matter(export.to, languages),
         f"# {plain(title)}",
-        plain(
+        paragraphs(
             f"Translates {language(languages[0])} into {language(languages[1])}. {spec.description}".strip()
         ),
         f"## Load it\n\n```sh\n{INSTALL[export.to]}\n```\n\n```python\n{_snippet(export)}```",

@@ -64,14 +64,15 @@ def mean_estimate(
     weights: ArrayLike | None = None,
     scale: float = 0.0,
     clusters: ArrayLike | None = None,
+    cluster: str = "document",
 ) -> MeanEstimate:
     """The mean of values (n,) with its t interval; without weights the textbook's (scipy's `ttest_1samp`).
 
     With weights w (n,), all positive, `variance_of_mean` has the formulas. With `clusters` (n,), labels of
     what goes together (the documents of segments), the mean stays and its spread is that of the clusters'
-    means (`cluster_means`). `scale` is the size of the scores that the values are differences of: a spread
-    below its rounding error counts as none. ValueError for values that are not finite or weights that are not
-    positive: callers leave those out.
+    means (`cluster_means`); `cluster` is what one is called in a reason. `scale` is the size of the scores
+    that the values are differences of: a spread below its rounding error counts as none. ValueError for
+    values that are not finite or weights that are not positive: callers leave those out.
     """
     x = np.asarray(values, dtype=np.float64)
     w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=np.float64)
@@ -82,7 +83,7 @@ def mean_estimate(
     what, spread = "item", None
     if clusters is not None and len(np.unique(clusters)) < len(x):
         x, w, spread = cluster_means(x, w, clusters)
-        what = "document"
+        what = cluster
     w = w / w.max()  # keeps squares and fourth powers in range
     mean = float((w * x).sum() / w.sum())
     if len(x) == 1:

@@ -2,6 +2,8 @@
 
 An output is what is scored: the text of one system for an item. A rater's others on an output are all who
 rated it too, with equal weight.
+
+Outputs of one item, and items of one document, are not independent: intervals are over what goes together.
 """
 
 from __future__ import annotations
@@ -11,10 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy  # scipy.stats is slow to import, and so is imported where it is first used
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from creamtea.stats.agreement import as_matrix
 from creamtea.stats.estimate import ROUNDING, Array, Estimate, MeanEstimate, mean_estimate
+
+MIN_GROUPS = 4  # for an interval of a correlation: as Fisher's, which has n − 3 in its denominator
 
 
 @dataclass(frozen=True)
@@ -22,8 +26,8 @@ class RaterAgreement:
     """One rater against the others, on the `outputs` that somebody else rated too.
 
     `severity` is the mean of (the rater's score − the others' mean), in points: below 0 a severe rater, above
-    0 a mild one, with its t interval over items. `correlation` is Pearson's r of the two with its Fisher
-    interval. `constant`: the rater gave all those outputs the same score, while the others did not.
+    0 a mild one, with its t interval. `correlation` is Pearson's r of the two (`_correlation`). `constant`:
+    the rater gave all those outputs the same score, while the others did not.
     """
 
     rater: int
@@ -52,14 +56,20 @@ def rater_agreement(
     items: ArrayLike,
     raters: Sequence[int],
     counting: Collection[int] | None = None,
+    groups: ArrayLike | None = None,
 ) -> list[RaterAgreement]:
     """Each of `raters` against the others, from ratings (n,): who, which output (a row of `items`), points.
 
     `items` (outputs,) names the item that each output belongs to: deviations are averaged within an item
-    first, as the outputs for one source are not independent. With `counting`, the others are only these
-    raters (excluded raters are compared with those who count). ValueError for vectors of other lengths.
+    first, as the outputs for one source are not independent. `groups` (outputs,) names what intervals are
+    over, the documents that the items belong to; without, they are over items. With `counting`, the others
+    are only these raters (excluded raters are compared with those who count). ValueError for vectors of other
+    lengths.
     """
     who, what, owner = np.asarray(rater), np.asarray(output, dtype=np.int64), np.asarray(items)
+    together = owner if groups is None else np.asarray(groups)
+    if together.shape != owner.shape:
+        raise ValueError(f"{together.shape} groups for {owner.shape} outputs")
     points = np.asarray(score, dtype=np.float64)
     if not who.shape == what.shape == points.shape:
         raise ValueError(f"{who.shape} raters, {what.shape} outputs and {points.shape} scores")
@@ -76,15 +86,18 @@ def rater_agreement(
         theirs = many[here] - itself
         shared = theirs > 0
         others = (totals[here] - itself * mine)[shared] / theirs[shared]
-        agreements.append(_against(each, mine[shared], others, owner[here[shared]]))
+        both = here[shared]
+        agreements.append(_against(each, mine[shared], others, owner[both], together[both]))
     return agreements
 
 
-def _against(rater: int, own: Array, others: Array, items: Array) -> RaterAgreement:
+def _against(
+    rater: int, own: Array, others: Array, items: NDArray[np.generic], groups: NDArray[np.generic]
+) -> RaterAgreement:
     scale = float(np.abs([*own, *others]).max()) if len(own) else 0.0
-    _, of_item = np.unique(items, return_inverse=True)
+    _, first, of_item = np.unique(items, return_index=True, return_inverse=True)
     deviations = np.bincount(of_item, weights=own - others) / np.bincount(of_item) if len(own) else own
-    severity = mean_estimate(deviations, scale=scale)
+    severity = mean_estimate(deviations, scale=scale, clusters=groups[first])
 
     def none(reason: str, constant: bool = False) -> RaterAgreement:
         return RaterAgreement(rater, len(own), severity, Estimate(reason=reason), constant)
@@ -95,12 +108,41 @@ def _against(rater: int, own: Array, others: Array, items: Array) -> RaterAgreem
         return none(f"the others' mean is the same for all {len(own)} outputs")
     if float(np.ptp(own)) <= ROUNDING * scale:
         return none(f"the rater gave the same score to all {len(own)} outputs", constant=True)
-    pearson = scipy.stats.pearsonr(own, others)
+    return RaterAgreement(rater, len(own), severity, _correlation(own, others, groups))
+
+
+def _correlation(x: Array, y: Array, groups: NDArray[np.generic]) -> Estimate:
+    """Pearson's r of two vectors (n,) with its 95 % interval: Fisher's where each pair of values is a group
+    of its own; else by the jackknife that leaves out a group at a time, of Fisher's z = artanh r, with
+    Student's t of groups − 1 degrees of freedom (Efron and Tibshirani 1993, "An Introduction to the
+    Bootstrap", ch. 11)."""
+    pearson = scipy.stats.pearsonr(x, y)
     r = float(pearson.statistic)
-    if len(own) == 3:  # Fisher's interval has n − 3 in its denominator
-        return RaterAgreement(rater, 3, severity, Estimate(r, reason="no interval for three outputs"))
-    low, high = pearson.confidence_interval()
-    return RaterAgreement(rater, len(own), severity, Estimate(r, float(low), float(high)))
+    labels, of_group = np.unique(groups, return_inverse=True)
+    count = len(labels)
+    if count < MIN_GROUPS:
+        outputs = "three outputs" if len(x) == count else f"outputs of {count} items or documents"
+        return Estimate(r, reason=f"no interval for {outputs}")
+    if count == len(x):
+        low, high = pearson.confidence_interval()
+        return Estimate(r, float(low), float(high))
+    # the sums without each group: (groups, 6)
+    a, b = x - x.mean(), y - y.mean()
+    parts = np.stack([np.ones(len(a)), a, b, a * a, b * b, a * b], axis=1)
+    sums = np.zeros((count, 6))
+    np.add.at(sums, of_group, parts)
+    n, of_a, of_b, aa, bb, ab = (parts.sum(axis=0) - sums).T
+    spread = np.stack([aa - of_a**2 / n, bb - of_b**2 / n])
+    none = spread <= ROUNDING * np.array([[a @ a], [b @ b]])  # of equal values rounding is left
+    spread[none] = np.nan
+    without = (ab - of_a * of_b / n) / np.sqrt(spread.prod(axis=0))
+    if not (np.abs(without) < 1 - ROUNDING).all() or abs(r) >= 1 - ROUNDING:
+        return Estimate(r, reason="no interval: without one item or document there is no spread left")
+    z = np.arctanh(without)
+    error = float(np.sqrt((count - 1) / count * ((z - z.mean()) ** 2).sum()))
+    half = float(scipy.special.stdtrit(count - 1, 0.975)) * error
+    centre = float(np.arctanh(r))
+    return Estimate(r, float(np.tanh(centre - half)), float(np.tanh(centre + half)))
 
 
 def largest_spread(matrix: ArrayLike, limit: int = 20) -> list[Spread]:

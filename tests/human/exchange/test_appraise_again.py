@@ -9,6 +9,7 @@ from appraise_files import blocks_of, options, written
 from sqlalchemy import select
 
 from creamtea.human.exchange.exporting import import_campaign
+from creamtea.human.protocols import find_protocol
 from creamtea.human.quality import read_answers
 from creamtea.human.quality.measures import measure
 from creamtea.report.human.build import build_human
@@ -66,7 +67,7 @@ ben,A,1,TGT,eng,deu,50,news.1,False,[],3,4
     assert cells("raters", "ann")["severity"]["value"] == severity
     with database.session() as session:
         answers = read_answers(session, session.scalars(select(Campaign)).one().id)
-    measured = measure(answers, 1, {answer.rater for answer in answers})
+    measured = measure(answers, find_protocol("da"), {answer.rater for answer in answers})
     assert sorted((own.severity, own.shared, len(own.values)) for own in measured.values()) == [
         (-severity, 4, 4),
         (severity, 4, 5),  # the scores themselves are all there

@@ -9,6 +9,7 @@ from sqlalchemy import select
 
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.exporting import export_campaign, import_campaign
+from creamtea.human.protocols import find_protocol
 from creamtea.human.quality.answers import read_answers
 from creamtea.human.quality.measures import measure
 from creamtea.human.results import load_ratings, repeated_scores
@@ -38,7 +39,9 @@ def test_a_second_opinion_is_half_a_rating(other: Database, tmp_path: Path) -> N
     assert ratings.matrix().tolist() == [[60.0], [60.0]], "(30 + 90)/2, not (20 + 40 + 90)/3"
     assert ratings.side_by_side()[2].tolist() == [[30.0], [90.0], [50.0], [70.0]]
     assert by_rater(ratings, repeated).scores.tolist() == [[30.0, 90.0], [50.0, 70.0]]
-    measures = {names[rater]: found for rater, found in measure(answers, 1.0, set(names)).items()}
+    measures = {
+        names[rater]: found for rater, found in measure(answers, find_protocol("da"), set(names)).items()
+    }
     assert measures["ann"].shared == measures["bob"].shared == 2
     assert measures["ann"].severity == pytest.approx(-40.0), "30 − 90 and 50 − 70"
     assert measures["ann"].answers == 3

@@ -255,7 +255,7 @@ def spread(own: Measures, comparison: Comparison) -> Check:
         if usual is not None
         else "a twentieth of the scale's range"
     )
-    if (few := _few(len(own.values), MIN_ITEMS, "scores", "no scores")) is not None:
+    if (few := _few(own.rated, MIN_ITEMS, "scores", "no scores")) is not None:
         return _unknown("spread", title, few, bound, reason, threshold)
     value = own.spread or 0.0
     shown = f"standard deviation {value:.2f} points" + ("" if usual is None else f"; others {usual:.2f}")
@@ -268,12 +268,19 @@ def agreement(own: Measures, comparison: Comparison) -> Check:
     threshold = OF_USUAL * max(usual or 0.0, 0.0)
     title, bound = "agreement", f"95 % interval of the correlation with the others below {threshold:.2f}"
     reason = "half of what is usual in the campaign; few shared outputs prove nothing"
-    few = _few(own.shared, MIN_SHARED, "outputs that others rated too", "nobody else rated the same items")
+    few = _few(
+        own.shared,
+        MIN_SHARED,
+        f"{comparison.judged} that others rated too",
+        "nobody else rated the same items",
+    )
     value, high = own.agreement.value, own.agreement.high
     if few is not None or value is None:
         return _unknown("agreement", title, few or "the others always agree", bound, reason, threshold)
     interval = "" if high is None else f" [{own.agreement.low:+.2f}, {high:+.2f}]"
-    shown = f"r = {round(value, 2) + 0.0:+.2f}{interval} on {own.shared} outputs"  # + 0.0: no "-0.00"
+    shown = (
+        f"r = {round(value, 2) + 0.0:+.2f}{interval} on {own.shared} {comparison.judged}"  # + 0.0: no "-0.00"
+    )
     shown += "" if usual is None else f"; others {usual:+.2f}"
     flagged = (value if high is None else high) < threshold
     return _judged("agreement", title, value, threshold, flagged, shown, bound, reason)
@@ -287,7 +294,12 @@ def severity(own: Measures, comparison: Comparison) -> Check:
         "three tenths of the scale; severity cancels where systems are compared side by side, "
         "but so much of it means that the scale was understood in another way"
     )
-    few = _few(own.shared, MIN_SHARED, "outputs that others rated too", "nobody else rated the same items")
+    few = _few(
+        own.shared,
+        MIN_SHARED,
+        f"{comparison.judged} that others rated too",
+        "nobody else rated the same items",
+    )
     if few is not None or own.severity is None:
         return _unknown("severity", title, few or "nothing shared", bound, reason, threshold)
     value = own.severity

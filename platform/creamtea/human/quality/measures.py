@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from creamtea.human.protocols import Protocol
 from creamtea.human.quality.answers import RaterAnswer
 from creamtea.stats.estimate import Estimate
 from creamtea.stats.expected import expected_scores
@@ -37,10 +38,11 @@ class Measures:
     commonest: float  # share of the commonest answer
     values: Array  # (outputs,) scores of rated items, in points
     reading: Reading  # p-values: do the scores depend on the texts?
-    clues: int  # pairs of controls and scores with an expectation, which the reading is judged by
+    clues: int  # controls and scores with an expectation, which the reading is judged by
     agreement: Estimate  # correlation with the mean of the others on the same outputs
     severity: float | None  # mean − mean of the others on the same outputs; below 0: stricter
-    shared: int  # outputs that others rated too
+    shared: int  # outputs (pairs, where scores are relative) that others rated too
+    rated: int  # outputs (pairs)
 
     @property
     def spread(self) -> float | None:
@@ -49,10 +51,14 @@ class Measures:
 
 
 def measure(
-    answers: Sequence[RaterAnswer], size: float, counting: set[int], only: set[int] | None = None
+    answers: Sequence[RaterAnswer], protocol: Protocol, counting: set[int], only: set[int] | None = None
 ) -> dict[int, Measures]:
-    """The measures of every rater with an answer (of `only` these). `size`: points per step; `counting`: the
-    raters whose scores the others are compared with (those who are not excluded)."""
+    """The measures of every rater with an answer (of `only` these). `counting`: the raters whose scores the
+    others are compared with (those who are not excluded)."""
+    size = float(protocol.scale.size)  # points per step
+    each = (
+        2 if protocol.relative else 1
+    )  # scores that are one judgement: what one output gains, another loses
     by_rater: dict[int, list[RaterAnswer]] = {}
     for answer in answers:
         by_rater.setdefault(answer.rater, []).append(answer)
@@ -61,13 +67,13 @@ def measure(
     others = _against_others(answers, size, list(by_rater), counting)
     expected = _expectations(answers, size, list(by_rater), counting)
     return {
-        rater: _measures_of_rater(own, size, others[rater], expected[rater])
+        rater: _measures_of_rater(own, size, others[rater], expected[rater], each)
         for rater, own in by_rater.items()
     }
 
 
 def _measures_of_rater(
-    own: list[RaterAnswer], size: float, others: RaterAgreement, expected: Array
+    own: list[RaterAnswer], size: float, others: RaterAgreement, expected: Array, each: int
 ) -> Measures:
     rated = [answer for answer in own if answer.kind.rates_systems]
     values = size * np.array([step for answer in rated for step in answer.steps], dtype=np.float64)
@@ -95,11 +101,12 @@ def _measures_of_rater(
         commonest=float(np.bincount(order).max()) / len(own),
         values=values,
         reading=reading(scores, in_runs=by_chance < RUN_BY_CHANCE),
-        clues=len(scores.bad) + len(scores.repeats) + len(scores.shared),
+        clues=len(scores.bad) + (len(scores.repeats) + len(scores.shared)) // each,
         # one score for all, where the others tell texts apart, is no agreement at all
         agreement=Estimate(0.0) if others.constant else others.correlation,
         severity=others.severity.value,
-        shared=others.outputs,
+        shared=others.outputs // each,
+        rated=len(values) // each,
     )
 
 
@@ -186,17 +193,21 @@ def _against_others(
     item or on several; controls are left out."""
     shown: dict[tuple[int, ...], int] = {}  # segment and systems
     numbers: dict[tuple[int, int], int] = {}  # of these, the first system of the text
+    segments: list[int] = []  # of what is shown
     raters, outputs, steps = [], [], []
     for answer in answers:
         if not answer.kind.rates_systems:
             continue
         together = (answer.segment, *sorted(system for group in answer.groups for system in group))
         where = shown.setdefault(together, len(shown))
+        if where == len(segments):
+            segments.append(answer.segment)
         for group, step in zip(answer.groups, answer.steps, strict=True):
             raters.append(answer.rater)
             outputs.append(numbers.setdefault((where, min(group)), len(numbers)))
             steps.append(step)
     (who, what), points = one_rating_each(raters, outputs, value=size * np.array(steps, dtype=np.float64))
     owners = [where for where, _ in numbers]
-    agreements = rater_agreement(who, what, points, owners, asked, counting)
+    of_segment = [segments[where] for where in owners]
+    agreements = rater_agreement(who, what, points, owners, asked, counting, of_segment)
     return {agreement.rater: agreement for agreement in agreements}

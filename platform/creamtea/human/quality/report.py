@@ -65,7 +65,7 @@ def rater_reports(
     A rater is compared with the others who are not excluded; an excluded rater has a report too.
     """
     counting = {answer.rater for answer in answers} - set(excluded)
-    measures = measure(answers, float(protocol.scale.size), counting)
+    measures = measure(answers, protocol, counting)
     others = CountingRaters({rater: own for rater, own in measures.items() if rater in counting})
     return [report_of(rater, own, Comparison(protocol, others, rater)) for rater, own in measures.items()]
 

@@ -31,7 +31,6 @@ from creamtea.stats.wmt import BAD, RATED, REPEAT, RULES, USUAL, WmtRule, wmt_ra
 
 RATINGS = Column("ratings", "ratings", 0)
 AGREEMENT = (
-    Column("outputs", "outputs", 0, note="with ratings of two raters or more"),
     Column("raters", "raters", 0),
     RATINGS,
     Column(
@@ -78,23 +77,32 @@ def agreement(judged: Judged, outputs: ScoresByRater) -> list[Table]:
     together_with = units if judged.documents is None else judged.documents[units]
     alpha = krippendorff_alpha(matrix, groups=together_with, samples=SAMPLES)
     icc = intraclass(matrix)
+    each = 2 if judged.protocol.relative else 1  # a preference scores both outputs of a pair at once
     cells = {
-        "outputs": count(alpha.units),
+        "outputs": count(alpha.units // each),
         "raters": count(alpha.raters),
-        "ratings": count(alpha.ratings),
+        "ratings": count(alpha.ratings // each),
         "alpha": estimate(alpha),
         "icc_absolute": number(icc.two_1, icc.reason),
         "icc_consistency": number(icc.three_1, icc.reason),
         "icc_mean": number(icc.two_k, icc.reason),
     }
     about = "Of single outputs; a text that several systems share was judged once and counts once."
-    together = table("agreement", "Agreement", about, "raters", AGREEMENT, [Row("all raters", cells)])
-    return [together, _severity(judged, matrix, units)]
+    if judged.protocol.relative:
+        about = "Of pairs; on which side an output was shown changes nothing."
+    columns = [_outputs(judged, "with ratings of two raters or more"), *AGREEMENT]
+    together = table("agreement", "Agreement", about, "raters", columns, [Row("all raters", cells)])
+    return [together, _each_rater(judged, matrix, units)]
 
 
-def _severity(judged: Judged, matrix: Array, units: Integers) -> Table:
+def _outputs(judged: Judged, note: str) -> Column:
+    return Column("outputs", "pairs" if judged.protocol.relative else "outputs", 0, note=note)
+
+
+def _each_rater(judged: Judged, matrix: Array, units: Integers) -> Table:
+    relative = judged.protocol.relative
     columns = [
-        Column("outputs", "outputs", 0, note="that somebody else rated too"),
+        _outputs(judged, "that somebody else rated too"),
         judged.points(
             "severity",
             "severity",
@@ -105,14 +113,17 @@ def _severity(judged: Judged, matrix: Array, units: Integers) -> Table:
     rows = []
     output, rater = np.nonzero(~np.isnan(matrix))
     everybody = range(matrix.shape[1])
-    for own in rater_agreement(rater, output, matrix[output, rater], units, everybody):
+    groups = None if judged.documents is None else judged.documents[units]
+    scores = matrix[output, rater]
+    for own in rater_agreement(rater, output, scores, units, everybody, groups=groups):
         cells = {
-            "outputs": count(own.outputs),
-            "severity": estimate(own.severity),
+            "outputs": count(own.outputs // (2 if relative else 1)),
             "correlation": estimate(own.correlation),
         }
+        if not relative:  # preferences always add up to the same: nobody is severe
+            cells["severity"] = estimate(own.severity)
         rows.append(Row(judged.ratings.raters[own.rater], cells))
-    about = "Each rater against the others, on the outputs that they share."
+    about = f"Each rater against the others, on the {'pairs' if relative else 'outputs'} that they share."
     return table("raters", "Raters", about, "rater", columns, rows)
 
 

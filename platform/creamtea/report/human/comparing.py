@@ -55,6 +55,7 @@ def means(judged: Judged, key: str, title: str, about: str) -> Table:
             own,
             weights if len(own) and np.ptp(weights) else None,
             clusters=None if judged.documents is None else judged.documents[rated],
+            cluster=judged.ratings.together,
         )
         cells = {
             "items": count(len(own)),

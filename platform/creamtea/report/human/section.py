@@ -101,10 +101,14 @@ def _notes(whole: Judged) -> list[str]:
         which = "a reference" if len(shown) == 1 else f"{len(shown)} references"
         notes.append(f"Raters saw {which} beside each source.")
     if whole.documents is not None:
-        notes.append(
-            "Segments of a document go together: intervals and tests are over "
-            f"{len(set(whole.documents.tolist())):,} documents, each of which weighs as much as its segments."
-        )
+        groups = len(set(whole.documents.tolist()))
+        if ratings.together == "segment":
+            notes.append(f"Pairs of a segment go together: intervals of means are over {groups:,} segments.")
+        else:
+            notes.append(
+                "Segments of a document go together: intervals and tests are over "
+                f"{groups:,} documents, each of which weighs as much as its segments."
+            )
     if whole.protocol.relative:
         notes.append(whole.protocol.ratio_note)
     if len(ratings.raters) == 1:
