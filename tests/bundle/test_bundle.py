@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shlex
 import zipfile
 from collections.abc import Callable
 from contextlib import suppress
@@ -124,7 +125,9 @@ def test_no_code_of_a_campaign_is_in_a_bundle() -> None:
 
 
 def test_the_commands(home, tmp_path: Path, run: Callable[..., tuple[int, str, str]]) -> None:
-    assert run("bundle", "tea", "--out", "tea.zip")[0] == 0
+    code, out, _ = run("bundle", "tea", "--out", "my tea.zip")
+    assert (code, shlex.split(out.partition("check it: ")[2])) == (0, ["creamtea", "verify", "my tea.zip"])
+    (tmp_path / "my tea.zip").rename(tmp_path / "tea.zip")
     assert (tmp_path / "tea.zip").read_bytes() == home.write(tmp_path / "same.zip").read_bytes()
     code, _, said = run("bundle", "tea", "--out", "tea.zip")
     assert (code, "already" in said) == (2, True)

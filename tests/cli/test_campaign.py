@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,18 @@ def test_from_the_draft_to_the_end(creamtea: Any, database: Database) -> None:
         "anna  rater consented anna",
         "command line  campaign closed: enough",
     ]
+
+
+def test_commands_to_copy_are_quoted(creamtea: Any, database: Database) -> None:
+    name = "tea & jam"
+    _, then = create(creamtea, name=name).stdout.splitlines()
+    preview, launch = then.removeprefix("next: ").split(", then ")
+    assert shlex.split(preview) == ["creamtea", "campaign", "preview", name]
+    assert shlex.split(launch) == ["creamtea", "campaign", "launch", name]
+    launched = creamtea("campaign", "launch", name).stdout
+    status = creamtea("campaign", "status", name).stdout
+    for said in (launched.partition("next: ")[2], status.partition("no raters yet: ")[2]):
+        assert shlex.split(said) == ["creamtea", "campaign", "link", name, "--rater", "PSEUDONYM"]
 
 
 def rate_one(database: Database) -> None:

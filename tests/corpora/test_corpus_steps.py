@@ -167,6 +167,8 @@ def test_subwords_and_lexicon_are_made_of_the_corpus(run: Run) -> None:
     folders["encode"] = context.output
     train = Pairs.load(context.output, "train")
     model = SubwordModel.load(folders["subwords"] / "subwords.model")
+    texts = ((folders["corpus"] / f"train.{side}").read_text(encoding="utf-8") for side in ("src", "tgt"))
+    assert made.facts == {"characters": len(set("".join(texts)) - {"\n"})}  # and the mark of a blank as one
     lines = [list(iterate_lines(folders["corpus"] / f"train.{side}")) for side in ("src", "tgt")]
     for rows, side in ((train.sources, lines[0]), (train.targets, lines[1])):
         assert [row.tolist() for row in rows] == [model.encode(line) for line in side]

@@ -97,6 +97,13 @@ def test_a_ratio_at_the_limit_passes() -> None:
     assert filters.drop_reason(2, 9) == "ratio"
 
 
+def test_text_without_blanks_is_as_long_as_its_characters_say() -> None:
+    pair = Pair("We will meet in front of the station at seven.", "私たちは七時に駅の前で会います。")
+    long = Pair("Yes.", "私たちは七時に駅の前で会います。")
+    assert Sieve(Filters(), unspaced=True).passed([pair, long]) == [True, False]
+    assert Sieve(Filters()).passed([pair]) == [False]
+
+
 def test_duplicates_stay_where_the_filter_is_off() -> None:
     assert Sieve(Filters(duplicates=False)).passed([Pair("a", "x")] * 2) == [True, True]
 

@@ -23,10 +23,7 @@ from creamtea.study.spec import Study
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "reference"
-INSIDE = {
-    "CREAMTEA_TOKENS",
-    "CREAMTEA_OIDC",
-}  # a symbol of the page's scripts, and what the three names begin with
+INSIDE = {"CREAMTEA_OIDC"}  # what the three names begin with
 
 
 @pytest.mark.parametrize("name", PAGES)

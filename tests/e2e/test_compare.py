@@ -141,8 +141,20 @@ def test_the_same_files_again_compute_nothing(run: Run) -> None:
     assert "creamtea campaign create" in errors
 
 
+def test_no_text_is_overwritten_by_the_page(run: Run, files: Path) -> None:
+    """`--html` before the outputs, and its own file forgotten: the first output stands in its place."""
+    before = (files / "gpt.out").read_text()
+    code, _, errors = run(
+        *("compare", "--source", "src.en", "--reference", "a.de", "--html", "gpt.out", "gpt.out", "nllb")
+    )
+    assert (code, (files / "gpt.out").read_text()) == (2, before)
+    assert "--html gpt.out: " in errors
+    assert not (files / "home").exists()  # refused before the work
+
+
 def test_a_mistake_names_the_option_or_the_file(run: Run, files: Path) -> None:
     (files / "nllb").write_text("one\ntwo\n")
+    (files / "copy.de").write_bytes((files / "a.de").read_bytes())
     code, _, errors = compare(run)
     assert code == 2
     assert "nllb: found 4 lines in src.en and 2 in nllb" in errors
@@ -162,6 +174,8 @@ def test_a_mistake_names_the_option_or_the_file(run: Run, files: Path) -> None:
         ("--languages", "english"): "(en-de)",
         ("--name", "a b"): "--name",
         ("--labels", "none"): '--labels none: found "none": no such file',
+        ("--reference", "a.de"): "--reference a.de: the same text as --reference a.de",
+        ("--reference", "b.de", "--reference", "./copy.de"): "--reference copy.de: the same text as",
     }.items():
         code, _, errors = compare(run, *options)
         assert code == 2

@@ -79,7 +79,19 @@ def test_the_same_of_several_variants_is_said_once(filled: Database, fill: Fill)
 def test_a_vocabulary_too_large_for_the_encoded_text(filled: Database, fill: Fill) -> None:
     tokens = [teatime_study.row("tokens", 20_000.0, f"train.{side}") for side in ("src", "tgt")]
     fill(filled, changes={"encode": {"metrics": tokens}})
-    assert the_one(warned(filled)).kind == "vocabulary"
+    warning = the_one(warned(filled))
+    assert warning.kind == "vocabulary"
+    assert not any(map(str.isdigit, warning.remedy))  # an earlier version did not count the characters
+
+
+@pytest.mark.parametrize(("characters", "advised"), [(60, "200 "), (500, "800 "), (3000, "More text")])
+def test_no_vocabulary_is_advised_that_has_no_room_for_the_characters(
+    characters: int, advised: str, filled: Database, fill: Fill
+) -> None:
+    tokens = [teatime_study.row("tokens", 8_000.0, f"train.{side}") for side in ("src", "tgt")]
+    changes = {"encode": {"metrics": tokens}, "subwords": {"facts": {"characters": characters}}}
+    fill(filled, changes=changes)
+    assert advised in the_one(warned(filled)).remedy
 
 
 FILES: dict[str, Any] = {

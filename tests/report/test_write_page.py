@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from limits import ANSWER
 
-from creamtea.cli.report import write_page
+from creamtea.cli.report import Printing, check_page, write_page
 from creamtea.errors import InputError
 
 
@@ -23,7 +23,7 @@ def never() -> str:
 
 def test_a_page_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    for there in (None, "yesterday\n"):
+    for there in (None, "<html>yesterday\n"):
         if there is not None:
             path.write_text(there)
         with pytest.raises(RuntimeError):
@@ -33,7 +33,7 @@ def test_a_page_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
 
 def test_a_page_takes_the_place_of_another_and_keeps_its_mode(tmp_path: Path) -> None:
     real, link = tmp_path / "real.html", tmp_path / "link.html"
-    real.write_text("yesterday, and longer")
+    real.write_text("<!doctype html>\nyesterday, and longer")
     real.chmod(0o640)
     link.symlink_to(real)
     write_page(link, lambda: "todaÿ")
@@ -53,6 +53,32 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_work(tmp_path: Pat
         (tmp_path / "fixed.html").touch(0o444)
         with pytest.raises(InputError, match="Permission denied"):
             write_page(tmp_path / "fixed.html", never)
+
+
+@pytest.mark.parametrize("there", ["", "\ufeff\n <!DOCTYPE HTML>\n", "<HTML lang=en>"])
+def test_a_page_takes_the_place_of_a_page_or_of_nothing(there: str, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(there, encoding="utf-8")
+    write_page(path, lambda: "new")
+    assert path.read_text() == "new"
+
+
+@pytest.mark.parametrize("there", ["das Haus am See\n", "\n", " " * 2000 + "text", "<html5>", "\x1f\x8b"])
+def test_what_is_no_page_is_kept(there: str, tmp_path: Path) -> None:
+    path = tmp_path / "out.de"
+    path.write_text(there)
+    for refused in (lambda: write_page(path, never), lambda: Printing(False, False, path, None, None)):
+        with pytest.raises(InputError, match=r"--html .*out\.de: .*name another"):
+            refused()
+    assert path.read_text() == there
+
+
+def test_a_file_that_is_read_is_kept_even_if_it_is_a_page(tmp_path: Path) -> None:
+    path, link = tmp_path / "source.html", tmp_path / "link.html"
+    path.write_text("<html>")
+    link.symlink_to(path)
+    with pytest.raises(InputError, match=r"would overwrite .*source\.html"):
+        check_page(link, [tmp_path / "none", path])
 
 
 def test_a_pipe_is_written_as_it_is(tmp_path: Path) -> None:

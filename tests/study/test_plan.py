@@ -96,6 +96,14 @@ def steps_of(result: Plan) -> dict[str, PlannedStep]:
     return {node.node: by_key[node.key] for node in result.nodes}
 
 
+def test_only_languages_without_blanks_count_characters(tmp_path: Path) -> None:
+    def corpora(target: str) -> list[dict[str, Any]]:
+        languages = f"languages={{source: en, target: {target}}}"
+        return [step.params for step in planned(DEMO, languages).steps if step.kind == "corpus"]
+
+    assert ["unspaced" in params for params in (*corpora("de"), *corpora("ja"))] == [False, True]
+
+
 def test_the_plan_of_the_demo() -> None:
     result = planned(DEMO, "baseline=softmax-beam4")
     assert result.kinds() == {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -84,6 +85,15 @@ def test_a_survey_sees_text_as_steps_will(text: Callable[..., None]) -> None:
     text("train", ["one\u2581two\0three", "\u2581"])
     found = survey(Path("train.en"), Path("train.de"))
     assert (found.source.words, found.empty) == (3, 1)
+
+
+def test_text_without_blanks_can_be_trained_on(text: Callable[..., None]) -> None:
+    text("train", sentences(700))
+    japanese = [f"私たちは{number}番の駅の前で会いますか。" for number in range(700)]
+    Path("train.ja").write_text("\n".join(japanese) + "\n")
+    init("--source", "train.en", "--target", "train.ja")
+    found = survey(Path("train.en"), Path("train.ja"), unspaced=True)
+    assert (found.uneven, found.long) == (0, 0)
 
 
 def test_what_is_set_aside_is_in_no_other_set(text: Callable[..., None]) -> None:
@@ -181,6 +191,107 @@ def test_text_is_never_overwritten_by_what_is_set_aside_from_it(text: Callable[.
     with pytest.raises(InputError, match=r"study-data/train\.en would be overwritten"):
         init("--source", "study-data/train.en", "--target", "study-data/train.de", "--force")
     assert Path("study-data/train.en").read_text() == before
+
+
+@pytest.mark.parametrize("output", ["train.en", "./dev.de", "test.en", "link"])
+@pytest.mark.parametrize("given", [(), ("--dev", "dev.en", "dev.de", "--test", "test.en", "test.de")])
+def test_text_is_never_overwritten_by_the_study(
+    output: str, given: tuple[str, ...], text: Callable[..., None]
+) -> None:
+    for seed, name in enumerate(("train", "dev", "test") if given else ("train",)):
+        text(name, sentences(400, seed))
+    output = output if given else "train.en"
+    Path("link").symlink_to("train.en")
+    before = Path(output).read_bytes()
+    for force in ((), ("--force",)):
+        with pytest.raises(InputError, match="would be overwritten"):
+            init(*TRAIN, *given, "-o", output, *force)
+    assert Path(output).read_bytes() == before
+
+
+def place_is_free(output: str) -> None:
+    """The same command succeeds, and leaves nothing but the study and its text."""
+    before = {path.name for path in Path().iterdir()}
+    init(*TRAIN, "-o", output)
+    assert {path.name for path in Path().iterdir()} - before == {output, f"{Path(output).stem}-data"}
+
+
+@pytest.mark.parametrize(
+    ("output", "make", "words"),
+    [
+        (".", lambda: None, "is a folder; name a file in it"),
+        ("new/study.yaml", lambda: None, "no folder new"),
+        ("taken", lambda: Path("taken").mkdir(), "taken: is a folder"),
+        ("s.yaml", lambda: Path("s-data").write_text("mine"), "s-data: is no folder"),
+        ("s.yaml", lambda: Path("s-data/dev.de").mkdir(parents=True), "s-data/dev.de: is no file"),
+        ("x" * 300, lambda: None, "cannot be written"),
+        ("x" * 252, lambda: None, "cannot be written"),  # its folder has a longer name
+        ("a\nname: b", lambda: None, "leave out line ends"),
+        ("train.en/study.yaml", lambda: None, "no folder train.en"),
+    ],
+)
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_a_place_that_cannot_be_written_is_named(
+    output: str, make: Callable[[], Any], words: str, force: tuple[str, ...], text: Callable[..., None]
+) -> None:
+    text("train", sentences(400))
+    make()
+    there = sorted(Path().rglob("*"))
+    with pytest.raises(InputError, match=words):
+        init(*TRAIN, "-o", output, *force)
+    assert sorted(Path().rglob("*")) == there
+
+
+@pytest.mark.parametrize("step", ["aside.write", "time_updates", "study_text", "plan", "load_study"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, InputError, OSError(28, "No space left on device")])
+def test_what_ends_it_early_leaves_nothing(
+    step: str, error: Any, text: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    text("train", sentences(400))
+    with monkeypatch.context() as patch:
+        patch.setattr("creamtea.study.start.begin.time_updates", lambda *_: Timing(2, {}))
+        patch.setattr(f"creamtea.study.start.begin.{step}", fail)
+        done = CliRunner().invoke(app, ["init", *TRAIN])
+    assert done.exit_code != 0
+    assert {path.name for path in Path().iterdir()} == {"train.en", "train.de"}
+    place_is_free("study.yaml")
+
+
+def test_what_ends_it_early_keeps_an_earlier_study(
+    text: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    text("train", sentences(400))
+    init(*TRAIN)
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    monkeypatch.setattr("creamtea.study.start.begin.time_updates", interrupted)
+    CliRunner().invoke(app, ["init", *TRAIN, "--force", "--seed", "2"])
+    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
+    monkeypatch.setattr("creamtea.study.start.begin.load_study", interrupted)
+    CliRunner().invoke(app, ["init", *TRAIN, "--force", "--no-timing"])
+    assert before.keys() == {path for path in Path().rglob("*") if path.is_file()}
+
+
+def test_commands_to_copy_are_quoted(text: Callable[..., None]) -> None:
+    Path("my text").mkdir()
+    Path("my studies").mkdir()
+    text("my text/train", sentences(400))
+    for name in ("dev", "test"):
+        text(f"my text/{name}", sentences(100, 2))
+    of = {name: (f"my text/{name}.en", f"my text/{name}.de") for name in ("train", "dev", "test")}
+    output = "my studies/it's.yaml"
+    options = ("--source", of["train"][0], "--target", of["train"][1], "-o", output, "--no-timing")
+    done = CliRunner().invoke(app, ["init", *options, "--dev", *of["dev"], "--test", *of["test"]])
+    last = next(line for line in done.stdout.splitlines() if "Next: " in line)
+    words = ["creamtea", "run", output, "--data", str(Path("my text").resolve())]
+    assert shlex.split(last.partition("Next: ")[2]) == words
+    (run,) = [line for line in Path(output).read_text().splitlines() if line.startswith("#   creamtea run")]
+    assert shlex.split(run.removeprefix("#"), comments=True) == words
 
 
 def test_a_pair_with_an_empty_side_is_not_set_aside(tmp_path: Path) -> None:

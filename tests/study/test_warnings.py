@@ -12,9 +12,11 @@ from typer.testing import CliRunner
 
 from creamtea.cli.main import app
 from creamtea.document.warning import StudyWarning
-from creamtea.study.checks.warnings import warnings_of
+from creamtea.study.checks.warnings import least_vocabulary, warnings_of
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
+from creamtea.study.start.recipe import recipe_for
+from creamtea.study.survey import survey
 
 Write = Callable[..., Path]
 PAIRS = 1000
@@ -84,6 +86,20 @@ def test_a_vocabulary_too_large_for_the_text(write_texts: Write) -> None:
     assert "study.yaml:10" in warning.place
     assert "4,000" in warning.found
     assert "Try 200" in warning.remedy
+
+
+@pytest.mark.parametrize(("vocabulary", "advised"), [(8000, "Try 3,100 "), (3000, "More text")])
+def test_no_vocabulary_is_advised_that_has_no_room_for_the_characters(
+    vocabulary: int, advised: str, write_texts: Write
+) -> None:
+    kanji = [chr(0x4E00 + number % 2000) for number in range(10 * PAIRS)]
+    lines = [" ".join(kanji[10 * number : 10 * number + 10]) for number in range(PAIRS)]
+    Path("train.de").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    text = survey(Path("train.en"), Path("train.de"))
+    path = write_texts(trained(GOOD), ("vocabulary: 100", f"vocabulary: {vocabulary}"))
+    found = {warning.kind: warning for warning in warned(path)}
+    assert advised in found["vocabulary"].remedy
+    assert recipe_for(text).vocabulary == least_vocabulary(text.alphabet) == 3100
 
 
 @pytest.mark.parametrize("filters", ["max_words: 3", "max_characters: 10", "held_out: [test]"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -70,7 +71,7 @@ def blame(
             typer.echo(f"{done:,} of {total:,} outputs, {system}", err=True)
 
     store = workplace.artefact_store(writable=False)
-    with workplace.opened_database() as database:
+    with workplace.existing_database() as database:
         study = workplace.study_asked_for(database, name)
         gathered = gather(database, store, study, campaign, searches, systems or [], progress)
         report = build_human(database, campaign)
@@ -87,7 +88,7 @@ def blame(
         typer.echo(f"{system}: {count:,} marked outputs are not translations by this study", err=True)
     typer.echo(
         f"{gathered.now:,} outputs looked into, {gathered.before:,} before; all of it: "
-        f"creamtea campaign report {campaign}",
+        f"creamtea campaign report {quote(campaign)}",
         err=True,
     )
 

@@ -7,6 +7,7 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -52,14 +53,15 @@ def bundle(
     from creamtea.bundle.packing import pack
 
     store = workplace.artefact_store(writable=False)
-    with workplace.opened_database() as database:
+    with workplace.existing_database() as database:
         files = pack(database, store, workplace.study_asked_for(database, name), with_checks)
     path = out or Path(f"{json.loads(files['manifest.json'])['study']['name']}.bundle.zip")
     if path.exists():
         raise InputError(f"{path}: there is something already; name another file with --out")
     write_archive(files, path)
     typer.echo(
-        f"wrote {path}: {len(files)} files, {path.stat().st_size:,} bytes; check it: creamtea verify {path}"
+        f"wrote {path}: {len(files)} files, {path.stat().st_size:,} bytes; check it: "
+        f"creamtea verify {quote(str(path))}"
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from creamtea.cli import workplace
-from creamtea.cli.report import write_page
+from creamtea.cli.report import check_page, write_page
 from creamtea.study.comparison import METRICS, TEST_SET, Comparison, comparison
 
 if TYPE_CHECKING:
@@ -75,6 +75,8 @@ def compare(
 
     Exit code 0: done; 1: a step failed; 2: a file or an option is wrong; 130: interrupted.
     """
+    if html is not None:
+        check_page(html, [source, *reference, *outputs, *([] if labels is None else [labels])])
     made = comparison(
         source,
         reference,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -54,8 +55,6 @@ def init(
 
     Exit code 0: written; 2: a file or an option is wrong, and nothing was written.
     """
-    from creamtea.study.loader import load_study
-    from creamtea.study.plan import plan
     from creamtea.study.start.aside import Pair
     from creamtea.study.start.begin import InitOptions, begin
 
@@ -70,8 +69,6 @@ def init(
         timed=not no_timing,
     )
     begun = begin(options, lambda words: typer.echo(f"{words} …", err=True))
-    loaded = load_study(output)
-    plan(loaded.study, begun.root, loaded.errors)  # it holds what it promises, or says what does not
     facts = _facts(begun)
     if as_json:
         typer.echo(json.dumps(facts, ensure_ascii=False))
@@ -87,7 +84,7 @@ def init(
         f"{recipe.size.width}, batches of {recipe.batch_tokens:,} subwords, at most {recipe.max_epochs} "
         f"epochs (about {recipe.updates:,} updates), warm-up {recipe.warmup}\n"
         f"{duration(begun)}\n"
-        f"{output} is written and valid. Next: creamtea run {output}{data_option(begun)}"
+        f"{output} is written and valid. Next: creamtea run {quote(str(output))}{data_option(begun)}"
     )
     workplace.show_warnings(doubts(begun))
 

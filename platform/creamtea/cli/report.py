@@ -3,9 +3,11 @@ Markdown, HTML or files for papers."""
 
 from __future__ import annotations
 
+import codecs
 import json
+import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -27,6 +29,8 @@ EXAMPLES = (
     "`creamtea report demo --export paper --format latex --format svg` · "
     "`creamtea report --paper scones` · `creamtea report --paper scones --table 3`"
 )
+
+PAGE_BEGINNING = 1000  # bytes, in which a page says that it is one, after blanks
 
 HtmlFile = Annotated[
     Path | None,
@@ -146,6 +150,8 @@ class Printing:
             raise InputError("--format is of the files of --export FOLDER: give both")
         self._markdown, self._as_json, self._html, self._export = markdown, as_json, html, export
         self._formats = formats or list(Format)
+        if html is not None:
+            check_page(html)
 
     def show(self, built: Document) -> None:
         if self._as_json:
@@ -163,13 +169,36 @@ class Printing:
             render(built, make_console())
 
 
+def check_page(path: Path, inputs: Iterable[Path] = ()) -> None:
+    """InputError unless a page may be written there: a file that is there already must be a page, or empty,
+    so that a slip on the command line costs nobody their text. `inputs`: files that the command reads."""
+    try:
+        if not path.is_file():
+            return
+        read = [str(given) for given in inputs if given.exists() and given.samefile(path)]
+        with path.open("rb") as file:
+            beginning = file.read(PAGE_BEGINNING).removeprefix(codecs.BOM_UTF8).lstrip().lower()
+        is_page = re.match(rb"<(!doctype )?html\b", beginning) or path.stat().st_size == 0
+    except OSError as error:
+        raise InputError(f"--html {path}: {error.strerror or error}") from None
+    if read:
+        raise InputError(
+            f"--html {path}: the page would overwrite {read[0]}, which is read; name another file"
+        )
+    if not is_page:
+        raise InputError(
+            f"--html {path}: there is a file that is no HTML page; move it away, or name another"
+        )
+
+
 def write_page(path: Path, page: Callable[[], str], on_error: bool = False) -> None:
-    """InputError where the file cannot be written, before the page is made. `on_error`: that it is written is
-    said on standard error.
+    """InputError where the file cannot be written or is no page, before the page is made. `on_error`: that it
+    is written is said on standard error.
 
     The page is written beside the file and replaces it once complete, so that a failure leaves the old file
     as it was. A link to a file is followed; what is not a file (a pipe, /dev/stdout) is written to directly.
     """
+    check_page(path)
     try:
         if path.exists() and not path.is_file():
             with path.open("w", encoding="utf-8") as sink:

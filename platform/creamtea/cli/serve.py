@@ -7,11 +7,12 @@ import importlib
 import sys
 import webbrowser
 from datetime import timedelta
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
 
-from creamtea.cli.workplace import opened_database
+from creamtea.cli.workplace import existing_database, opened_database
 from creamtea.errors import InputError
 from creamtea.human import access
 from creamtea.human.campaigns import summaries
@@ -80,7 +81,7 @@ def link(
         raise InputError(f"--role must be reader or organiser, not {role!r}")
     if study is not None and role != "reader":
         raise InputError("--study makes a reader's link: leave out --role, or write --role reader")
-    with opened_database() as database:
+    with existing_database() as database:
         study_id = None
         if study is not None:
             with database.session() as session:
@@ -111,7 +112,8 @@ def _greet(organiser_link: str, url: str, host: str) -> None:
         campaigns = summaries(database)
     if campaigns:
         typer.echo(
-            f"A link for a rater: creamtea campaign link {campaigns[-1].name} --rater NAME --url {url}\n"
+            f"A link for a rater: creamtea campaign link {quote(campaigns[-1].name)} --rater NAME "
+            f"--url {quote(url)}\n"
         )
     sys.stdout.flush()
 

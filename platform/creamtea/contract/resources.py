@@ -19,11 +19,11 @@ def _ascending(values: list[int]) -> list[int]:
     return values
 
 
+LeastAndMost = Annotated[list[Count], Field(min_length=2, max_length=2)]
 # [least, most], also written as one number
 Workers = Annotated[
-    list[Count],
-    Field(min_length=2, max_length=2),
-    BeforeValidator(_pair),
+    LeastAndMost,
+    BeforeValidator(_pair, json_schema_input_type=Count | LeastAndMost),
     AfterValidator(_ascending),
 ]
 
@@ -32,8 +32,8 @@ Named = Annotated[str, Field(min_length=1, max_length=253)]
 
 
 class StepResources(Strict):
-    # [processes] of a training or a decoding, with these cpus and gpus each: as many as there is room for,
-    # from the first to the second number
+    # [processes] of a training or a decoding, with these cpus and gpus each: one number, or at
+    # least and at most so many, as there is room
     workers: Workers = Field(default=[1, 1])
     cpus: Count = 1  # [cores] per worker
     gpus: Annotated[float, Field(ge=0.0, le=4096.0)] = 0.0  # [GPUs] per worker

@@ -100,7 +100,8 @@ def revoke(database: Database, link_id: int, actor: str, reason: str = "") -> No
             raise InputError(f"link {link_id} {why}")
         if taken.campaign_id is None and reason:
             raise InputError(
-                f"link {link_id} belongs to no campaign, and so no log would keep the reason: leave out --reason"
+                f"link {link_id} belongs to no campaign, and so no log would keep the reason: "
+                "leave --reason out"
             )
         if taken.campaign_id is not None:
             detail = {"links": 1, "role": taken.role}

@@ -122,6 +122,11 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
         ),
         Variable("CREAMTEA_RUN", "empty", "Slurm: the command before `creamtea`, `apptainer exec …` say"),
         Variable("CREAMTEA_HEAD_SECONDS", "120", "Slurm: seconds that Ray's head may take to start"),
+        Variable(
+            "CREAMTEA_TOKENS",
+            "`~/.creamtea`",
+            "Slurm: folder of the secret that the job's Ray processes share, on a disk that all nodes see",
+        ),
     ),
 }
 

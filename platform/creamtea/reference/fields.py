@@ -73,8 +73,9 @@ def value_words(value: Schema, blocks: Schema, links: dict[str, str]) -> str:
     if "const" in value:
         return code(value["const"])
     if value.get("type") == "array":
-        least = f"at least {value['minItems']}: " if value.get("minItems") else ""
-        return f"list of {least}{value_words(value['items'], blocks, links)}"
+        least, most = value.get("minItems"), value.get("maxItems")
+        count = f"{least}: " if least == most else f"at least {least}: "
+        return f"list of {count if least else ''}{value_words(value['items'], blocks, links)}"
     if value.get("type") == "object" and ("additionalProperties" in value or "patternProperties" in value):
         inner = value.get("additionalProperties") or next(iter(value["patternProperties"].values()))
         return f"by name: {value_words(inner, blocks, links)}"

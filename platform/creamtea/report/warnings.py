@@ -69,7 +69,12 @@ def _vocabularies(material: Material) -> Iterator[StudyWarning]:
         tokens = [encoded.find("tokens", f"train.{side}") for side in ("src", "tgt")]
         count = sum(metric.value or 0.0 for metric in tokens if metric is not None)
         if subwords and subwords.joint and 0 < count < MIN_SUBWORDS * subwords.vocabulary:
-            yield vocabulary_warning(f"subwords {name}", subwords.vocabulary, count, f"subwords of {corpus}")
+            learnt = material.of("subwords", corpus=corpus, subwords=name)
+            characters = [step.node.facts["characters"] for step in learnt if "characters" in step.node.facts]
+            yield vocabulary_warning(
+                *(f"subwords {name}", subwords.vocabulary, count, f"subwords of {corpus}"),
+                alphabet=next(iter(characters), None),  # steps of earlier versions have not counted them
+            )
 
 
 def _trainings(material: Material) -> Iterator[StudyWarning]:

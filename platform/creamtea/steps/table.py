@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping
-from typing import Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from creamtea.contract.kind import StepKind
 from creamtea.methods.family import Method
@@ -63,7 +64,13 @@ def _methods(kind: StepKind[Any]) -> Iterator[tuple[str, type[Method]]]:
 
 
 def _type(annotation: Any) -> str:
-    """As it is written, without modules: "list[HeldOut] | None"."""
+    """As it is written, without modules and what values are held to: "list[HeldOut] | None"."""
+    if get_origin(annotation) is Annotated:
+        return _type(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return " | ".join(map(_type, get_args(annotation)))
+    if annotation is NoneType:
+        return "None"
     name = annotation.__name__ if isinstance(annotation, type) else str(annotation)
     return re.sub(r"[\w.]+\.(\w+)", r"\1", name)
 

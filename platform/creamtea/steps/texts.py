@@ -19,12 +19,14 @@ SEGMENTS = (
 
 
 class CorpusParams(StepParams):
-    """`held_out` is of text files only."""
+    """`held_out` is of text files only. `unspaced`: a side is in a language without blanks between words,
+    whose lengths are counted by its characters."""
 
     corpus: Corpus
     languages: Languages
     digests: Digests
     held_out: list[HeldOut] | None = Field(default=None, exclude_if=lambda value: value is None)
+    unspaced: bool = Field(default=False, exclude_if=lambda value: not value)
 
 
 CORPUS = StepKind(

@@ -83,7 +83,7 @@ def comparison(
         key: KeyPath = ("more_references", at - 1) if at else ("target",)
         options["test_sets", TEST_SET, *key] = f"--reference {path}"
 
-    digests = [_digest(path) for path in references]
+    digests = _distinct(references)
     systems: dict[str, dict[str, Any]] = {}
     named = _named(outputs)
     for system, path in named.items():
@@ -146,6 +146,16 @@ def _named(outputs: Sequence[Path]) -> dict[str, Path]:
         if full.count(name) > 1:
             raise InputError(f"{path}: a second system {name!r}; give each output a file name of its own")
     return dict(zip(full, outputs, strict=True))
+
+
+def _distinct(references: Sequence[Path]) -> list[str | None]:
+    """Their digests; InputError for one that is given twice, which would count as two."""
+    digests = [_digest(path) for path in references]
+    for at, (path, digest) in enumerate(zip(references, digests, strict=True)):
+        if digest is not None and digest in digests[:at]:
+            first = references[digests.index(digest)]
+            raise InputError(f"--reference {path}: the same text as --reference {first}; give each only once")
+    return digests
 
 
 def _digest(path: Path) -> str | None:

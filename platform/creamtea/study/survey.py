@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from creamtea.methods.texts import Filters
 from creamtea.study.files import GZIP_MAGIC
-from creamtea.words import normalise
+from creamtea.words import count_words, normalise
 
 FILTERS = Filters()  # those of a corpus that names none
 
@@ -41,6 +41,11 @@ class Survey:
     repeated: int  # pairs that occurred before
     source: Side
     target: Side
+
+    @property
+    def alphabet(self) -> int:
+        """Distinct characters of both sides; those that are on both count twice."""
+        return self.source.alphabet + self.target.alphabet
 
     @property
     def usable(self) -> int:
@@ -72,10 +77,15 @@ def lines_of(path: Path) -> Iterator[str]:
 
 
 def survey(
-    source: Path, target: Path, key: Callable[[str], str] = normalise, limit: int | None = None
+    source: Path,
+    target: Path,
+    key: Callable[[str], str] = normalise,
+    limit: int | None = None,
+    unspaced: bool = False,
 ) -> Survey:
-    """Of the first `limit` pairs, or of all. Both files have been scanned, and have as many lines."""
-    counts = [_Counts(), _Counts()]
+    """Of the first `limit` pairs, or of all. Both files have been scanned, and have as many lines. `unspaced`
+    is that of `count_words`."""
+    counts = [_Counts(unspaced), _Counts(unspaced)]
     pairs, dropped = 0, Counter[str | None]()
     seen: set[int] = set()
     for lines in islice(zip(lines_of(source), lines_of(target), strict=False), limit):
@@ -89,7 +99,8 @@ def survey(
 
 
 class _Counts:
-    def __init__(self) -> None:
+    def __init__(self, unspaced: bool) -> None:
+        self._unspaced = unspaced
         self.words = self.characters = 0
         self.alphabet: set[str] = set()
         self.vocabulary: set[int] = set()
@@ -97,13 +108,14 @@ class _Counts:
 
     def add(self, line: str, key: Callable[[str], str]) -> int:
         """The words of the line."""
-        words = normalise(line).split()
-        self.words += len(words)
+        text = normalise(line)
+        words, length = text.split(), count_words(text, self._unspaced)
+        self.words += length
         self.characters += sum(map(len, words))
         self.alphabet.update(*words)
         self.vocabulary.update(map(hash, words))
         self.sentences.append(hash(key(line)))
-        return len(words)
+        return length
 
     def result(self) -> Side:
         sentences = np.frombuffer(self.sentences, dtype=np.int64) if self.sentences else np.zeros(0, np.int64)

@@ -17,6 +17,7 @@ from creamtea.methods.planning import HeldOut
 from creamtea.methods.test_sets import FilesTestSet
 from creamtea.methods.texts import DropReason, Filters, Languages, TextPair, Tokenized
 from creamtea.steps.texts import CorpusParams, TestSetParams
+from creamtea.words import count_words
 from creamtea_workers.corpora.moses import detokenise
 from creamtea_workers.corpora.seen import SeenHashes, pair_hash
 from creamtea_workers.corpora.text import UserFile, normalise
@@ -144,7 +145,8 @@ def prepare_corpus(spec: FilesCorpus, context: StepContext[CorpusParams]) -> Fil
     def progress(read: int) -> None:
         context.progress(0, 1, f"reading and filtering: {read:,} pairs")
 
-    return read_corpus(spec, Files.of(context), context.params.held_out or [], progress)
+    params = context.params
+    return read_corpus(spec, Files.of(context), params.held_out or [], progress, params.unspaced)
 
 
 def read_corpus(
@@ -152,6 +154,7 @@ def read_corpus(
     files: Files,
     held_out: Sequence[HeldOut],
     progress: Callable[[int], None] = lambda read: None,
+    unspaced: bool = False,
 ) -> FilteredCorpus:
     """Streams of training pairs through all filters, then repeated, and of a development set, which loses
     only pairs with an empty side, so that its loss is that of the text that the researcher chose. StepError
@@ -160,7 +163,7 @@ def read_corpus(
     Repetition comes last, and text by text: the filter of duplicates sees every pair of the files once, and
     what it keeps of a text is repeated `repeat` times. So train_read - dropped + train_added are kept.
     """
-    sieve = Sieve(spec.filters, files.sources_of(held_out))
+    sieve = Sieve(spec.filters, files.sources_of(held_out), unspaced)
     corpus = FilteredCorpus((), (), 0, 0, sieve.dropped)
 
     def training() -> Iterator[Pair]:
@@ -202,10 +205,13 @@ def read_corpus(
 
 
 class Sieve:
-    """Applies the filters; a dropped pair counts for the first filter that drops it."""
+    """Applies the filters; a dropped pair counts for the first filter that drops it. `unspaced` is that of
+    `count_words`."""
 
-    def __init__(self, filters: Filters, held_out: frozenset[str] = frozenset()) -> None:
-        self._filters, self._held_out = filters, held_out
+    def __init__(
+        self, filters: Filters, held_out: frozenset[str] = frozenset(), unspaced: bool = False
+    ) -> None:
+        self._filters, self._held_out, self._unspaced = filters, held_out, unspaced
         self._seen = SeenHashes()
         reasons: list[Filter] = ["empty", "too_long", "ratio"]
         reasons += ["held_out"] if filters.held_out else []
@@ -226,5 +232,5 @@ class Sieve:
     def _reason(self, pair: Pair | None) -> Filter | None:
         if pair is None:
             return "too_long"
-        reason = self._filters.drop_reason(len(pair.source.split()), len(pair.target.split()))
+        reason = self._filters.drop_reason(*(count_words(side, self._unspaced) for side in pair))
         return "held_out" if reason is None and pair.source in self._held_out else reason

@@ -22,5 +22,9 @@ def run(context: StepContext[SubwordsParams]) -> StepResult:
     out = context.output / subwords.FILE
     lines = train_subwords([corpus / "train.src", corpus / "train.tgt"], spec, out)
     context.progress(1, 1)
-    sizes = {"vocabulary_size": SubwordModel.load(out).size, "sampled_pairs": lines // 2}
-    return StepResult(metrics=[MetricRow(name, size) for name, size in sizes.items()])
+    model = SubwordModel.load(out)
+    sizes = {"vocabulary_size": model.size, "sampled_pairs": lines // 2}
+    characters = sum(len(piece) == 1 for piece in model.pieces(range(model.size)))
+    return StepResult(
+        metrics=[MetricRow(name, size) for name, size in sizes.items()], facts={"characters": characters}
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -278,7 +279,7 @@ def create(name: str, options: CampaignOptions) -> None:
         f"campaign {name}: {plural(made.items, 'item')} × {len(made.systems)} systems ({kinds})"
         + (f" on {plural(made.pages, 'page')}" if made.pages != made.items else "")
         + ", a draft",
-        f"next: creamtea campaign preview {name}, then creamtea campaign launch {name}",
+        f"next: creamtea campaign preview {quote(name)}, then creamtea campaign launch {quote(name)}",
     )
     show(options.json_output, made, lines)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -108,7 +109,7 @@ def launch(name: Name, json_output: AsJson = False) -> None:
         registered = launching.launch(database, name, ACTOR)
     lines = (
         f"campaign {name} is launched; registered as {registered['digest'][:16]}",
-        f"next: creamtea campaign link {name} --rater PSEUDONYM",
+        f"next: creamtea campaign link {quote(name)} --rater PSEUDONYM",
     )
     show(json_output, registered, lines)
 
@@ -162,7 +163,7 @@ def _origin(campaign: campaigns.CampaignSummary) -> str:
 
 def rater_lines(campaign: str, people: Sequence[raters.RaterProgress]) -> list[str]:
     """Each rater's progress in a line."""
-    none = f"no raters yet: creamtea campaign link {campaign} --rater PSEUDONYM"
+    none = f"no raters yet: creamtea campaign link {quote(campaign)} --rater PSEUDONYM"
     return [_rater_line(person) for person in people] or [none]
 
 

@@ -12,15 +12,7 @@ from sqlalchemy.orm import Session
 from creamtea.human.words import words
 from creamtea.store.item_kinds import WRITTEN_KINDS, ItemKind
 from creamtea.store.tables import Assignment, Item, Rating, shown_of
-from creamtea.words import KANA_OR_HAN, UNSPACED
-
-# A Chinese or Japanese character is about 0.6 of a word to read:
-# 255 characters are 158 words a minute in Chinese, 357 are 193 in Japanese (IReST norms,
-# Trauzettel-Klosinski and Dietz 2012).
-WORDS_PER_CHARACTER = 0.6
-# No such norms are known of Thai, Lao, Khmer and Burmese: five letters are a word, as where typing is
-# measured.
-WORDS_PER_LETTER = 0.2
+from creamtea.words import KANA_OR_HAN, UNSPACED, WORDS_PER_CHARACTER, WORDS_PER_LETTER
 
 
 @dataclass(frozen=True)

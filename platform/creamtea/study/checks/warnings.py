@@ -21,7 +21,7 @@ from creamtea.steps.systems import DECODE, OUTPUTS
 from creamtea.study.plan.model import Plan
 from creamtea.study.spec import Study, Variant
 from creamtea.study.survey import Survey, lines_of, survey
-from creamtea.words import normalise
+from creamtea.words import any_unspaced, count_words, normalise
 
 MIN_UPDATES = 500  # with fewer, a model of any size has hardly begun to learn
 MIN_WORDS = 30  # of running text for each subword
@@ -36,7 +36,7 @@ def warnings_of(
 ) -> list[StudyWarning]:
     """All of them. `root`: the folder of the study's files, which the plan has found in order; with None
     nothing is said that needs them."""
-    texts = _Texts(root)
+    texts = _Texts(root, any_unspaced(study.languages.source, study.languages.target))
     return [
         *_same_systems(planned, place_of),
         *_outside(study, planned, root, place_of),
@@ -52,6 +52,7 @@ class _Texts:
     """What the files of a corpus are like; each is read once."""
 
     root: Path | None
+    unspaced: bool
     known: dict[tuple[str, str], tuple[Survey, float]] = field(default_factory=dict)
 
     def of(self, corpus: object, repeated: bool = True) -> list[tuple[Survey, float]]:
@@ -65,7 +66,7 @@ class _Texts:
         names = (text.source, text.target)
         if names not in self.known:
             source, target = (root / name for name in names)
-            result = survey(source, target, limit=SURVEYED)
+            result = survey(source, target, limit=SURVEYED, unspaced=self.unspaced)
             lines = result.pairs if result.pairs < SURVEYED else sum(1 for _ in lines_of(source))
             self.known[names] = result, lines / result.pairs
         result, times = self.known[names]
@@ -132,7 +133,9 @@ def _nothing_left(study: Study, root: Path | None, place_of: PlaceOf) -> Iterato
             for text in corpus.train
             for pair in zip(lines_of(root / text.source), lines_of(root / text.target), strict=False)
         )
-        if not any(_passes(corpus.filters, *pair) and normalise(pair[0]) not in held_out for pair in pairs):
+        unspaced = any_unspaced(study.languages.source, study.languages.target)
+        passing = (pair for pair in pairs if _passes(corpus.filters, pair, unspaced))
+        if all(normalise(source) in held_out for source, _ in passing):
             yield StudyWarning(
                 "nothing-left",
                 place_of(("corpora", name, "filters")),
@@ -141,40 +144,52 @@ def _nothing_left(study: Study, root: Path | None, place_of: PlaceOf) -> Iterato
             )
 
 
-def _passes(filters: Filters, source: str, target: str) -> bool:
-    if max(len(source), len(target)) > filters.max_characters:
+def _passes(filters: Filters, pair: tuple[str, str], unspaced: bool) -> bool:
+    if max(map(len, pair)) > filters.max_characters:
         return False
-    return filters.drop_reason(*(len(normalise(side).split()) for side in (source, target))) is None
+    return filters.drop_reason(*(count_words(normalise(side), unspaced) for side in pair)) is None
 
 
 def _subwords(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWarning]:
     used = dict.fromkeys((variant.corpus, variant.subwords) for variant in study.variants.values())
     for corpus, name in used:
-        subwords, words, pairs = study.subwords[name], 0.0, 0.0
+        subwords, words, pairs, alphabet = study.subwords[name], 0.0, 0.0, 0
         for text, times in texts.of(study.corpora[corpus], repeated=False):
             pairs += times * text.pairs
+            alphabet = max(alphabet, text.alphabet)
             words += times * sum(
                 side.characters if side.alphabet > 1000 else side.words for side in (text.source, text.target)
             )
         if subwords.joint and pairs > subwords.sample:  # of which the subwords are learnt
             words *= subwords.sample / pairs
         if words and subwords.joint and words < MIN_WORDS * subwords.vocabulary:
-            yield vocabulary_warning(
-                place_of(("subwords", name, "vocabulary")), subwords.vocabulary, words, f"words in {corpus}"
-            )
+            place = place_of(("subwords", name, "vocabulary"))
+            yield vocabulary_warning(place, subwords.vocabulary, words, f"words in {corpus}", alphabet)
 
 
-def vocabulary_warning(place: str, vocabulary: int, count: float, what: str) -> StudyWarning:
-    """Shared with reports, which know the subwords of the encoded text."""
+def least_vocabulary(alphabet: int) -> int:
+    """What a text of so many distinct characters needs: each is a subword, and some of several are left."""
+    return math.ceil(1.5 * (alphabet + 10) / 100) * 100
+
+
+def vocabulary_warning(
+    place: str, vocabulary: int, count: float, what: str, alphabet: int | None
+) -> StudyWarning:
+    """Shared with reports, which know the subwords of the encoded text. `alphabet`: its distinct characters;
+    no number is advised where they are not known."""
     most = max(200.0, count / (2 * MIN_WORDS))
     power = 10 ** math.floor(math.log10(most))
     fitting = max(step * power for step in (1, 2, 5) if step * power <= most)
+    fitting = max(fitting, least_vocabulary(alphabet or 0))
+    remedy = f"Try {fitting:,} or so." if fitting < vocabulary else "More text would help."
+    if alphabet is None:
+        remedy = "Fewer subwords (more than the text has characters) or more text would help."
     return StudyWarning(
         "vocabulary",
         place,
         f"a vocabulary of {vocabulary:,} is large for {count:,.0f} {what}: most subwords are too rare"
         " to learn",
-        f"Try {fitting:,} or so." if fitting < vocabulary else "More text would help.",
+        remedy,
     )
 
 

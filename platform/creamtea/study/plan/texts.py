@@ -24,6 +24,7 @@ from creamtea.steps.texts import (
 from creamtea.study.data_files import DataFiles
 from creamtea.study.plan.builder import Builder
 from creamtea.study.spec import Study
+from creamtea.words import any_unspaced
 
 
 class Texts(Builder):
@@ -94,13 +95,14 @@ class Texts(Builder):
         return self._corpus[name]
 
     def _add_corpus(self, name: str) -> str:
-        corpus = self.study.corpora[name]
+        corpus, languages = self.study.corpora[name], self.study.languages
         plan, paths = self._text_plan("corpora", name, corpus)
         params = CorpusParams(
             corpus=corpus,
-            languages=self.study.languages,
+            languages=languages,
             digests=self.files.digests(paths),
             held_out=plan.held_out,
+            unspaced=isinstance(corpus, FilesCorpus) and any_unspaced(languages.source, languages.target),
         )
         return self.add(CORPUS, name, params, plan.inputs, {"corpus": name}, paths)
 

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from creamtea.errors import InputError
 from creamtea.languages import ending
 from creamtea.study.files import UnreadableFile, scan
+from creamtea.study.loader import load_study
+from creamtea.study.plan import plan
 from creamtea.study.start import aside
 from creamtea.study.start.aside import Pair
 from creamtea.study.start.recipe import recipe_for
 from creamtea.study.start.text import FirstStudy, architecture, study_text
 from creamtea.study.start.timing import Timing, own_cpus, time_updates
-from creamtea.study.survey import bare, survey
+from creamtea.study.survey import Survey, bare, survey
+from creamtea.words import any_unspaced
 
 MIN_PAIRS = 300
 SETS = ("dev", "test")
+TEXT = "text"  # what is set aside, until it is moved to its folder
+_NOT_IN_PATHS = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")  # line ends, what is not UTF-8
 ANY_TEXT = ("train", "training", "corpus", "text", "source", "src", "data", "bitext", "parallel", "tmp")
 
 
@@ -38,40 +46,51 @@ class InitOptions:
 
 def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
     """Write the study, and its text set aside into a folder beside it. InputError before anything is written
-    if a file is bad, or if something would be overwritten."""
+    if a file is bad, or if something would be overwritten. What ends it early, an interruption too, leaves
+    nothing of its own behind."""
     pairs = {"train": options.train, **options.given}
     for name, pair in pairs.items():
         progress(f"reading {name}: {pair.source}, {pair.target}")
         _check(pair)
     languages = _languages(options)
     missing = [name for name in SETS if name not in options.given]
-    folder = options.output.with_name(f"{options.output.stem}-data")
-    _check_free([options.output, *([folder] if missing else [])], options.force)
-    if missing:
-        _check_kept(
-            pairs, [folder / f"{name}.{suffix}" for name in ("train", *missing) for suffix in languages]
-        )
-    text = survey(options.train.source, options.train.target, bare)
+    sets_aside = ("train", *missing) if missing else ()
+    _check_written(options, pairs, [f"{name}.{suffix}" for name in sets_aside for suffix in languages])
+    unspaced = any_unspaced(*languages)
+    text = survey(options.train.source, options.train.target, bare, unspaced=unspaced)
     if text.usable < MIN_PAIRS:
         raise InputError(
             f"{text.usable:,} of {text.pairs:,} pairs can be trained on ({text.empty:,} have an empty side, "
-            f"{text.repeated:,} are repeated): a study needs at least {MIN_PAIRS}"
+            f"{text.long:,} are too long, {text.uneven:,} of uneven lengths, {text.repeated:,} repeated): a "
+            f"study needs at least {MIN_PAIRS}"
         )
-    why = ""
-    if missing:
-        sets = aside.draw(text, missing, options.seed)
-        progress(f"setting aside {sum(map(len, sets.values())):,} pairs for {' and '.join(missing)}")
-        aside.write(options.train, sets, folder, languages)
-        pairs |= {
-            name: Pair(*(folder / f"{name}.{suffix}" for suffix in languages)) for name in ("train", *missing)
-        }
-        text = survey(pairs["train"].source, pairs["train"].target, bare)
-        why = (
-            f"\n    # `creamtea init` set {' and '.join(missing)} aside at random (seed {options.seed}):\n"
-            "    # none of their sentences is in the training text."
-        )
-    recipe = recipe_for(text)
-    study = FirstStudy(
+    with ExitStack() as stack:
+        with _writing(options.output):
+            parent = options.output.absolute().parent
+            place = Path(stack.enter_context(TemporaryDirectory(dir=parent, prefix=".creamtea-init-")))
+        why = ""
+        if missing:
+            sets = aside.draw(text, missing, options.seed)
+            progress(f"setting aside {sum(map(len, sets.values())):,} pairs for {' and '.join(missing)}")
+            with _writing(options.output):
+                aside.write(options.train, sets, place / TEXT, languages)
+            train, folder = _pair("train", place / TEXT, languages), _data_folder(options)
+            text = survey(train.source, train.target, bare, unspaced=unspaced)
+            pairs |= {name: _pair(name, folder, languages) for name in ("train", *missing)}
+            why = _how_set_aside(missing, options.seed)
+        study = _first_study(options, languages, pairs, why, text)
+        if options.timed:
+            progress("timing a few updates of this shape")
+            study = replace(study, timing=time_updates(study.recipe, architecture(study.recipe), text))
+        with _writing(options.output):
+            _put(study, place, _data_folder(options))
+    return study
+
+
+def _first_study(
+    options: InitOptions, languages: tuple[str, str], pairs: dict[str, Pair], why: str, text: Survey
+) -> FirstStudy:
+    return FirstStudy(
         name=study_name(options),
         file=options.output,
         root=_root(pairs, options.output),
@@ -81,17 +100,56 @@ def begin(options: InitOptions, progress: Callable[[str], None]) -> FirstStudy:
         test=pairs["test"],
         aside=why,
         text=text,
-        recipe=recipe,
+        recipe=recipe_for(text),
         timing=Timing(own_cpus(), {}),
     )
-    if options.timed:
-        progress("timing a few updates of this shape")
-        timing = time_updates(recipe, architecture(recipe), text)
-        study = replace(study, timing=timing)
-    written = options.output.with_name(f".{options.output.name}.part")
-    written.write_text(study_text(study), encoding="utf-8")
-    written.replace(options.output)
-    return study
+
+
+def _how_set_aside(sets: list[str], seed: int) -> str:
+    return (
+        f"\n    # `creamtea init` set {' and '.join(sets)} aside at random (seed {seed}):\n"
+        "    # none of their sentences is in the training text."
+    )
+
+
+def _pair(name: str, folder: Path, suffixes: tuple[str, str]) -> Pair:
+    return Pair(*(folder / f"{name}.{suffix}" for suffix in suffixes))
+
+
+def _data_folder(options: InitOptions) -> Path:
+    return options.output.with_name(f"{options.output.stem}-data")
+
+
+@contextmanager
+def _writing(output: Path) -> Iterator[None]:
+    """An OSError while something is written becomes an InputError."""
+    try:
+        yield
+    except OSError as error:
+        place = error.filename2 or error.filename or output
+        raise InputError(
+            f"{place}: cannot be written ({error.strerror or error}); name another study with --output"
+        ) from None
+
+
+def _put(study: FirstStudy, place: Path, folder: Path) -> None:
+    """Move the text that was set aside from `place` to its folder, and write the study, once it holds what it
+    promises. StudyErrors where it does not."""
+    text, draft = place / TEXT, place / "study"
+    draft.write_text(study_text(study), encoding="utf-8")
+    made = text.exists() and not folder.exists()
+    try:
+        if text.exists():
+            folder.mkdir(exist_ok=True)
+            for file in text.iterdir():
+                shutil.move(file, folder / file.name)
+        loaded = load_study(draft, name=str(study.file))
+        plan(loaded.study, study.root, loaded.errors)
+        draft.replace(study.file)
+    except BaseException:  # an interruption, too: the same command would find a folder that it may not touch
+        if made:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _check(pair: Pair) -> None:
@@ -129,23 +187,40 @@ def _languages(options: InitOptions) -> tuple[str, str]:
     return codes[0], codes[1]
 
 
-def _check_free(paths: list[Path], force: bool) -> None:
-    taken = [str(path) for path in paths if path.exists()]
-    if taken and not force:
-        raise InputError(f"{' and '.join(taken)} exists already: --force overwrites, --output names another")
-    if not paths[0].absolute().parent.is_dir():
-        raise InputError(f"{paths[0]}: there is no folder {paths[0].parent}")
-
-
-def _check_kept(pairs: dict[str, Pair], outputs: list[Path]) -> None:
-    """InputError if text that is read would be overwritten by what is set aside from it."""
-    overwritten = {path.resolve() for path in outputs}
-    for path in (path for pair in pairs.values() for path in (pair.source, pair.target)):
-        if path.resolve() in overwritten:
+def _check_written(options: InitOptions, pairs: dict[str, Pair], set_aside: list[str]) -> None:
+    """InputError if the study or the text that is set aside could not be written, or would overwrite text
+    that is read, or without --force anything."""
+    read = [path for pair in pairs.values() for path in (pair.source, pair.target)]
+    output = options.output
+    for path in (output, *read):
+        if _NOT_IN_PATHS.search(os.path.abspath(path)):  # noqa: PTH100 - links stay as they are
             raise InputError(
-                f"{path} would be overwritten by the text that is set aside: move it out of "
-                f"{path.parent}, or name another study with --output"
+                f"{str(path)!r}: a study cannot name this path; leave out line ends and the like"
             )
+    with _writing(output):
+        if output.is_dir():
+            raise InputError(
+                f"{output}: is a folder; name a file in it with --output ({output / 'study.yaml'})"
+            )
+        if not output.absolute().parent.is_dir():
+            raise InputError(f"{output}: there is no folder {output.parent}")
+        folder = _data_folder(options)
+        if set_aside and folder.exists() and not folder.is_dir():
+            raise InputError(
+                f"{folder}: is no folder, which the text that is set aside needs; move it away, or name "
+                "another study with --output"
+            )
+        written = [output, *(folder / name for name in set_aside)]
+        for path in (path for path in written if path.exists()):
+            if not path.is_file():
+                raise InputError(f"{path}: is no file; move it away, or name another study with --output")
+            if any(path.samefile(one) for one in read):
+                raise InputError(
+                    f"{path} would be overwritten, and is read: move it, or name another study with --output"
+                )
+        taken = [str(path) for path in (output, *([folder] if set_aside else [])) if path.exists()]
+    if taken and not options.force:
+        raise InputError(f"{' and '.join(taken)} exists already: --force overwrites, --output names another")
 
 
 def study_name(options: InitOptions) -> str:

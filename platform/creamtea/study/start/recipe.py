@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from creamtea.study.checks.warnings import MIN_WORDS
+from creamtea.study.checks.warnings import MIN_WORDS, least_vocabulary
 from creamtea.study.survey import Survey
 
 VOCABULARIES = (200, 500, 1000, 2000, 4000, 8000, 16000, 32000)
@@ -67,7 +67,7 @@ def recipe_for(text: Survey) -> Recipe:
     return Recipe(
         size=next(size for size in SIZES if text.usable < size.below),
         vocabulary=vocabulary,
-        character_coverage=0.9995 if _alphabet(text) > 1000 else 1.0,
+        character_coverage=0.9995 if text.alphabet > 1000 else 1.0,
         batch_tokens=batch,
         warmup=min(4000, max(50, round_to(0.1 * updates * epochs, 50))),
         max_epochs=epochs,
@@ -85,11 +85,7 @@ def vocabulary_for(text: Survey) -> int:
     wanted = 3.6 * math.sqrt(words)
     fitting = [size for size in VOCABULARIES if MIN_WORDS * size <= words] or VOCABULARIES[:1]
     nearest = min(fitting, key=lambda size: abs(math.log(size / max(1.0, wanted))))
-    return max(nearest, math.ceil(1.5 * (_alphabet(text) + 10) / 100) * 100)
-
-
-def _alphabet(text: Survey) -> int:
-    return text.source.alphabet + text.target.alphabet
+    return max(nearest, least_vocabulary(text.alphabet))
 
 
 def round_to(value: float, step: int) -> int:

@@ -6,6 +6,7 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from creamtea.document.warning import StudyWarning
@@ -36,7 +37,7 @@ class FirstStudy:
 
 def data_option(study: FirstStudy) -> str:
     """What a command about the study needs beside its file: nothing where its text lies beside it."""
-    return "" if study.root == study.file.absolute().parent else f" --data {study.root}"
+    return "" if study.root == study.file.absolute().parent else f" --data {quote(str(study.root))}"
 
 
 def architecture(recipe: Recipe) -> dict[str, Any]:
@@ -87,14 +88,14 @@ def doubts(study: FirstStudy) -> list[StudyWarning]:
 def study_text(study: FirstStudy) -> str:
     recipe, text, timing = study.recipe, study.text, study.timing
     source, target = study.languages
-    data = data_option(study)
+    of_file = f"{quote(str(study.file))}{data_option(study)}"
     coverage = f", character_coverage: {recipe.character_coverage}" * (recipe.character_coverage < 1)
     sizes = ", ".join(f"{key}: {value}" for key, value in architecture(recipe).items())
     return f"""\
 # {language_pair(source, target)}: {text.usable:,} pairs to train on. Written by `creamtea init`.
 #
-#   creamtea validate {study.file}{data}    # shows what would run, mistakes and warnings
-#   creamtea run      {study.file}{data}    # runs it and prints the report
+#   creamtea validate {of_file}    # shows what would run, mistakes and warnings
+#   creamtea run      {of_file}    # runs it and prints the report
 #
 {_comment(duration(study))}
 name: {study.name}
