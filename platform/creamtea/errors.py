@@ -29,6 +29,10 @@ class InputError(CreamteaError):
         self.about = about
 
 
+class UnknownStudy(InputError):
+    """No study of this name or number is in the database."""
+
+
 @contextmanager
 def about(field: str) -> Iterator[None]:
     """An InputError from here on is about this field of a page's form, unless it says another."""

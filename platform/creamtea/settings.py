@@ -34,7 +34,7 @@ class Settings:
 
     @classmethod
     def load(cls) -> Settings:
-        home = Path(os.environ.get("CREAMTEA_HOME") or "creamtea-data").absolute()
+        home = path_of(os.environ.get("CREAMTEA_HOME") or "creamtea-data").absolute()
         # `make install-comet` puts .venv-comet beside the environment that runs this
         beside = Path(sys.prefix).absolute().parent / ".venv-comet" / "bin" / "python"
         return cls(
@@ -42,11 +42,19 @@ class Settings:
             database_url=os.environ.get("CREAMTEA_DATABASE_URL") or f"sqlite:///{home / 'creamtea.db'}",
             artefacts=os.environ.get("CREAMTEA_ARTEFACTS") or str(home / "artefacts"),
             controller_is_service=_is_service(os.environ.get("CREAMTEA_CONTROLLER", "")),
-            comet_python=Path(os.environ.get("CREAMTEA_COMET_PYTHON") or beside),
-            scorers=Path(scorers) if (scorers := os.environ.get("CREAMTEA_SCORERS")) else None,
-            data=Path(data).absolute() if (data := os.environ.get("CREAMTEA_DATA")) else None,
+            comet_python=path_of(os.environ.get("CREAMTEA_COMET_PYTHON") or str(beside)),
+            scorers=path_of(scorers) if (scorers := os.environ.get("CREAMTEA_SCORERS")) else None,
+            data=path_of(data).absolute() if (data := os.environ.get("CREAMTEA_DATA")) else None,
             try_out=_is_on(os.environ.get("CREAMTEA_TRY_OUT", "")),
         )
+
+
+def path_of(value: str) -> Path:
+    """A path with its `~`, which a shell leaves where the value is quoted or comes from a file."""
+    try:
+        return Path(value).expanduser()
+    except RuntimeError:
+        raise InputError(f"{value}: the home folder of `~` is not known; write the whole path") from None
 
 
 def checkpoint_part() -> int:

@@ -62,6 +62,11 @@ def newer_database() -> None:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
 
 
+def empty_database() -> None:
+    Path("home").mkdir()
+    upgrade("sqlite:///home/creamtea.db")
+
+
 def root_in_a_file() -> None:
     Path("home").mkdir()
     Path("home/artefacts").touch()
@@ -172,9 +177,13 @@ CASES: dict[str, tuple[list[str], Change, str]] = {
     "a report of nothing": (
         ["report", "nosuch"],
         NOTHING,
-        "no study 'nosuch'; the database has no study yet; `creamtea run STUDY.yaml` makes one",
+        "there is no database at {place}/home/creamtea.db; ",
     ),
-    "a report of a number that no row can have": (["report", "9" * 30], NOTHING, f"no study '{'9' * 30}'"),
+    "a report of a number that no row can have": (
+        ["report", "9" * 30],
+        empty_database,
+        f"no study '{'9' * 30}'; the database has no study yet; `creamtea run STUDY.yaml` makes one",
+    ),
 }
 
 

@@ -28,6 +28,13 @@ def test_the_log_of_a_failed_step_has_its_reason(creamtea, study: Path) -> None:
     assert (blocked.returncode, "it is failed" in blocked.stderr) == (2, True)
 
 
+def test_a_worker_that_a_step_did_not_have(creamtea, study: Path) -> None:
+    creamtea("run", study, *INLINE)
+    done = creamtea("logs", "tiny", TRAIN, "--worker", "3")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"creamtea: --worker 3: step {TRAIN} has no log of that worker")
+
+
 def test_the_last_attempt_is_shown_and_all_on_request(creamtea, study: Path) -> None:
     creamtea("run", study, *INLINE, FAKES='{"train": "error"}')
     creamtea("retry", "tiny", *INLINE)

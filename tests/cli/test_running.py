@@ -166,6 +166,17 @@ def test_interrupt_and_go_on(creamtea, study: Path, wait_for: Wait, number: sign
 
 
 @pytest.mark.slow
+def test_interrupted_inside_of_torch_it_has_the_same_exit_code(creamtea, study: Path, wait_for: Wait) -> None:
+    process = creamtea.start("run", study, *INLINE, "--quiet", FAKES='{"train": "deaf"}')
+    wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
+    wait_for(lambda: any(step["progress"] for step in creamtea.json("status", "tiny")["steps"]))
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=ANSWER)
+    assert process.returncode == 130, told
+    assert creamtea.state()["train/softmax/1"] == "cancelled"
+
+
+@pytest.mark.slow
 def test_kill_9_and_go_on(creamtea, study: Path, wait_for: Wait) -> None:
     process = creamtea.start("run", study, *INLINE, "--quiet", FAKES='{"train": "sleep"}')
     wait_for(lambda: creamtea.state().get("train/softmax/1") == "running")
@@ -292,6 +303,7 @@ def test_a_controller_waits_for_a_run_to_end(creamtea, study: Path, wait_for: Wa
         (["cancel", "nosuch"], "no study 'nosuch'; the database has no study yet; "),
         (["retry", "nosuch"], "no study 'nosuch'; the database has no study yet; "),
         (["run", "nosuch.yaml"], "nosuch.yaml: "),
+        (["translate", "tiny", "softmax-greedy", "--word", ""], "--word: no word was given"),
         (
             ["run", "tiny.yaml", "--executor", "cloud"],
             "--executor cloud: unknown executor; use ray or inline\n",

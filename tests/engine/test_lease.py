@@ -37,7 +37,8 @@ def test_a_second_controller_is_refused_with_who_since_when_and_what_to_do(datab
         leases.acquire(database, "", None)
     text = str(refused.value)
     assert f"process {os.getpid()} on {socket.gethostname()}, since 20" in text
-    assert "`creamtea submit`" in text
+    assert "Wait until it has finished" in text
+    assert "CREAMTEA_HOME" in text
 
 
 def test_a_released_lease_can_be_taken_at_once_and_the_fence_rises(database: Database) -> None:

@@ -35,7 +35,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_up_down_and_where_it_stands(place: str) -> None:
-    assert call("current") == f"{place}: no tables yet; this creamtea needs revision {head()}\n"
+    assert call("current") == f"{place}: not there; this creamtea needs revision {head()}\n"
     assert call("upgrade") == f"{place}: no tables yet → revision {head()}\n"
     assert call("upgrade") == f"{place}: revision {head()} already\n"
     assert call("check") == f"{place}: revision {head()}, as this creamtea needs it\n"
@@ -60,7 +60,8 @@ def test_another_database_can_be_named(place: str, tmp_path: Path) -> None:
 
 
 def test_check_says_what_to_do(place: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is empty; run: creamtea db upgrade"):
+    (tmp_path / "a.db").touch()
+    with pytest.raises(InputError, match=r"is empty; run: creamtea db upgrade$"):
         call("check")
     call("upgrade", "0001")
     with pytest.raises(InputError, match=r"has schema revision 0001, .*; run: creamtea db upgrade"):
@@ -70,6 +71,23 @@ def test_check_says_what_to_do(place: str, tmp_path: Path) -> None:
         session.execute(text("UPDATE alembic_version SET version_num = 'next'"))
     with pytest.raises(InputError, match="which is newer than this creamtea"):
         call("check")
+
+
+def test_a_file_that_is_not_there_is_not_made(place: str, tmp_path: Path) -> None:
+    named = ("--database", f"sqlite:///{tmp_path}/mistyped.db")
+    assert "mistyped.db: not there" in call("current", *named)
+    assert json.loads(call("current", *named, "--json"))["revision"] is None
+    for arguments in (["check"], ["downgrade", "base"]):
+        with pytest.raises(InputError, match=r"mistyped\.db is not there"):
+            call(*arguments, *named)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_advice_is_on_the_database_that_was_named(place: str, tmp_path: Path) -> None:
+    named = ("--database", f"sqlite:///{tmp_path}/b.db")
+    call("upgrade", "0001", *named)
+    with pytest.raises(InputError, match=rf"run: creamtea db upgrade {' '.join(named)}$"):
+        call("check", *named)
 
 
 @pytest.mark.parametrize("command", ["upgrade", "downgrade", "current", "check"])

@@ -22,7 +22,7 @@ def cancel(name: workplace.StudyName, as_json: workplace.AsJson = False) -> None
     from creamtea.orders import cancelling
     from creamtea.store.queries import find_study
 
-    with workplace.opened_database() as database:
+    with workplace.existing_database() as database:
         with database.session() as session:
             study = find_study(session, name)
         if not cancelling.cancel(database, study.id):

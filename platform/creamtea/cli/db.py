@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -11,7 +12,7 @@ import typer
 from creamtea.cli.workplace import AsJson
 from creamtea.settings import Settings
 from creamtea.store import schema
-from creamtea.store.engines import describe, parse_url
+from creamtea.store.engines import describe, missing_file, parse_url
 
 Url = Annotated[
     str | None,
@@ -54,10 +55,12 @@ def current(database: Url = None, as_json: AsJson = False) -> None:
     """Show which schema revision the database has, and which one this creamtea needs."""
     url, place = _address(database)
     revision, needed = schema.current(url), schema.head()
+    there = missing_file(parse_url(url)) is None
     if as_json:
         typer.echo(json.dumps({"database": place, "revision": revision, "needed": needed}))
         return
-    typer.echo(f"{place}: {_word(revision)}; this creamtea needs revision {needed}")
+    state = _word(revision) if there else "not there"
+    typer.echo(f"{place}: {state}; this creamtea needs revision {needed}")
 
 
 @commands.command(epilog="Example: `creamtea db check && creamtea run studies/demo.yaml`")
@@ -65,7 +68,9 @@ def check(database: Url = None, as_json: AsJson = False) -> None:
     """Succeed if the database can be used as it is; otherwise say what to do, with exit code 2."""
     url, place = _address(database)
     revision = schema.current(url)
-    schema.check_revision(parse_url(url), revision)
+    parsed = parse_url(url)
+    option = "" if database is None else f" --database {quote(parsed.render_as_string())}"  # without password
+    schema.check_revision(parsed, revision, f"creamtea db upgrade{option}")
     if as_json:
         typer.echo(json.dumps({"database": place, "revision": revision, "usable": True}))
         return

@@ -82,7 +82,7 @@ def export(
 
     store = workplace.artefact_store(writable=False)
     with ExitStack() as stack:
-        database = stack.enter_context(workplace.opened_database())
+        database = stack.enter_context(workplace.existing_database())
         step = translating_step(database, store, name, system, seed)
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)

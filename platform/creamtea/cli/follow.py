@@ -1,4 +1,4 @@
-"""Follows a study that another process runs, by reading the database."""
+"""Follows a study that another process runs, by reading the database; what to say where none runs it."""
 
 from __future__ import annotations
 
@@ -20,6 +20,30 @@ POLL_SECONDS = 1.0
 MISSING_SECONDS = 30.0  # without any controller, after which waiting is given up
 
 
+def nobody() -> str:
+    """What to say where no controller is running."""
+    if Settings.load().controller_is_service:
+        return "no controller is running now: what is queued waits until the service is back"
+    return (
+        "no controller is running: `creamtea controller --until-idle` starts one, "
+        "which continues the studies that have not ended"
+    )
+
+
+class Patience:
+    """How long a controller has been missing."""
+
+    def __init__(self) -> None:
+        self._alive_at = time.monotonic()
+
+    def check(self, alive: bool, message: str) -> None:
+        """CreamteaError with the message where none has been alive for long, nor will one start by itself."""
+        if alive or Settings.load().controller_is_service:
+            self._alive_at = time.monotonic()
+        elif time.monotonic() > self._alive_at + MISSING_SECONDS:
+            raise CreamteaError(message)
+
+
 def follow(
     database: Database, store: ArtefactStore, submission: Submission, log: str
 ) -> Iterator[events.EngineEvent]:
@@ -30,7 +54,7 @@ def follow(
     study_id = submission.study_id
     # what finished between the submission and the first poll is reported as well
     seen = {key: "succeeded" if key in submission.reused_keys else "pending" for key in submission.keys}
-    alive_at = time.monotonic()
+    patience = Patience()
     while True:
         over, nodes, alive = wait_out(lambda: _look(database, study_id), _wait)
         for key, node in steps_of(nodes).items():
@@ -45,13 +69,11 @@ def follow(
                     yield events.StepProgressed(key, node.name, **vars(progress))
         if over:
             return
-        if alive or Settings.load().controller_is_service:
-            alive_at = time.monotonic()
-        elif time.monotonic() > alive_at + MISSING_SECONDS:
-            raise CreamteaError(
-                f"no controller is working on the study any more; {log} says why. "
-                "`creamtea submit` starts a new one"
-            )
+        patience.check(
+            alive,
+            f"no controller is working on the study any more; {log} says why. "
+            "`creamtea submit` starts a new one",
+        )
         time.sleep(POLL_SECONDS)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from creamtea.cli.campaign.shared import ACTOR, Reason, as_json
-from creamtea.cli.workplace import AsJson, opened_database
+from creamtea.cli.workplace import AsJson, existing_database
 from creamtea.human import links
 from creamtea.human.links import Link
 from creamtea.store.row_ids import MAX_ID
@@ -27,7 +27,7 @@ def list_links(
 
     Secrets are never shown: they are not stored.
     """
-    with opened_database() as database:
+    with existing_database() as database:
         listed = links.listed(database, opening=not every)
     if json:
         typer.echo(as_json([dataclasses.asdict(link) for link in listed]))
@@ -50,7 +50,7 @@ def revoke(
     The log of the link's campaign keeps the reason. `creamtea campaign revoke` withdraws all links of a
     rater, and a sign-in by OpenID Connect.
     """
-    with opened_database() as database:
+    with existing_database() as database:
         links.revoke(database, number, ACTOR, reason.strip())
     typer.echo(f"link {number} withdrawn")
 

@@ -9,7 +9,9 @@ from typing import Annotated
 import typer
 
 from creamtea.cli import workplace
+from creamtea.cli.follow import Patience, nobody
 from creamtea.errors import InputError
+from creamtea.orders.controllers import live_controller
 from creamtea.orders.rows import UNFINISHED
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
@@ -36,7 +38,7 @@ def logs(
     A running step's log is a few seconds old. The middle of a log above a megabyte is left out.
     """
     store = workplace.artefact_store(writable=False)
-    with workplace.opened_database() as database:
+    with workplace.existing_database() as database:
         node = _node(database, name, step)
         names = [log for log in list_logs(store, node.key) if log.worker == worker]
         for earlier in names[:-1] if every else []:
@@ -47,10 +49,18 @@ def logs(
         elif last is not None:
             typer.echo(read_log(store, node.key, last), nl=False)
     if last is None:
-        raise InputError(f"step {step} of study {name} has no log: it is {node.state}")
+        raise InputError(_no_log(list_logs(store, node.key), node, worker))
     if node.state == "failed":
         first_line = (node.error or "").partition("\n")[0]
         typer.echo(f"{step} failed ({node.error_kind}): {first_line}", err=True)
+
+
+def _no_log(others: list[LogName], node: Node, worker: int) -> str:
+    """Why there is nothing to show; `others`: the logs of the step's other workers."""
+    if others:
+        workers = ", ".join(map(str, sorted({log.worker for log in others})))
+        return f"--worker {worker}: step {node.name} has no log of that worker; it has those of {workers}"
+    return f"step {node.name} has no log: it is {node.state}"
 
 
 def _follow(
@@ -62,7 +72,7 @@ def _follow(
     """Print the log of the last attempt so far and what is new until the step has ended; a later attempt's
     log follows that of the one before."""
     name, step, worker = place
-    shown = ""
+    shown, told, patience = "", False, Patience()
     while True:
         node = _node(database, name, step)  # before the log, so that its end is shown
         for log in list_logs(store, node.key):
@@ -77,6 +87,11 @@ def _follow(
             shown = content
         if node.state not in UNFINISHED:
             return node, last
+        alive = live_controller(database) is not None
+        if not alive and not told:
+            typer.echo(f"creamtea: {nobody()}", err=True)
+        told = not alive
+        patience.check(alive, f"step {step} has not ended, and {nobody()}")
         time.sleep(POLL_SECONDS)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -84,6 +85,16 @@ def options(
 
 def main() -> None:
     try:
+        _run()
+    except SystemExit as ended:
+        inline = sys.modules.get("creamtea.engine.executors.inline")
+        if inline is not None and isinstance(ended.code, int):
+            inline.leave_running_steps(ended.code)
+        raise
+
+
+def _run() -> None:
+    try:
         app()
     except Exception as error:
         message, code = _told(error)
@@ -97,6 +108,8 @@ def _told(error: Exception) -> tuple[str, int]:
     """What to tell a person, and the exit code; nothing of an error that nobody foresaw."""
     if isinstance(error, CreamteaError):
         return str(error), error.exit_code
+    if isinstance(error, FileNotFoundError) and _folder_is_gone():
+        return "the folder that you are in has been deleted: `cd` to another one, and try again", 2
     if type(error).__name__ == "OperationalError" and "sqlalchemy" in sys.modules:
         from sqlalchemy.exc import OperationalError
 
@@ -107,6 +120,14 @@ def _told(error: Exception) -> tuple[str, int]:
                 1,
             )
     return "", 1
+
+
+def _folder_is_gone() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from creamtea.cli.workplace import AsJson, opened_database, study_asked_for
+from creamtea.cli.workplace import AsJson, existing_database, study_asked_for
 from creamtea.errors import InputError
 from creamtea.papers.catalogue import NAMES as PAPERS
 from creamtea.report.export import Format, export
@@ -95,7 +95,7 @@ def report(
     """
     printing = Printing(markdown, as_json, html, export, formats)
     _check_asked(study, paper, table, figure, test_set)
-    with opened_database() as database:
+    with existing_database() as database:
         if paper is not None:
             printing.show(_build_paper(database, paper, table, figure))
             return

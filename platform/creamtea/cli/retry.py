@@ -7,6 +7,7 @@ import json
 import typer
 
 from creamtea.cli import workplace
+from creamtea.errors import InputError
 
 EXAMPLES = "Example: `creamtea retry demo`"
 
@@ -26,17 +27,21 @@ def retry(
     Exit code 0: done, or queued for that controller; 1: a step failed; 2: no such study, it has not ended, or
     all of its steps have succeeded; 130: interrupted.
     """
+    from creamtea.cli.follow import nobody
     from creamtea.cli.run import carry_out
     from creamtea.orders.controllers import live_controller
+    from creamtea.orders.rows import LIVE
     from creamtea.orders.submission import Submission, requeue
     from creamtea.store.queries import find_study
 
     runs_steps = workplace.make_executor(executor, address)
-    with workplace.opened_database() as database:
+    with workplace.existing_database() as database:
         store = workplace.artefact_store()
         with database.session() as session:
             study = find_study(session, name)
         live = live_controller(database)
+        if live is None and study.state in LIVE:
+            raise InputError(f"study {name} is {study.state}, so it cannot be retried; but {nobody()}")
         if live is None or live.study_id is not None:
 
             def queue() -> Submission:

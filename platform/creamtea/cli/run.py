@@ -41,6 +41,8 @@ def run(
 
     Exit code 0: done; 1: a step failed; 2: the study or an option is wrong; 130: interrupted.
     """
+    from creamtea.engine.lease import AnotherController
+
     runs_steps = workplace.make_executor(executor, address)
     runs_steps.check()
     with workplace.opened_database() as database:
@@ -49,7 +51,10 @@ def run(
         def queue() -> Submission:
             return workplace.submit_study(database, store, study, data, override)
 
-        carry_out(database, store, runs_steps, queue, as_json=as_json, quiet=quiet)
+        try:
+            carry_out(database, store, runs_steps, queue, as_json=as_json, quiet=quiet)
+        except AnotherController as error:
+            raise InputError(f"{error}. `creamtea submit` queues this study behind it") from error
 
 
 def carry_out(

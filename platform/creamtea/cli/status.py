@@ -17,6 +17,7 @@ from rich.text import Text
 from sqlalchemy.orm import Session
 
 from creamtea.cli import workplace
+from creamtea.cli.follow import Patience, nobody
 from creamtea.report.terminal import make_console
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
@@ -40,7 +41,7 @@ def status(
     as_json: workplace.AsJson = False,
 ) -> None:
     """Show the studies, or one study's steps with state, attempts, progress, seconds and error."""
-    with workplace.opened_database() as database:
+    with workplace.existing_database() as database:
         if as_json:
             typer.echo(json.dumps(_facts(database, name), ensure_ascii=False))
             return
@@ -49,8 +50,10 @@ def status(
         if not watch:
             console.print(_drawn(facts))
             return
+        patience = Patience()
         with Live(_drawn(facts), console=console, auto_refresh=False) as live:
             while _unfinished(facts):
+                patience.check(facts["controller"] is not None, nobody())
                 time.sleep(REFRESH)
                 facts = _facts(database, name)
                 live.update(_drawn(facts), refresh=True)
@@ -59,7 +62,7 @@ def status(
 def _facts(database: Database, name: str | None) -> dict[str, Any]:
     with database.session() as session:
         if name is not None:
-            return _study(session, database.now(session), name)
+            return _study(session, database.now(session), name) | {"controller": _controller(database)}
         studies = [
             {
                 "id": study.id,
@@ -153,7 +156,8 @@ def _steps_table(facts: dict[str, Any]) -> RenderableType:
             "" if step["seconds"] is None else f"{step['seconds']:.1f}",
             escape(_error(step)),
         )
-    return Group(Text(f"{facts['study']} (submission {facts['id']}): {facts['state']}"), table)
+    missing = [Text(nobody(), "yellow")] if _unfinished(facts) and facts["controller"] is None else []
+    return Group(Text(f"{facts['study']} (submission {facts['id']}): {facts['state']}"), table, *missing)
 
 
 def _progress(progress: dict[str, Any] | None) -> str:

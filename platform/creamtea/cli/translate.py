@@ -45,11 +45,11 @@ def translate(
         typer.Option("--nbest", metavar="N", min=1, help="So many translations of each line, with scores."),
     ] = 1,
     word: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="WORD", help="Also whether the selection allows each subword of it, or what would."
         ),
-    ] = "",
+    ] = None,
     as_json: workplace.AsJson = False,
 ) -> None:
     """Translate lines from standard input with a system that a study has trained, here and now.
@@ -66,8 +66,10 @@ def translate(
     from creamtea.engine.runner import load_module
     from creamtea.steps.systems import DecodeParams
 
+    if word is not None and not word.strip():
+        raise InputError("--word: no word was given; write one of the target language")
     store = workplace.artefact_store(writable=False)
-    with workplace.opened_database() as database:
+    with workplace.existing_database() as database:
         task = translating_step(database, store, name, system, seed).task
     _check_best(best, DecodeParams.model_validate(task.params).search, system)
     with opened(task, store) as context:
@@ -79,7 +81,7 @@ def translate(
         number = 0
         given = iterate_lines(sys.stdin.buffer, "standard input", _prompt if prompt else lambda: None)
         while batch := list(islice(given, 1 if prompt else task.params["batch_size"])):
-            for row in opened_system.translate(batch, selected, best, word):
+            for row in opened_system.translate(batch, selected, best, word or ""):
                 number += 1
                 typer.echo(json.dumps(row, ensure_ascii=False) if as_json else _shown(row, scores, number))
             sys.stdout.flush()

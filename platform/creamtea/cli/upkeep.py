@@ -50,7 +50,7 @@ def gc(
     from creamtea.upkeep.collector import collect, unneeded
 
     age = timedelta(hours=older_than)
-    with workplace.opened_database() as database:
+    with workplace.existing_database() as database:
         store = workplace.artefact_store()
         garbage = unneeded(database, store, age)
     if delete:
@@ -94,7 +94,7 @@ def du(
     """
     from creamtea.store.queries import find_study
 
-    with workplace.opened_database() as database:
+    with workplace.existing_database() as database:
         if name is not None:
             with database.session() as session:
                 find_study(session, name)
@@ -143,7 +143,7 @@ def remove(
     from creamtea.store.queries import find_study
     from creamtea.upkeep.removal import remove_study
 
-    with workplace.opened_database() as database:
+    with workplace.existing_database() as database:
         with database.session() as session:
             find_study(session, name)
         if not yes:

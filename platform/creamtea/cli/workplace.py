@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from creamtea.document.warning import StudyWarning
-from creamtea.errors import InputError
+from creamtea.errors import InputError, UnknownStudy
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
+from creamtea.store.engines import describe, missing_file, parse_url
 from creamtea.store.queries import find_study
 from creamtea.store.row_ids import row_id
 
@@ -49,11 +50,28 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress
 
 @contextmanager
 def opened_database() -> Iterator[Database]:
+    """For a command that may be the first one: the database is made where there is none."""
     database = open_database(Settings.load().database_url)
     try:
         yield database
+    except UnknownStudy as error:
+        raise InputError(f"{error} (looked in {describe(database.url)})") from error
     finally:
         database.close()
+
+
+@contextmanager
+def existing_database() -> Iterator[Database]:
+    """For a command that needs what others have made. InputError where there is no database: in a wrong
+    folder none is left behind."""
+    missing = missing_file(parse_url(Settings.load().database_url))
+    if missing is not None:
+        raise InputError(
+            f"there is no database at {missing}; `cd` to the folder where it was made, name that one's data "
+            "in CREAMTEA_HOME (or CREAMTEA_DATABASE_URL), or make one: `creamtea run STUDY.yaml`"
+        )
+    with opened_database() as database:
+        yield database
 
 
 def artefact_store(writable: bool = True) -> ArtefactStore:

@@ -104,8 +104,8 @@ def release(database: Database, lease: Lease) -> None:
 def refusal(live: Controller) -> str:
     """Why no second controller may start, and what to do."""
     return (
-        f"another controller is working on this database: {live}. Wait until it has finished, queue the "
-        f"study with `creamtea submit`, or stop that process: its steps then continue where they were"
+        f"another controller is working on this database: {live}. Wait until it has finished, stop that "
+        "process (the next one continues its steps where they were), or name another folder in CREAMTEA_HOME"
     )
 
 

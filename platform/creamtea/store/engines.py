@@ -21,7 +21,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.pool import NullPool
 
 from creamtea.errors import InputError
-from creamtea.settings import Settings
+from creamtea.settings import Settings, path_of
 
 ADDRESSES = "sqlite:///FILE or postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
 BUSY_TIMEOUT = 10_000  # milliseconds that SQLite waits for another writer
@@ -47,12 +47,21 @@ def parse_url(url: str) -> URL:
     if parsed.drivername in ("sqlite", "sqlite+pysqlite"):
         if parsed.database in (None, "", ":memory:"):
             raise InputError("SQLite in memory cannot be shared by threads; write sqlite:///FILE")
-        return parsed
+        return parsed.set(database=str(path_of(parsed.database)))
     raise InputError(f"creamtea cannot use a {parsed.drivername!r} database; write {ADDRESSES}")
 
 
 def is_sqlite(url: URL) -> bool:
     return url.get_backend_name() == "sqlite"
+
+
+def missing_file(url: URL) -> Path | None:
+    """The SQLite file of the address, where it is not there: opening it would make it."""
+    if is_sqlite(url):
+        path = Path(str(url.database)).absolute()
+        with suppress(PermissionError):  # which `check_reachable` explains
+            return None if path.exists() else path
+    return None
 
 
 def describe(url: URL) -> str:

@@ -29,7 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import URL
 
 from creamtea.errors import CreamteaError, InputError
-from creamtea.store.engines import check_reachable, describe, make_engine, parse_url, writers
+from creamtea.store.engines import check_reachable, describe, make_engine, missing_file, parse_url, writers
 from creamtea.store.tables import Base
 
 if TYPE_CHECKING:
@@ -76,8 +76,12 @@ def head() -> str:
 
 
 def current(url: str) -> str | None:
-    """The revision of the database; None for an empty one. InputError if it cannot be opened."""
-    engine = make_engine(parse_url(url), migrating=True)
+    """The revision of the database; None for an empty one, and for an SQLite file that is not there, which is
+    not made. InputError if it cannot be opened."""
+    parsed = parse_url(url)
+    if missing_file(parsed) is not None:
+        return None
+    engine = make_engine(parsed, migrating=True)
     check_reachable(engine)
     return revision_of(engine)
 
@@ -96,20 +100,22 @@ def revision_of(engine: Engine) -> str | None:
         return connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or "base"
 
 
-def check_revision(url: URL, revision: str | None) -> None:
-    """InputError unless a database at this revision is what this code needs."""
+def check_revision(url: URL, revision: str | None, remedy: str = "creamtea db upgrade") -> None:
+    """InputError unless a database at this revision is what this code needs. `remedy`: how it is upgraded."""
     place = describe(url)
     if revision == head():
         return
     if revision is None:
-        raise InputError(f"{place} is empty; run: creamtea db upgrade")
+        if missing_file(url) is not None:
+            raise InputError(f"{place} is not there: correct the address, or make the file: {remedy}")
+        raise InputError(f"{place} is empty; run: {remedy}")
     if revision != "base" and revision not in revisions():
         raise InputError(
             f"{place} has schema revision {revision}, which is newer than this creamtea (it needs {head()}); "
             "install a newer creamtea"
         )
     raise InputError(
-        f"{place} has schema revision {revision}, but this creamtea needs {head()}; run: creamtea db upgrade"
+        f"{place} has schema revision {revision}, but this creamtea needs {head()}; run: {remedy}"
     )
 
 
@@ -125,6 +131,8 @@ def downgrade(url: str, revision: str) -> None:
 
 def _move(url: str, revision: str, *, up: bool) -> None:
     engine = make_engine(parse_url(url), migrating=True)
+    if not up and missing_file(engine.url) is not None:
+        raise InputError(f"{describe(engine.url)} is not there; correct the address")
     check_reachable(engine)
     present = revision_of(engine)
     if present not in (None, "base") and present not in revisions():

@@ -1,7 +1,7 @@
 """Every step kind, done in no time: plausible rows, made up. `FAKES` (JSON) says what goes wrong.
 
 {"train": "error"} makes every train step fail; "unavailable", "infrastructure" and "sleep" do what they
-say, and "once" fails the first attempt only.
+say, "once" fails the first attempt only, and "deaf" is inside of torch and hears of nothing.
 """
 
 from __future__ import annotations
@@ -68,3 +68,10 @@ def go_wrong(how: str | None, context: StepContext) -> None:
             for tick in range(12_000):
                 context.progress(tick, 12_000, "asleep")
                 time.sleep(0.05)
+        case "deaf":
+            import torch
+
+            matrix = torch.rand(200, 200)
+            context.progress(0, 1, "deaf")
+            while True:
+                torch.mm(matrix, matrix)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from creamtea.cli.campaign.shared import ACTOR, Name, names, plural, show, with_options
-from creamtea.cli.workplace import AsJson, artefact_store, opened_database
+from creamtea.cli.workplace import AsJson, artefact_store, existing_database, opened_database
 from creamtea.errors import InputError
 from creamtea.human.exchange import exporting
 from creamtea.human.exchange.elsewhere import ImportFacts
@@ -51,7 +51,7 @@ def export(
     csv and jsonl hold every revision, with all that a re-analysis needs; the others are formats of other
     tools, and the command says what of the campaign they cannot hold. docs/exchange.md describes the files.
     """
-    with opened_database() as database:
+    with existing_database() as database:
         done = exporting.export_campaign(database, name, kind, output, ACTOR, artefact_store())
     written = f"campaign {name}: {done.ratings} ratings, {plural(len(done.files), 'file')} in {output}"
     left_out = [f"left out: {part}" for part in done.left_out]

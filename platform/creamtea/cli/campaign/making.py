@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from creamtea.cli.campaign.shared import names, plural, show, text_of, with_options
-from creamtea.cli.workplace import AsJson, artefact_store, opened_database
+from creamtea.cli.workplace import AsJson, artefact_store, existing_database
 from creamtea.errors import InputError
 from creamtea.human import campaigns
 from creamtea.human.attention import read_attention
@@ -254,7 +254,7 @@ def create(name: str, options: CampaignOptions) -> None:
     hours and power, then `launch`.
     """
     settings = options.settings()
-    with opened_database() as database:
+    with existing_database() as database:
         proposals, proposed_by = _proposals(database, options)
         made = campaigns.create_campaign(
             database,

@@ -8,13 +8,14 @@ from typing import Annotated
 import typer
 
 from creamtea.cli.campaign.running import rater_lines
-from creamtea.cli.campaign.shared import ACTOR, Name, RaterName, Reason, plural, show, text_of
+from creamtea.cli.campaign.shared import ACTOR, Name, RaterNames, Reason, plural, show, text_of
 from creamtea.cli.serve import PORT, Address, link_to
-from creamtea.cli.workplace import AsJson, opened_database
+from creamtea.cli.workplace import AsJson, existing_database
 from creamtea.errors import InputError
 from creamtea.human import access, campaigns, raters, sign_in
 from creamtea.human.invitations import invite, links_csv, recruit, recruiting_address
 from creamtea.settings import LOOPBACK
+from creamtea.store.database import Database
 
 
 def register(commands: typer.Typer) -> None:
@@ -42,7 +43,10 @@ def register(commands: typer.Typer) -> None:
 def link(
     name: Name,
     rater: Annotated[
-        str | None, typer.Option("--rater", metavar="PSEUDONYM", help="A rater, who is added if new.")
+        list[str] | None,
+        typer.Option(
+            "--rater", metavar="PSEUDONYM", help="A rater, who is added if new. Repeatable: then as CSV."
+        ),
     ] = None,
     many: Annotated[
         Path | None,
@@ -75,39 +79,41 @@ def link(
 ) -> None:
     """Print a link for a rater, or for an organiser of this campaign. It works once, within 14 days.
 
-    --raters and --count print many links as CSV. The one of --participants works for 90 days, for everybody
-    whom a recruiting platform sends with a number of their own (PROLIFIC_PID, or participant).
+    --raters, --count and several --rater print many links as CSV. The one of --participants works for 90
+    days, for everybody whom a recruiting platform sends with a number of their own (PROLIFIC_PID, or
+    participant).
 
     With --subject it is the address where this person signs in, and holds no secret. An organiser may for a
     year; `creamtea links list` and `creamtea links revoke` show and end it.
     """
-    if [rater is not None, many is not None, count is not None, participants, organiser].count(True) != 1:
+    named = rater or []
+    if [bool(named), many is not None, count is not None, participants, organiser].count(True) != 1:
         raise InputError(
             "say whom the link is for: give one of --rater PSEUDONYM, --raters FILE, --count N, "
             "--participants and --organiser"
         )
     if subject is not None:
-        if rater is None and not organiser:
+        if len(named) != 1 and not organiser:
             raise InputError("--subject is for one person: give it with --rater or --organiser")
         sign_in.checked_subject(subject)
-    with opened_database() as database:
+    with existing_database() as database:
         campaign_id = campaigns.summary(database, name).id
-        if many is not None or count is not None or (csv and rater is not None and subject is None):
-            named = [rater] if rater is not None else text_of("--raters", many).splitlines()
-            wanted = count if count is not None else [line for line in named if line.strip()]
+        if many is not None or count is not None or len(named) > 1 or (csv and named and subject is None):
+            listed = [line for line in text_of("--raters", many).splitlines() if line.strip()]
+            wanted = count if count is not None else named or listed
             typer.echo(links_csv(invite(database, name, ACTOR, wanted), url), nl=False)
             return
         if participants:
             typer.echo(recruiting_address(url, recruit(database, name, ACTOR)))
             return
-        if rater is None and subject is not None:
+        if not named and subject is not None:
             sign_in.add_organiser(database, name, ACTOR, subject)
             typer.echo(_sign_in_at(url, campaign_id))
             return
-        if rater is None:
+        if not named:
             secret = access.create_link(database, "organiser", campaign_id=campaign_id, actor=ACTOR)
         else:
-            rater_id = raters.find_or_add(database, name, ACTOR, rater)
+            rater_id = raters.find_or_add(database, name, ACTOR, named[0])
             if subject is not None:
                 sign_in.set_subject(database, rater_id, ACTOR, subject)
                 typer.echo(_sign_in_at(url, campaign_id))
@@ -120,45 +126,53 @@ def _sign_in_at(url: str, campaign_id: int) -> str:
     return f"{url.rstrip('/')}/login?campaign={campaign_id}"
 
 
-def revoke(name: Name, rater: RaterName) -> None:
+def revoke(name: Name, rater: RaterNames) -> None:
     """Withdraw every link of a rater, used or not, and the sign-in. What the rater has saved stays."""
-    with opened_database() as database:
-        revoked = access.revoke_rater(database, raters.find(database, name, rater), ACTOR)
-    typer.echo(f"{plural(revoked, 'link')} of {rater} withdrawn")
+    with existing_database() as database:
+        for who, rater_id in _found(database, name, rater):
+            revoked = access.revoke_rater(database, rater_id, ACTOR)
+            typer.echo(f"{plural(revoked, 'link')} of {who} withdrawn")
 
 
 def list_raters(name: Name, json_output: AsJson = False) -> None:
     """List a campaign's raters and what they have done."""
-    with opened_database() as database:
+    with existing_database() as database:
         people = raters.overview(database, campaigns.summary(database, name).id)
     show(json_output, people, rater_lines(name, people))
 
 
-def exclude(name: Name, rater: RaterName, reason: Reason) -> None:
+def exclude(name: Name, rater: RaterNames, reason: Reason) -> None:
     """Take a rater's ratings out of the results. They are kept, and `include` brings them back."""
-    with opened_database() as database:
-        raters.exclude(database, raters.find(database, name, rater), ACTOR, reason)
-    typer.echo(f"the ratings of {rater} no longer count")
+    with existing_database() as database:
+        for who, rater_id in _found(database, name, rater):
+            raters.exclude(database, rater_id, ACTOR, reason)
+            typer.echo(f"the ratings of {who} no longer count")
 
 
-def include(name: Name, rater: RaterName, reason: Reason) -> None:
+def include(name: Name, rater: RaterNames, reason: Reason) -> None:
     """Let the ratings of an excluded rater count again."""
-    with opened_database() as database:
-        raters.include(database, raters.find(database, name, rater), ACTOR, reason)
-    typer.echo(f"the ratings of {rater} count again")
+    with existing_database() as database:
+        for who, rater_id in _found(database, name, rater):
+            raters.include(database, rater_id, ACTOR, reason)
+            typer.echo(f"the ratings of {who} count again")
 
 
 def forget(
     name: Name,
-    rater: RaterName,
+    rater: RaterNames,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; the log keeps it.")] = "",
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
     """Delete who a rater is: name, sign-in, links, answers in own words. The ratings stay, under the
     pseudonym. For good."""
-    with opened_database() as database:
-        rater_id = raters.find(database, name, rater)
-        if not yes:
-            typer.confirm(f"delete the identity of {rater} for good?", abort=True)
-        raters.forget(database, rater_id, ACTOR, reason)
-    typer.echo(f"the identity of {rater} is deleted")
+    with existing_database() as database:
+        for who, rater_id in _found(database, name, rater):
+            if not yes:
+                typer.confirm(f"delete the identity of {who} for good?", abort=True)
+            raters.forget(database, rater_id, ACTOR, reason)
+            typer.echo(f"the identity of {who} is deleted")
+
+
+def _found(database: Database, campaign: str, pseudonyms: list[str]) -> list[tuple[str, int]]:
+    """Each rater with the number, once; InputError, before anything is done, where one is unknown."""
+    return [(who, raters.find(database, campaign, who)) for who in dict.fromkeys(pseudonyms)]

@@ -8,7 +8,7 @@ import typer
 
 from creamtea.cli.campaign.shared import Name
 from creamtea.cli.report import ExportFolder, Formats, HtmlFile, Markdown, Printing
-from creamtea.cli.workplace import AsJson, opened_database
+from creamtea.cli.workplace import AsJson, existing_database
 from creamtea.document.mistakes import one_of
 from creamtea.errors import InputError
 from creamtea.human.settings import WmtRuleName
@@ -47,6 +47,6 @@ def report(
     if wmt is not None and wmt not in RULE_NAMES:
         raise InputError(f"--wmt {wmt}: unknown rules; give {one_of(RULE_NAMES, wmt)}")
     printing = Printing(markdown, as_json, html, export, formats)
-    with opened_database() as database:
+    with existing_database() as database:
         built = build_human(database, name, wmt)
     printing.show(built)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from creamtea.cli.campaign.shared import ACTOR, Name, plural, show
-from creamtea.cli.workplace import AsJson, opened_database
+from creamtea.cli.workplace import AsJson, existing_database
 from creamtea.human import audit, campaigns, launching, progress, raters
 from creamtea.store.item_kinds import ItemKind
 
@@ -31,7 +31,7 @@ def preview(name: Name, json_output: AsJson = False) -> None:
     """Show what a campaign will cost and what it can show: items, rater hours, power."""
     from creamtea.human.preview import preview as make_preview  # scipy.stats takes a second
 
-    with opened_database() as database:
+    with existing_database() as database:
         plan = make_preview(database, name)
     show(json_output, plan, _in_words(plan))
 
@@ -105,7 +105,7 @@ def _reach(plan: Preview) -> str:
 
 def launch(name: Name, json_output: AsJson = False) -> None:
     """Open a draft to its raters. Items, settings and the planned analysis are registered and frozen."""
-    with opened_database() as database:
+    with existing_database() as database:
         registered = launching.launch(database, name, ACTOR)
     lines = (
         f"campaign {name} is launched; registered as {registered['digest'][:16]}",
@@ -119,14 +119,14 @@ def close(
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; the log keeps it.")] = "",
 ) -> None:
     """End the rating for good. What raters saved stays."""
-    with opened_database() as database:
+    with existing_database() as database:
         launching.close(database, name, ACTOR, reason)
     typer.echo(f"campaign {name} is closed")
 
 
 def status(name: Name, json_output: AsJson = False) -> None:
     """Show a campaign's progress by item kind and by rater, and whether it is as it was registered."""
-    with opened_database() as database:
+    with existing_database() as database:
         summary = campaigns.summary(database, name)
         with database.session() as session:
             row = campaigns.find_campaign(session, name)
@@ -184,7 +184,7 @@ def _rater_line(person: raters.RaterProgress) -> str:
 
 def list_campaigns(json_output: AsJson = False) -> None:
     """List the campaigns and how far they are."""
-    with opened_database() as database:
+    with existing_database() as database:
         listed = campaigns.summaries(database)
     lines = [
         f"{campaign.name}: {campaign.state}, {_origin(campaign)}, {len(campaign.systems)} systems, "
@@ -196,7 +196,7 @@ def list_campaigns(json_output: AsJson = False) -> None:
 
 def log(name: Name, json_output: AsJson = False) -> None:
     """Show who decided what in a campaign, when and why."""
-    with opened_database() as database:
+    with existing_database() as database:
         entries = audit.read(database, campaigns.summary(database, name).id)
     show(json_output, entries, map(_log_line, entries))
 

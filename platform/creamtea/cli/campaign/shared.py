@@ -24,7 +24,9 @@ ACTOR = audit.COMMAND_LINE
 MAX_BYTES = 5_000_000  # of a file given to a command
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The campaign.")]
-RaterName = Annotated[str, typer.Option("--rater", metavar="PSEUDONYM", help="The rater, by a pseudonym.")]
+RaterNames = Annotated[
+    list[str], typer.Option("--rater", metavar="PSEUDONYM", help="The rater, by a pseudonym. Repeatable.")
+]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; the campaign's log keeps it.")]
 
 

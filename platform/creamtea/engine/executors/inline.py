@@ -6,11 +6,14 @@ cannot be killed: a cancelled step stops at its next `progress`, and nothing sta
 
 from __future__ import annotations
 
+import atexit
 import os
 import queue
 import socket
+import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 
 import psutil
 
@@ -76,3 +79,24 @@ class InlineExecutor:
         if self._attempt is not None:
             self._attempt.cancelled.set()
             self._attempt.join(STOP_WAIT)
+
+
+def leave_running_steps(code: int) -> None:
+    """Let this process end with `code` where a step is still running in it.
+
+    Python throws such a thread out of whatever it is in. Inside of torch that aborts the process: 134.
+    """
+    if _running():
+        atexit.register(_end_at_once, code)
+
+
+def _end_at_once(code: int) -> None:
+    if _running():
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):  # nobody reads it any more
+                stream.flush()
+        os._exit(code)
+
+
+def _running() -> bool:
+    return any(isinstance(thread, _Attempt) for thread in threading.enumerate())

@@ -1,0 +1,50 @@
+"""`creamtea campaign`, with more raters named than one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rated_study import fill_study
+
+from creamtea.store.database import open_database
+
+LINK = ("campaign", "link", "first")
+TWO = ("--rater", "anna", "--rater", "ben")
+
+
+@pytest.fixture
+def campaign(creamtea: Any) -> None:
+    database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
+    fill_study(database)
+    database.close()
+    of = ("--study", "jam", "--test-set", "test", "--systems", "plain,beam,scones")
+    made = creamtea("campaign", "create", "first", *of, "--bad-references", "0", "--repeats", "0")
+    assert made.returncode == 0, made.stderr
+
+
+def test_each_rater_that_is_named_gets_a_link(creamtea: Any, campaign: None) -> None:
+    head, *rows = creamtea(*LINK, *TWO).stdout.splitlines()
+    assert head == "rater,link"
+    assert [row.split(",")[0] for row in rows] == ["anna", "ben"]
+    for wrong in (("--rater", "ben"), ("--subject", "anna@example.org"), ("--count", "2"), ("--rater", "")):
+        refused = creamtea(*LINK, *TWO, *wrong)
+        assert (refused.returncode, refused.stdout) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("command", "more", "said"),
+    [
+        (["revoke"], [], "1 link of {} withdrawn"),
+        (["raters", "exclude"], ["--reason", "too fast"], "the ratings of {} no longer count"),
+        (["raters", "forget"], ["--yes"], "the identity of {} is deleted"),
+    ],
+)
+def test_none_of_several_raters_is_left_out(
+    creamtea: Any, campaign: None, command: list[str], more: list[str], said: str
+) -> None:
+    creamtea(*LINK, *TWO)
+    unknown = creamtea("campaign", *command, "first", *TWO, "--rater", "carl", *more)
+    assert (unknown.returncode, unknown.stdout) == (2, ""), "nothing was done"
+    done = creamtea("campaign", *command, "first", *TWO, *more)
+    assert done.stdout.splitlines() == [said.format("anna"), said.format("ben")]

@@ -1,0 +1,64 @@
+"""What waits for a study says where nobody is working on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from creamtea.cli import follow
+from creamtea.engine import lease as leases
+from creamtea.store.database import open_database
+
+REMEDY = "`creamtea controller --until-idle`"
+TRAIN = "train/softmax/1"
+
+
+@pytest.fixture
+def queued(creamtea, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A study without a controller, and nobody who waits long for one."""
+    monkeypatch.setattr(follow, "MISSING_SECONDS", -1.0)
+    assert creamtea("submit", study, CREAMTEA_CONTROLLER="service").returncode == 0
+
+
+def test_status_says_that_no_controller_is_running(creamtea, queued: None) -> None:
+    assert REMEDY in creamtea("status", "tiny").stdout
+    assert creamtea.json("status", "tiny")["controller"] is None
+    service = creamtea("status", "tiny", CREAMTEA_CONTROLLER="service").stdout
+    assert "until the service is back" in service
+    creamtea("cancel", "tiny")
+    assert "no controller" not in creamtea("status", "tiny").stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["status", "tiny", "--watch"], ["status", "--watch"], ["logs", "tiny", TRAIN, "--follow"]],
+)
+def test_nobody_is_waited_for_without_an_end(creamtea, queued: None, arguments: list[str]) -> None:
+    done = creamtea(*arguments)
+    assert done.returncode == 1
+    assert REMEDY in done.stderr.splitlines()[-1]
+
+
+def test_a_study_that_nobody_runs_is_not_retried_but_continued(creamtea, queued: None) -> None:
+    done = creamtea("retry", "tiny", "--executor", "inline")
+    assert done.returncode == 2
+    assert "study tiny is queued" in done.stderr
+    assert REMEDY in done.stderr
+    assert creamtea("controller", "--until-idle", "--executor", "inline").returncode == 0
+    assert creamtea.json("status", "tiny")["state"] == "succeeded"
+
+
+def test_only_a_study_of_a_file_can_be_queued_behind_another(creamtea, study: Path) -> None:
+    for name in ("test.en", "test.de", "ours.de"):
+        (creamtea.folder / name).write_text(f"{name}\njam\n")
+    database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
+    leases.acquire(database, "", None)
+    run = creamtea("run", study, "--executor", "inline")
+    compared = creamtea("compare", "--source", "test.en", "--reference", "test.de", "ours.de")
+    database.close()
+    for done in (run, compared):
+        assert done.returncode == 2
+        assert done.stderr.startswith("creamtea: another controller is working on this database: process ")
+    assert "`creamtea submit`" in run.stderr
+    assert "submit" not in compared.stderr
