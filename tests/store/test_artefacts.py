@@ -83,6 +83,17 @@ def test_an_absent_object_does_not_exist(store: ArtefactStore) -> None:
         store.read("0" * 64)
 
 
+def test_an_object_that_cannot_be_looked_for_is_not_taken_for_absent(
+    store: ArtefactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError("not yours")
+
+    monkeypatch.setattr(store.fs, "info", refuse)
+    with pytest.raises(InfrastructureError, match="not yours"):
+        store.exists("0" * 64)
+
+
 def test_equal_contents_are_one_object(local: ArtefactStore, tmp_path: Path) -> None:
     stored = local.put_folder(write(tmp_path / "out", {"a": b"same", "b/c": b"same", "d": b"other"}))
     assert [file.digest == stored[0].digest for file in stored] == [True, True, False]

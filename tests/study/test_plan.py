@@ -104,6 +104,16 @@ def test_only_languages_without_blanks_count_characters(tmp_path: Path) -> None:
     assert ["unspaced" in params for params in (*corpora("de"), *corpora("ja"))] == [False, True]
 
 
+def test_latency_on_another_device_is_another_measurement() -> None:
+    def key(*overrides: str) -> str:
+        return next(step.key for step in planned(DEMO, *overrides).steps if step.kind == "latency")
+
+    usual = key()
+    assert key("resources.latency.max_attempts=7") == usual
+    others = [key("resources.latency.gpus=1"), key("resources.latency.node=quiet-7")]
+    assert len({usual, *others}) == 3
+
+
 def test_the_plan_of_the_demo() -> None:
     result = planned(DEMO, "baseline=softmax-beam4")
     assert result.kinds() == {

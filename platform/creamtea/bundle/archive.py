@@ -73,17 +73,28 @@ def listed(files: Mapping[str, bytes]) -> dict[str, PackedFile]:
 
 
 def write_archive(files: Mapping[str, bytes], path: Path) -> None:
-    """`files`: with their manifest. InputError where the archive cannot be written."""
+    """`files`: with their manifest. InputError where the archive cannot be written, or would be too large to
+    be read; nothing of it is left then."""
+    size = sum(map(len, files.values()))
+    if len(files) > MAX_FILES or size > MAX_BYTES:
+        raise InputError(
+            f"{len(files):,} files and {size:,} bytes unpacked, more than a bundle may have "
+            f"({MAX_FILES:,} and {MAX_BYTES:,}); leave campaigns with media out"
+        )
+    part = path.with_name(f".{path.name}.part")
     try:
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
             for name in sorted(files):
                 info = zipfile.ZipInfo(name, FIRST_DATE)
                 # pictures, sound and films are compressed already
                 method = zipfile.ZIP_STORED if name.startswith("media/") else zipfile.ZIP_DEFLATED
                 info.compress_type, info.create_system, info.external_attr = method, UNIX, PLAIN_FILE
                 archive.writestr(info, files[name])
+        part.replace(path)
     except OSError as error:
         raise InputError(f"--out {path}: {error.strerror or error}") from None
+    finally:
+        part.unlink(missing_ok=True)
 
 
 class Archive:

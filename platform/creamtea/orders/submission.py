@@ -76,6 +76,16 @@ def submit(
         return Submission(study.id, plan.study, frozenset(keys), reused)
 
 
+def would_cancel(database: Database, plan: Plan, config_hash: str) -> bool:
+    """Whether `submit` would cancel an unfinished study of this name."""
+    with database.session() as session:
+        goes_on = _unfinished(session, plan, config_hash)
+        live = session.scalars(
+            select(StudyRow.id).where(StudyRow.name == plan.study, StudyRow.state.in_(LIVE))
+        ).all()
+        return any(goes_on is None or study_id != goes_on.id for study_id in live)
+
+
 def _unfinished(session: Session, plan: Plan, config_hash: str) -> StudyRow | None:
     """The submission that goes on, if there is one: a second row for it would leave the first behind,
     cancelled with all steps done."""
@@ -129,7 +139,8 @@ def requeue(database: Database, store: ArtefactStore, study_id: int) -> Submissi
 
 
 def _without_files(database: Database, store: ArtefactStore, keys: Sequence[str]) -> set[str]:
-    """The succeeded steps with a file that the artefact store no longer has."""
+    """The succeeded steps with a file that the artefact store no longer has. InputError if it has none at
+    all: that it is the wrong store is no reason to do all work again."""
     files: list[tuple[str, str]] = []
     with database.session() as session:
         for batch in batches(keys):
@@ -140,6 +151,12 @@ def _without_files(database: Database, store: ArtefactStore, keys: Sequence[str]
             )
             files += session.execute(stored)
     present = {digest: store.exists(digest) for digest in {digest for _, digest in files}}
+    if present and not any(present.values()):  # as `creamtea gc`: one of the two is the wrong one
+        raise InputError(
+            f"{store.root} has none of the {len(present):,} files that finished steps of this study made: "
+            "check CREAMTEA_ARTEFACTS (is the share mounted?) and CREAMTEA_DATABASE_URL. If they are gone "
+            "for good, `creamtea study rm` forgets the study, which can then be submitted anew"
+        )
     return {key for key, digest in files if not present[digest]}
 
 

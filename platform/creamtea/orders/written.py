@@ -11,15 +11,12 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import select
-
 from creamtea.document.warning import StudyWarning
 from creamtea.errors import InputError
-from creamtea.orders.rows import LIVE
+from creamtea.orders import submission
 from creamtea.orders.submission import Submission, submit
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
-from creamtea.store.tables import StudyRow
 from creamtea.study.checks.warnings import warnings_of
 from creamtea.study.loader import LoadedStudy, load_study
 from creamtea.study.plan import Plan, plan
@@ -64,10 +61,4 @@ def submit_written(database: Database, store: ArtefactStore, written: WrittenStu
 
 def would_cancel(database: Database, written: WrittenStudy) -> bool:
     """Whether another study of this name is unfinished; the same one would go on."""
-    with database.session() as session:
-        other = select(StudyRow.id).where(
-            StudyRow.name == written.name,
-            StudyRow.state.in_(LIVE),
-            StudyRow.config_hash != written.loaded.config_hash,
-        )
-        return session.scalar(other.limit(1)) is not None
+    return submission.would_cancel(database, written.planned, written.loaded.config_hash)

@@ -206,8 +206,11 @@ class TimedSystem(StepParams):
 
 
 class LatencyParams(StepParams):
+    """`place`: where it is measured, as the study's `resources` say, unless on any processor."""
+
     latency: LatencyProtocol
     systems: list[TimedSystem]
+    place: str | None = Field(default=None, exclude_if=lambda value: value is None)
 
 
 LATENCY = StepKind(

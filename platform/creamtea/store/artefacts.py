@@ -106,8 +106,13 @@ class ArtefactStore:
                     self._download(file, path, target)
 
     def exists(self, digest: str) -> bool:
-        with self.failures(self._object(digest)):
-            return bool(self.fs.isfile(self._object(digest)))
+        """Not by `isfile`, which takes every failure for a file that is not there."""
+        path = self._object(digest)
+        with self.failures(path):
+            try:
+                return bool(self.fs.info(path)["type"] != "directory")
+            except FileNotFoundError:
+                return False
 
     @contextmanager
     def open(self, digest: str) -> Iterator[IO[bytes]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -20,7 +21,7 @@ class Builder:
     def __init__(self, study: Study, files: DataFiles) -> None:
         self.study, self.files = study, files
         self.result = Plan(study.name)
-        self._keys: set[str] = set()
+        self._plugins: dict[str, dict[str, str]] = {}  # by key: of the step and of what it reads
         self._nodes: set[str] = set()
 
     def add(
@@ -40,15 +41,17 @@ class Builder:
         if node not in self._nodes:
             self._nodes.add(node)
             self.result.nodes.append(PlannedNode(node, key, labels))
-        if key not in self._keys:
-            self._keys.add(key)
+        if key not in self._plugins:
+            # the key has those of its inputs by their keys; a worker needs the same ones to read a model
+            before = (self._plugins[one] for keys in roles.values() for one in keys)
+            self._plugins[key] = dict(ChainMap(plugins, *before))
             step = PlannedStep(
                 key=key,
                 kind=kind.name,
                 version=kind.version,
                 params=params.to_json(),
                 inputs=roles,
-                resources=self._resources(kind, plugins, labels.get("variant")),
+                resources=self._resources(kind, self._plugins[key], labels.get("variant")),
                 locations=self.files.locations(paths),
             )
             self.result.steps.append(step)

@@ -242,8 +242,18 @@ class Systems(Texts):
             "seeds": [self.seeds_of(name)[0] for name in names],
             "baselines": [name for name in baselines if name in names],
         }
-        params = LatencyParams(latency=latency.protocol(), systems=systems)
+        params = LatencyParams(latency=latency.protocol(), systems=systems, place=self._timed_at())
         self.add(LATENCY, "", params, inputs, labels)
+
+    def _timed_at(self) -> str | None:
+        """What `resources` say of where latency is measured: another place has other times."""
+        wanted = self.study.resources.get("latency")
+        if wanted is None:
+            return None
+        parts = ["a GPU"] if wanted.gpus else []
+        parts += [f"group {wanted.worker_group}"] if wanted.worker_group else []
+        parts += [f"node {wanted.node}"] if wanted.node else []
+        return ", ".join(parts) or None
 
 
 def _direction(metric: Metric) -> dict[str, str]:
