@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, TypeVar
+from types import SimpleNamespace
+from typing import Any, TypeVar, cast
 
 import pytest
 import step_files
@@ -14,6 +15,7 @@ from creamtea.errors import InfrastructureError, StepError, StepUnavailable
 from creamtea.steps.systems import DECODE
 from creamtea_workers.models.build import load_model, save_model
 from creamtea_workers.search.beam import BeamSearch
+from creamtea_workers.search.translator import Translator
 from creamtea_workers.steps import decode
 from creamtea_workers.training import checkpoint
 from creamtea_workers.training.group import Alone
@@ -199,6 +201,17 @@ def test_a_beam_wider_than_the_selection(
         StepError, match=r"segment 4: the selection leaves \d+ subwords, .* width of 30.* `k`"
     ):
         given.run()
+
+
+def test_a_line_that_the_lexicon_does_not_know_is_no_mistake_of_the_beam() -> None:
+    """No `k` would select more than the end for it."""
+    search = SimpleNamespace(min_selection=4)
+    sizes = Translator._sizes(
+        cast("Translator", SimpleNamespace(search=search)),
+        [[7, 8], [], [9]],
+        list(map(torch.arange, (1, 1, 4))),
+    )
+    assert sizes == [1, 1, 4]
 
 
 def test_the_batch_size_changes_no_output(folders: dict[str, list[Path]], tmp_path: Path) -> None:

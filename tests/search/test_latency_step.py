@@ -127,6 +127,13 @@ def test_exact_search_in_int8_is_refused_with_the_remedy(tmp_path: Path) -> None
         trained.translator(FullVocabulary(), Exact(kind="exact"))
 
 
+def test_the_beam_of_exact_search_is_not_its_nodes(tmp_path: Path) -> None:
+    exact = {**SYSTEMS[1], "search": {"kind": "exact", "beam": 2}}
+    result = given(tmp_path, [SYSTEMS[0], exact]).run()
+    beams = {row.subject: row.detail["beam"] for row in result.metrics if row.name == "latency_p50"}
+    assert beams == {"0": 1, "1": 2}
+
+
 def test_percentages_are_paired_over_repetitions_against_every_system() -> None:
     # two sentences, four repetitions on a machine that slows down; the second system takes half the time of
     # the first in every one of them, and once a quarter

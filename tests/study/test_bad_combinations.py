@@ -70,6 +70,14 @@ BAD = {
         "study.yaml:17: variants.adapted.training.weight_decay: found 0.1, "
         "allowed 0 with `optimizer: adam`, which has no decay; adamw and lamb have one",
     ),
+    "a training that has ended before it begins": (
+        (
+            ADAPTED,
+            f"{ADAPTATION}, training: {{schedule: plateau, learning_rate: 0.1, min_learning_rate: 0.2}}}}\n",
+        ),
+        "study.yaml:17: variants.adapted.training.min_learning_rate: found 0.2, "
+        "allowed at most the learning rate, 0.1",
+    ),
     "an alpha so near to one that it is softmax's": (
         ("    objective: {kind: softmax}", "    objective: {kind: entmax, alpha: 1.0000001}"),
         "study.yaml:11: variants.softmax.objective.alpha: found 1.0000001, "

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import group_member
 import pytest
@@ -13,11 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from limits import COMMAND
 from step_context import FolderCheckpoints
+from torch import distributed
 
 from creamtea.contract.parts import halves
+from creamtea.contract.resources import GROUP_PATIENCE
 from creamtea.errors import InfrastructureError
 from creamtea_workers.runtime import prepare_torch
-from creamtea_workers.training.group import lost_worker
+from creamtea_workers.training.group import ProcessGroup, lost_worker
 from creamtea_workers.training.summing import TreeSum, batch_seed, block, power_of_two
 
 HERE = Path(__file__).parent
@@ -124,3 +128,13 @@ def test_any_number_of_workers_writes_the_same_translations(groups: Path, tmp_pa
     for size in group_member.SIZES:
         assert (groups / f"decoded-{size}-0" / "hypotheses.jsonl").read_bytes() == alone
         assert not any(any((groups / f"decoded-{size}-{rank}").iterdir()) for rank in range(1, size))
+
+
+def test_workers_wait_for_messages_as_long_as_for_gradients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group of torch's has half an hour where nothing else is said, whatever the first one has."""
+    made: dict[str, Any] = {}
+    monkeypatch.setattr(distributed, "get_rank", lambda: 0)
+    monkeypatch.setattr(distributed, "get_world_size", lambda: 2)
+    monkeypatch.setattr(distributed, "new_group", lambda **given: made.update(given))
+    ProcessGroup()
+    assert made["timeout"] == timedelta(seconds=GROUP_PATIENCE)

@@ -54,6 +54,8 @@ def test_writes_a_model_that_loads_and_tells_how_it_went(folder: Path) -> None:
     assert set(values) == {
         "dev_loss", "dev_bleu", "updates", "tokens_per_second", "parameters", "left_out",
     }  # fmt: skip
+    (bleu,) = [row.detail for row in result.metrics if row.name == "dev_bleu"]
+    assert bleu["sentences"] == len((folder / "corpus" / "dev.tgt").read_text().splitlines())
     assert values["left_out"] == 1
     assert values["parameters"] == sum(weight.numel() for weight in model.parameters())
     assert {point.series for point in result.points} >= {"train_loss", "dev_loss", "dev_bleu"}

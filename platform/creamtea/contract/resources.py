@@ -19,6 +19,11 @@ def _ascending(values: list[int]) -> list[int]:
     return values
 
 
+# [s] that workers of one step wait for each other: Ray notices a lost process or node by itself; this is for
+# a validation, or for another's share of the sentences
+GROUP_PATIENCE = 6 * 3600
+
+
 LeastAndMost = Annotated[list[Count], Field(min_length=2, max_length=2)]
 # [least, most], also written as one number
 Workers = Annotated[

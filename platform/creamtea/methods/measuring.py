@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from creamtea.document.values import Count, Name, Positive, Seed, Share, Strict
+from creamtea.document.values import BelowOne, Count, Name, Positive, Seed, Strict
 
 
 class Significance(Strict):
@@ -24,7 +24,7 @@ class Recall(Strict):
     # [subwords] per source subword, of the lexicon: points of its curve
     k: list[Positive] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000]
     # points of NVS' curve
-    thresholds: list[Share] = [0.99, 0.9, 0.5, 0.1, 0.01, 0.001, 0.0001, 0.00001, 0.000001]
+    thresholds: list[BelowOne] = [0.99, 0.9, 0.5, 0.1, 0.01, 0.001, 0.0001, 0.00001, 0.000001]
 
 
 class LatencyProtocol(Strict):

@@ -54,8 +54,8 @@ class Translation:
 @dataclass(frozen=True)
 class Translator:
     """A system: model × selection × search. In fp32 and int8 an output does not depend on what else is in
-    the batch; in bf16 and fp16 a batch of another shape may be rounded differently, so that one of two nearly
-    equal words wins instead of the other."""
+    the batch; in bf16 and fp16, and in int8 behind an LSTM, a batch of another shape may be rounded
+    differently, so that one of two nearly equal words wins instead of the other."""
 
     model: TranslationModel
     objective: Objective
@@ -146,13 +146,14 @@ class Translator:
         return [results[n] for n in range(len(sources))]
 
     def _sizes(self, sources: Sources, selection: list[Tensor] | None) -> list[int]:
-        """How many ids each sentence may use. SelectionBelowBeam where the beam is wider, except for an
-        empty line, which has nothing to select by."""
+        """How many ids each sentence may use. SelectionBelowBeam where the beam is wider, except where
+        nothing is selected but the end: of an empty line, and of one that the lexicon does not know, no
+        setting would select more."""
         if selection is None:
             return [self.model.vocabulary_size] * len(sources)
         sizes = [len(ids) for ids in selection]
         for source, size in zip(sources, sizes, strict=True):
-            if source and size < self.search.min_selection:
+            if 1 < size < self.search.min_selection:
                 raise SelectionBelowBeam(source, size, self.search.min_selection)
         return sizes
 

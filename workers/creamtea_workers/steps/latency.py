@@ -166,7 +166,7 @@ def describe(system: TimedSystem, translator: Translator, selected_size: float) 
     settings = system.selection.model_dump(mode="json", exclude={"kind"})
     selection = [system.selection.kind, *(f"{name}={value}" for name, value in settings.items())]
     return {
-        "beam": translator.search.rows,
+        "beam": translator.search.min_selection,  # not its rows: exact search has nodes, MBR samples
         "search": system.search.kind,
         "precision": system.precision,
         "selection": " ".join(selection),

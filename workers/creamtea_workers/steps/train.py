@@ -75,8 +75,7 @@ def development_set(corpus: Path, encoded: Path, subwords: TextModel, select_by:
 
 def metrics(outcome: TrainingResult, pairs: Pairs, development: Development) -> list[MetricRow]:
     position, select_by = outcome.position, development.select_by
-    sentences = BLEU_SENTENCES if select_by == "loss" else len(development.references)
-    bleu = {"sentences": sentences, "search": "greedy", "tokenize": "13a"}
+    bleu = {"sentences": len(development.references), "search": "greedy", "tokenize": "13a"}
     errors = outcome.evaluation.errors
     return [
         *([] if errors is None else [MetricRow(f"dev_{select_by}", errors)]),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor, distributed
 
+from creamtea.contract.resources import GROUP_PATIENCE
 from creamtea.errors import InfrastructureError
 from creamtea_workers.training.summing import Terms
 
@@ -57,7 +59,9 @@ class ProcessGroup:
         everybody = distributed.get_world_size()
         self.size = 1 << (everybody.bit_length() - 1)
         self._spare = everybody > self.size
-        self._messages = distributed.new_group(backend="gloo")  # for what is not on a GPU
+        # for what is not on a GPU; a new group has not the patience of the first
+        patience = timedelta(seconds=GROUP_PATIENCE)
+        self._messages = distributed.new_group(backend="gloo", timeout=patience)
 
     def share(self, value: Callable[[], T]) -> T:
         box = [value() if self.rank == 0 else None]

@@ -9,13 +9,11 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from creamtea.contract.resources import Resources
+from creamtea.contract.resources import GROUP_PATIENCE, Resources
 from creamtea.engine.runner import execute
 from creamtea.engine.task import OUTCOMES, TASKS, StepOutcome
 from creamtea.scratch import scratch_folder
 
-# Ray notices a lost process or node by itself; this is for a validation, for which the others wait
-PATIENCE = 6 * 3600  # seconds
 # neither after a worker, nor after a start for which nodes are missing, nor after a preemption; the last two
 # Ray would try for ever
 ONCE = {"max_failures": 0, "controller_failure_limit": 0, "max_preemption_failures": 0}
@@ -48,7 +46,7 @@ class Gang:
             trainer = Trainer(
                 run_member,
                 train_loop_config=task,
-                torch_config=TorchConfig(timeout_s=PATIENCE),
+                torch_config=TorchConfig(timeout_s=GROUP_PATIENCE),
                 scaling_config=_scaling(resources, nodes),
                 run_config=RunConfig(
                     name="group",

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from creamtea.contract.columns import Column
 from creamtea.contract.kind import StepKind, StepParams
-from creamtea.document.values import Share
+from creamtea.document.values import BelowOne
 from creamtea.methods.analysis import MODEL_INPUTS, OfVariants
 from creamtea.methods.displays import CellPlot, IdiomList, Measure, RowSetting, TableLayout, share
 
@@ -39,7 +39,7 @@ class NvsContext(OfVariants):
 
     kind: Literal["nvs_context"]
     # of NVS, at which both contexts are measured
-    thresholds: Annotated[list[Share], Field(min_length=1)] = [0.9, 0.99]
+    thresholds: Annotated[list[BelowOne], Field(min_length=1)] = [0.9, 0.99]
 
     title: ClassVar[str] = "NVS without context"
     needs_head: ClassVar[bool] = True

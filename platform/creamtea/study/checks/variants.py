@@ -40,6 +40,9 @@ def _check_training(path: KeyPath, variant: Block) -> Iterator[Mistake]:
     for key in ("plateau_patience", "min_learning_rate"):
         if training and training.schedule != "plateau" and key in training.model_dump():
             yield Mistake((*path, key), f"{shown(block[key])} with this schedule", "`schedule: plateau`")
+    if training and training.schedule == "plateau" and training.min_learning_rate > training.learning_rate:
+        allowed = f"at most the learning rate, {training.learning_rate:g}"
+        yield Mistake((*path, "min_learning_rate"), f"{training.min_learning_rate:g}", allowed)
     for key, other in (("batch_tokens", "batch_sentences"), ("clip", "clip_value")):
         if training and key in block and block.get(other) is not None:
             yield Mistake((*path, key), f"{key} beside {other}", "one of the two")
