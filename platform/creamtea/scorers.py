@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -123,13 +122,22 @@ def content_digest(path: Path) -> str:
                 return hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise InputError(f"{path} cannot be read ({error.strerror})") from None
-    return digest({str(file.relative_to(path)): content_digest(file) for file in _files_in(path)})
-
-
-def _files_in(folder: Path) -> Iterator[Path]:
-    for place, folders, names in os.walk(folder):
+    parts: dict[str, str] = {}
+    read: dict[str, str] = {}  # folders by their real path: loops of links end, and nothing is read twice
+    for place, folders, names in os.walk(path, onerror=_refuse, followlinks=True):
+        inside = os.path.relpath(place, path)
+        if (first := read.setdefault(os.path.realpath(place), inside)) != inside:
+            parts[inside] = f"the folder {first}"
+            folders.clear()
+            continue
         folders.sort()
-        yield from (Path(place) / name for name in sorted(names))
+        files = [Path(place) / name for name in sorted(names)]
+        parts |= {str(file.relative_to(path)): content_digest(file) for file in files}
+    return digest(parts)
+
+
+def _refuse(error: OSError) -> None:
+    raise InputError(f"{error.filename} cannot be read ({error.strerror})") from None
 
 
 def _content(word: str) -> str:

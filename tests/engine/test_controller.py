@@ -20,6 +20,7 @@ from toy_study import ToyStudy, happenings
 from creamtea.engine.controller import NO_MACHINE, Controller
 from creamtea.engine.events import (
     EngineEvent,
+    Notice,
     StepFailed,
     StepProgressed,
     StepRetried,
@@ -30,7 +31,7 @@ from creamtea.engine.events import (
 from creamtea.engine.executors.base import Capacity, FinishedAttempt
 from creamtea.engine.executors.inline import InlineExecutor
 from creamtea.engine.task import StepOutcome
-from creamtea.errors import CreamteaError
+from creamtea.errors import CreamteaError, InfrastructureError
 from creamtea.orders import cancelling, controllers
 from creamtea.store import tables
 from creamtea.store.artefacts import ArtefactStore
@@ -213,6 +214,26 @@ def test_a_cluster_without_a_machine_is_told_until_there_is_one(
     with sqlite.session() as session:
         fence = session.scalars(select(tables.Controller.fence)).one()
     assert store.read_notice(fence) == ""
+
+
+def test_a_store_that_takes_no_notice_ends_no_controller(
+    sqlite: Database, study: ToyStudy, run_study: Run, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    class Growing(InlineExecutor):
+        def capacity(self) -> Capacity:
+            asked.append(1)
+            return Capacity({}) if len(asked) < 3 else super().capacity()
+
+    def full(self: ArtefactStore, fence: int, message: str) -> None:
+        raise InfrastructureError("no space left at /artefacts")
+
+    monkeypatch.setattr(ArtefactStore, "write_notice", full)
+    study.add("one")
+    events = run_study(study, sqlite, Growing())
+    assert study.states(sqlite) == {"one": "succeeded"}
+    assert events.count(Notice("no space left at /artefacts; steps run on")) == 1
 
 
 def test_a_controller_of_all_studies_serves_those_that_come_later(

@@ -15,13 +15,20 @@ from limits import ANSWER
 from sqlalchemy import update
 from toy_study import ToyStudy, happenings
 
+from creamtea.cli.run import control
 from creamtea.engine import lease as leases
 from creamtea.engine import settling, state
+from creamtea.engine.executors.inline import InlineExecutor
 from creamtea.errors import InputError
 from creamtea.orders import controllers
+from creamtea.orders.submission import Submission
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import Controller
+
+ON_LINUX = pytest.mark.skipif(
+    controllers.ticks(os.getpid()) is None, reason="elsewhere only the clock tells when a process started"
+)
 
 
 def pretend_owner(database: Database, owner: str, seconds: float = 30) -> None:
@@ -77,6 +84,69 @@ def test_a_dead_process_of_this_host_loses_its_lease_at_once(database: Database)
     assert controllers.live_controller(database) is None, "a zombie is dead"
     process.wait()
     leases.acquire(database, "", None)
+
+
+@ON_LINUX
+def test_a_clock_that_is_set_declares_no_live_controller_dead(
+    sqlite: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leases.acquire(sqlite, "", None)
+    real = controllers.started_at
+    monkeypatch.setattr(
+        controllers, "started_at", lambda pid: (real(pid) or 0) + 3600
+    )  # moves with the clock
+    assert controllers.live_controller(sqlite) is not None
+
+
+@ON_LINUX
+def test_who_sees_other_processes_waits_for_the_lease(sqlite: Database) -> None:
+    lease = leases.acquire(sqlite, "", None)
+    host, boot, space, rest = lease.owner.split("/")
+    since, pid, start = rest.split(":")
+    gone = 2**22 + 1  # above the largest pid
+    for owner, alive in [
+        (f"{host}/{boot}/{space}/{since}:{pid}:{start}", True),
+        (f"{host}/{boot}/{space}/{since}:{gone}:{start}", False),
+        (f"{host}/{boot}/{space}/{int(since) - 1}:{pid}:{start}", False),  # an earlier one of this number
+        (f"{host}/{boot}/{space}1/{since}:{gone}:{start}", True),  # of another container
+        (f"{host}/another/{space}/{since}:{gone}:{start}", True),  # another machine of this name
+        (f"elsewhere/{boot}/{space}/{since}:{gone}:{start}", True),
+    ]:
+        pretend_owner(sqlite, owner)
+        assert (controllers.live_controller(sqlite) is not None) == alive, owner
+        pretend_owner(sqlite, owner, seconds=-1)
+        assert controllers.live_controller(sqlite) is None
+
+
+def test_without_proc_a_process_is_told_by_its_start(
+    sqlite: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controllers, "PROC", tmp_path)
+    lease = leases.acquire(sqlite, "", None)
+    host, pid, start = lease.owner.split(":")
+    assert (host, pid) == (socket.gethostname(), str(os.getpid()))
+    assert controllers.live_controller(sqlite) is not None
+    pretend_owner(sqlite, f"{host}:{pid}:{int(start) - 1000}")
+    assert controllers.live_controller(sqlite) is None
+
+
+def test_a_run_whose_planning_took_too_long_gives_way_to_who_took_over(
+    sqlite: Database, store: ArtefactStore, log: Path
+) -> None:
+    study = ToyStudy(log)
+    study.add("step")
+
+    def queue() -> Submission:
+        submission = study.submit(sqlite, store)
+        pretend_owner(sqlite, "elsewhere:1:1700000000")
+        return submission
+
+    with pytest.raises(leases.AnotherController, match=r"longer than 60 seconds.*process 1 on elsewhere"):
+        control(sqlite, store, InlineExecutor(), queue, quiet=True)
+    live = controllers.live_controller(sqlite)
+    assert live is not None
+    assert live.study_id == leases.NO_STUDY
+    assert study.states(sqlite) == {"step": "cancelled"}
 
 
 def test_a_take_over_frees_the_running_steps_without_counting_their_attempt(

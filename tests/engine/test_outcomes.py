@@ -15,10 +15,12 @@ from prompt import Prompt
 from property_tests import FIXTURES_ARE_SHARED
 from toy_study import ToyStudy, happenings, study_state
 
+from creamtea.engine import settling
 from creamtea.engine.controller import Controller
-from creamtea.engine.events import EngineEvent, StepStopped
+from creamtea.engine.events import EngineEvent, Notice, StepStopped
 from creamtea.engine.executors.base import Amounts, Capacity, FinishedAttempt, Need
 from creamtea.engine.task import GAVE_WAY, StepOutcome, StepTask
+from creamtea.errors import InfrastructureError
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
 
@@ -72,6 +74,50 @@ def test_a_group_is_told_of_room_and_begins_again_larger(
     assert [event.reason for event in emitted if isinstance(event, StepStopped)] == ["more room"]
     assert happenings(database, key) == ["started", "interrupted", "started", "succeeded"]
     assert study.rows(database)["group"].attempts == 1
+
+
+def test_a_store_that_takes_no_hint_for_a_while_ends_no_step(
+    sqlite: Database,
+    study: ToyStudy,
+    store: ArtefactStore,
+    run_study: Run,
+    quick: None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("creamtea.engine.growing.GROW_AFTER", 0.0)
+    write, tried = ArtefactStore.write_room, []
+
+    def full_at_first(self: ArtefactStore, key: str, fence: int, workers: int) -> None:
+        tried.append(workers)
+        if len(tried) == 1:
+            raise InfrastructureError("no space left at /artefacts")
+        write(self, key, fence, workers)
+
+    monkeypatch.setattr(ArtefactStore, "write_room", full_at_first)
+    study.add("group", resources={"workers": [1, 4]})
+    executor = Growing(store)
+    emitted = run_study(study, sqlite, executor)
+    assert executor.groups == [2, 4]
+    assert [event.message for event in emitted if isinstance(event, Notice)] == [
+        "no space left at /artefacts; steps run on"
+    ]
+
+
+def test_an_error_that_a_database_cannot_hold_is_stored_readably(
+    database: Database, study: ToyStudy, run_study: Run, quick: None
+) -> None:
+    study.add("step")
+    run_study(study, database, Prompt({"step": StepOutcome.failure("deterministic", "a\0b in caf\udce9")}))
+    assert study.rows(database)["step"].error == "a�b in caf\\udce9"
+
+
+def test_a_study_that_was_removed_since_the_queue_was_built_is_passed_over(
+    sqlite: Database, store: ArtefactStore, study: ToyStudy
+) -> None:
+    study.add("step")
+    submission = study.submit(sqlite, store)
+    settling.end(sqlite, [submission.study_id + 1, submission.study_id])
+    assert study_state(sqlite, submission.study_id) == "queued"
 
 
 graphs = st.lists(

@@ -90,12 +90,22 @@ def test_an_unexpected_error_keeps_the_end_of_its_traceback(store: ArtefactStore
     assert any("toy_steps.py" in line for line in rest)
 
 
-def test_a_step_whose_library_ends_the_process_has_failed(store: ArtefactStore, log: Path) -> None:
+@pytest.mark.parametrize(
+    ("do", "message"), [("exit", "SystemExit: 3"), ("panic", "Panic: index out of bounds")]
+)
+def test_a_step_whose_library_ends_the_process_or_the_thread_has_failed(
+    store: ArtefactStore, log: Path, do: str, message: str
+) -> None:
     executor = InlineExecutor()
-    executor.start(task(store, log, "exit"), ["this process"])
+    executor.start(task(store, log, do), ["this process"])
     [finished] = executor.poll(ANSWER)
     assert finished.outcome.error_kind == "deterministic"
-    assert finished.outcome.error.startswith("SystemExit: 3")
+    assert finished.outcome.error.startswith(message)
+
+
+def test_an_interrupt_by_a_person_is_no_failure_of_the_step(store: ArtefactStore, log: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        execute(task(store, log, "interrupt"))
 
 
 @pytest.mark.parametrize("changes", [{"version": 2}, {"kind": "unheard_of"}])

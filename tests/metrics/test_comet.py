@@ -15,14 +15,16 @@ from typing import Any
 import pytest
 from limits import COMMAND
 
-from creamtea.errors import StepUnavailable
+from creamtea.errors import StepError, StepUnavailable
 from creamtea.methods.metrics import Comet
 from creamtea.settings import Settings
 from creamtea.steps.systems import SCORE
 from creamtea_workers.metrics.comet import CometMetric
+from creamtea_workers.metrics.pinned import PinnedModel
 from creamtea_workers.metrics.scorer import Progress
 from creamtea_workers.metrics.texts import Texts
 
+NAMED = PinnedModel("a/b", "a/b")
 TWO = Texts([0, 1], ["one", "two"], ["eins", ""], ["eins", "zwei"])
 RESULT = '{"corpus": 0.5, "signature": "revision:abc|version:2.2.7", "facts": {"comet": "2.2.7"}}'
 Fixture = Callable[..., Any]
@@ -46,7 +48,7 @@ def interpreter(tmp_path: Path) -> Callable[[str], Path]:
 
 
 def metric(python: Path, progress: Progress = quiet) -> CometMetric:
-    return CometMetric(Comet(kind="comet", model="a/b"), python, "a/b", progress)
+    return CometMetric(Comet(kind="comet", model="a/b"), python, NAMED, progress)
 
 
 def test_scores_progress_and_facts_come_back(interpreter: Callable[[str], Path]) -> None:
@@ -70,7 +72,7 @@ def test_a_gpu_that_is_missing_is_told_before_a_model_is_fetched(monkeypatch: py
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     told: list[str] = []
     spec = Comet(kind="comet", model="a/b")
-    one = CometMetric(spec, Path(sys.executable), "a/b", lambda *now: told.append(now[2]), gpus=1.0)
+    one = CometMetric(spec, Path(sys.executable), NAMED, lambda *now: told.append(now[2]), gpus=1.0)
     with pytest.raises(StepUnavailable, match="a GPU was reserved"):
         one.statistics(TWO)
     assert not [message for message in told if "fetching" in message]
@@ -89,6 +91,24 @@ def test_without_an_interpreter_the_score_is_unavailable(what: str, tmp_path: Pa
         f"COMET's environment is missing: {python} is not a Python interpreter; run `make install-comet`, or "
         "set CREAMTEA_COMET_PYTHON to the python of an environment with unbabel-comet"
     )
+
+
+def test_a_checkpoint_that_has_changed_since_planning_is_not_used(
+    interpreter: Callable[[str], Path], tmp_path: Path
+) -> None:
+    checkpoint = tmp_path / "model.ckpt"
+    checkpoint.write_text("another one")
+    spec, pinned = (
+        Comet(kind="comet", model="model.ckpt"),
+        PinnedModel("model.ckpt", str(checkpoint), "0" * 64),
+    )
+    with pytest.raises(
+        StepError, match=r"the model model\.ckpt has changed since the study was planned: submit"
+    ):
+        CometMetric(spec, interpreter("exit 3"), pinned, quiet).statistics(TWO)
+    checkpoint.unlink()
+    with pytest.raises(StepError, match=r"the model model\.ckpt: .* cannot be read .*must be visible"):
+        CometMetric(spec, interpreter("exit 3"), pinned, quiet).statistics(TWO)
 
 
 def test_an_interpreter_that_cannot_start_is_unavailable(tmp_path: Path) -> None:
@@ -169,7 +189,9 @@ def test_a_model_that_cannot_be_had_is_unavailable_and_a_broken_one_an_error(
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hub"))
 
     def run(model: str) -> None:
-        CometMetric(Comet(kind="comet", model=model), comet_python, model, quiet).statistics(TWO)
+        CometMetric(
+            Comet(kind="comet", model=model), comet_python, PinnedModel(model, model), quiet
+        ).statistics(TWO)
 
     with pytest.raises(StepUnavailable, match=r"'creamtea/none' cannot be fetched: .*; fetch the model once"):
         run("creamtea/none")

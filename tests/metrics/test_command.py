@@ -16,9 +16,9 @@ import yaml
 
 from creamtea.contract.step import StepResult
 from creamtea.document.raw import parsed
-from creamtea.errors import StepUnavailable
+from creamtea.errors import StepError, StepUnavailable
 from creamtea.methods.metrics import Command, Metric
-from creamtea.scorers import Scorer, find_scorer, read_scorers
+from creamtea.scorers import Scorer, content_digest, find_scorer, read_scorers
 from creamtea.steps.systems import COMPARE, SCORE
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "scorers.md"
@@ -49,12 +49,12 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def score(make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture) -> Fixture:
-    def run(metric: Command, **more: Any) -> tuple[StepResult, Path]:
+    def run(metric: Command, locations: dict[str, str] | None = None, **more: Any) -> tuple[StepResult, Path]:
         given = {"metric": metric.of_step().model_dump(mode="json")}
         if "scorer" not in more:
             more["scorer"] = find_scorer(metric.scorer, metric.model is not None).pins().model_dump()
         folders = {"test_set": [test_set_folder(REFERENCES)], "decode": [decode_folder(OUTPUTS)]}
-        context = make_context(SCORE, {**given, **more}, folders)
+        context = make_context(SCORE, {**given, **more}, folders, locations=locations or {})
         return context.run(), context.output
 
     return run
@@ -129,8 +129,12 @@ def test_a_broken_file_on_a_worker_is_not_quoted(machine: Path, score: Fixture) 
 
 
 def test_the_model_is_where_the_worker_has_it_and_what_is_given_reaches_the_program(
-    machine: Path, make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture
+    machine: Path, make_context: Fixture, test_set_folder: Fixture, decode_folder: Fixture, tmp_path: Path
 ) -> None:
+    model = tmp_path / "models" / "tea"
+    model.parent.mkdir()
+    model.write_text("leaves")
+    digest = content_digest(model)
     script = machine.with_name("score.py")
     script.write_text(
         FILES["score.py"] + "from os import environ as seen\n"
@@ -145,21 +149,38 @@ def test_the_model_is_where_the_worker_has_it_and_what_is_given_reaches_the_prog
     params = {
         "metric": {"kind": "command", "scorer": "overlap", "model": "models/tea"},
         "scorer": find_scorer("overlap", True).pins().model_dump(),
-        "digests": {"models/tea": "abcdef" * 10},
+        "digests": {"models/tea": digest},
     }
     folders = {"test_set": [test_set_folder(REFERENCES)], "decode": [decode_folder(OUTPUTS)]}
-    context = make_context(SCORE, params, folders, locations={"models/tea": "/data/models/tea"})
+    context = make_context(SCORE, params, folders, locations={"models/tea": str(model)})
     result = context.run()
     told = {name: result.facts[name] for name in ("model", "tea", "threads", "gpus", "shell")}
     assert told == {
-        "model": "/data/models/tea",
+        "model": str(model),
         "tea": "green",
         "threads": "1",
         "gpus": "",
         "shell": "$HOME; `id`",
     }
     (row,) = result.metrics
-    assert row.detail["signature"].endswith("|model:models/tea|model-digest:abcdefabcdef|own")
+    assert row.detail["signature"].endswith(f"|model:models/tea|model-digest:{digest[:12]}|own")
+
+
+def test_a_model_that_changes_while_it_is_used_fails_the_step(
+    machine: Path, score: Fixture, tmp_path: Path
+) -> None:
+    model = tmp_path / "tea"
+    model.write_text("leaves")
+    script = machine.with_name("score.py")
+    script.write_text(FILES["score.py"] + "open(sys.argv[1], 'a').write('!')\n")
+    file = yaml.safe_load(machine.read_text())
+    file["scorers"]["overlap"]["command"].append("{model}")
+    machine.write_text(yaml.safe_dump(file))
+    metric = Command(kind="command", scorer="overlap", model="tea")
+    given = {"digests": {"tea": content_digest(model)}}
+    with pytest.raises(StepError, match="the model tea has changed since the study was planned: submit it"):
+        score(metric, **given, locations={"tea": str(model)})
+    assert model.read_text() == "leaves!"
 
 
 def test_the_examples_of_the_page_fit_together(tmp_path: Path) -> None:

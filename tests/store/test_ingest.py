@@ -17,7 +17,7 @@ from creamtea.contract.step import MetricRow, PointRow, StepResult
 from creamtea.errors import StepError
 from creamtea.store.artefacts import ArtefactStore, StoredFile
 from creamtea.store.database import Database, open_database
-from creamtea.store.ingest import BATCH, ingest
+from creamtea.store.ingest import BATCH, ingest, stored_metrics
 from creamtea.store.tables import (
     Base,
     Hypothesis,
@@ -302,6 +302,18 @@ def test_a_bad_number_is_named(
     sqlite_url: str, store: ArtefactStore, result: StepResult, message: str
 ) -> None:
     assert re.match(message, fail(sqlite_url, store, result, []))
+
+
+@pytest.mark.parametrize(
+    ("note", "message"), [("a\0b", "note: .*NUL"), ("Stra\udcdfe", "note: .*half of a surrogate pair")]
+)
+def test_a_note_that_no_database_can_hold_is_named(note: str, message: str) -> None:
+    with pytest.raises(StepError, match=f"^metric 'bleu': {message}"):
+        list(stored_metrics(StepResult([MetricRow("bleu", 1.0, note=note)])))
+
+
+def test_a_fact_whose_name_no_database_can_hold_is_refused(sqlite_url: str, store: ArtefactStore) -> None:
+    assert "NUL character" in fail(sqlite_url, store, StepResult(facts={"a\0": 1}), [])
 
 
 def test_numpy_numbers_are_numbers(database: Database, store: ArtefactStore) -> None:

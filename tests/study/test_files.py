@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from creamtea.errors import InputError
 from creamtea.study import files
+from creamtea.study.data_files import DataFiles
 from creamtea.study.files import UnreadableFile, scan
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
@@ -135,3 +136,11 @@ def test_no_data_folder(write_files: Write) -> None:
     loaded = load_study(write_files())
     with pytest.raises(InputError, match=r"^--data nowhere: no such folder; give the folder that holds"):
         plan(loaded.study, Path("nowhere"), loaded.errors)
+
+
+def test_a_data_folder_that_no_database_can_name(tmp_path: Path) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    with pytest.raises(
+        InputError, match=r"^--data '.*/caf\\udce9': the path is not UTF-8, .*rename the folder"
+    ):
+        DataFiles(folder).locations(["train.en"])

@@ -243,3 +243,28 @@ def test_a_folder_with_a_dangling_link_is_named(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("nowhere")
     with pytest.raises(InputError, match=r"link cannot be read \(No such file"):
         content_digest(tmp_path)
+
+
+def test_what_links_to_folders_lead_to_is_part_of_the_content(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "model", tmp_path / "elsewhere"
+    for place in (folder / "own", elsewhere):
+        place.mkdir(parents=True)
+        (place / "weights").write_text("1")
+    plain = content_digest(folder)
+    (folder / "linked").symlink_to(elsewhere)
+    linked = content_digest(folder)
+    (elsewhere / "weights").write_text("2")
+    assert len({plain, linked, content_digest(folder)}) == 3
+
+
+def test_links_in_a_loop_and_twice_to_one_folder_end_and_count(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    for name in ("a", "b"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "weights").write_text(name)
+    (folder / "a" / "up").symlink_to(folder)
+    (folder / "z").symlink_to("a")
+    one = content_digest(folder)
+    (folder / "z").unlink()
+    (folder / "z").symlink_to("b")
+    assert content_digest(folder) != one

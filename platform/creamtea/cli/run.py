@@ -99,7 +99,12 @@ def control(
         submission = queue()
         return submission.study_id
 
-    lease = leases.hold(database, executor.address, queue_it)
+    try:
+        lease = leases.hold(database, executor.address, queue_it)
+    except leases.AnotherController:
+        if submission is not None:  # one took over while the study was planned
+            cancel(database, submission.study_id)
+        raise
     assert submission is not None
     try:
         with stoppable() as stop, shown(len(submission.keys), submission.reused, quiet) as display:

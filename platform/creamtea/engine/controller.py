@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
 
 from sqlalchemy.exc import DBAPIError
@@ -17,7 +18,7 @@ from creamtea.engine import lease as leases
 from creamtea.engine.executors.base import Executor, FinishedAttempt
 from creamtea.engine.queue import Choice, Queue
 from creamtea.engine.runner import describe
-from creamtea.engine.task import GAVE_WAY, StepTask
+from creamtea.engine.task import GAVE_WAY, StepTask, storable
 from creamtea.errors import CreamteaError, InfrastructureError, StepError
 from creamtea.store.artefacts import ArtefactStore, Progress
 from creamtea.store.database import Database
@@ -230,7 +231,8 @@ class Controller:
         try:
             ready = self._wait_out(lambda: state.finish(self._database, self._store, task, outcome, behind))
         except (StepError, InfrastructureError) as error:  # what it produced cannot be stored
-            self._fail(task, *describe(error))
+            kind, message = describe(error)
+            self._fail(task, kind, storable(message))
             return
         if ready is None:
             self._emit(events.StepStopped(task.key, task.node))
@@ -259,9 +261,9 @@ class Controller:
         for running in small:
             task = running.task
             room = growing.larger_group(task.resources, running.workers, self._executor.capacity())
-            if room != running.offered:
+            tell = partial(self._store.write_room, task.key, task.fence, room)
+            if room != running.offered and self._hint(tell):
                 running.offered = room
-                self._store.write_room(task.key, task.fence, room)
 
     def _fail(self, task: StepTask, kind: str, error: str) -> None:
         failure = self._wait_out(lambda: state.fail(self._database, task, kind, error))
@@ -311,9 +313,19 @@ class Controller:
 
     def _tell(self, lease: leases.Lease, message: str) -> None:
         """Let pages show it, until it is another one."""
-        if message != self._told:
+        tell = partial(self._store.write_notice, lease.fence, message)
+        if message != self._told and self._hint(tell):
             self._told = message
-            self._store.write_notice(lease.fence, message)
+
+    def _hint(self, write: Callable[[], None]) -> bool:
+        """Write what steps and pages can do without; whether that succeeded. A store that takes nothing now,
+        because its disk is full say, is no reason to end all running steps."""
+        try:
+            write()
+        except InfrastructureError as error:
+            self._notice(f"{error}; steps run on")
+            return False
+        return True
 
     def _notice(self, message: str) -> None:
         """Report it once."""

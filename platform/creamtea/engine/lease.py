@@ -7,8 +7,6 @@ finds out that it has been replaced. Times are those of the database's clock.
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -18,7 +16,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
-from creamtea.orders.controllers import is_alive, started_at
+from creamtea.orders.controllers import is_alive, own_name
 from creamtea.orders.rows import lock_steps
 from creamtea.store.database import Database
 from creamtea.store.tables import Controller, Event, StepRow
@@ -39,11 +37,6 @@ class Lease:
     owner: str
     fence: int
     study_id: int | None
-
-
-def own_name() -> str:
-    """host:pid:start of this process; the start time distinguishes it from a later one with the same pid."""
-    return f"{socket.gethostname()}:{os.getpid()}:{started_at(os.getpid())}"
 
 
 def acquire(database: Database, address: str, study_id: int | None) -> Lease:
@@ -72,12 +65,19 @@ def acquire(database: Database, address: str, study_id: int | None) -> Lease:
 
 def hold(database: Database, address: str, queue: Callable[[], int]) -> Lease:
     """Become the controller of the study that `queue` queues, which is not called if another one is running;
-    it returns the study's number."""
+    it returns the study's number. AnotherController also if one took over while `queue` took longer than a
+    lease lasts."""
     lease = acquire(database, address, NO_STUDY)
     try:
         study_id = queue()
         with database.transaction() as session:
-            session.execute(update(Controller).where(*_held(lease)).values(study_id=study_id))
+            values = {"study_id": study_id, "lease_until": database.now(session) + LEASE}
+            held = update(Controller).where(*_held(lease)).values(values).returning(Controller.id)
+            if session.execute(held).first() is None:
+                raise AnotherController(
+                    f"planning this study took longer than {LEASE.seconds} seconds, and by now "
+                    f"{refusal(session.scalars(select(Controller)).one())}"
+                )
     except BaseException:
         release(database, lease)
         raise

@@ -57,11 +57,14 @@ def execute(
         return StepOutcome.failure(GAVE_WAY, "it goes on with more workers")
     except StepCancelled as error:
         return StepOutcome.failure("infrastructure", str(error))
-    except (Exception, SystemExit) as error:  # of a library, which would end an inline step's thread unheard
+    except KeyboardInterrupt:
+        raise
+    # of a library: a SystemExit, or what extensions in Rust raise, would end an inline step's thread unheard
+    except BaseException as error:
         return StepOutcome.failure(*describe(error))
 
 
-def describe(error: Exception | SystemExit) -> tuple[str, str]:
+def describe(error: BaseException) -> tuple[str, str]:
     """The kind of an error, and the message for people."""
     if isinstance(error, StepUnavailable):
         return "unavailable", str(error)

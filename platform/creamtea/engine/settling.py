@@ -230,7 +230,9 @@ def end_studies(session: Session, studies: Iterable[int]) -> None:
     """End those of the live studies that have no unfinished step."""
     now = Database.now(session)
     for study_id in studies:
-        study = session.get_one(StudyRow, study_id)
+        study = session.get(StudyRow, study_id)
+        if study is None:  # cancelled and removed since the controller last looked
+            continue
         state = derive(session, study_id) if study.state in LIVE else None
         if state is not None:
             study.state, study.finished_at = state, now

@@ -43,7 +43,13 @@ class StepOutcome:
 
     @classmethod
     def failure(cls, kind: str, error: str) -> StepOutcome:
-        return cls(error_kind=kind, error=error)
+        return cls(error_kind=kind, error=storable(error))
+
+
+def storable(text: str) -> str:
+    """Text of a library as every database and terminal takes it: PostgreSQL refuses NUL, and half of a
+    surrogate pair (from a file name that is not UTF-8) has no encoding at all."""
+    return text.replace("\0", "�").encode("utf-8", "backslashreplace").decode()
 
 
 # as plain values, so that a worker with another creamtea can say so

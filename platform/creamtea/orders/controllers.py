@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import re
 import socket
 from datetime import datetime
+from pathlib import Path
 
 import psutil
 from sqlalchemy import select
 
 from creamtea.store.database import Database
 from creamtea.store.tables import Controller
+
+PROC = Path("/proc")  # of Linux
+OWNER = re.compile(
+    r"(?P<host>[^/]*)(/(?P<boot>[^/]*)/(?P<namespace>[^/]*)/(?P<ticks>\d+))?:(?P<pid>\d+):(?P<start>-?\d+)"
+)
+STARTED = 19  # of the fields of /proc/PID/stat that follow the name, when it started
 
 
 def live_controller(database: Database) -> Controller | None:
@@ -19,14 +28,36 @@ def live_controller(database: Database) -> Controller | None:
 
 
 def is_alive(row: Controller, now: datetime) -> bool:
+    """False where its lease has run out, or where this process would see the controller's and does not."""
     if row.lease_until <= now:
         return False
-    host, pid, start = row.owner.rsplit(":", 2)
-    if host != socket.gethostname():
+    if (owner := OWNER.fullmatch(row.owner)) is None or owner["host"] != socket.gethostname():
         return True
-    started = started_at(int(pid))
+    pid = int(owner["pid"])
+    if owner["ticks"] is not None:
+        # another boot is perhaps another machine of this name: its lease soon runs out if it is not
+        elsewhere = (owner["boot"], owner["namespace"]) != (boot(), namespace())
+        return elsewhere or owner["ticks"] == ticks(pid)
+    started = started_at(pid)
     # correcting the clock can move the reported start time by a second
-    return started is not None and abs(started - int(start)) <= 2
+    return started is not None and abs(started - int(owner["start"])) <= 2
+
+
+# ---------------------------------------------------------------- who a process is
+
+
+def own_name() -> str:
+    """host:pid:start of this process, on Linux host/boot/namespace/ticks:pid:start.
+
+    The start distinguishes it from a later process with the same pid. In seconds since 1970 it is for people,
+    and moves with the clock; in ticks since the boot it does not. Containers may share the host name and see
+    other processes: they have other namespaces of pids.
+    """
+    pid = os.getpid()
+    place = socket.gethostname()
+    if (since := ticks(pid)) is not None:
+        place = f"{place}/{boot()}/{namespace()}/{since}"
+    return f"{place}:{pid}:{started_at(pid)}"
 
 
 def started_at(pid: int) -> int | None:
@@ -38,3 +69,28 @@ def started_at(pid: int) -> int | None:
         return int(process.create_time())
     except psutil.Error:
         return None
+
+
+def ticks(pid: int) -> str | None:
+    """When the process started, in ticks since the boot; None if it is gone, or where there is no /proc."""
+    try:
+        fields = (PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
+        return None if fields[0] in (b"Z", b"X") else fields[STARTED].decode()
+    except (OSError, IndexError):
+        return None
+
+
+def boot() -> str:
+    """Of this run of the machine."""
+    try:
+        return (PROC / "sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def namespace() -> str:
+    """Of the processes that this one sees."""
+    try:
+        return "".join(filter(str.isdigit, str((PROC / "self/ns/pid").readlink())))
+    except OSError:
+        return ""

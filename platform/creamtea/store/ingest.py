@@ -66,6 +66,10 @@ def _plain(value: Any) -> Any:
 def _text(value: str) -> str:
     if "\0" in value:
         raise ValueError("contains a NUL character")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError("contains half of a surrogate pair") from None
     return value
 
 
@@ -138,7 +142,7 @@ class StoredPoint(Stored):
 
 
 class StoredFacts(Stored):
-    facts: dict[str, Document]
+    facts: dict[Text, Document]
 
 
 TABLES: dict[str, tuple[type[Base], type[Stored]]] = {

@@ -21,14 +21,15 @@ class Controller(Base):
     __tablename__ = "controller"
     __table_args__ = (CheckConstraint("id = 1", name="single"),)
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    owner: Mapped[str]  # host:pid:start
+    owner: Mapped[str]  # as `creamtea.orders.controllers.own_name`
     address: Mapped[str] = mapped_column(default="")  # of its Ray cluster
     study_id: Mapped[int | None]  # the only study that it runs (`creamtea run`); None: every queued one
     fence: Mapped[int]
     lease_until: Mapped[datetime]
 
     def __str__(self) -> str:
-        host, pid, start = self.owner.rsplit(":", 2)
+        place, pid, start = self.owner.rsplit(":", 2)
+        host = place.partition("/")[0]
         since = datetime.fromtimestamp(int(start), UTC)
         return f"process {pid} on {host}, since {since:%Y-%m-%d %H:%M:%S} UTC"
 

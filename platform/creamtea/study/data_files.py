@@ -61,6 +61,13 @@ class DataFiles:
     def locations(self, paths: Sequence[str]) -> dict[str, str]:
         if self.root is None:
             return {}
+        try:
+            str(self.root.absolute()).encode()
+        except UnicodeEncodeError:  # half of a surrogate pair, by which Python stands for another byte
+            raise InputError(
+                f"--data {str(self.root.absolute())!r}: the path is not UTF-8, so that no database can store "
+                "where the study's files are; rename the folder, or give another with --data"
+            ) from None
         inside = [path for path in paths if not self._refused((), path)]
         return {path: str((self.root / path).absolute()) for path in inside}
 

@@ -14,6 +14,11 @@ from toy_catalogue import ToyParams
 from creamtea.contract.step import GaveWay, MetricRow, PointRow, StepContext, StepResult
 from creamtea.errors import InfrastructureError, InputError, StepError, StepUnavailable
 
+
+class Panic(BaseException):
+    """As extensions in Rust raise it."""
+
+
 TICKS = 12_000  # ten minutes
 ENOUGH = "enough"  # a file beside the attempts
 
@@ -77,6 +82,10 @@ def misbehave(do: str, context: StepContext[ToyParams]) -> None:
             pass
         case "exit":
             sys.exit(3)
+        case "panic":
+            raise Panic("index out of bounds")
+        case "interrupt":
+            raise KeyboardInterrupt
         case "give way":
             raise GaveWay
         case "sleep":  # until killed or cancelled

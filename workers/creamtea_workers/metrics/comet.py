@@ -15,6 +15,7 @@ from creamtea.errors import StepUnavailable
 from creamtea.methods.metrics import Comet
 from creamtea.methods.texts import Languages
 from creamtea.settings import Settings
+from creamtea_workers.metrics.pinned import PinnedModel
 from creamtea_workers.metrics.scorer import Program, Progress, ScorerMetric
 
 SCRIPT = Path(__file__).with_name("comet_script.py")
@@ -23,14 +24,20 @@ TIMEOUT = 3600.0  # fetching a model of some GB is one silent spell
 
 class CometMetric(ScorerMetric):
     def __init__(
-        self, spec: Comet, python: Path, model: str, progress: Progress, cpus: int = 1, gpus: float = 0.0
+        self,
+        spec: Comet,
+        python: Path,
+        model: PinnedModel,
+        progress: Progress,
+        cpus: int = 1,
+        gpus: float = 0.0,
     ) -> None:
-        """`model` is where `spec.model` is on this machine: itself for a name, a path for a checkpoint."""
-        super().__init__("comet", progress)
+        """`model`: its place is a name that COMET knows, or the path of a checkpoint."""
+        super().__init__("comet", progress, model)
         self._spec = spec
         self._python = python
         # -I: neither this folder (whose comet.py would be imported) nor PYTHONPATH reaches the script
-        self._command = [str(python), "-I", str(SCRIPT), "--model", model]
+        self._command = [str(python), "-I", str(SCRIPT), "--model", model.place]
         self._command += ["--batch-size", str(spec.batch_size), "--gpus", "1" if gpus > 0 else "0"]
         self._cpus = cpus
 
@@ -52,7 +59,7 @@ def build(spec: Comet, languages: Languages, context: StepContext[Any]) -> Comet
     return CometMetric(
         spec,
         python=Settings.load().comet_python,
-        model=context.locations.get(spec.model, spec.model),
+        model=PinnedModel.of(spec.model, context),
         progress=context.progress,
         cpus=context.cpus,
         gpus=context.gpus,

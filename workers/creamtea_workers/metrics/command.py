@@ -10,28 +10,27 @@ from creamtea.methods.metrics import Command
 from creamtea.methods.texts import Languages
 from creamtea.scorers import MODEL, Scorer, ScorerPins, UnknownScorer, find_scorer
 from creamtea.steps.systems import ScoreParams
+from creamtea_workers.metrics.pinned import PinnedModel
 from creamtea_workers.metrics.scorer import Program, ScorerMetric
 
 
 class CommandMetric(ScorerMetric):
     def __init__(self, spec: Command, context: StepContext[Any]) -> None:
-        super().__init__("command", context.progress)
+        super().__init__("command", context.progress, PinnedModel.of(spec.model, context))
         self._spec = spec
         self._context = context
         params = context.params
         # a comparison reads the scores that are there, and pins nothing itself
         self._pins: ScorerPins | None = params.scorer if isinstance(params, ScoreParams) else None
-        self._digests = (params.digests or {}) if isinstance(params, ScoreParams) else {}
 
     def program(self) -> Program:
-        scorer, model = self._scorer(), self._spec.model or ""
-        place = self._context.locations.get(model, model)
+        scorer = self._scorer()
         environment = {
             "OMP_NUM_THREADS": str(self._context.cpus),
             **({} if self._context.gpus else {"CUDA_VISIBLE_DEVICES": ""}),
             **scorer.environment,
         }
-        command = [word.replace(MODEL, place) for word in scorer.command]
+        command = [word.replace(MODEL, self.model.place) for word in scorer.command]
         return Program(f"the scorer {self._spec.scorer}", command, scorer.timeout_minutes * 60.0, environment)
 
     def _scorer(self) -> Scorer:
@@ -58,13 +57,12 @@ class CommandMetric(ScorerMetric):
 
     def signature(self) -> str:
         spec, pins = self._spec, self._pins
-        digest = self._digests.get(spec.model or "", "")
         parts = {
             "scorer": spec.scorer,
             "version": pins.version if pins else "",
             "digest": pins.digest[:12] if pins else "",
             "model": spec.model,
-            "model-digest": digest[:12],
+            "model-digest": self.model.digest[:12],
         }
         named = [f"{name}:{value}" for name, value in parts.items() if value]
         return "|".join([*named, *filter(None, [self.own_signature])])

@@ -30,6 +30,7 @@ from creamtea.error_spans import read_error_spans
 from creamtea.errors import StepUnavailable
 from creamtea.scratch import scratch_folder
 from creamtea_workers.metrics.base import Array, mean_statistics, ratio
+from creamtea_workers.metrics.pinned import PinnedModel
 from creamtea_workers.metrics.texts import Texts
 
 GUARD = Path(__file__).with_name("guard.py")
@@ -92,8 +93,9 @@ class Failure(Exception):
 class ScorerMetric:
     """Mean of the segments' scores; statistics (n, 2): the segment's score, and 1."""
 
-    def __init__(self, name: str, progress: Progress) -> None:
+    def __init__(self, name: str, progress: Progress, model: PinnedModel | None = None) -> None:
         self.name = name
+        self.model = model or PinnedModel()
         self.note = ""
         self.facts: Mapping[str, Any] = {}  # what the program said of itself
         self.own_signature = ""
@@ -106,7 +108,9 @@ class ScorerMetric:
 
     def statistics(self, texts: Texts) -> Array:
         program = self.program()
+        self.model.check()
         scores = run(program, texts, self._progress)
+        self.model.check()  # it is read while the program runs
         values = [scores.values[index] for index in texts.indices]
         self.facts, self.own_signature, self.error_spans = scores.facts, scores.signature, scores.spans
         mean = math.fsum(values) / len(values)
