@@ -331,3 +331,22 @@ def test_each_revision_comes_back_as_it_was_sent(campaign: Database, revisions: 
         again = assignment.submit(campaign, anna, work.assignment_id, [0] * 4, revision=number)
         order = stored(campaign, work.assignment_id).order
         assert [again.steps[group[0]] for group in order] == steps
+
+
+def test_a_second_tab_with_other_values_is_told_apart_from_a_second_click(campaign: Database) -> None:
+    anna = add_rater(campaign)
+    work = work_for(campaign, anna)
+    assert not rate(campaign, anna, work, 3).differs
+    assert not rate(campaign, anna, work, 3).differs
+    assert rate(campaign, anna, work, 4).differs
+
+
+def test_a_draft_of_a_saved_item_is_forgotten_where_it_is_left_as_it_was(campaign: Database) -> None:
+    anna = add_rater(campaign)
+    work = work_for(campaign, anna)
+    rate(campaign, anna, work, 3)
+    before = assignment.reopen(campaign, anna, work.assignment_id).draft
+    assignment.save_draft(campaign, anna, work.assignment_id, [5] * len(before), revision=2)
+    assert assignment.reopen(campaign, anna, work.assignment_id).draft != before
+    assignment.discard_draft(campaign, anna, work.assignment_id)
+    assert assignment.reopen(campaign, anna, work.assignment_id).draft == before

@@ -36,6 +36,27 @@ def texts(site: Any, rater_id: int) -> dict[str, tuple[str, int]]:
         return {source: (payload["text"], step) for source, payload, step in rows}
 
 
+def test_escape_leaves_the_field_so_that_letters_are_keys(site, open_page) -> None:
+    own_campaign(site.database, "wombat-edit", TWO, protocol="post-edit")
+    link, _ = site.rater_link("wombat-edit", "editor")
+    page = open_page(link)
+    item_on(page, 1, 2)
+    page.keyboard.press("e")
+    expect(field(page)).to_be_focused()
+    page.keyboard.press("End")
+    page.keyboard.type("!")
+    page.keyboard.press("Escape")
+    page.keyboard.press("n")
+    comment = page.get_by_role("textbox", name="Comment")
+    expect(comment).to_be_focused()
+    page.keyboard.type("odd")
+    page.keyboard.press("Escape")
+    page.keyboard.press("e")
+    expect(field(page)).to_be_focused()
+    expect(field(page)).to_have_value("Er gab es auf.!")
+    expect(comment).to_have_value("odd")
+
+
 def test_by_mouse_with_a_reload_between(site, open_page) -> None:
     own_campaign(site.database, "pangolin-edit", TWO, protocol="post-edit")
     link, rater_id = site.rater_link("pangolin-edit", "editor")

@@ -250,7 +250,8 @@ class Board {
   act(kind, more = {}) {
     if (this.asked) return;
     clearTimeout(this.unheard);
-    if (kind === "save") {
+    if (kind === "save" || kind === "current") {
+      // what was changed is sent along, or given up
       clearTimeout(this.timer);
       this.timer = undefined;
     } else if (this.timer !== undefined) this.sendDraft();
@@ -327,7 +328,7 @@ class Board {
     else if (event.ctrlKey || event.metaKey) return;
     else if (target instanceof HTMLTextAreaElement) {
       if (event.key !== "Escape") return;
-      this.focusOutput(this.current.active);
+      this.leaveField();
     } else if (!this.plainKey(event, target)) return;
     event.preventDefault();
     event.stopPropagation();
@@ -380,5 +381,12 @@ class Board {
 
   focusOutput(i) {
     this.current.focus(i);
+  }
+
+  // From a field to where letters are keys again.
+  leaveField() {
+    const { widget, active, source, element } = this.current;
+    if (widget.writes) (source ?? element).focus({ preventScroll: true });
+    else this.focusOutput(active);
   }
 }

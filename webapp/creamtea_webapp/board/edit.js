@@ -2,6 +2,8 @@
 // said that nothing is to be changed.
 
 WIDGETS.edit = class Edit extends Widget {
+  writes = true;
+
   constructor(board) {
     super(board);
     const template = board.find("template.edit").content.firstElementChild;

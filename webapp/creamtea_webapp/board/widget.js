@@ -63,6 +63,9 @@ class Widget {
     return false;
   }
 
+  // Whether the control of an output is a field, in which letters are text.
+  writes = false;
+
   // Set the focus on the control of output i.
   focus() {}
 

@@ -24,6 +24,7 @@ from creamtea_webapp.markup import show_styles
 from creamtea_webapp.pages import welcome as words
 
 NOTICE = "rating-notice"
+ELSEWHERE = "This item was already saved in another tab with other values. Open Earlier items to change it."
 VIEW, AGAIN, ANSWER = "view", "again", "answer"  # of the address
 
 
@@ -126,12 +127,19 @@ def _act(sent: Any) -> None:
         _go(VIEW, "earlier")
     elif kind == "again":
         _do(sent, lambda rater_id, assignment_id: _go(AGAIN, str(assignment_id)))
-    elif kind in ("current", "continue"):
+    elif kind == "current":  # from a saved item, which stays as it was, or from the list of them
+        _go()
+        _do(sent, _discard)
+    elif kind == "continue":
         _go()
     elif kind == "skip":
         _do(sent, lambda rater_id, assignment_id: _skip(sent, rater_id, assignment_id))
     elif kind == "save":
         _do(sent, lambda rater_id, assignment_id: _save(sent, rater_id, assignment_id))
+
+
+def _discard(rater_id: int, assignment_id: int) -> None:
+    assignment.discard_draft(session.database(), rater_id, assignment_id)
 
 
 def _skip(sent: dict[str, Any], rater_id: int, assignment_id: int) -> None:
@@ -159,6 +167,8 @@ def _save(sent: dict[str, Any], rater_id: int, assignment_id: int) -> None:
         _go(ANSWER, str(assignment_id))
     else:
         _go()
+    if stored.differs:
+        raise TryAgain(ELSEWHERE)
 
 
 def _do(sent: Any, act: Callable[[int, int], None]) -> None:

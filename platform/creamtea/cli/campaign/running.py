@@ -148,8 +148,12 @@ def status(name: Name, json_output: AsJson = False) -> None:
         state = f"CHANGED since: {', '.join(changed)}" if changed else "unchanged since"
         lines.append(f"registered at its launch as {registered['digest'][:16]}, {state}")
     lines += [
-        f"  {ItemKind(kind.kind).label:<15} {plural(kind.items, 'item')}, {kind.submitted:,} of "
-        f"{kind.wanted:,} ratings, {kind.complete:,} complete"
+        f"  {ItemKind(kind.kind).label:<15} {plural(kind.items, 'item')}, "
+        + (
+            plural(kind.submitted, "rating")  # every rater gets them: no number is wanted
+            if ItemKind(kind.kind).is_written
+            else f"{kind.submitted:,} of {kind.wanted:,} ratings, {kind.complete:,} complete"
+        )
         for kind in kinds
     ]
     lines += [f"  {line}" for line in rater_lines(name, people)]

@@ -16,7 +16,7 @@ from creamtea.human.assignment.model import (
     Work,
 )
 from creamtea.human.assignment.orders import draw_order, groups_of
-from creamtea.human.assignment.revising import earlier, reopen
+from creamtea.human.assignment.revising import discard_draft, earlier, reopen
 from creamtea.human.assignment.saving import MAX_TEXT, save_draft, skip, submit
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "Submitted",
     "TryAgain",
     "Work",
+    "discard_draft",
     "draw_order",
     "earlier",
     "groups_of",

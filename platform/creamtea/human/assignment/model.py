@@ -117,6 +117,7 @@ class Submitted:
     of_items: list[dict[int, int]]
     guidance: Guidance | None = None  # of a tutorial item
     document: dict[int, int] = field(default_factory=dict)  # the scores of the whole document, likewise
+    differs: bool = field(default=False, compare=False)  # this revision was there, and other values were sent
 
     @property
     def steps(self) -> dict[int, int]:

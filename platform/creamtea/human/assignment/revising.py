@@ -7,7 +7,7 @@ from dataclasses import replace
 from sqlalchemy import func, select
 
 from creamtea.human.assignment.drawing import as_work
-from creamtea.human.assignment.locking import active_rater, campaign_of
+from creamtea.human.assignment.locking import active_rater, campaign_of, lock_campaign
 from creamtea.human.assignment.model import Earlier, RatingRefused, Work
 from creamtea.human.assignment.page import own
 from creamtea.human.assignment.places import load_outlook
@@ -47,6 +47,22 @@ def earlier(database: Database, rater_id: int) -> list[Earlier]:
         else:
             pages[first] = Earlier(assignment_id, number, source, revision)
     return list(pages.values())
+
+
+def discard_draft(database: Database, rater_id: int, assignment_id: int) -> None:
+    """Forget what was drafted since a page was submitted: the rater leaves it as it was.
+
+    A page that is not submitted keeps its draft. RatingRefused for one that is not this rater's.
+    """
+    with database.transaction() as session:
+        lock_campaign(session, rater_id)
+        page = own(session, rater_id, assignment_id)
+        newest = newest_revision(stored_answers(session, page))
+        if page.first.submitted_at is None or newest == 0:
+            return
+        for assignment in page.assignments:
+            if assignment.draft is not None and assignment.draft.get("revision", 0) > newest:
+                assignment.draft = None
 
 
 def reopen(database: Database, rater_id: int, assignment_id: int) -> Work:

@@ -6,6 +6,7 @@ list, those about the outputs of the first item first. A comment is kept with th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cache
 from itertools import accumulate, pairwise
@@ -112,7 +113,14 @@ def _store(
         page = own(session, rater_id, assignment_id)
         stored = stored_answers(session, page)
         if revision in stored[0]:
-            return _submitted(session, page, revision, stored, whole_of(session, campaign, page))
+            whole = whole_of(session, campaign, page)
+            # the same again is a second click; other values come from a second tab, whose rater is told
+            differs = bool(answers) and _differs(page, protocol_of(campaign), stored, revision, answers)
+            if answers and revision == newest_revision(stored):  # of older revisions no comment is kept
+                differs = differs or comment != (page.first.comment or "")
+            if answers and whole is not None:
+                differs = differs or list(document) != list(whole.stored(session, page, revision))
+            return replace(_submitted(session, page, revision, stored, whole), differs=differs)
         active_rater(session, campaign, rater_id)
         _check_not_skipped(page)
         if revision != newest_revision(stored) + 1:
@@ -140,6 +148,20 @@ def _store(
         _insert_ratings(session, page, scored, revision, _by_system(whole, document), now)
         session.flush()
         return _submitted(session, page, revision, stored_answers(session, page), whole)
+
+
+def _differs(
+    page: OwnPage, protocol: Protocol, stored: list[Stored], revision: int, answers: Sequence[Any]
+) -> bool:
+    """Whether other answers were sent than are stored as this revision."""
+    try:
+        return any(
+            read_answers(protocol, given, shown_outputs(item, assignment.order))
+            != [of_item[revision][group[0]] for group in assignment.order]
+            for (assignment, item, given), of_item in zip(_by_item(page, answers), stored, strict=True)
+        )
+    except RatingRefused:
+        return True
 
 
 def skip(database: Database, rater_id: int, assignment_id: int, reason: str) -> None:

@@ -182,7 +182,8 @@ def speed(own: Measures, comparison: Comparison) -> Check:
         return _unknown("speed", title, few, bound, reason, MAX_SPEED)
     usual = comparison.usual(_speed)
     if usual is not None and usual > MAX_SPEED:
-        why = f"the others' times are too short for reading ({usual:.0f} words per minute): not of reading"
+        short = f"the others' times are too short for reading ({usual:.0f} words per minute)"
+        why = f"{short}, so times are not judged"
         return _unknown("speed", title, why, bound, reason, MAX_SPEED)
     value = float(np.median(speeds))
     above = int((speeds > MAX_SPEED).sum())

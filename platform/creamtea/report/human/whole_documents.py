@@ -10,7 +10,7 @@ from creamtea.contract.columns import Column
 from creamtea.human.results import Array
 from creamtea.report.human.last import last_revisions
 from creamtea.report.human.material import Judged, count, estimate, number, table
-from creamtea.report.model import Row, Table
+from creamtea.report.model import Cell, Row, Table
 from creamtea.stats.paired import compare_paired
 from creamtea.store.item_kinds import SYSTEM_KINDS
 from creamtea.store.tables import Assignment, Item, Rater, Rating
@@ -35,7 +35,9 @@ def whole_documents(session: Session, judged: Judged) -> Table | None:
         own = scores[:, system]
         rated = own[~np.isnan(own)]
         cells = {"documents": count(len(rated)), "mean": number(float(rated.mean()) if len(rated) else None)}
-        if system != judged.baseline:
+        if system == judged.baseline:
+            cells["difference"] = Cell("ok", words="baseline")
+        else:
             cells["difference"] = estimate(compare_paired(scores[:, judged.baseline], own).estimate)
         rows.append(Row(title, cells))
     about = (

@@ -110,12 +110,12 @@ def _progress(campaign: CampaignSummary) -> None:
             ItemKind(kind.kind).label,
             f"{kind.items:,}",
             f"{kind.submitted:,}",
-            f"{kind.wanted:,}",
-            "" if ItemKind(kind.kind).is_written else f"{kind.complete:,}",
+            # every rater gets what the organiser wrote: no number of ratings is wanted
+            *(["", ""] if ItemKind(kind.kind).is_written else [f"{kind.wanted:,}", f"{kind.complete:,}"]),
         ]
         for kind in kinds
     ]
-    show_table(["items", "number", "ratings", "wanted", "complete"], rows, stacked=False)
+    show_table(["items", "number", "ratings", "wanted", "complete"], rows)
     if people:
         checked = ItemKind.ATTENTION in campaign.kinds
         heads = ["rater", "submitted", "skipped", "tutorial", "last saved", "state"]

@@ -213,9 +213,7 @@ def rater_link(campaign_id: int, rater: RaterProgress) -> str:
     return render(TEMPLATE, "rater_link", campaign_id=campaign_id, rater=rater)
 
 
-def show_table(
-    heads: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = (), stacked: bool = True
-) -> None:
-    """A table of cells that are text or HTML of a template; `words`: columns of text, set to the left;
-    `stacked`: too wide for a phone, where the cells of a row stand below each other."""
-    show("parts.html", "table", heads=heads, rows=rows, words=words, stacked=stacked)
+def show_table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: Sequence[int] = ()) -> None:
+    """A table of cells that are text or HTML of a template; `words`: columns of text, set to the left. On a
+    phone the cells of a row stand below each other."""
+    show("parts.html", "table", heads=heads, rows=rows, words=words)
