@@ -119,8 +119,14 @@ def test_beams_that_move_within_their_sentence(model: Transformer) -> None:
 
 
 @torch.no_grad()
-def test_the_beams_of_one_sentence_share_its_keys_and_values(model: Transformer) -> None:
-    """Bit for bit what rows with copies of their own compute."""
+def test_the_beams_of_one_sentence_share_its_keys_and_values(
+    model: Transformer, request: pytest.FixtureRequest
+) -> None:
+    """Bit for bit what rows with copies of their own compute, with one thread: two share a sum out by its
+    layout."""
+    threads = torch.get_num_threads()  # another test may have left two
+    request.addfinalizer(lambda: torch.set_num_threads(threads))
+    torch.set_num_threads(1)
     memory = model.encode(sources(7))
     shared = model.start(memory, 4)
     copies = model.start(memory.select(torch.zeros(3, dtype=torch.long)), 4)
