@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import random
 import shlex
@@ -19,7 +18,6 @@ from media_files import CAPTIONS, png, wav
 from property_tests import FIXTURES_ARE_SHARED
 from sqlalchemy import select
 
-from creamtea.bundle import archive
 from creamtea.bundle.archive import MANIFEST, json_bytes, sha256, write_archive
 from creamtea.bundle.packing import pack
 from creamtea.bundle.rows import LEFT_OUT, SECRET_SETTINGS, TABLES, columns_of
@@ -332,23 +330,6 @@ def test_bad_bundles_get_one_message(home, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("creamtea.bundle.archive.MAX_BYTES", 1000)
     path.write_bytes(whole)
     refused("more than a bundle may have")
-
-
-def test_a_bundle_that_cannot_be_written_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "new.zip"
-    monkeypatch.setattr(archive, "MAX_BYTES", 5)
-    with pytest.raises(InputError, match="1 files and 6 bytes unpacked, more than a bundle may have"):
-        archive.write_archive({"a": b"123456"}, path)
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(zipfile.ZipFile, "writestr", full)
-    with pytest.raises(InputError, match="No space left"):
-        archive.write_archive({"a": b"123"}, path)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_study_that_is_not_there(home) -> None:

@@ -11,11 +11,13 @@ import pytest
 import toy_catalogue
 from toy_study import ToyStudy
 
+from creamtea.engine import lease as leases
 from creamtea.engine import state
 from creamtea.engine.controller import Controller
 from creamtea.engine.events import EngineEvent
 from creamtea.engine.executors.base import Executor
 from creamtea.engine.executors.inline import InlineExecutor
+from creamtea.engine.lease import Lease
 from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
@@ -46,6 +48,11 @@ def sqlite(sqlite_template: Path, tmp_path: Path) -> Iterator[Database]:
     database = open_database(f"sqlite:///{path}")
     yield database
     database.close()
+
+
+@pytest.fixture
+def lease(database: Database) -> Lease:
+    return leases.acquire(database, "", None)
 
 
 @pytest.fixture

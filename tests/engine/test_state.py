@@ -21,17 +21,12 @@ from creamtea.engine.lease import Lease
 from creamtea.engine.task import StepOutcome
 from creamtea.errors import InputError
 from creamtea.orders import cancelling
-from creamtea.orders.submission import requeue, would_cancel
+from creamtea.orders.submission import requeue
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import StepRow
 
 FAILED = state.Failure(None, [])
-
-
-@pytest.fixture
-def lease(database: Database) -> Lease:
-    return leases.acquire(database, "", None)
 
 
 def test_a_step_that_gives_way_is_ready_at_once_and_has_used_no_attempt(
@@ -242,77 +237,6 @@ def test_an_unavailable_step_and_what_needs_it_leave_a_study_succeeded(
     child = needed.rows(database)["child"]
     assert child.error_kind == "unavailable"
     assert "score2" in child.error
-
-
-def test_succeeded_steps_are_reused_by_any_study(
-    database: Database, store: ArtefactStore, log: Path, lease: Lease, tmp_path: Path
-) -> None:
-    first, second = ToyStudy(log, "first"), ToyStudy(log, "second")
-    key = first.add("shared")
-    second.add("shared")
-    second.add("own", before=["shared"])
-    first.submit(database, store)
-    settle(database)
-    finish(database, store, claimed(database, lease), tmp_path / "out")
-    submission = second.submit(database, store)
-    assert submission.reused == 1
-    settle(database)
-    assert claimed(database, lease).node == "own"
-    assert happenings(database, key)[-1] == "reused"
-
-
-def test_a_step_without_its_files_runs_again_with_all_behind_it(
-    database: Database, store: ArtefactStore, study: ToyStudy, lease: Lease, tmp_path: Path
-) -> None:
-    first = study.add("first")
-    study.add("second", before=["first"])
-    study.add("other")
-    study.submit(database, store)
-    for _ in range(3):
-        settle(database)
-        finish(database, store, claimed(database, lease), tmp_path / "out")
-    settle(database)
-    digest = store.put_folder(_folder(tmp_path / "same", "first"))[0].digest
-    (tmp_path / "artefacts" / "objects" / digest[:2] / digest).unlink()
-    submission = study.submit(database, store)
-    assert submission.reused == 1
-    assert study.states(database) == {"first": "pending", "second": "pending", "other": "succeeded"}
-    assert happenings(database, first)[-1] == "reset"
-
-
-def test_an_empty_store_is_no_reason_to_run_all_again(
-    database: Database, store: ArtefactStore, study: ToyStudy, lease: Lease, tmp_path: Path
-) -> None:
-    study.add("first")
-    study.add("second", before=["first"])
-    submission = study.submit(database, store)
-    for _ in range(2):
-        settle(database)
-        finish(database, store, claimed(database, lease), tmp_path / "out")
-    settle(database)
-    elsewhere = ArtefactStore(tmp_path / "not mounted")
-    for again in (
-        lambda: study.submit(database, elsewhere),
-        lambda: requeue(database, elsewhere, submission.study_id),
-    ):
-        with pytest.raises(InputError, match=r"not mounted has none of the 2 files .* CREAMTEA_ARTEFACTS"):
-            again()
-    assert set(study.states(database).values()) == {"succeeded"}
-
-
-def test_what_a_submission_would_cancel(database: Database, store: ArtefactStore, log: Path) -> None:
-    first, second = ToyStudy(log, "tea"), ToyStudy(log, "tea")
-    first.add("one")
-    second.add("other")
-    first.submit(database, store)
-    assert not would_cancel(database, first.plan, "hash")
-    assert would_cancel(database, second.plan, "hash")  # the same spec, of changed files
-
-
-def _folder(folder: Path, text: str) -> Path:
-    folder.mkdir()
-    folder.joinpath("out.txt").write_text(text)
-    return folder
 
 
 def test_failed_and_cancelled_steps_are_tried_again_by_a_new_submission_and_by_retry(

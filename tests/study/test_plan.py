@@ -19,7 +19,7 @@ from creamtea.document.canonical import canonical
 from creamtea.errors import InputError
 from creamtea.steps.texts import ALIGN
 from creamtea.study.loader import load_study
-from creamtea.study.plan import Plan, PlannedStep, plan, texts
+from creamtea.study.plan import Plan, PlannedStep, builder, plan, texts
 
 Write = Callable[..., Path]
 DEMO = Path(__file__).parents[2] / "studies" / "demo.yaml"
@@ -102,6 +102,16 @@ def test_only_languages_without_blanks_count_characters(tmp_path: Path) -> None:
         return [step.params for step in planned(DEMO, languages).steps if step.kind == "corpus"]
 
     assert ["unspaced" in params for params in (*corpora("de"), *corpora("ja"))] == [False, True]
+
+
+def test_what_reads_a_plug_ins_model_is_held_to_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its key has the version by the training's key."""
+    own = {"train": {"lab": "1.0"}}
+    monkeypatch.setattr(builder, "plugins_of", lambda kind, params: own.get(kind.name, {}))
+    needed = {step.kind: step.resources.plugins for step in planned(DEMO).steps}
+    having = {kind for kind, plugins in needed.items() if plugins}
+    assert having >= {"train", "decode", "latency"}
+    assert having.isdisjoint({"corpus", "score", "compare"})
 
 
 def test_latency_on_another_device_is_another_measurement() -> None:

@@ -9,6 +9,7 @@ import hashlib
 import json
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
@@ -94,7 +95,8 @@ def write_archive(files: Mapping[str, bytes], path: Path) -> None:
     except OSError as error:
         raise InputError(f"--out {path}: {error.strerror or error}") from None
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
 
 
 class Archive:

@@ -23,7 +23,6 @@ def _ascending(values: list[int]) -> list[int]:
 # a validation, or for another's share of the sentences
 GROUP_PATIENCE = 6 * 3600
 
-
 LeastAndMost = Annotated[list[Count], Field(min_length=2, max_length=2)]
 # [least, most], also written as one number
 Workers = Annotated[

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from creamtea.document.warning import StudyWarning
 from creamtea.errors import InputError
-from creamtea.orders import submission
 from creamtea.orders.submission import Submission, submit
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
@@ -57,8 +56,3 @@ def submit_written(database: Database, store: ArtefactStore, written: WrittenStu
     """Queue it. An unfinished study of the same name is cancelled, as by `creamtea submit`."""
     store.check_writable()
     return submit(database, store, written.planned, written.loaded.spec, written.loaded.config_hash)
-
-
-def would_cancel(database: Database, written: WrittenStudy) -> bool:
-    """Whether another study of this name is unfinished; the same one would go on."""
-    return submission.would_cancel(database, written.planned, written.loaded.config_hash)

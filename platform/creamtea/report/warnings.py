@@ -71,10 +71,9 @@ def _vocabularies(material: Material) -> Iterator[StudyWarning]:
         if subwords and subwords.joint and 0 < count < MIN_SUBWORDS * subwords.vocabulary:
             learnt = material.of("subwords", corpus=corpus, subwords=name)
             characters = [step.node.facts["characters"] for step in learnt if "characters" in step.node.facts]
-            yield vocabulary_warning(
-                *(f"subwords {name}", subwords.vocabulary, count, f"subwords of {corpus}"),
-                alphabet=next(iter(characters), None),  # steps of earlier versions have not counted them
-            )
+            alphabet = next(iter(characters), None)  # steps of earlier versions have not counted them
+            what = f"subwords of {corpus}"
+            yield vocabulary_warning(f"subwords {name}", subwords.vocabulary, count, what, alphabet)
 
 
 def _trainings(material: Material) -> Iterator[StudyWarning]:

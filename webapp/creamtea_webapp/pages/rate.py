@@ -148,11 +148,12 @@ def _skip(sent: dict[str, Any], rater_id: int, assignment_id: int) -> None:
         assignment.skip(session.database(), rater_id, assignment_id, reason)
 
 
-def _save(sent: dict[str, Any], rater_id: int, assignment_id: int) -> None:
+def _save(sent: dict[str, Any], rater_id: int, assignment_id: int) -> str | None:
+    """What to tell the rater, if anything."""
     answers, revision = sent.get("answers"), sent.get("revision")
     document = sent.get("document", [])
     if not isinstance(answers, list) or not isinstance(document, list) or type(revision) is not int:
-        return
+        return None
     stored = assignment.submit(
         session.database(),
         rater_id,
@@ -167,12 +168,12 @@ def _save(sent: dict[str, Any], rater_id: int, assignment_id: int) -> None:
         _go(ANSWER, str(assignment_id))
     else:
         _go()
-    if stored.differs:
-        raise TryAgain(ELSEWHERE)
+    return ELSEWHERE if stored.differs else None
 
 
-def _do(sent: Any, act: Callable[[int, int], None]) -> None:
-    """Act for the rater on the item that was sent, if it looks like one; a refusal is told on the page."""
+def _do(sent: Any, act: Callable[[int, int], str | None]) -> None:
+    """Act for the rater on the item that was sent, if it looks like one; a refusal, and what `act` returns,
+    is told on the page."""
     who = session.identity()
     if who is None or who.rater_id is None or not isinstance(sent, dict):
         return
@@ -180,7 +181,7 @@ def _do(sent: Any, act: Callable[[int, int], None]) -> None:
     if type(assignment_id) is not int or not 0 < assignment_id <= MAX_ID:
         return
     try:
-        act(who.rater_id, assignment_id)
+        told = act(who.rater_id, assignment_id)
     except ConsentMissing:
         return  # the page asks for it
     except TryAgain as warning:
@@ -188,7 +189,10 @@ def _do(sent: Any, act: Callable[[int, int], None]) -> None:
     except RatingRefused as refused:
         _notice(f"Not saved: {refused}.")
     else:
-        st.session_state.pop(NOTICE, None)
+        if told is None:
+            st.session_state.pop(NOTICE, None)
+        else:
+            _notice(told)
 
 
 def _notice(text: str) -> None:

@@ -8,7 +8,8 @@ from creamtea.document.mistakes import StudyErrors
 from creamtea.errors import InputError
 from creamtea.human import rights
 from creamtea.orders.controllers import live_controller
-from creamtea.orders.written import MAX_CHARACTERS, WrittenStudy, check_written, submit_written, would_cancel
+from creamtea.orders.submission import would_cancel
+from creamtea.orders.written import MAX_CHARACTERS, WrittenStudy, check_written, submit_written
 from creamtea.settings import Settings
 from creamtea_webapp import session
 from creamtea_webapp.markup import show, show_styles
@@ -40,7 +41,7 @@ def page() -> None:
     checked = _check(text)
     if checked is None:
         return
-    cancels = would_cancel(session.database(), checked)
+    cancels = would_cancel(session.database(), checked.planned, checked.loaded.config_hash)
     show(
         TEMPLATE,
         "checked",

@@ -58,7 +58,7 @@ def discard_draft(database: Database, rater_id: int, assignment_id: int) -> None
         lock_campaign(session, rater_id)
         page = own(session, rater_id, assignment_id)
         newest = newest_revision(stored_answers(session, page))
-        if page.first.submitted_at is None or newest == 0:
+        if newest == 0:
             return
         for assignment in page.assignments:
             if assignment.draft is not None and assignment.draft.get("revision", 0) > newest:

@@ -115,12 +115,13 @@ def _store(
         if revision in stored[0]:
             whole = whole_of(session, campaign, page)
             # the same again is a second click; other values come from a second tab, whose rater is told
-            differs = bool(answers) and _differs(page, protocol_of(campaign), stored, revision, answers)
-            if answers and revision == newest_revision(stored):  # of older revisions no comment is kept
-                differs = differs or comment != (page.first.comment or "")
-            if answers and whole is not None:
-                differs = differs or list(document) != list(whole.stored(session, page, revision))
-            return replace(_submitted(session, page, revision, stored, whole), differs=differs)
+            differs = _answers_differ(page, protocol_of(campaign), stored, revision, answers)
+            if revision == newest_revision(stored):  # of older revisions no comment is kept
+                differs |= comment != (page.first.comment or "")
+            if whole is not None:
+                differs |= list(document) != whole.stored(session, page, revision)
+            found = _submitted(session, page, revision, stored, whole)
+            return replace(found, differs=bool(answers) and differs)
         active_rater(session, campaign, rater_id)
         _check_not_skipped(page)
         if revision != newest_revision(stored) + 1:
@@ -150,7 +151,7 @@ def _store(
         return _submitted(session, page, revision, stored_answers(session, page), whole)
 
 
-def _differs(
+def _answers_differ(
     page: OwnPage, protocol: Protocol, stored: list[Stored], revision: int, answers: Sequence[Any]
 ) -> bool:
     """Whether other answers were sent than are stored as this revision."""

@@ -182,6 +182,16 @@ class Protocol:
         }
 
     @property
+    def scores_each(self) -> int:
+        """Of one judgement. Where they are relative, what one output of a pair gains the other loses."""
+        return 2 if self.relative else 1
+
+    @property
+    def judged(self) -> str:
+        """What a judgement is of, in the plural."""
+        return "pairs" if self.relative else "outputs"
+
+    @property
     def points(self) -> PointsFormat:
         return PointsFormat(self.scale.decimals + 1)
 

@@ -269,19 +269,13 @@ def agreement(own: Measures, comparison: Comparison) -> Check:
     threshold = OF_USUAL * max(usual or 0.0, 0.0)
     title, bound = "agreement", f"95 % interval of the correlation with the others below {threshold:.2f}"
     reason = "half of what is usual in the campaign; few shared outputs prove nothing"
-    few = _few(
-        own.shared,
-        MIN_SHARED,
-        f"{comparison.judged} that others rated too",
-        "nobody else rated the same items",
-    )
+    few = _few_shared(own, comparison)
     value, high = own.agreement.value, own.agreement.high
     if few is not None or value is None:
         return _unknown("agreement", title, few or "the others always agree", bound, reason, threshold)
     interval = "" if high is None else f" [{own.agreement.low:+.2f}, {high:+.2f}]"
-    shown = (
-        f"r = {round(value, 2) + 0.0:+.2f}{interval} on {own.shared} {comparison.judged}"  # + 0.0: no "-0.00"
-    )
+    r = round(value, 2) + 0.0  # no "-0.00"
+    shown = f"r = {r:+.2f}{interval} on {own.shared} {comparison.protocol.judged}"
     shown += "" if usual is None else f"; others {usual:+.2f}"
     flagged = (value if high is None else high) < threshold
     return _judged("agreement", title, value, threshold, flagged, shown, bound, reason)
@@ -295,12 +289,7 @@ def severity(own: Measures, comparison: Comparison) -> Check:
         "three tenths of the scale; severity cancels where systems are compared side by side, "
         "but so much of it means that the scale was understood in another way"
     )
-    few = _few(
-        own.shared,
-        MIN_SHARED,
-        f"{comparison.judged} that others rated too",
-        "nobody else rated the same items",
-    )
+    few = _few_shared(own, comparison)
     if few is not None or own.severity is None:
         return _unknown("severity", title, few or "nothing shared", bound, reason, threshold)
     value = own.severity
@@ -321,6 +310,11 @@ def _few(count: int, needed: int, of: str, none: str) -> str | None:
     if count == 0:
         return none
     return f"only {count} {of}, {needed} are needed" if count < needed else None
+
+
+def _few_shared(own: Measures, comparison: Comparison) -> str | None:
+    what = f"{comparison.protocol.judged} that others rated too"
+    return _few(own.shared, MIN_SHARED, what, "nobody else rated the same items")
 
 
 def _unknown(

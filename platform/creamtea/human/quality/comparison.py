@@ -57,11 +57,6 @@ class Comparison:
         return float(np.median(known)) if len(known) else None
 
     @property
-    def judged(self) -> str:
-        """What a judgement is of, in the plural."""
-        return "pairs" if self.protocol.relative else "outputs"
-
-    @property
     def points_range(self) -> float:
         scale = self.protocol.scale
         return float(scale.highest - scale.lowest)

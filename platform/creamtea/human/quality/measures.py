@@ -56,9 +56,6 @@ def measure(
     """The measures of every rater with an answer (of `only` these). `counting`: the raters whose scores the
     others are compared with (those who are not excluded)."""
     size = float(protocol.scale.size)  # points per step
-    each = (
-        2 if protocol.relative else 1
-    )  # scores that are one judgement: what one output gains, another loses
     by_rater: dict[int, list[RaterAnswer]] = {}
     for answer in answers:
         by_rater.setdefault(answer.rater, []).append(answer)
@@ -67,7 +64,7 @@ def measure(
     others = _against_others(answers, size, list(by_rater), counting)
     expected = _expectations(answers, size, list(by_rater), counting)
     return {
-        rater: _measures_of_rater(own, size, others[rater], expected[rater], each)
+        rater: _measures_of_rater(own, size, others[rater], expected[rater], protocol.scores_each)
         for rater, own in by_rater.items()
     }
 

@@ -77,7 +77,7 @@ def agreement(judged: Judged, outputs: ScoresByRater) -> list[Table]:
     together_with = units if judged.documents is None else judged.documents[units]
     alpha = krippendorff_alpha(matrix, groups=together_with, samples=SAMPLES)
     icc = intraclass(matrix)
-    each = 2 if judged.protocol.relative else 1  # a preference scores both outputs of a pair at once
+    each = judged.protocol.scores_each
     cells = {
         "outputs": count(alpha.units // each),
         "raters": count(alpha.raters),
@@ -96,11 +96,10 @@ def agreement(judged: Judged, outputs: ScoresByRater) -> list[Table]:
 
 
 def _outputs(judged: Judged, note: str) -> Column:
-    return Column("outputs", "pairs" if judged.protocol.relative else "outputs", 0, note=note)
+    return Column("outputs", judged.protocol.judged, 0, note=note)
 
 
 def _each_rater(judged: Judged, matrix: Array, units: Integers) -> Table:
-    relative = judged.protocol.relative
     columns = [
         _outputs(judged, "that somebody else rated too"),
         judged.points(
@@ -117,13 +116,13 @@ def _each_rater(judged: Judged, matrix: Array, units: Integers) -> Table:
     scores = matrix[output, rater]
     for own in rater_agreement(rater, output, scores, units, everybody, groups=groups):
         cells = {
-            "outputs": count(own.outputs // (2 if relative else 1)),
+            "outputs": count(own.outputs // judged.protocol.scores_each),
             "correlation": estimate(own.correlation),
         }
-        if not relative:  # preferences always add up to the same: nobody is severe
+        if not judged.protocol.relative:  # preferences always add up to the same: nobody is severe
             cells["severity"] = estimate(own.severity)
         rows.append(Row(judged.ratings.raters[own.rater], cells))
-    about = f"Each rater against the others, on the {'pairs' if relative else 'outputs'} that they share."
+    about = f"Each rater against the others, on the {judged.protocol.judged} that they share."
     return table("raters", "Raters", about, "rater", columns, rows)
 
 

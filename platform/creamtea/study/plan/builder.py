@@ -21,7 +21,7 @@ class Builder:
     def __init__(self, study: Study, files: DataFiles) -> None:
         self.study, self.files = study, files
         self.result = Plan(study.name)
-        self._plugins: dict[str, dict[str, str]] = {}  # by key: of the step and of what it reads
+        self._plugins: dict[str, dict[str, str]] = {}  # by key: those of the step itself
         self._nodes: set[str] = set()
 
     def add(
@@ -42,16 +42,17 @@ class Builder:
             self._nodes.add(node)
             self.result.nodes.append(PlannedNode(node, key, labels))
         if key not in self._plugins:
-            # the key has those of its inputs by their keys; a worker needs the same ones to read a model
+            self._plugins[key] = plugins
+            # the key has those of its inputs by their keys; to read a model, a worker needs the same
             before = (self._plugins[one] for keys in roles.values() for one in keys)
-            self._plugins[key] = dict(ChainMap(plugins, *before))
+            needed = dict(ChainMap(plugins, *before))
             step = PlannedStep(
                 key=key,
                 kind=kind.name,
                 version=kind.version,
                 params=params.to_json(),
                 inputs=roles,
-                resources=self._resources(kind, self._plugins[key], labels.get("variant")),
+                resources=self._resources(kind, needed, labels.get("variant")),
                 locations=self.files.locations(paths),
             )
             self.result.steps.append(step)
