@@ -160,6 +160,7 @@ def test_a_text_stays_text_in_a_cell_of_markdown(words: str) -> None:
 @example("- no item\n- of a list")
 @example("1. no item\n\n\n2) either\n---")
 @example("---")
+@example("--\n-")
 @example("")
 def test_a_paragraph_stays_text_in_markdown(words: str) -> None:
     page = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(paragraphs(words))

@@ -27,7 +27,7 @@ from creamtea.report.model import (
 
 _EMPTY_LINE = re.compile(r"\n\s*\n")
 # what a paragraph must not begin with, or be: an item of a list, a line
-_MARKUP = re.compile(r"^(?:(\d{1,9})(?=[.)](?:\s|$))|(?=[-+](?:\s|$))|(?=-+$))")
+_MARKUP = re.compile(r"^(?:(\d{1,9})(?=[.)](?:\s|$))|(?=[-+](?:\s|$))|(?=-[- ]*$))")
 
 
 def to_markdown(report: Document) -> str:
