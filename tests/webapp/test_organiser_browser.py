@@ -20,6 +20,13 @@ from creamtea.store.tables import Campaign, Rater
 pytestmark = pytest.mark.browser
 
 
+def _address(site, campaign: str, view: str) -> str:
+    """An organiser's link to a page of the campaign."""
+    with site.database.session() as reading:
+        (campaign_id,) = reading.scalars(select(Campaign.id).where(Campaign.name == campaign))
+    return site.new_link("organiser").replace("/enter#", f"/enter?campaign={campaign_id}&view={view}#")
+
+
 def test_a_rater_is_added_begins_and_is_seen(site, open_page) -> None:
     made = launched_campaign(
         site.database, "ibis", study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"]
@@ -54,11 +61,8 @@ def test_a_rater_is_added_begins_and_is_seen(site, open_page) -> None:
 def test_a_press_that_leaves_a_field_is_not_lost(site, open_page) -> None:
     """What the last press said stays above the button: it does not move from under the next one."""
     own_campaign(site.database, "okapi-decided", [("source", ["output"])])
-    with site.database.session() as reading:
-        (campaign_id,) = reading.scalars(select(Campaign.id).where(Campaign.name == "okapi-decided"))
     rater_id = raters.add(site.database, "okapi-decided", "test")
-    query = f"campaign={campaign_id}&view=raters&rater={rater_id}"
-    page = open_page(site.new_link("organiser").replace("/enter#", f"/enter?{query}#"))
+    page = open_page(_address(site, "okapi-decided", f"raters&rater={rater_id}"))
     page.get_by_role("button", name="Exclude").click()
     decide = page.get_by_role("button", name="Exclude this rater")
     press(decide)
@@ -67,3 +71,13 @@ def test_a_press_that_leaves_a_field_is_not_lost(site, open_page) -> None:
     page.get_by_label("Reason").fill("no answers")
     decide.click(delay=1500)  # a slow press, which leaves the field at its beginning
     expect(page.get_by_role("button", name="Include again")).to_be_visible()
+
+
+def test_a_double_click_adds_one_rater_and_shows_the_link(site, open_page) -> None:
+    own_campaign(site.database, "okapi-doubled", [("source", ["output"])])
+    page = open_page(_address(site, "okapi-doubled", "raters"))
+    page.get_by_role("button", name="Add and make a link").dblclick()
+    expect(page.get_by_text("The rater has been added.")).to_be_visible()
+    at_rest(page)
+    expect(page.locator("code").filter(has_text="/enter#")).to_have_count(1)
+    expect(page.get_by_role("link", name="rater-")).to_have_count(1)

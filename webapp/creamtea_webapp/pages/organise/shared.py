@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -22,6 +23,8 @@ from creamtea_webapp.markup import note, render, show
 TEMPLATE = "organise/shared.html"
 NOTICE, FRESH_LINK, FRESH_FILE = "organise-notice", "organise-link", "organise-links"
 LINKS_AT = "organise-links-at"  # the place of the fresh links
+LAST = "organise-last"  # the action that succeeded last, and when
+DOUBLE_CLICK = 0.5  # [s]
 OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 Act = Callable[[Database, str], str]  # does it in one transaction; what to tell the organiser
 
@@ -85,7 +88,12 @@ def act(
     The right is looked up again at the moment of the click: a page that was drawn is not an authorisation.
     `errors_at` and `done_at` are places of `show_notice`: beside what was pressed, and so in view.
     `usual_field`: what a message is about that does not say it.
+    The second press of a double click does nothing: it would hide the link that the first has made.
     """
+    action = (right, campaign_id, errors_at, done_at, getattr(do, "func", do).__qualname__)
+    last, since = st.session_state.get(LAST, (None, 0.0))
+    if action == last and time.monotonic() - since < DOUBLE_CLICK:
+        return
     for key in (FRESH_LINK, FRESH_FILE):
         st.session_state.pop(key, None)
     who = session.identity()
@@ -94,6 +102,7 @@ def act(
         return
     try:
         _tell(Told("done", do(session.database(), actor(who)), done_at))
+        st.session_state[LAST] = action, time.monotonic()
     except InputError as error:
         message = str(error)
         field = error.about or _field_of(message) or usual_field
