@@ -8,7 +8,7 @@ STUDY ?= studies/demo.yaml
 SERVE ?= 1
 PORT ?= 8501
 
-.PHONY: help demo serve test test-fast coverage lint format bench gpu-check docs docs-site install install-comet browser locks clean
+.PHONY: help demo serve test test-fast properties coverage lint format bench gpu-check docs docs-site install install-comet browser locks clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*##  *\(.*\)/\1|\2/p' $(MAKEFILE_LIST) | \
@@ -45,6 +45,9 @@ test: $(VENV)/installed $(COMET)/installed browser  ## run all tests
 FAST := not (slow or browser or server or postgres or cluster or comet)
 test-fast: $(VENV)/installed  ## run the tests that need only Python, in about a minute
 	$(BIN)/python -m pytest -n 2 -m "$(FAST)" $(FAST_ARGS)
+
+properties: $(VENV)/installed  ## look for new examples that break a property test (PYTEST_ARGS chooses tests)
+	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "hypothesis and not comet" --hypothesis-profile=search
 
 coverage: $(VENV)/installed $(COMET)/installed browser  ## run all tests and report the lines they do not reach
 	$(BIN)/python -m pytest $(PYTEST_ARGS) --cov --cov-report=term:skip-covered --cov-report=html

@@ -5,8 +5,12 @@ from __future__ import annotations
 from hypothesis import HealthCheck, settings
 
 # A busy machine is no failure: Hypothesis would take 0.2 seconds for an example, and slow examples, for one.
-settings.register_profile("creamtea", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("creamtea")
+_EITHER = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# `make test` takes the same examples each time: what one commit passes does not fail at the next for another's fault.
+settings.register_profile("repeatable", _EITHER, derandomize=True)
+# `make properties` looks for examples that fail: new ones each time, and more where a test does not say how many.
+settings.register_profile("search", _EITHER, max_examples=1000)
+settings.load_profile("repeatable")
 
 # For tests whose examples may share what a fixture made; a test's list takes the place of the profile's.
 FIXTURES_ARE_SHARED = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
