@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from step_context import Context
 
 from creamtea.contract.step import MetricRow, StepResult
-from creamtea.steps.systems import RECALL
+from creamtea.steps.systems import DECODE, RECALL
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.build import load_model
+from creamtea_workers.models.inference import prepare
 from creamtea_workers.models.interface import EOS
 from creamtea_workers.search.translator import source_batch
 from creamtea_workers.selection.alignment import lexicon_counts
@@ -176,6 +177,23 @@ def test_the_recall_of_nvs_is_that_of_its_sets(folders: dict[str, list[Path]], k
     assert points["threshold=0"].y == 1.0
     xs = [p.x for p in result.points if p.series == "recall_idiom"]
     assert xs == sorted(xs)
+
+
+def test_the_recall_of_a_system_is_of_its_precision(folders: dict[str, list[Path]]) -> None:
+    """What the head selects that decoding asks, at a threshold between its logits in fp32 and in bf16."""
+    model, _, _ = load_model(folders["train"][0])
+    subwords = SubwordModel.load(folders["subwords"][0] / "subwords.model")
+    source = source_batch([subwords.encode(SEGMENTS[0]["source"])], torch.device("cpu"))
+    with torch.inference_mode():
+        exact = model.nvs_logits(model.encode(source))[0]
+        rounded = (half := prepare(model, "bf16")).nvs_logits(half.encode(source))[0].float()
+    most = int((exact - rounded).abs().argmax())
+    nvs = {"kind": "nvs", "threshold": torch.sigmoid((exact + rounded)[most] / 2).item()}
+    params = {"selection": nvs, "sweep": SWEEP, "precision": "bf16"}
+    search = {"selection": nvs, "search": {"kind": "greedy"}, "precision": "bf16", "batch_size": 1}
+    size = metric(Context(RECALL, params, folders).run(), "selected_size").value
+    assert size == metric(Context(DECODE, search, folders).run(), "selected_size").value
+    assert size != metric(run(folders, nvs), "selected_size").value
 
 
 def test_the_full_vocabulary_reaches_everything(folders: dict[str, list[Path]]) -> None:

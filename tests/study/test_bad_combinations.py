@@ -285,6 +285,18 @@ def test_the_device_of_a_step_is_the_one_that_its_variant_asks_for(write: Write)
         load_study(path, [own])
 
 
+def test_recall_runs_a_model_in_its_precision_where_the_selection_has_one(write: Write) -> None:
+    old, new = (
+        "{variant: softmax, selection: {kind: nvs}",
+        "{variant: softmax, precision: fp16, selection: {kind: nvs}",
+    )
+    with pytest.raises(InputError, match=r"fp16 on a CPU, .*`gpus: 1` in resources\.recall"):
+        load_study(write((old, new)), ["resources={decode: {gpus: 1}}"])
+    load_study(write((old, new)), ["resources={decode: {gpus: 1}, recall: {gpus: 1}}"])
+    lexicon = (old, "{variant: softmax, precision: fp16, selection: {kind: lexicon}")
+    load_study(write(lexicon), ["resources={decode: {gpus: 1}}"])
+
+
 def test_resources_of_a_variant_that_are_not_a_block(write: Write) -> None:
     with pytest.raises(InputError, match=r"variants\.softmax\.resources\.train: found 2, allowed a block"):
         load_study(write(), ["variants.softmax.resources={train: 2}"])

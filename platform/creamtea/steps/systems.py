@@ -166,8 +166,11 @@ COMPARE = StepKind(
 
 
 class RecallParams(StepParams):
+    """`precision`: the model's, for selections that depend on it."""
+
     selection: Selection
     sweep: Recall
+    precision: Precision = Field(default="fp32", exclude_if=lambda value: value == "fp32")
 
 
 RECALL = StepKind(

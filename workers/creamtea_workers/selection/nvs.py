@@ -126,8 +126,8 @@ def build(spec: NvsSelection, resources: SelectionResources) -> NvsSelector:
 def count(
     spec: NvsSelection, context: StepContext[RecallParams], settings: Sequence[float], material: Material
 ) -> list[Counts]:
-    """Of each segment, at each threshold."""
-    trained = TrainedModel.of_step(context)
+    """Of each segment, at each threshold, by the model in the system's precision."""
+    trained = TrainedModel.of_step(context, context.params.precision)
     trained.require(NvsSelection)
     words = WordVotes.of(trained.model, material.subwords) if spec.context == "word" else None
     logits = nvs_logits(

@@ -12,7 +12,7 @@ from creamtea.methods.precisions import PRECISIONS
 from creamtea.methods.searches import SEARCHES
 from creamtea.methods.selections import SELECTIONS
 from creamtea.methods.texts import needs_joint
-from creamtea.steps.systems import DECODE, LATENCY
+from creamtea.steps.systems import DECODE, LATENCY, RECALL
 from creamtea.study.checks.outputs import check_origin, outputs_of
 from creamtea.study.checks.resources import own_resources, resources_of
 
@@ -91,6 +91,9 @@ def _steps_that_run(name: str, system: Block, study: RawStudy) -> Iterator[str]:
     if "variant" not in system:
         return
     yield DECODE.name
+    selection = SELECTIONS.kind_of(system.get("selection"))
+    if selection and selection.needs_model:
+        yield RECALL.name
     latency = study.data.get("latency")
     if isinstance(latency, dict) and _names(latency.get("systems"), name, otherwise=True):
         yield LATENCY.name

@@ -177,9 +177,10 @@ class Systems(Texts):
             **self.model(system.variant, seed),
             **self.lexicon_input(system.variant, system.selection),
         }
+        params = RecallParams(selection=system.selection, sweep=self.study.recall, precision=system.precision)
         if not system.selection.needs_model:
             del inputs["train"]
-        params = RecallParams(selection=system.selection, sweep=self.study.recall)
+            params = params.model_copy(update={"precision": "fp32"})  # of no model: the same step for all
         self.add(RECALL, place, params, inputs, labels)
 
     # ------------------------------------------------------------ across systems
