@@ -6,9 +6,9 @@ from hypothesis import HealthCheck, settings
 
 # A busy machine is no failure: Hypothesis would take 0.2 seconds for an example, and slow examples, for one.
 _EITHER = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-# `make test` takes the same examples each time: what one commit passes does not fail at the next for another's fault.
+# `make test` takes the same examples each time: what one commit passes does not fail at the next by chance.
 settings.register_profile("repeatable", _EITHER, derandomize=True)
-# `make properties` looks for examples that fail: new ones each time, and more where a test does not say how many.
+# `make properties` looks for examples that fail: new ones, and more of them where a test sets no number.
 settings.register_profile("search", _EITHER, max_examples=1000)
 settings.load_profile("repeatable")
 

@@ -126,6 +126,6 @@ def test_exclude_and_include_restore_every_number_bit_for_bit(database: Database
 def test_no_reason_no_exclusion(database: Database) -> None:
     campaign_id, people = campaign_with_answers(database)
     before = numbers(database, campaign_id)
-    with pytest.raises(InputError, match="say why"):
+    with pytest.raises(InputError, match="give a reason"):
         raters.exclude(database, people[0], "test", "  ")
     assert numbers(database, campaign_id) == before

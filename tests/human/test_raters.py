@@ -180,7 +180,7 @@ def test_a_decision_has_a_reason_and_changes_something(
     if decide is raters.exclude:
         raters.exclude(campaign, anna, "test", "first")
     lines = len(log(campaign))
-    with pytest.raises(InputError, match="say why"):
+    with pytest.raises(InputError, match="give a reason"):
         decide(campaign, anna, "test", " ")
     with pytest.raises(InputError, match=message):
         decide(campaign, anna, "test", "again")

@@ -120,6 +120,6 @@ def test_of_a_drafts_documents(visit: Visit) -> None:
 def test_of_a_rater(visit: Visit, database: Database) -> None:
     rater = raters.add(database, "tasting", "test", pseudonym="anna")
     app = pressed(visit(campaign=1, view="raters", rater=rater), "decide")
-    assert place_of_error(app, "say why") == "reason"
+    assert place_of_error(app, "give a reason") == "reason"
     app = pressed(app, "forget")
     assert place_of_error(app, "not the rater") == "forget-confirmation"

@@ -28,6 +28,7 @@ from creamtea.human.quality import reports_of
 from creamtea.store.database import Database
 from creamtea.store.tables import AccessToken, Item, Rater
 from creamtea_webapp.pages.organise import reports as pages_reports
+from creamtea_webapp.pages.organise import shared
 from creamtea_webapp.pages.organise.rater import score_axis
 
 
@@ -45,7 +46,9 @@ def test_many_raters_get_a_file_of_links_and_participants_one_link(ready: Databa
     assert "PROLIFIC_PID=" in app.code[0].value
 
 
-def test_a_rater_is_added_and_the_link_is_shown_until_the_next_action(ready: Database, visit: Visit) -> None:
+def test_a_rater_is_added_and_the_link_is_shown_until_the_next_action(
+    ready: Database, visit: Visit, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = launched_campaign(
         ready, "tasting", study="quagga", test_set="narwhal", systems=["tapir-greedy", "tapir-nvs"]
     )
@@ -59,6 +62,10 @@ def test_a_rater_is_added_and_the_link_is_shown_until_the_next_action(ready: Dat
     with ready.session() as reading:
         secrets = " ".join(reading.scalars(select(AccessToken.digest)))
     assert link.split("#")[1] not in secrets + str(actions(ready))
+    monkeypatch.setattr(shared, "DOUBLE_CLICK", 3600)
+    ran(app.button[0].click().run())
+    assert [one.value for one in app.code] == [link]
+    monkeypatch.setattr(shared, "DOUBLE_CLICK", 0)
     ran(app.button[0].click().run())
     assert [one.value for one in app.code] != [link]
 
@@ -97,7 +104,7 @@ def test_reports_and_decisions_about_a_rater(ready: Database, visit: Visit) -> N
         assert word in page, word
     assert len(app.get("vega_lite_chart")) == 2
     press(app, "decide")  # without a reason
-    assert "say why" in shown(app)
+    assert "give a reason" in shown(app)
     app.text_area(key="reason").set_value("answers at random <b>")
     press(app, "decide")
     assert raters.overview(ready, made.id)[0].excluded_at is not None

@@ -124,6 +124,6 @@ def _environment() -> Environment:
         "pair": lambda pair: languages.pair(*pair),
         "protocol": protocol_title,
         "media_address": address_of_media,
-        "item_kind": lambda kind: ItemKind(kind).label,
+        "item_kind": ItemKind,
     }
     return environment

@@ -193,7 +193,9 @@ def insert(
         pseudonym = next(drawn for number in numbers if (drawn := f"rater-{number:02}") not in taken)
     pseudonym = _checked(pseudonym, "pseudonym", "--rater NAME")
     if pseudonym in taken:
-        raise InputError(f"campaign {campaign.name!r} has a rater {pseudonym!r} already: choose another")
+        raise InputError(
+            f"campaign {campaign.name!r} has a rater {pseudonym!r} already: choose another pseudonym"
+        )
     if subject is not None:
         subject = sign_in.checked_subject(subject)
         sign_in.check_free(session, campaign, subject)
@@ -239,7 +241,7 @@ def include(database: Database, rater_id: int, actor: str, reason: str) -> None:
 def _decide(database: Database, rater_id: int, actor: str, reason: str, *, excluded: bool) -> None:
     verb = "exclude" if excluded else "include"
     if not reason.strip():
-        raise InputError(f"say why: to {verb} a rater needs a reason, which the log keeps")
+        raise InputError(f"give a reason to {verb} this rater: the log keeps it")
     with database.transaction() as session:
         campaign, rater = _rater_under_lock(session, rater_id)
         if (rater.excluded_at is not None) == excluded:

@@ -15,8 +15,17 @@ class ItemKind(StrEnum):
 
     @property
     def label(self) -> str:
-        """For pages, after a number of items or above them."""
-        return _LABELS.get(self, self.value)
+        """For pages, above items or beside their number."""
+        return f"{_NOUNS[self]}s" if self in _NOUNS else _STATES[self]
+
+    @property
+    def single(self) -> str:
+        """For pages, of one item: "practice item"."""
+        return _NOUNS.get(self) or f"item, {_STATES[self]}"
+
+    def counted(self, count: int) -> str:
+        """ "1 repeat", "2,000 repeats", "30 rated"."""
+        return f"{count:,} {_NOUNS[self] if count == 1 and self in _NOUNS else self.label}"
 
     @property
     def rates_systems(self) -> bool:
@@ -34,12 +43,12 @@ class ItemKind(StrEnum):
         return self in (ItemKind.TUTORIAL, ItemKind.ATTENTION)
 
 
-_LABELS = {
-    ItemKind.RANDOM: "drawn at random",
-    ItemKind.REPEAT: "repeats",
-    ItemKind.BAD_REFERENCE: "bad references",
-    ItemKind.TUTORIAL: "practice items",
-    ItemKind.ATTENTION: "attention checks",
+_STATES = {ItemKind.RATED: "rated", ItemKind.RANDOM: "drawn at random"}
+_NOUNS = {
+    ItemKind.REPEAT: "repeat",
+    ItemKind.BAD_REFERENCE: "bad reference",
+    ItemKind.TUTORIAL: "practice item",
+    ItemKind.ATTENTION: "attention check",
 }
 SYSTEM_KINDS = tuple(kind for kind in ItemKind if kind.rates_systems)
 CONTROL_KINDS = tuple(kind for kind in ItemKind if kind.is_control)

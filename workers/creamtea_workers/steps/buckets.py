@@ -44,8 +44,8 @@ def run(context: StepContext[BucketsParams]) -> StepResult:
             if len(bucket.members) < params.min_segments:
                 count = len(bucket.members)
                 note = (
-                    f"{count} segment{'s' * (count != 1)}; a bucket needs {params.min_segments} for a score "
-                    "(`min_segments`)"
+                    f"{count} segment{'s' * (count != 1)}; a bucket needs {params.min_segments} for a score: "
+                    "min_segments of the analysis"
                 )
                 rows.append(MetricRow(spec.row(), None, subject=subject, note=note, detail=detail))
             else:

@@ -274,7 +274,7 @@ def create(name: str, options: CampaignOptions) -> None:
             ),
             replace=options.replace,
         )
-    kinds = ", ".join(f"{count} {ItemKind(kind).label}" for kind, count in made.kinds.items())
+    kinds = ", ".join(ItemKind(kind).counted(count) for kind, count in made.kinds.items())
     lines = (
         f"campaign {name}: {plural(made.items, 'item')} × {len(made.systems)} systems ({kinds})"
         + (f" on {plural(made.pages, 'page')}" if made.pages != made.items else "")

@@ -37,7 +37,7 @@ def preview(name: Name, json_output: AsJson = False) -> None:
 
 
 def _in_words(plan: Preview) -> list[str]:
-    kinds = ", ".join(f"{count} {ItemKind(kind).label}" for kind, count in plan.kinds.items())
+    kinds = ", ".join(ItemKind(kind).counted(count) for kind, count in plan.kinds.items())
     lines = [
         f"campaign {plan.campaign} ({plan.protocol}, {plan.state})",
         f"items       {kinds}",

@@ -118,7 +118,7 @@ def _progress(campaign: CampaignSummary) -> None:
     show_table(["items", "number", "ratings", "wanted", "complete"], rows)
     if people:
         checked = ItemKind.ATTENTION in campaign.kinds
-        heads = ["rater", "submitted", "skipped", "tutorial", "last saved", "state"]
+        heads = ["rater", "submitted", "skipped", "practice items", "last saved", "state"]
         heads[4:4] = ["checks passed"] * checked
         rows = [_rater_row(campaign.id, rater, checked) for rater in people]
         show_table(heads, rows, words=[0, 5 + checked])
