@@ -29,8 +29,8 @@ class InputError(CreamteaError):
         self.about = about
 
 
-class UnknownStudy(InputError):
-    """No study of this name or number is in the database."""
+class NotInDatabase(InputError):
+    """No study or campaign of this name or number is in the database."""
 
 
 @contextmanager

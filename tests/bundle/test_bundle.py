@@ -348,7 +348,7 @@ def test_checks_of_an_open_campaign_are_not_given_away(home) -> None:
             session.scalars(items).first().kind = first
 
     try:
-        for kind, said in (("attention-check", "attention checks"), ("repeat", "repeats")):
+        for kind, said in (("attention-check", "attention check"), ("repeat", "repeat")):
             state("launched", ItemKind(kind))
             with pytest.raises(
                 InputError, match=f"'taste' is open, .* \\(1 {said}\\): close it first, or say --with"

@@ -57,7 +57,10 @@ def test_scores_of_appraise(creamtea: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["export", "none", "-o", "out"], "no campaign 'none'"),
+        (
+            ["export", "none", "-o", "out"],
+            "no campaign 'none'; known: none yet; create one with `creamtea campaign create` (looked in SQLite",
+        ),
         (
             ["export", "none", "-o", "out", "--format", "xml"],
             "--format xml: it is one of csv, jsonl, appraise, mqm",

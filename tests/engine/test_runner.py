@@ -143,6 +143,12 @@ def test_progress_is_written_at_most_twice_a_second(
     assert written[0] == ("k" * 64, 1, 0.0, 20.0, "busy")
 
 
+def test_progress_names_a_file_that_is_not_utf_8(store: ArtefactStore, log: Path, tmp_path: Path) -> None:
+    context = Context(task(store, log), toy_params(log), store, tmp_path, lambda: False)
+    context.progress(1, 2, "reads caf\udce9.txt")
+    assert store.read_progress("k" * 64, 1).message == r"reads caf\udce9.txt"
+
+
 def test_progress_of_a_cancelled_step_ends_it(store: ArtefactStore, log: Path, tmp_path: Path) -> None:
     context = Context(task(store, log), toy_params(log), store, tmp_path, lambda: True)
     with pytest.raises(StepCancelled):

@@ -103,6 +103,9 @@ def test_a_read_only_folder_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("os.access", lambda path, mode: False)
     with pytest.raises(InputError, match=r"cannot write SQLite file .* or its folder; name a writable file"):
         open_database(f"sqlite:///{tmp_path}/a.db")
+    monkeypatch.setenv("CREAMTEA_HOME", str(tmp_path))
+    with pytest.raises(InputError, match="name a writable folder in CREAMTEA_HOME"):
+        open_database(f"sqlite:///{tmp_path}/a.db")
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:

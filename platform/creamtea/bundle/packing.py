@@ -164,9 +164,7 @@ def _rows(session: Session, study: StudyRow) -> dict[type[Base], list[Any]]:
 def _check_no_check_is_open(campaigns: list[Campaign], items: list[Item]) -> None:
     for campaign in campaigns:
         kinds = Counter(ItemKind(item.kind) for item in items if item.campaign_id == campaign.id)
-        found = [
-            f"{number} {kind.label}" for kind, number in kinds.items() if kind.is_written or kind.is_control
-        ]
+        found = [kind.counted(number) for kind, number in kinds.items() if kind.is_written or kind.is_control]
         if campaign.state == "launched" and found:
             raise InputError(
                 f"campaign {campaign.name!r} is open, and the bundle would tell its raters their checks "

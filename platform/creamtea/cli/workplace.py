@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from creamtea.document.warning import StudyWarning
-from creamtea.errors import InputError, UnknownStudy
+from creamtea.errors import InputError, NotInDatabase
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
@@ -54,7 +54,7 @@ def opened_database() -> Iterator[Database]:
     database = open_database(Settings.load().database_url)
     try:
         yield database
-    except UnknownStudy as error:
+    except NotInDatabase as error:
         raise InputError(f"{error} (looked in {describe(database.url)})") from error
     finally:
         database.close()

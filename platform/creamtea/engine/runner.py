@@ -20,7 +20,7 @@ import creamtea
 from creamtea.contract.kind import StepKind, StepParams
 from creamtea.contract.step import Checkpoints, GaveWay, LiveView, StepCancelled, StepResult
 from creamtea.engine.capture import AttemptLog, captured
-from creamtea.engine.task import GAVE_WAY, StepOutcome, StepTask
+from creamtea.engine.task import GAVE_WAY, StepOutcome, StepTask, storable
 from creamtea.errors import CreamteaError, InfrastructureError, StepError, StepUnavailable
 from creamtea.hardware import processor_name
 from creamtea.methods.plugins import require
@@ -179,6 +179,7 @@ class Context:
         now = time.monotonic()
         if now < self._next_write:
             return
+        message = storable(message)  # names of files, for one
         self._next_write = now + (PROGRESS_EVERY if self._store.local else REMOTE_PROGRESS_EVERY)
         self._store.write_progress(self._task.key, self._task.fence, float(done), float(total), message)
         if self._log is not None and now >= self._next_line:

@@ -15,7 +15,7 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from creamtea.errors import InputError, about
+from creamtea.errors import InputError, NotInDatabase, about
 from creamtea.human import audit
 from creamtea.human.assignment.page import leads
 from creamtea.human.attention import attention_items
@@ -275,11 +275,11 @@ def _starts(pages: Sequence[Sequence[Any]]) -> list[int]:
 
 
 def find_campaign(session: Session, name: str) -> Campaign:
-    """The campaign of this name; InputError with the known names where there is none."""
+    """The campaign of this name; NotInDatabase with the known names where there is none."""
     campaign = session.scalar(select(Campaign).where(Campaign.name == name))
     if campaign is None:
         known = sorted(session.scalars(select(Campaign.name)))
-        raise InputError(
+        raise NotInDatabase(
             f"no campaign {name!r}; known: {', '.join(known) or 'none yet'}; "
             "create one with `creamtea campaign create`"
         )

@@ -129,7 +129,7 @@ class Figure:
     key: str
     title: str
     spec: Spec  # without its title and its data
-    rows: tuple[dict[str, Any], ...]  # its data, a row per point; empty where there is nothing to draw yet
+    rows: tuple[dict[str, Any], ...]  # its data, a row per point; empty where there is nothing to draw
     missing: tuple[str, ...] = ()  # what is not drawn, and why: "scones (pending)"
     about: str = ""
     choice: tuple[str, ...] = ()  # what to choose to see it, where it is one of several

@@ -197,7 +197,7 @@ def missing(figure: Figure) -> str:
 def figure(figure: Figure) -> str:
     """As "BLEU over beam width (8 points; not drawn: scones (pending))": for what cannot draw it."""
     count = len(figure.rows)
-    points = f"{count} point{'s' * (count != 1)}" if count else "nothing to draw yet"
+    points = f"{count} point{'s' * (count != 1)}" if count else "nothing to draw"
     return f"{figure.title} ({'; '.join(filter(None, [points, missing(figure), figure.about]))})"
 
 

@@ -143,6 +143,7 @@ def _check_file(path: Path) -> None:
     folder = path.absolute().parent
     remedy = "name a writable file in CREAMTEA_DATABASE_URL"
     if folder == Settings.load().home:  # ours, so that the defaults need no set-up
+        remedy = "name a writable folder in CREAMTEA_HOME, or a file in CREAMTEA_DATABASE_URL"
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
     if not folder.is_dir():

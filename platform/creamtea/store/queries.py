@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from sqlalchemy import ColumnElement, Select, String, and_, cast, false, func, or_, select
 from sqlalchemy.orm import Session, aliased
 
-from creamtea.errors import UnknownStudy
+from creamtea.errors import NotInDatabase
 from creamtea.store.rows import from_row
 from creamtea.store.tables import (
     Event,
@@ -95,7 +95,7 @@ def count_steps(session: Session, study_id: int) -> tuple[int, int]:
 def find_study(session: Session, study: str | int) -> StudyRow:
     """The submission with this number, or the newest of this name.
 
-    Raises UnknownStudy naming the known studies.
+    Raises NotInDatabase naming the known studies.
     """
     query = select(StudyRow).order_by(StudyRow.id.desc()).limit(1)
     by_number = isinstance(study, int)
@@ -109,7 +109,7 @@ def find_study(session: Session, study: str | int) -> StudyRow:
         known = "the database has no study yet; `creamtea run STUDY.yaml` makes one"
     else:
         known = f"known studies: {', '.join(names[:10])}{', …' if len(names) > 10 else ''}"
-    raise UnknownStudy(f"no study {'with number ' if by_number else ''}{study!r}; {known}")
+    raise NotInDatabase(f"no study {'with number ' if by_number else ''}{study!r}; {known}")
 
 
 # ---------------------------------------------------------------- a study's steps

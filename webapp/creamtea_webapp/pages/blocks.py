@@ -161,7 +161,7 @@ def _table(table: Table, path: str) -> None:
 def _figure(figure: Figure, path: str) -> None:
     """Without its title, which is above; what is not drawn stands below, in full."""
     if not figure.rows:
-        note("Nothing to draw yet.")
+        note("Nothing to draw.")
     else:
         st.vega_lite_chart(vega_lite(figure, title=False), width="stretch", key=f"{path}/chart")
     for words in (text.missing(figure), figure.about):
