@@ -270,8 +270,12 @@ def test_a_comment_a_skip_a_revision_and_the_end(site, open_page) -> None:
     expect(page.locator(".earlier li")).to_have_text([f"2{third}", f"1{first}changed"])
     page.get_by_role("button", name=third).click()
     expect(page.get_by_text("Saved before", exact=True)).to_have_count(1)
+    press_at(page, 0, 18)
     page.get_by_role("button", name="Leave it as it was").click()
     heading(page, "All done")
+    press(page.get_by_role("button", name="Look at earlier items"))
+    page.get_by_role("button", name=third).click()
+    wait_for_scores(page, ["1.6", "1.6"])  # what was changed is given up
 
 
 def test_a_second_link_goes_on_where_the_first_device_is(site, open_page) -> None:

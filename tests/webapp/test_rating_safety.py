@@ -132,6 +132,28 @@ def test_reload_second_tab_and_restart_lose_nothing(site, open_page) -> None:
     assert stored(site.database, rater_id, source) == dict(zip(texts, [20, 9, 5, 0], strict=True))
 
 
+def test_a_second_tab_that_saves_other_values_is_told(site, open_page) -> None:
+    own_campaign(site.database, "pangolin-tabs", FIVE)
+    link, rater_id = site.rater_link("pangolin-tabs", "twice")
+    page = open_page(link)
+    item_on(page, 1, 5)
+    source, texts = shown_source(page), shown_texts(page)
+    other = page.context.new_page()
+    other.goto(site.url)
+    item_on(other, 1, 5)
+    for row in range(4):
+        press_at(other, row, 20)
+    draft_is(site.database, rater_id, other, {"answers": [20] * 4})
+    for row in range(4):
+        press_at(page, row, 5)
+    save(page)
+    item_on(page, 2, 5)
+    save(other)
+    expect(other.get_by_text("already saved in another tab with other values")).to_have_count(1)
+    item_on(other, 2, 5)
+    assert stored(site.database, rater_id, source) == dict(zip(texts, [5] * 4, strict=True))
+
+
 def test_a_refused_save_is_told_and_the_next_item_comes(site, open_page) -> None:
     own_campaign(site.database, "pangolin-late", FIVE[:2], ratings_per_item=1)
     link, late = site.rater_link("pangolin-late", "late")
