@@ -46,6 +46,15 @@ def test_items_and_hours(study_database: Database) -> None:
     assert found.power == power_of(4, 0.1, found.deviation)
 
 
+@pytest.mark.parametrize(("protocol", "said"), [("contrastive-da", "0.1 points"), ("preference", "5 %")])
+def test_differences_are_written_as_in_reports(study_database: Database, protocol: str, said: str) -> None:
+    campaigns.create_campaign(
+        study_database, "c", campaigns.CampaignRequest(protocol=protocol, settings=PLAIN, **GOOD)
+    )
+    found = preview(study_database, "c")
+    assert found.said(found.delta) == said
+
+
 @pytest.mark.parametrize(("units", "deviation"), [(2, 1.0), (20, 0.8), (350, 0.8), (150, 14.1)])
 def test_the_detectable_difference_has_a_power_of_80_percent(units: int, deviation: float) -> None:
     difference = detectable(units, deviation)

@@ -81,6 +81,10 @@ class Preview:
     saved: Saved | None  # where the campaign aims
     units_needed: int | None  # to find `delta` with a power of 80 %; None above a million
 
+    def said(self, points: float) -> str:
+        """As reports write it: "0.2 points", "5 %" of preferences."""
+        return find_protocol(self.protocol).points.difference(points)
+
 
 def preview(database: Database, name: str) -> Preview:
     """Items, hours and power of a campaign. InputError for a name that is not known.

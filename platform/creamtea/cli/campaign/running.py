@@ -66,17 +66,17 @@ def _in_words(plan: Preview) -> list[str]:
         f"{plan.minutes_per_item:g} minutes each",
         f"hours       {plan.rater_hours:.1f} in all; {plan.hours_per_rater:.1f} each "
         f"for {plural(plan.raters, 'rater')}",
-        f"power       {plan.power:.0%} to find a difference of {plan.delta:g} points between a system and "
+        f"power       {plan.power:.0%} to find a difference of {plan.said(plan.delta)} between a system and "
         f"the baseline (two-sided paired t-test at 5 %, {plan.units:,.0f} segments' worth{_documents(plan)})",
         f"            {plan.no_difference:.0%} to show that no difference is larger, where there is none",
         "            " + _reach(plan),
-        f"            assuming that differences vary by {plan.deviation:.3g} points (standard deviation), "
+        f"            assuming that differences vary by {plan.said(plan.deviation)} (standard deviation), "
         + (f"as in {plan.deviation_from}" if plan.deviation_from else "the usual without earlier ratings"),
     ]
     if plan.saved is not None:
         lines.append(
             f"aiming      of {plan.saved.ratings:,} scores saves about {plan.saved.equal:,} if the systems "
-            f"are equal, {plan.saved.differing:,} if each lies {plan.saved.apart:g} points from the baseline "
+            f"are equal, {plan.saved.differing:,} if each lies {plan.said(plan.saved.apart)} from the baseline "
             "(simulated)"
         )
     if plan.comparisons > 1:
@@ -96,10 +96,11 @@ def _documents(plan: Preview) -> str:
 
 
 def _reach(plan: Preview) -> str:
-    reach = "none" if plan.detectable is None else f"{plan.detectable:.3g} points"
+    reach = "none" if plan.detectable is None else plan.said(plan.detectable)
     needed = "over a million" if plan.units_needed is None else f"{plan.units_needed:,}"
     return (
-        f"smallest detectable difference (80 % power): {reach}; {plan.delta:g} points take {needed} segments"
+        f"smallest detectable difference (80 % power): {reach}; for {plan.said(plan.delta)} it takes "
+        f"{needed} segments"
     )
 
 

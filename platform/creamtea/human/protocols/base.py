@@ -51,6 +51,10 @@ class PointsFormat:
     def text(self, value: float) -> str:
         return f"{value * self.factor:g}" + (f" {self.unit}" if self.unit else "")
 
+    def difference(self, value: float) -> str:
+        """As "0.2 points" or "5 %"."""
+        return f"{value * self.factor:.3g} {self.unit or 'points'}"
+
 
 class Protocol:
     """A way to rate. Subclasses say what has no default here, and override what differs."""
