@@ -59,7 +59,7 @@ def test_scores_of_appraise(creamtea: Any) -> None:
     [
         (
             ["export", "none", "-o", "out"],
-            "no campaign 'none'; known: none yet; create one with `creamtea campaign create` (looked in SQLite",
+            "no campaign 'none'; known: none yet; create one with `creamtea campaign create` (looked in",
         ),
         (
             ["export", "none", "-o", "out", "--format", "xml"],

@@ -76,8 +76,8 @@ def _in_words(plan: Preview) -> list[str]:
     if plan.saved is not None:
         lines.append(
             f"aiming      of {plan.saved.ratings:,} scores saves about {plan.saved.equal:,} if the systems "
-            f"are equal, {plan.saved.differing:,} if each lies {plan.said(plan.saved.apart)} from the baseline "
-            "(simulated)"
+            f"are equal, {plan.saved.differing:,} if each lies {plan.said(plan.saved.apart)} from the "
+            "baseline (simulated)"
         )
     if plan.comparisons > 1:
         lines.append(
