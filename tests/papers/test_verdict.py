@@ -63,6 +63,13 @@ def test_a_paired_comparison_decides_by_its_tests() -> None:
     assert judge(compared(32, 2, False), softmax, "higher").outcome == Outcome.UNDECIDED
 
 
+def test_a_paired_comparison_decides_whichever_row_is_named_first() -> None:
+    """The study compares with its baseline, which may be the row that the paper names first."""
+    softmax, scones = ours(30, 5.0, row="softmax"), compared(28, -2, True)
+    assert judge(softmax, scones, "higher") == Judgement(Outcome.HOLDS, 2, 1, 3)
+    assert judge_alike(softmax, scones, 3.1).outcome == Outcome.HOLDS
+
+
 def test_a_comparison_with_another_row_or_column_decides_nothing() -> None:
     for other in (ours(30, 5.0, row="entmax"), ours(30, 5.0, row="softmax", table="test/chrf")):
         assert judge(compared(32, 2, True), other, "higher").outcome == Outcome.UNDECIDED

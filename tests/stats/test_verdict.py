@@ -51,6 +51,18 @@ def test_undecided_says_how_many_items_would_decide() -> None:
     )
 
 
+def test_items_are_planned_in_documents_where_these_are_tested() -> None:
+    """Four documents of 25 items: fewer items than were rated cannot be enough."""
+    document = np.repeat(np.arange(4), 25)
+    gains = 0.266 + np.array([-0.17, -0.06, 0.06, 0.17])[document]
+    found = compare_paired(np.full(100, 3.0), 3.0 + gains, clusters=document)
+    error = found.estimate.standard_error
+    assert error is not None
+    verdict = judge(found, 0.2, p_value=0.06)
+    assert verdict.outcome is Outcome.UNDECIDED
+    assert verdict.items_needed == 25 * (items_needed(0.266, error * 2) or 0)
+
+
 def test_a_corrected_p_value_decides() -> None:
     found = comparison(0.2, 0.9, 100)
     assert found.t_test.p_value is not None

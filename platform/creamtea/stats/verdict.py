@@ -128,13 +128,18 @@ def _for_other_raters(
 
 
 def _needed(comparison: PairedComparison, delta: float, comparisons: int) -> int | None:
-    """How many items would show the observed difference, or that it is below δ: the smaller number."""
+    """How many items would show the observed difference, or that it is below δ: the smaller number.
+
+    Where the tests are over documents, so many of those are planned, each with as many items as now.
+    """
     estimate = comparison.estimate
     if estimate.value is None or estimate.standard_error is None:
         return None
-    deviation = estimate.standard_error * math.sqrt(comparison.items)  # of an item, including its weight
+    units = comparison.items if comparison.documents is None else comparison.documents
+    deviation = estimate.standard_error * math.sqrt(units)  # of one, including its weight
     candidates = (
         items_needed(estimate.value, deviation, POWER, ALPHA / comparisons),
         items_for_equivalence(estimate.value, delta, deviation, POWER, ALPHA),
     )
-    return min((count for count in candidates if count is not None), default=None)
+    needed = min((count for count in candidates if count is not None), default=None)
+    return None if needed is None else math.ceil(needed * comparison.items / units)

@@ -277,8 +277,9 @@ def _best(document: Document, place: OfSystem) -> OfSystem:
 
     def score(system: str) -> float:
         found = find_cell(document, place.model_copy(update={"test_set": place.chosen_on, "system": system}))
-        value = found[1].cells[found[2].key].value if found else None
-        return float("-inf") if value is None else value
+        if found is None or (value := found[1].cells[found[2].key].value) is None:
+            return float("-inf")
+        return -value if found[2].better == "lower" else value
 
     return place.model_copy(update={"system": max(systems, key=score)})
 

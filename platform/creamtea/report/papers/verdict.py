@@ -101,10 +101,12 @@ def _difference(own: Ours, other: Ours) -> tuple[float, float | None, float | No
     a, b = own.cell, other.cell
     if a.value is None or b.value is None or own.study != other.study:
         return None
-    delta = own.delta
-    paired = own.table == other.table and own.against == other.row
-    if paired and delta is not None and delta.value is not None:
-        return delta.value, delta.low, delta.high, delta.significant
+    for compared, with_, sign in ((own, other, 1), (other, own, -1)):
+        delta = compared.delta
+        paired = compared.table == with_.table and compared.against == with_.row
+        if paired and delta is not None and delta.value is not None:
+            ends = [None if end is None else sign * end for end in (delta.low, delta.high)[::sign]]
+            return sign * delta.value, ends[0], ends[1], delta.significant
     if a.low is None or a.high is None or b.low is None or b.high is None:
         return a.value - b.value, None, None, False
     low, high = a.low - b.high, a.high - b.low
