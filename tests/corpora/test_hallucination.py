@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creamtea.errors import StepError
+from creamtea.words import normalise
 from creamtea_workers.corpora.hallucination import hallucinate, stems
 
 WORDS = [("walk", "walked", "V;PST"), ("go", "went", "V;PST"), ("put up", "puts up", "V;3")]
@@ -35,6 +36,15 @@ def test_stems_are_shared_and_hold_no_blank(lemma: str, form: str) -> None:
         assert stem == form[other : other + length]
         assert " " not in stem
         assert length >= 3
+
+
+def test_made_up_words_have_no_character_that_a_mark_and_a_letter_make() -> None:
+    """Yoruba has marks that join some letters and not others: "n" beside one would become another letter."""
+    words = [("kẹ́kọ", "ńkẹ́kọ", "V"), ("gbàgbẹ̀", "ńgbàgbẹ̀", "V"), ("pẹ̀lúnlẹ̀", "ńpẹ̀lúnlẹ̀", "V")]
+    known = {character for word in words for character in word[0] + word[1]}
+    made = hallucinate(words, 500, 1, "yoruba")
+    assert all(set(normalise(text)) <= known for word in made for text in word[:2])
+    assert len(set(made)) > 400
 
 
 def test_only_the_stem_changes_and_alike_in_both() -> None:

@@ -60,6 +60,24 @@ def test_sentence_bleu_equals_sacrebleu_with_effective_order(pairs: list[tuple[s
     assert ours == pytest.approx(theirs, abs=1e-9)
 
 
+@pytest.mark.parametrize("metric", [BleuMetric(Bleu(kind="bleu"), GERMAN), ChrfMetric(Chrf(kind="chrf"))])
+def test_an_empty_line_is_no_further_reference(metric: BleuMetric | ChrfMetric) -> None:
+    """sacreBLEU takes None for a reference that a segment lacks."""
+    hypotheses, first = ["the cat sat", "a dog"], ["the cat sat on the mat", "a dog in the park"]
+    given = Texts([0, 1], ["", ""], hypotheses, first, more_references=[["", "the dog"]])
+    scorer = BLEU() if isinstance(metric, BleuMetric) else CHRF()
+    theirs = scorer.corpus_score(hypotheses, [first, [None, "the dog"]])
+    for _ in range(2):  # counted, and kept
+        assert metric.score(metric.statistics(given).sum(axis=0)) == pytest.approx(theirs.score, abs=1e-9)
+        assert "nrefs:var" in metric.signature()
+    without = Texts([0, 1], ["", ""], hypotheses, first, more_references=[["", ""]])
+    one = metric.statistics(texts(hypotheses, first))
+    assert (metric.statistics(without) == one).all()
+    assert "nrefs:1" in metric.signature()
+    nothing = Texts([0], [""], ["a"], [""], more_references=[[""]])
+    assert (metric.statistics(nothing) == metric.statistics(texts(["a"], [""]))).all()
+
+
 @pytest.mark.parametrize("word_order", [0, 2])
 @given(pairs=pairs)
 @settings(max_examples=100)

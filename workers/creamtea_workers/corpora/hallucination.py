@@ -15,13 +15,19 @@ from collections.abc import Iterator, Sequence
 from rapidfuzz.distance import Levenshtein
 
 from creamtea.errors import StepError
+from creamtea.words import normalise
 
 MIN_STEM, MAX_WHOLE = 3, 5  # characters
+MOST_DRAWS = 100  # of a word
 Word = tuple[str, str, str]  # lemma, form, tags
 
 
 def hallucinate(words: Sequence[Word], count: int, seed: int, language: str) -> list[Word]:
-    """`count` made-up words, round after round of those with a stem. StepError where no word has one."""
+    """`count` made-up words, round after round of those with a stem. StepError where no word has one.
+
+    A word in which a letter and a mark beside it would become one character, which no word of the language may
+    have, is drawn again, and stays as it was where that does not help.
+    """
     draw = random.Random(f"{language} {seed}")
     alphabet = sorted({character for lemma, form, _ in words for character in lemma + form} - {" "})
     with_stems = [(word, shared) for word in words if (shared := list(stems(word[0], word[1])))]
@@ -33,12 +39,18 @@ def hallucinate(words: Sequence[Word], count: int, seed: int, language: str) -> 
     made: list[Word] = []
     while len(made) < count:
         for (lemma, form, tags), shared in with_stems[: count - len(made)]:
-            letters, inflected = list(lemma), list(form)
-            for first, other, length in shared:
-                for n in range(length):
-                    if draw.random() < 0.5:
-                        letters[first + n] = inflected[other + n] = draw.choice(alphabet)
-            made.append(("".join(letters), "".join(inflected), tags))
+            for _ in range(MOST_DRAWS):
+                letters, inflected = list(lemma), list(form)
+                for first, other, length in shared:
+                    for n in range(length):
+                        if draw.random() < 0.5:
+                            letters[first + n] = inflected[other + n] = draw.choice(alphabet)
+                word = "".join(letters), "".join(inflected), tags
+                if all(text == normalise(text) for text in word[:2]):
+                    break
+            else:
+                word = lemma, form, tags
+            made.append(word)
     return made
 
 

@@ -139,7 +139,7 @@ class SubwordModel:
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; pad, bos and eos are dropped, an unknown subword shows as ⁇."""
         text: str = self._processor.decode([int(i) for i in ids if i not in (PAD, BOS, EOS)])
-        return " ".join(text.split())
+        return normalise(text)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The subwords as SentencePiece writes them, for people and logs."""

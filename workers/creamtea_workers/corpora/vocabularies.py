@@ -84,7 +84,7 @@ class Vocabulary:
         symbols = [
             _UNKNOWN if id_ == UNK else self.symbols[id_ - FIRST] for id_ in ids if id_ not in (PAD, BOS, EOS)
         ]
-        return " ".join((" " if self.kind == "tokens" else "").join(symbols).split())
+        return normalise((" " if self.kind == "tokens" else "").join(symbols))
 
 
 def split(kind: Symbols, line: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import OrderedDict
+from collections.abc import Sequence
 
 import numpy as np
 from sacrebleu.metrics.base import Metric
@@ -18,8 +19,10 @@ _kept: OrderedDict[bytes, Array] = OrderedDict()
 
 def corpus_statistics(scorer: Metric, texts: Texts) -> Array:
     """(n, F), read-only, of all references. The scorer's signature is known afterwards."""
-    references = texts.all_references
-    scorer.num_refs = len(references)  # as sacreBLEU sets it while it counts
+    given = [_given(references) for references in zip(*texts.all_references, strict=True)]
+    references = list(zip(*given, strict=True))
+    counts = {sum(text is not None for text in texts) for texts in given}
+    scorer.num_refs = counts.pop() if len(counts) == 1 else -1  # as sacreBLEU sets it while it counts
     asked = [type(scorer).__name__, str(scorer.get_signature()), texts.hypotheses, references]
     key = hashlib.sha256(json.dumps(asked).encode()).digest()
     if key not in _kept:
@@ -30,3 +33,10 @@ def corpus_statistics(scorer: Metric, texts: Texts) -> Array:
     while len(_kept) > KEPT:
         _kept.popitem(last=False)
     return _kept[key]
+
+
+def _given(references: Sequence[str]) -> list[str | None]:
+    """Of one segment: an empty line is no reference, but where there is no other. sacreBLEU would count it as a
+    text of length 0, to which a short output comes closest."""
+    others = [text or None for text in references]
+    return others if any(others) else [references[0], *others[1:]]
