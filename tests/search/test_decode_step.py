@@ -7,8 +7,6 @@ from typing import Any, TypeVar, cast
 import pytest
 import step_files
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from step_context import Context
 from step_files import read_rows
 
@@ -266,14 +264,3 @@ def test_a_gpu_that_is_not_there_is_no_silent_cpu(folders: dict[str, list[Path]]
     given.gpus = 1
     with pytest.raises(StepUnavailable, match="torch sees none"):
         given.run()
-
-
-@given(st.lists(st.integers(0, 9000), max_size=40), st.integers(1, 16))
-def test_batches_hold_every_sentence_once_and_few_beside_a_long_one(lengths: list[int], size: int) -> None:
-    batches = list(decode.batches_of(lengths, size))
-    assert [n for batch in batches for n in batch] == sorted(range(len(lengths)), key=lambda n: -lengths[n])
-    for batch in batches:
-        assert len(batch) == 1 or len(batch) * lengths[batch[0]] ** 2 <= 1 << 24
-        assert len(batch) <= size
-    if max(lengths, default=0) <= 1024:  # usual text: the batch size alone decides
-        assert all(len(batch) == size for batch in batches[:-1])

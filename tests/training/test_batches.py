@@ -10,7 +10,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creamtea_workers.corpora.batches import Pairs, cut, order_by_length, plan_epoch, plan_in_order
+from creamtea_workers.corpora.batches import (
+    ATTENDED,
+    Pairs,
+    cut,
+    order_by_length,
+    parts,
+    plan_epoch,
+    plan_in_order,
+)
 from creamtea_workers.corpora.tokens import Rows, RowWriter
 from creamtea_workers.models.interface import BOS, EOS, PAD
 from creamtea_workers.objectives.smoothing import unigram_frequencies
@@ -168,3 +176,24 @@ def test_rows_without_a_token(rows: list[list[int]], token: int) -> None:
 def test_sides_of_different_lengths_are_no_pairs() -> None:
     with pytest.raises(ValueError, match="2 sources and 1 targets"):
         Pairs([[4], [5]], [[6]])
+
+
+@given(st.lists(st.integers(0, 9000), max_size=40), st.integers(1, 16), st.booleans())
+def test_parts_hold_every_sentence_once_and_few_beside_a_long_one(
+    lengths: list[int], most: int, longest_first: bool
+) -> None:
+    order = sorted(range(len(lengths)), key=lambda n: lengths[n], reverse=longest_first)
+    batches = list(parts(order, lengths, most))
+    assert [n for batch in batches for n in batch] == order
+    for batch in batches:
+        assert len(batch) == 1 or len(batch) * max(lengths[n] for n in batch) ** 2 <= ATTENDED
+        assert len(batch) <= most
+    if max(lengths, default=0) <= 1024:  # usual text: `most` alone decides
+        assert batches == [order[start : start + most] for start in range(0, len(order), most)]
+
+
+def test_a_very_long_source_is_evaluated_by_itself() -> None:
+    """Development text has no longest line; target positions alone would put it beside short ones."""
+    sources = [[4] * length for length in (10, 10, 9000, 10)]
+    plan = plan_in_order(Pairs(sources, [[4] * 10] * 4), 4096)
+    assert sorted(map(sorted, (batch.tolist() for batch in plan))) == [[0, 1, 3], [2]]

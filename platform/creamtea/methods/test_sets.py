@@ -70,8 +70,8 @@ class ItdsIdioms(Strict):
 
 
 class FilesTestSet(OfFile):
-    """`more_references` are further references, aligned like `target`, for the metrics that can use them; where
-    a segment has none, the line is empty.
+    """`more_references` are further references, aligned like `target`, for the metrics that can use them; the
+    line of a segment without one is empty.
     `idioms` is a line-aligned JSON Lines file: a list of {name, source: [from, to], target: [from, to]}
     per line, character offsets into the source and the reference. `target` may be a text instead: a
     translation of the idiom that need not be in the reference."""

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from creamtea.contract.step import StepContext
 from creamtea.stats.bootstrap import Array
-from creamtea_workers.corpora.batches import Batch, Pairs
+from creamtea_workers.corpora.batches import Batch, Pairs, parts
 from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.models.interface import output_logits
 from creamtea_workers.runtime import prepare_torch
@@ -44,7 +44,8 @@ class References:
         """For each pair the statistics (T, F) of its T target positions."""
         lengths = self.pairs.target_lengths
         measured: dict[int, Tensor] = {}
-        for members in batches(lengths.tolist()):
+        sources = self.pairs.source_lengths
+        for members in (part for batch in batches(lengths.tolist()) for part in parts(batch, sources)):
             context.progress(len(measured), len(lengths), "sentences")
             numbers = self._measure(self.pairs.batch(np.array(members)), statistic)
             measured.update(zip(members, numbers.split(lengths[members].tolist()), strict=True))

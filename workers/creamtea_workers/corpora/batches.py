@@ -6,7 +6,7 @@ The batches of an epoch are a function of (pairs, limits, seed, epoch) alone: a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +18,9 @@ from torch import Tensor
 
 from creamtea_workers.corpora.tokens import Ids, Rows, Split
 from creamtea_workers.models.interface import BOS, EOS, PAD
+
+# sentences × (subwords of the longest source)², as the encoder's attention has it
+ATTENDED = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,11 @@ def plan_in_order(pairs: Pairs, batch_tokens: int) -> list[NDArray[np.int64]]:
     """Batches for evaluation: by length, without chance."""
     order = order_by_length(pairs.target_lengths, pairs.source_lengths)
     cuts = cut(pairs.target_lengths[order], batch_tokens)
-    return [order[first:last] for first, last in pairwise(cuts)]
+    return [
+        np.array(members)
+        for first, last in pairwise(cuts)
+        for members in parts(order[first:last].tolist(), pairs.source_lengths)
+    ]
 
 
 def order_by_length(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -142,3 +149,20 @@ def cut(lengths: NDArray[np.int64], batch_tokens: int) -> list[int]:
         place = max(start, cuts[-1] + rows)
         cuts += range(place, end, rows)
     return [*cuts, len(lengths)] if len(lengths) else cuts
+
+
+def parts(
+    order: Sequence[int], lengths: Sequence[int] | NDArray[np.int64], most: int | None = None
+) -> Iterator[list[int]]:
+    """Sentences in this order, cut into batches of at most `most`, and of fewer beside a very long source:
+    ATTENDED bounds the memory that a batch takes. `lengths` are those of all sources."""
+    part: list[int] = []
+    longest = 0
+    for n in order:
+        longest = max(longest, int(lengths[n]))
+        if part and (len(part) == most or (len(part) + 1) * longest**2 > ATTENDED):
+            yield part
+            part, longest = [], int(lengths[n])
+        part.append(n)
+    if part:
+        yield part

@@ -25,8 +25,8 @@ Word = tuple[str, str, str]  # lemma, form, tags
 def hallucinate(words: Sequence[Word], count: int, seed: int, language: str) -> list[Word]:
     """`count` made-up words, round after round of those with a stem. StepError where no word has one.
 
-    A word in which a letter and a mark beside it would become one character, which no word of the language may
-    have, is drawn again, and stays as it was where that does not help.
+    A word in which a letter and a mark beside it would become one character, which no word of the language
+    may have, is drawn again, and stays as it was where that does not help.
     """
     draw = random.Random(f"{language} {seed}")
     alphabet = sorted({character for lemma, form, _ in words for character in lemma + form} - {" "})

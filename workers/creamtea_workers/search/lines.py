@@ -15,7 +15,7 @@ from creamtea_workers.corpora.vocabularies import TextModel, load_text_model
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.systems import TrainedModel, lexicon_file
-from creamtea_workers.search.translator import Translator, naming_segments
+from creamtea_workers.search.translator import Translation, Translator, naming_segments
 
 UNKNOWN = "this selection does not say what would allow it"
 
@@ -53,9 +53,13 @@ class OpenSystem:
         lines = [normalise(line) for line in lines]
         sources = self.subwords.encode_lines(lines)
         with naming_segments(sources, range(len(lines))):
-            translations = self.translator.translate_best(sources, count)
+            translations: dict[int, list[Translation]] = {}
+            for batch in self.translator.batches(sources, self.params.batch_size):
+                found = self.translator.translate_best([sources[n] for n in batch], count)
+                translations.update(zip(batch, found, strict=True))
         rows: list[dict[str, Any]] = []
-        for line, found in zip(lines, translations, strict=True):
+        for number, line in enumerate(lines):
+            found = translations[number]
             best = [_translation(translation.hypothesis, self.subwords) for translation in found]
             row = {"source": line, **best[0], "selected_size": found[0].selected_size}
             rows.append(row if count == 1 else {**row, "best": best})

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from creamtea.errors import StepError
+from creamtea_workers.corpora.batches import parts
 from creamtea_workers.models.interface import EOS, PAD, Memory, TranslationModel
 from creamtea_workers.objectives.base import Objective
 from creamtea_workers.search.base import SearchInput, SearchMethod
@@ -22,6 +23,9 @@ from creamtea_workers.selection.base import LimitedSelector, Selector
 Sources = Sequence[Sequence[int]]  # subwords of each sentence, without </s>
 Result = TypeVar("Result")
 _BATCH = 64  # sentences of `in_batches`
+# of a batch: decoder rows × vocabulary (256 MB of fp32 logits), and rows, for small vocabularies: a wide beam
+# takes fewer sentences at a time
+_CELLS, _ROWS = 1 << 26, 1 << 13
 
 
 class SelectionBelowBeam(StepError):
@@ -61,6 +65,14 @@ class Translator:
     objective: Objective
     selector: Selector
     search: SearchMethod
+
+    def batches(self, sources: Sources, size: int) -> Iterator[list[int]]:
+        """Positions of at most `size` sentences of similar length, as many as memory has room for, the
+        longest first, so that memory runs out at once if at all."""
+        rows = self.search.rows
+        most = max(1, min(size, _ROWS // rows, _CELLS // (rows * self.model.vocabulary_size)))
+        lengths = [len(source) for source in sources]
+        return parts(sorted(range(len(sources)), key=lambda n: -lengths[n]), lengths, most)
 
     @torch.inference_mode()
     def translate(self, sources: Sources, with_scores: bool = True) -> list[Translation]:
@@ -134,15 +146,19 @@ class Translator:
         return memory, self.selector.select(sources, memory)
 
     def _in_parts(self, work: Callable[[Sources], list[Result]], sources: Sources) -> list[Result]:
-        """`work` on all sources at once, or, if the model's batches may not be padded, on those of each
-        length. The results are in the order of the sources."""
+        """`work` on all sources at once, if memory has room for that; if the model's batches may not be
+        padded, on those of each length. The results are in the order of the sources."""
+        lengths = [len(source) for source in sources]
+        order = sorted(range(len(sources)), key=lengths.__getitem__)
         if self.model.may_pad:
+            groups = list(parts(order, lengths))
+        else:
+            groups = [list(group) for _, group in groupby(order, key=lengths.__getitem__)]
+        if len(groups) == 1:
             return work(sources)
-        order = sorted(range(len(sources)), key=lambda n: len(sources[n]))
         results: dict[int, Result] = {}
-        for _, group in groupby(order, key=lambda n: len(sources[n])):
-            same_length = list(group)
-            results.update(zip(same_length, work([sources[n] for n in same_length]), strict=True))
+        for group in groups:
+            results.update(zip(group, work([sources[n] for n in group]), strict=True))
         return [results[n] for n in range(len(sources))]
 
     def _sizes(self, sources: Sources, selection: list[Tensor] | None) -> list[int]:
@@ -166,10 +182,9 @@ def translate_all(translator: Translator, sources: Sources) -> list[list[int]]:
 
 def in_batches(work: Callable[[Sources], Sequence[Result]], sources: Sources) -> list[Result]:
     """What `work` makes of each source, in the order of the sources, by batches of similar lengths."""
-    order = sorted(range(len(sources)), key=lambda n: len(sources[n]))
+    lengths = [len(source) for source in sources]
     results: dict[int, Result] = {}
-    for start in range(0, len(order), _BATCH):
-        part = order[start : start + _BATCH]
+    for part in parts(sorted(range(len(sources)), key=lengths.__getitem__), lengths, _BATCH):
         results.update(zip(part, work([sources[n] for n in part]), strict=True))
     return [results[n] for n in range(len(sources))]
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from creamtea.contract.step import StepContext
 from creamtea.methods.selections import NvsSelection
 from creamtea.steps.systems import RecallParams
+from creamtea_workers.corpora.batches import parts
 from creamtea_workers.corpora.subwords import SubwordModel
 from creamtea_workers.models.interface import EOS, Memory, TranslationModel
 from creamtea_workers.search.systems import TrainedModel
@@ -157,9 +158,10 @@ def nvs_logits(
     which is always selected, has infinity. `words` predicts without context."""
     size = max(1, min(64, _CELLS // model.vocabulary_size))
     order = sorted(range(len(sources)), key=lambda n: len(sources[n]))
-    for start in range(0, len(order), size):
-        progress(start)
-        batch = order[start : start + size]
+    done = 0
+    for batch in parts(order, [len(source) for source in sources], size):
+        progress(done)
+        done += len(batch)
         in_batch = [sources[n] for n in batch]
         with torch.inference_mode():
             if words is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -20,11 +20,6 @@ from creamtea_workers.search.resume import SAVE_EVERY, SavedTranslations
 from creamtea_workers.search.systems import TrainedModel, device_name, lexicon_file, step_device
 from creamtea_workers.search.translator import Translation, Translator, naming_segments
 from creamtea_workers.training.group import Group, current_group
-
-# decoder rows × vocabulary of a batch: 256 MB of fp32 logits; a wide beam takes fewer sentences at a time
-_BATCH_CELLS = 1 << 26
-# sentences × (subwords of the longest)², as the encoder's attention has it: fewer beside a very long one
-_BATCH_PAIRS = 1 << 24
 
 
 def run(context: StepContext[DecodeParams]) -> StepResult:
@@ -75,10 +70,8 @@ def translate(
     They are the same whoever translates them, so that scores are exactly the same, too: worker r of n takes
     each n-th from the r-th on; only of one that was left half done the rest is translated by itself.
     `indices`: the segments' numbers, for people. Returns all translations, at every worker."""
-    most = _BATCH_CELLS // (translator.search.rows * translator.model.vocabulary_size)
-    size = max(1, min(context.params.batch_size, most))
     saved = group.share(lambda: SavedTranslations.load(context.checkpoints))
-    batches = list(batches_of([len(source) for source in sources], size))
+    batches = list(translator.batches(sources, context.params.batch_size))
     rest = ([n for n in batch if n not in saved.translations] for batch in batches)
     left = [batch for batch in rest if batch]
     own = left[group.rank :: group.size] if group.rank < group.size else []
@@ -99,16 +92,6 @@ def translate(
                     if context.has_more_room():  # what the others have not saved yet is translated again
                         raise GaveWay
     return SavedTranslations.of_workers(group.gather(saved))
-
-
-def batches_of(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
-    """Positions of sentences of these lengths, the longest first: at most `size`, and as many as attention to
-    the longest leaves room for."""
-    left = sorted(range(len(lengths)), key=lambda n: -lengths[n])
-    while left:
-        fit = max(1, min(size, _BATCH_PAIRS // max(1, lengths[left[0]]) ** 2))
-        yield left[:fit]
-        left = left[fit:]
 
 
 def hypothesis_row(index: int, translation: Translation, subwords: TextModel) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import torch
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.depth_limited import DepthLimitedParams
 from creamtea_workers.analysis.rows import share_row
+from creamtea_workers.corpora.batches import parts
 from creamtea_workers.corpora.segments import EncodedTestSet
 from creamtea_workers.runtime import prepare_torch
 from creamtea_workers.search.base import SearchInput
@@ -64,9 +65,9 @@ def run(context: StepContext[DepthLimitedParams]) -> StepResult:
     order = sorted(range(len(sources)), key=lambda n: -len(sources[n]))
     verdicts = load_verdicts(context)
     saved = time.monotonic()
-    for start in range(len(verdicts), len(order), _BATCH):
-        tick = partial(context.progress, start, len(order), "sentences")
-        batch = [sources[n] for n in order[start : start + _BATCH]]
+    for members in parts(order[len(verdicts) :], [len(source) for source in sources], _BATCH):
+        tick = partial(context.progress, len(verdicts), len(order), "sentences")
+        batch = [sources[n] for n in members]
         verdicts += judge(trained, batch, context.params.width, lengths, budget, tick)
         if time.monotonic() - saved > SAVE_EVERY:
             checkpoint.save(context.checkpoints, _SAVED, [asdict(verdict) for verdict in verdicts])

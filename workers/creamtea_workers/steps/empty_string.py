@@ -13,6 +13,7 @@ import torch
 from creamtea.contract.step import MetricRow, PointRow, StepContext, StepResult
 from creamtea.methods.analyses.empty_string import EmptyStringParams
 from creamtea_workers.analysis.rows import mean_row, share_row
+from creamtea_workers.corpora.batches import parts
 from creamtea_workers.corpora.segments import EncodedTestSet, read_hypotheses
 from creamtea_workers.corpora.text import write_jsonl
 from creamtea_workers.models.interface import BOS, EOS, output_logits
@@ -65,9 +66,8 @@ def empty_scores(
     model, device = trained.model, trained.model.output_weight.device
     order = sorted(range(len(sources)), key=lambda n: -len(sources[n]))
     by_position: dict[int, float] = {}
-    for start in range(0, len(order), _BATCH):
-        context.progress(start, len(order), "sentences")
-        batch = order[start : start + _BATCH]
+    for batch in parts(order, [len(source) for source in sources], _BATCH):
+        context.progress(len(by_position), len(order), "sentences")
         begin = torch.full((len(batch), 1), BOS, device=device)
         hidden = model.decode(model.encode(source_batch([sources[n] for n in batch], device)), begin)
         log_scores = trained.objective.log_scores(output_logits(model, hidden))  # (B, 1, V)
