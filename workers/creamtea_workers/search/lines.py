@@ -55,8 +55,8 @@ class OpenSystem:
         with naming_segments(sources, range(len(lines))):
             translations: dict[int, list[Translation]] = {}
             for batch in self.translator.batches(sources, self.params.batch_size):
-                found = self.translator.translate_best([sources[n] for n in batch], count)
-                translations.update(zip(batch, found, strict=True))
+                several = self.translator.translate_best([sources[n] for n in batch], count)
+                translations.update(zip(batch, several, strict=True))
         rows: list[dict[str, Any]] = []
         for number, line in enumerate(lines):
             found = translations[number]
