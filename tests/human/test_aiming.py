@@ -10,6 +10,8 @@ from sqlalchemy import func, select
 from creamtea.errors import InputError
 from creamtea.human import assignment
 from creamtea.human.aiming import BLOCK, standings
+from creamtea.human.campaigns import summary
+from creamtea.human.progress import by_kind
 from creamtea.human.protocols import find_protocol, protocol_names
 from creamtea.human.results import load_ratings
 from creamtea.human.settings import CampaignSettings
@@ -51,8 +53,17 @@ def test_settled_systems_are_rated_less_and_everything_is_stored(database: Datab
         numbers = session.scalars(
             select(func.count()).select_from(Assignment).group_by(Assignment.item_id)
         ).all()
+        (kind,) = by_kind(session, campaign)
     assert done < 0.9 * SEGMENTS * SYSTEMS
     assert set(numbers) == {1}
+    # what was passed over is not missing: nothing is left to be rated
+    passed = SEGMENTS * SYSTEMS - done
+    assert (kind.items, kind.passed_over) == (SEGMENTS * SYSTEMS, passed)
+    assert kind.wanted == kind.submitted == kind.complete == done
+    assert (ratings.wanted, ratings.items, ratings.submitted) == (done, done, done)
+    assert (ratings.left_out.unrated_items, ratings.left_out.passed_over) == (0, passed)
+    told = summary(database, campaign.name)
+    assert (told.ratings, told.wanted) == (done, done)
     assert all(item.drawn is not None and item.chance is not None for item in items)
     assert {item.id for item in items if item.drawn} == rated
     assert {item.chance for item in items} == {SETTLED_SHARE, 1.0}

@@ -36,6 +36,24 @@ def stopping(values: np.ndarray, delta: float) -> tuple[int, State]:
     raise AssertionError("open at the end")
 
 
+@pytest.mark.parametrize(
+    ("value", "state"),
+    [
+        (0.0, State.NO_LARGER_DIFFERENCE),
+        (0.3, State.BETTER),  # by the signs, as at the end: real, if smaller than δ
+        (2.0, State.BETTER),
+        (-2.0, State.WORSE),
+    ],
+)
+def test_units_that_all_differ_alike_are_settled_by_their_signs(value: float, state: State) -> None:
+    other = plain(np.random.default_rng(1).normal(0, 3, 30), 60)
+    few, enough = (plain(np.full(count, value), 60) for count in (18, 30))
+    assert look([few, other], delta=1.0)[0].state is State.OPEN
+    found = look([enough, other], delta=1.0)[0]
+    assert (found.state, found.mean, found.low) == (state, value, None)
+    assert found.p_value == (pytest.approx(4 * 0.5**30) if value else 1.0)  # two comparisons
+
+
 def test_each_comparison_gets_its_state() -> None:
     rng = np.random.default_rng(5)
     courses = [

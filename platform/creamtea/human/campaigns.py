@@ -48,7 +48,8 @@ USUAL_PROTOCOL = "contrastive-da"
 
 @dataclass(frozen=True)
 class CampaignSummary:
-    """A campaign and how far it is; `ratings` counts submitted assignments, `wanted` all of them.
+    """A campaign and how far it is; `ratings` counts submitted assignments, `wanted` all of them, without
+    those of items that a campaign that aims has passed over.
 
     Items that the organiser wrote (tutorial, attention checks) are in neither, nor in `items`; `kinds` counts
     all kinds.
@@ -327,6 +328,11 @@ def _summary(session: Session, campaign: Campaign) -> CampaignSummary:
             Assignment.submitted_at.is_not(None),
         )
     )
+    passed_over = session.scalar(
+        select(func.count()).where(
+            Item.campaign_id == campaign.id, Item.kind.not_in(WRITTEN_KINDS), Item.drawn.is_(False)
+        )
+    )
     study = None if campaign.study_id is None else session.get(StudyRow, campaign.study_id)
     return from_row(
         CampaignSummary,
@@ -338,5 +344,5 @@ def _summary(session: Session, campaign: Campaign) -> CampaignSummary:
         kinds=kinds,
         raters=raters,
         ratings=ratings or 0,
-        wanted=items * campaign.ratings_per_item,
+        wanted=(items - (passed_over or 0)) * campaign.ratings_per_item,
     )

@@ -18,6 +18,7 @@ class KindProgress:
 
     kind: str
     items: int
+    passed_over: int  # of them, by a campaign that aims: nobody gets them
     wanted: int  # submitted assignments in the end; of written items: by as many raters as an item has
     submitted: int
     complete: int  # items with all their ratings
@@ -41,6 +42,7 @@ def by_kind(session: Session, campaign: Campaign) -> list[KindProgress]:
         select(
             Item.kind,
             func.count(),
+            func.count().filter(Item.drawn.is_(False)),
             func.coalesce(func.sum(submitted.c.count), 0),
             func.count().filter(enough),
         )
@@ -50,6 +52,6 @@ def by_kind(session: Session, campaign: Campaign) -> list[KindProgress]:
         .order_by(Item.kind)
     )
     return [
-        KindProgress(kind, items, items * campaign.ratings_per_item, int(done), complete)
-        for kind, items, done, complete in rows
+        KindProgress(kind, items, passed, (items - passed) * campaign.ratings_per_item, int(done), complete)
+        for kind, items, passed, done, complete in rows
     ]

@@ -59,6 +59,7 @@ class LeftOut:
     control_ratings: int  # of repeats, bad references and tutorial items: they tell of raters
     skipped: int  # assignments that a rater skipped with a reason
     unrated_items: int  # items for the statistics without a rating that counts
+    passed_over: int  # items for the statistics that a campaign that aims never gives to anyone
     incomplete_items: int  # with some, but fewer raters than were asked for
 
 
@@ -174,7 +175,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
     rows = session.execute(
         select(
             *(Item.id, Item.segment_index, Item.kind, Item.weight, Item.document),
-            *(Item.chance, Item.systems, Item.output_chances),
+            *(Item.chance, Item.systems, Item.output_chances, Item.drawn),
         )
         .where(Item.campaign_id == campaign.id)
         .order_by(Item.id)
@@ -187,6 +188,7 @@ def load_ratings(session: Session, campaign: Campaign) -> Ratings:
         document=document_numbers([row.document for row in rows], [row.segment_index for row in rows]),
         chance=_chances(rows, len(systems)),
         rates_systems=np.array([kind.rates_systems for kind in kinds], dtype=bool),
+        passed_over=np.array([row.drawn is False for row in rows], dtype=bool),
         random=np.array([kind is ItemKind.RANDOM for kind in kinds], dtype=bool),
         repeat=np.array([kind is ItemKind.REPEAT for kind in kinds], dtype=bool),
         bad=np.array([kind is ItemKind.BAD_REFERENCE for kind in kinds], dtype=bool),
@@ -285,6 +287,7 @@ class _Items:
     document: Integers
     chance: Array
     rates_systems: NDArray[np.bool_]
+    passed_over: NDArray[np.bool_]
     random: NDArray[np.bool_]
     repeat: NDArray[np.bool_]
     bad: NDArray[np.bool_]
@@ -321,7 +324,8 @@ def _assemble(
     points = _in_points(facts.scale, step)
     done = np.unique(assignment[counts], return_index=True)[1]
     rated_items, raters_an_item = np.unique(item[counts][done], return_counts=True)
-    for_systems = int(items.rates_systems.sum())
+    passed_over = int((items.rates_systems & items.passed_over).sum())
+    for_systems = int(items.rates_systems.sum()) - passed_over
     return Ratings(
         campaign=facts,
         raters=tuple(raters[at].pseudonym for at in used_raters),
@@ -353,6 +357,7 @@ def _assemble(
             control_ratings=int((newest & ~of_systems).sum()),
             skipped=skipped,
             unrated_items=for_systems - len(rated_items),
+            passed_over=passed_over,
             incomplete_items=int((raters_an_item < facts.ratings_per_item).sum()),
         ),
     )

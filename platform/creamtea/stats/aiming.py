@@ -22,7 +22,16 @@ import scipy  # scipy.special is slow to import, and so is imported where it is 
 from creamtea.stats.bootstrap import SEED
 from creamtea.stats.correction import holm
 from creamtea.stats.estimate import Array
-from creamtea.stats.sequential import ALPHA, Course, boundary, course, looked_at, number_of_looks, spent
+from creamtea.stats.sequential import (
+    ALPHA,
+    BURN_IN,
+    Course,
+    boundary,
+    course,
+    looked_at,
+    number_of_looks,
+    spent,
+)
 
 GIVE_UP = 0.5
 MIN_UNITS = 10  # units before a comparison is given up
@@ -58,26 +67,34 @@ class Look:
 def look(courses: Sequence[Course], delta: float, given_up: Sequence[bool] = ()) -> list[Look]:
     """Every comparison as it stands.
 
+    Where all units differ by the same value, signs decide as they do at the end (`stats.verdict`): n of them
+    on one side have p = 2·0.5ⁿ, and n ≥ BURN_IN values within δ show that no difference is larger.
+
     Units that cannot be compared at all (an output is missing) are in no course. `given_up`: whether a
     comparison is no longer rated on every unit (by default none): unless it is settled, it is hopeless.
     """
     if not delta > 0:
         raise ValueError(f"δ must be above 0 points, not {delta}")
     # one without a look yet counts among the comparisons, too
-    corrected = holm([float(one.p_value[-1]) if len(one.p_value) else 1.0 for one in courses])
+    corrected = holm([_p_value(one) for one in courses])
     differing = sum(p is not None and p < ALPHA for p in corrected)
     found = []
     for one, p, stopped in zip(courses, corrected, given_up or [False] * len(courses), strict=True):
-        if not len(one.mean) or not one.error[-1] > 0:
+        same = _is_same(one)
+        if not len(one.mean) or not (one.error[-1] > 0 or same):
             state = State.HOPELESS if stopped or one.seen >= one.planned else State.OPEN
             found.append(Look(state, int(one.units[-1]) if len(one.units) else 0))
             continue
         mean, half = float(one.mean[-1]), float(one.half_width()[-1])
         low, high = (None, None) if math.isinf(half) else (mean - half, mean + half)
         if p is not None and p < ALPHA:
-            crossed = float(one.mean[int(np.argmin(one.p_value))])  # the first of the smallest
+            crossed = (
+                mean if same else float(one.mean[int(np.argmin(one.p_value))])
+            )  # the first of the smallest
             state = State.BETTER if crossed > 0 else State.WORSE
-        elif bool((np.abs(one.mean) + one.half_width(2 * ALPHA) < delta).any()):
+        elif (same and abs(mean) < delta) or bool(
+            (np.abs(one.mean) + one.half_width(2 * ALPHA) < delta).any()
+        ):
             state = State.NO_LARGER_DIFFERENCE
         elif stopped or one.seen >= one.planned or _hopeless(one, delta, len(courses) - differing):
             state = State.HOPELESS
@@ -85,6 +102,18 @@ def look(courses: Sequence[Course], delta: float, given_up: Sequence[bool] = ())
             state = State.OPEN
         found.append(Look(state, int(one.units[-1]), mean, low, high, p))
     return found
+
+
+def _is_same(one: Course) -> bool:
+    """Whether there are units enough, and all of them differ by the same value."""
+    return bool(len(one.mean) and one.error[-1] == 0 and one.units[-1] >= min(BURN_IN, one.planned))
+
+
+def _p_value(one: Course) -> float:
+    """At the last look, before a correction; 1 before the first."""
+    if _is_same(one) and one.mean[-1]:
+        return min(1.0, 2 * 0.5 ** int(one.units[-1]))
+    return float(one.p_value[-1]) if len(one.p_value) else 1.0
 
 
 def _hopeless(one: Course, delta: float, open_ones: int) -> bool:

@@ -154,6 +154,7 @@ def status(name: Name, json_output: AsJson = False) -> None:
             plural(kind.submitted, "rating")  # every rater gets them: no number is wanted
             if ItemKind(kind.kind).is_written
             else f"{kind.submitted:,} of {kind.wanted:,} ratings, {kind.complete:,} complete"
+            + (f", {kind.passed_over:,} passed over" if kind.passed_over else "")
         )
         for kind in kinds
     ]

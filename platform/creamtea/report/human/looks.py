@@ -56,10 +56,11 @@ def looks(session: Session, judged: Judged) -> list[Table]:
 
 def _cells(judged: Judged, standing: Standing) -> dict[str, Cell]:
     found, few = standing.look, f"from {BURN_IN} complete ones on"
-    looked = found.low is not None
+    looked = found.low is not None or found.state.settled
     words = found.state.value.replace("δ", judged.shown_delta()) if looked else "too early"
     if found.state is State.HOPELESS:
-        words = "open; what is planned is unlikely to decide it"
+        ended = standing.complete == standing.planned
+        words = "not decided" if ended else "open; what is planned is unlikely to decide it"
     cells = {
         "units": count(standing.complete),
         "planned": count(standing.planned),

@@ -92,10 +92,13 @@ def _notes(whole: Judged) -> list[str]:
     if not len(ratings.value) and not out.excluded_ratings + out.control_ratings + out.skipped:
         return ["The campaign has no ratings yet."]
     notes = [_left_out(ratings)]
+    weighted = "Means, differences and their tests are weighted; the signed-rank test takes no weights."
     if len(set(ratings.weight.tolist())) > 1:
+        notes.append(f"Items have weights. {weighted}")
+    if (ratings.chance < 1).any():
         notes.append(
-            "Items have weights: means, differences and their tests are weighted; the signed-rank test takes "
-            "no weights and is omitted."
+            "Once a verdict was settled or given up, its system was rated with a small chance q only: what "
+            f"was rated then weighs 1/√q. {weighted}"
         )
     if shown := ratings.campaign.settings.show_reference:
         which = "a reference" if len(shown) == 1 else f"{len(shown)} references"
@@ -132,6 +135,7 @@ def _left_out(ratings: Ratings) -> str:
         "ratings of controls and tutorial items": out.control_ratings,
         "items that a rater skipped": out.skipped,
         "items without a rating": out.unrated_items,
+        "items that were passed over, as their verdicts were settled": out.passed_over,
     }
     listed = [f"{words}: {number:,}" for words, number in parts.items() if number]
     if out.excluded_raters and not out.excluded_ratings:

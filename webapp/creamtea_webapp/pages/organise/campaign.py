@@ -105,6 +105,7 @@ def _progress(campaign: CampaignSummary) -> None:
     done, wanted = sum(kind.submitted for kind in rated), sum(kind.wanted for kind in rated)
     st.header("Progress", anchor=False)
     show(TEMPLATE, "progress", done=done, wanted=wanted, now=now)
+    aimed = any(kind.passed_over for kind in kinds)
     rows = [
         [
             ItemKind(kind.kind).label,
@@ -112,10 +113,12 @@ def _progress(campaign: CampaignSummary) -> None:
             f"{kind.submitted:,}",
             # every rater gets what the organiser wrote: no number of ratings is wanted
             *(["", ""] if ItemKind(kind.kind).is_written else [f"{kind.wanted:,}", f"{kind.complete:,}"]),
+            *([f"{kind.passed_over:,}"] * aimed),
         ]
         for kind in kinds
     ]
-    show_table(["items", "number", "ratings", "wanted", "complete"], rows)
+    heads = ["items", "number", "ratings", "wanted", "complete"]
+    show_table([*heads, *["passed over"] * aimed], rows)
     if people:
         checked = ItemKind.ATTENTION in campaign.kinds
         heads = ["rater", "submitted", "skipped", "practice items", "last saved", "state"]
