@@ -166,6 +166,19 @@ def test_agreement_leaves_the_rater_out_and_equals_scipys_correlation() -> None:
     assert check(report, "severity").value == pytest.approx(float((0.2 * scores[0] - others).mean()))
 
 
+def test_agreement_without_an_interval_flags_nobody() -> None:
+    """Twelve outputs of three items: the first rater disagrees, which so few items cannot show."""
+    levels = np.random.default_rng(1).integers(3, 22, (3, 4))
+    answers = [
+        answer(rater, item, *(level if rater else level[::-1]).tolist())
+        for rater in range(4)
+        for item, level in enumerate(levels)
+    ]
+    found = check(report_of(answers, 0), "agreement")
+    assert found.state == "unknown"
+    assert "no interval for outputs of 3 items" in found.shown
+
+
 def test_agreement_and_severity_are_those_of_the_statistics() -> None:
     """Items with one to three outputs; each rater leaves some items out."""
     rng = np.random.default_rng(3)

@@ -95,6 +95,18 @@ def test_pairs_are_units_of_their_own(filled: Database) -> None:
     assert cells(report, "beam")["state"].words == "better"
 
 
+def test_a_campaign_that_aims_has_one_verdict(filled: Database) -> None:
+    """The one of its looks, not that of a t-test over all items, which says less of the second system."""
+    steps = drawn_steps(ITEMS, (10.0, 16.0, 10.2), raters=2, seed=5)
+    settings = {"baseline": "plain", "aim": True}
+    rated_campaign(filled, side_by_side(steps), systems=SYSTEMS, ratings_per_item=2, settings=settings)
+    report = build_human(filled, "tasting")
+    verdicts = {row.name: row.cells["verdict"].words for row in report.table("comparisons").rows}
+    assert verdicts["beam"] == cells(report, "beam")["state"].words == "better"
+    assert cells(report, "lexicon")["state"].words == "not decided"
+    assert str(verdicts["lexicon"]).startswith("undecided")
+
+
 def test_few_units_are_too_early(filled: Database) -> None:
     running(filled, rated=16)
     found = cells(build_human(filled, "tasting"), "beam")

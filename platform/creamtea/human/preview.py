@@ -18,7 +18,7 @@ from creamtea.human.results import documents_apart, load_ratings
 from creamtea.human.settings import CampaignSettings, DrawnFrom, settings_of
 from creamtea.stats.aiming import expected_share
 from creamtea.stats.documents import Sample, intraclass_correlation, worth
-from creamtea.stats.estimate import USUAL_INTRACLASS
+from creamtea.stats.estimate import ROUNDING, USUAL_INTRACLASS
 from creamtea.stats.power import (
     POWER,
     equivalence_power,
@@ -285,7 +285,10 @@ def measured_spread(session: Session, campaign: Campaign) -> tuple[float, float]
     rated = [values for values in differences if len(values) >= MIN_UNITS]
     squares = list(chain.from_iterable((values - values.mean()) ** 2 for values in rated))
     freedom = len(squares) - len(rated)
-    if not rated or not any(squares):
+    size = max((float(np.abs(values).max()) for values in rated), default=0.0)
+    if (
+        max(squares, default=0.0) <= (ROUNDING * size) ** 2
+    ):  # one value throughout: of 3.4 − 3.2 rounding is left
         return None
     within = intraclass_correlation(columns, ratings.document)
     return math.sqrt(sum(squares) / freedom), USUAL_INTRACLASS if within is None else within

@@ -117,7 +117,7 @@ def table_csv(table: Table) -> str:
     ]
     fields = ["name", "setting", "description"]
     for column in table.columns:
-        cells = [_cell_values(row.cells[column.key]) for row in table.rows]
+        cells = [_cell_values(row.cells[column.key], column) for row in table.rows]
         fields += [field(column, suffix) for suffix in dict.fromkeys(["", *chain.from_iterable(cells)])]
         for row_values, cell in zip(values, cells, strict=True):
             row_values |= {field(column, suffix): value for suffix, value in cell.items()}
@@ -132,7 +132,7 @@ def table_csv(table: Table) -> str:
     return _csv([name for name in fields if name in kept], values)
 
 
-def _cell_values(cell: Cell) -> dict[str, Any]:
+def _cell_values(cell: Cell, column: Column) -> dict[str, Any]:
     values: dict[str, Any] = {
         "": cell.value,
         "_low": cell.low,
@@ -149,7 +149,13 @@ def _cell_values(cell: Cell) -> dict[str, Any]:
         }
     if cell.delta is not None:
         shown = ("value", "low", "high", "p_corrected", "p_randomization_corrected", "significant")
-        values |= {f"_delta_{field}": getattr(cell.delta, field) for field in shown}
+        # people's scores are tested by a paired t-test and by signed ranks
+        names = (
+            {"p_randomization_corrected": "p_signed_rank_corrected"}
+            if column.key.startswith("human:")
+            else {}
+        )
+        values |= {f"_delta_{names.get(field, field)}": getattr(cell.delta, field) for field in shown}
     return values | {"_state": cell.state if cell.state != "ok" else "", "_note": cell.note}
 
 

@@ -15,6 +15,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
+from creamtea.stats.aiming import State
 from creamtea.stats.crossed import CrossedComparison
 from creamtea.stats.paired import PairedComparison
 from creamtea.stats.power import ALPHA, POWER, items_for_equivalence, items_needed
@@ -25,6 +26,13 @@ class Outcome(StrEnum):
     WORSE = "worse"
     NO_LARGER_DIFFERENCE = "no difference larger than δ"
     UNDECIDED = "undecided"
+
+
+_OF_STATES = {
+    State.BETTER: Outcome.BETTER,
+    State.WORSE: Outcome.WORSE,
+    State.NO_LARGER_DIFFERENCE: Outcome.NO_LARGER_DIFFERENCE,
+}
 
 
 @dataclass(frozen=True)
@@ -81,6 +89,20 @@ def judge(
     if these is not outcome:
         return Verdict(outcome, reason=reason, for_these_raters=these)
     return Verdict(outcome, items_needed=_needed(comparison, delta, comparisons), reason=reason)
+
+
+def judge_state(
+    state: State, delta: float, crossed: CrossedComparison | None = None, crossed_p: float | None = None
+) -> Verdict:
+    """The verdict where a campaign aims: what decided over the items is how the comparison ended
+    (`stats.aiming`), as all items together are not a sample of a fixed size. `crossed` as in `judge`."""
+    these = _OF_STATES.get(state, Outcome.UNDECIDED)
+    differs_elsewhere, within_elsewhere = _for_other_raters(crossed, crossed_p, delta)
+    within = these is Outcome.NO_LARGER_DIFFERENCE and within_elsewhere
+    differs = these in (Outcome.BETTER, Outcome.WORSE) and differs_elsewhere
+    if these is Outcome.UNDECIDED or differs or within:
+        return Verdict(these, within)
+    return Verdict(Outcome.UNDECIDED, for_these_raters=these)
 
 
 def _for_these_raters(

@@ -273,12 +273,13 @@ def agreement(own: Measures, comparison: Comparison) -> Check:
     value, high = own.agreement.value, own.agreement.high
     if few is not None or value is None:
         return _unknown("agreement", title, few or "the others always agree", bound, reason, threshold)
-    interval = "" if high is None else f" [{own.agreement.low:+.2f}, {high:+.2f}]"
+    if high is None:
+        return _unknown("agreement", title, own.agreement.reason or "no interval", bound, reason, threshold)
+    interval = "" if own.agreement.low == high else f" [{own.agreement.low:+.2f}, {high:+.2f}]"
     r = round(value, 2) + 0.0  # no "-0.00"
     shown = f"r = {r:+.2f}{interval} on {own.shared} {comparison.protocol.judged}"
     shown += "" if usual is None else f"; others {usual:+.2f}"
-    flagged = (value if high is None else high) < threshold
-    return _judged("agreement", title, value, threshold, flagged, shown, bound, reason)
+    return _judged("agreement", title, value, threshold, high < threshold, shown, bound, reason)
 
 
 def severity(own: Measures, comparison: Comparison) -> Check:

@@ -100,7 +100,7 @@ def _measures_of_rater(
         reading=reading(scores, in_runs=by_chance < RUN_BY_CHANCE),
         clues=len(scores.bad) + (len(scores.repeats) + len(scores.shared)) // each,
         # one score for all, where the others tell texts apart, is no agreement at all
-        agreement=Estimate(0.0) if others.constant else others.correlation,
+        agreement=Estimate(0.0, 0.0, 0.0) if others.constant else others.correlation,
         severity=others.severity.value,
         shared=others.outputs // each,
         rated=len(values) // each,

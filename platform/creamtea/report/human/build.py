@@ -9,6 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
+from creamtea.human.aiming import standings
 from creamtea.human.protocols import find_protocol
 from creamtea.human.results import load_ratings, repeated_scores
 from creamtea.report.cells import Material
@@ -87,7 +88,10 @@ def campaign_report(
     ratings = load_ratings(session, campaign)
     whole = judged(ratings, material.spec.baseline if material is not None else None)
     rated = len(ratings.value) > 0
-    pairs = comparing.against_baseline(whole, complete) if rated else []
+    aims = ratings.campaign.settings.aim and rated
+    ended = standings(session, ratings, whole.baseline, whole.delta) if aims else []
+    states = {one.system: one.look.state for one in ended}
+    pairs = comparing.against_baseline(whole, complete, states) if rated else []
     tables = _comparisons(whole, pairs, complete) if rated else []
     texts: list[Texts] = []
     if complete and rated:
@@ -127,6 +131,18 @@ def _material(session: Session, row: StudyRow | None) -> Material | None:
         return None
 
 
+def _verdicts(whole: Judged) -> str:
+    if whole.ratings.campaign.settings.aim:
+        return (
+            "The verdict is how the comparison ended while the campaign ran, before its system was rated "
+            "less (“so far” below): the paired tests count what was rated afterwards, and do not decide."
+        )
+    return (
+        "The verdict is by the paired t-test at 5 % and by two one-sided t-tests against "
+        f"±{whole.shown_delta()}."
+    )
+
+
 def _comparisons(whole: Judged, pairs: list[Pair], complete: bool) -> list[Table]:
     name = whole.systems[whole.baseline]
     tables = [
@@ -138,10 +154,9 @@ def _comparisons(whole: Judged, pairs: list[Pair], complete: bool) -> list[Table
             pairs,
             "comparisons",
             f"Against {name}",
-            f"Paired over items. p-values are after Holm's correction over the comparisons with {name}. The "
-            "verdict is by the paired t-test at 5 % and by two one-sided t-tests against "
-            f"±{whole.shown_delta()}. A test that draws raters as well as items has to agree; with one rater "
-            "alone it never does.",
+            f"Paired over items. p-values are after Holm's correction over the comparisons with {name}. "
+            + _verdicts(whole)
+            + " A test that draws raters as well as items has to agree; with one rater alone it never does.",
         ),
     ]
     if complete and len(whole.systems) > 2:

@@ -81,15 +81,15 @@ def _delta(cells: dict[str, Cell]) -> Delta:
     """The comparison with the baseline as the other columns have it: for a mark both tests must agree, and
     the verdict must not be undecided because of few raters, or raters who differ."""
     difference, t, ranks = (cells.get(key, Cell("absent")) for key in ("difference", "p_t", "p_signed_rank"))
-    if difference.value is None or t.value is None:
-        return Delta("absent", difference.note or t.note)
     known = [p for p in (t.value, ranks.value) if p is not None]
+    if difference.value is None or not known:
+        return Delta("absent", difference.note or t.note)
     return Delta(
         "ok",
         value=difference.value,
         low=difference.low,
         high=difference.high,
-        p_corrected=t.value,
-        p_randomization_corrected=ranks.value,
+        p_corrected=known[0],
+        p_randomization_corrected=None if t.value is None else ranks.value,
         significant=max(known) < SIGNIFICANT and cells["verdict"].words in DECIDED,
     )

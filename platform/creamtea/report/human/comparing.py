@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from types import MappingProxyType
 
 import numpy as np
 import scipy  # scipy.stats is slow to import, and so is imported where it is first used
@@ -12,15 +13,17 @@ import scipy  # scipy.stats is slow to import, and so is imported where it is fi
 from creamtea.contract.columns import Column
 from creamtea.report.human.material import Judged, count, estimate, p_value, table
 from creamtea.report.model import Cell, Row, Table
+from creamtea.stats.aiming import State
 from creamtea.stats.correction import holm
 from creamtea.stats.crossed import FEW_RATERS, CrossedComparison, crossed_comparisons
 from creamtea.stats.estimate import cluster_means, mean_estimate
 from creamtea.stats.paired import FLIPS, PairedComparison, compare_paired
 from creamtea.stats.power import POWER
 from creamtea.stats.ratio import baseline_ratio
-from creamtea.stats.verdict import Outcome, Verdict, judge
+from creamtea.stats.verdict import Outcome, Verdict, judge, judge_state
 
 ITEMS = Column("items", "items", 0)
+NO_STATES: Mapping[int, State] = MappingProxyType({})  # of a campaign that does not aim
 DOCUMENTS = Column("documents", "documents", 0, note="of the items: what intervals and tests are over")
 
 
@@ -96,10 +99,14 @@ class Pair:
 
 
 def compared(
-    judged: Judged, positions: Sequence[tuple[int, int]], flips: bool, known: Sequence[Pair] = ()
+    judged: Judged,
+    positions: Sequence[tuple[int, int]],
+    flips: bool,
+    known: Sequence[Pair] = (),
+    states: Mapping[int, State] = NO_STATES,
 ) -> list[Pair]:
     """(baseline, system) each. Without `flips` there is no p-value of the permutation test. Tests of `known`
-    pairs are not done again."""
+    pairs are not done again. `states`: by system, how its comparison ended in a campaign that aims."""
     done = {(pair.baseline, pair.system): pair.comparison for pair in known}
     comparisons = [done.get(place) or _compare(judged, *place, flips) for place in positions]
     decisive = holm([_decisive(comparison) for comparison in comparisons])
@@ -117,9 +124,12 @@ def compared(
         )
     ]
     crossed_p = holm([comparison.difference.p_value for comparison in crossed])
+    several = max(1, len(positions))
     verdicts = [
-        judge(comparison, judged.delta, decisive[i], max(1, len(positions)), crossed[i], crossed_p[i])
-        for i, comparison in enumerate(comparisons)
+        judge_state(states[system], judged.delta, crossed[i], crossed_p[i])
+        if system in states
+        else judge(comparisons[i], judged.delta, decisive[i], several, crossed[i], crossed_p[i])
+        for i, (_, system) in enumerate(positions)
     ]
     t = [
         None if comparison.t_test.p_value is None else decisive[i] for i, comparison in enumerate(comparisons)
@@ -145,8 +155,9 @@ def _compare(judged: Judged, baseline: int, system: int, flips: bool) -> PairedC
     return comparison
 
 
-def against_baseline(judged: Judged, flips: bool) -> list[Pair]:
-    return compared(judged, [(judged.baseline, other) for other in judged.others], flips)
+def against_baseline(judged: Judged, flips: bool, states: Mapping[int, State] = NO_STATES) -> list[Pair]:
+    places = [(judged.baseline, other) for other in judged.others]
+    return compared(judged, places, flips, states=states)
 
 
 def other_pairs(judged: Judged, known: Sequence[Pair]) -> list[Pair]:
