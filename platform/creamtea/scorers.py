@@ -106,12 +106,14 @@ def read_scorers(path: Path) -> dict[str, Scorer]:
     """InputError, with every mistake, for a file that cannot be read or that anybody may change."""
     if not path.is_absolute():
         raise InputError(f"CREAMTEA_SCORERS must be an absolute path, not {str(path)!r}")
+    if not path.exists():
+        raise InputError(f"CREAMTEA_SCORERS: no such file {path}; give the path of a list of scorers")
     if path.is_file() and path.stat().st_mode & stat.S_IWOTH:
         raise InputError(
             f"{path} names programs that creamtea runs, and every user of this machine may change it: "
             "take that right away (chmod o-w)"
         )
-    return read_checked(path, _File, "scorers").scorers
+    return read_checked(path, _File, "scorers", "a list of scorers (YAML or JSON)").scorers
 
 
 def content_digest(path: Path) -> str:

@@ -63,7 +63,7 @@ def test_documents_on_pages(creamtea: Any, database: Database, tmp_path: Path) -
     given = ["--unit", "document", "--documents", str(documents), "--segments-per-page", "2"]
     made = create(creamtea, *given, "--protocol", "da", "--document-score").stdout
     # two systems say the same on one page, but not in the whole document, which has a score
-    assert "15 items × 3 systems (15 rated) on 9 pages, a draft" in made
+    assert "15 items of 3 systems (15 rated) on 9 pages, a draft" in made
     previewed = creamtea("campaign", "preview", "first").stdout
     assert "pages       9, 0.8 minutes each on average\n" in previewed
     assert "drawn       2 of 2 documents, 5 of 5 segments; the test set has 5" in previewed
@@ -137,7 +137,9 @@ def test_json_of_every_command(creamtea: Any, database: Database) -> None:
     rate_one(database)
     status = creamtea.json("campaign", "status", "first")
     assert (status["state"], status["changed"], status["registered"]) == ("launched", [], registered)
-    assert status["kinds"] == [{"kind": "rated", "items": 4, "wanted": 4, "submitted": 1, "complete": 1}]
+    assert status["kinds"] == [
+        {"kind": "rated", "items": 4, "passed_over": 0, "wanted": 4, "submitted": 1, "complete": 1}
+    ]
     assert [(one["pseudonym"], one["submitted"]) for one in status["raters"]] == [("anna", 1)]
     assert [one["name"] for one in creamtea.json("campaign", "list")] == ["first"]
     assert creamtea.json("campaign", "raters", "list", "first")[0]["consented_at"].startswith("20")

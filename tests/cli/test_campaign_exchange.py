@@ -93,6 +93,21 @@ def test_what_cannot_be_done_is_said(
     assert done.stdout == ""
 
 
+def test_a_taxonomy_of_their_own(creamtea: Any) -> None:
+    (creamtea.folder / "own.yaml").write_text("severities: [{name: minor, weight: 3}]\n")
+    (creamtea.folder / "few.yaml").write_text("severities: [{name: minor, weight: 0.25}]\n")
+    row = {"rater": "ann", "segment": 1, "system": "A", "payload": {"spans": [{"severity": "minor"}]}}
+    (creamtea.folder / "made.jsonl").write_text(json.dumps(row))
+    command = ["campaign", "import", "own", "--from", "made.jsonl", "--format", "jsonl", "--protocol", "mqm"]
+    done = creamtea(*command, "--taxonomy", "few.yaml")
+    assert (done.returncode, "few.yaml" in done.stderr) == (2, True)
+    assert creamtea(*command, "--taxonomy", "own.yaml").returncode == 0
+    creamtea("campaign", "export", "own", "-o", "out", "--format", "jsonl")
+    assert json.loads((creamtea.folder / "out" / "ratings.jsonl").read_text())["value"] == "-3.0"
+    done = creamtea("campaign", "export", "own", "-o", "mqm", "--format", "mqm")
+    assert "        1  scores by the campaign's own weights of errors\n" in done.stdout
+
+
 def test_a_dry_run_stores_nothing_and_exports_say_what_they_leave(creamtea: Any, tmp_path: Path) -> None:
     (creamtea.folder / "wmt.csv").write_text(APPRAISE)
     arguments = ["campaign", "import", "wmt", "--from", "wmt.csv", "--format", "appraise"]

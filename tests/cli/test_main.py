@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,23 @@ def test_a_variable_that_is_set_to_nothing_counts_as_not_set(monkeypatch: pytest
     settings = Settings.load()
     assert settings.home == Path("creamtea-data").absolute()
     assert settings.database_url == f"sqlite:///{settings.home / 'creamtea.db'}"
+
+
+@pytest.mark.parametrize("command", ["'--version'", "'--help'", "'plugins'", "'report', 'none'"])
+def test_output_that_nobody_reads_ends_it_as_the_signal_would(command: str, tmp_path: Path) -> None:
+    """Written by Typer, by Rich, and as a message."""
+    code = f"import sys; from creamtea.cli.main import main; sys.argv = ['creamtea', {command}]; main()"
+    closed, written = os.pipe()
+    os.close(closed)
+    with tempfile.TemporaryFile() as told:
+        errors = written if "report" in command else told
+        environment = {**os.environ, "CREAMTEA_HOME": str(tmp_path)}
+        done = subprocess.run(
+            [sys.executable, "-c", code], stdout=written, stderr=errors, env=environment, timeout=ANSWER
+        )
+        told.seek(0)
+        assert (done.returncode, told.read()) == (141, b"")
+    os.close(written)
 
 
 @pytest.mark.slow

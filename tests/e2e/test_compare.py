@@ -161,7 +161,9 @@ def test_a_mistake_names_the_option_or_the_file(run: Run, files: Path) -> None:
     for outputs, said in {
         ("missing",): 'missing: found "missing": no such file',
         (".",): "not a name that a system can have",
-        ("gpt.out", "gpt.out"): "a second system",
+        ("gpt.out", "./gpt.out"): "gpt.out: the same file twice",
+        ("x/gpt.out", "y/x/gpt.out"): "a second system",
+        (f"{files}/missing",): f'missing: found "{files.anchor}',
     }.items():
         code, _, errors = run("compare", "--source", "src.en", "--reference", "a.de", *outputs)
         assert code == 2

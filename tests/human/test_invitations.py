@@ -54,6 +54,11 @@ def test_all_links_or_none(database: Database, campaign: str, wanted: list[str] 
     assert people(database) == []
 
 
+def test_a_count_below_zero_is_told_as_it_was_given(database: Database, campaign: str) -> None:
+    with pytest.raises(InputError, match="not for -1"):
+        invitations.invite(database, campaign, "test", -1)
+
+
 def test_a_participant_becomes_a_rater_and_comes_back(database: Database, campaign: str) -> None:
     secret = invitations.recruit(database, campaign, "test")
     opened = [invitations.join(database, secret, PROLIFIC) for _ in range(2)]

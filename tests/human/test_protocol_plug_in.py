@@ -236,6 +236,20 @@ def test_a_broken_plug_in_is_named(
     assert (broken.kind, broken.plugin.distribution) == (NAME, "other")
 
 
+def test_a_protocol_whose_script_was_not_packaged_is_broken(
+    tmp_path: Path, plug_in: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "lost.js"
+    monkeypatch.setattr(type(find_protocol(NAME)), "scripts", (script,))
+    (broken,) = added_protocols().broken
+    assert (broken.kind, str(script) in broken.reason) == (NAME, True)
+    assert [protocol.name for protocol in usable_protocols()] == list(OWN)
+    with pytest.raises(InputError, match=r"lost\.js"):
+        find_protocol(NAME)
+    script.touch()
+    assert find_protocol(NAME).scripts == (script,)
+
+
 def test_a_plug_in_cannot_replace_a_protocol_of_creamtea(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from creamtea.errors import InputError
+from creamtea.human.attention import read_attention
 from creamtea.human.new_items import NewItem
 from creamtea.human.protocols import find_protocol
+from creamtea.human.protocols.taxonomy import read_taxonomy
 from creamtea.human.settings import TutorialItem
 from creamtea.human.tutorial import read_tutorial, tutorial_items
 
@@ -39,6 +42,17 @@ def test_yaml_and_json_are_read(tmp_path: Path, name: str) -> None:
     assert (made.source, made.context, made.outputs) == ("مرحبا", ["<b>"], ["Hi"])
     assert made.guidance == {"steps": {"0": [50, 100]}, "explanation": "*so*"}
     assert (made.kind, made.segment_index, made.weight) == ("tutorial", -1, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("read", "kind"), [(read_tutorial, "tutorial"), (read_attention, "checks"), (read_taxonomy, "taxonomy")]
+)
+def test_a_missing_file_is_not_told_to_be_a_study(
+    tmp_path: Path, read: Callable[[Path], object], kind: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        read(tmp_path / "t.yaml")
+    assert (kind in str(error.value), "study" in str(error.value)) == (True, False)
 
 
 def test_values_of_every_scale_become_steps() -> None:

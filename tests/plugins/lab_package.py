@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections import defaultdict
+from fnmatch import fnmatch
 from pathlib import Path
 
 from limits import COMMAND
@@ -27,7 +28,14 @@ def files_of_page() -> dict[str, str]:
 def install(folder: Path, version: str | None = None) -> Path:
     """Write the package as an installer would, and its study; the study's path."""
     files = files_of_page()
+    data = tomllib.loads(files["pyproject.toml"])["tool"]["setuptools"]["package-data"]
+    packaged = [
+        "*.py",
+        *(f"{package}/{pattern}" for package, patterns in data.items() for pattern in patterns),
+    ]
     for name, text in files.items():
+        if "/" in name and not any(fnmatch(name, pattern) for pattern in packaged):
+            continue
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -120,6 +120,7 @@ def test_notes_say_how_to_read_the_table(troubled: Document) -> None:
         "each after Holm's correction",
         "BLEU: nrefs:1|case:mixed|eff:no|tok:13a",
         "code version: 0.1",
+        "left out: training pairs with too many subwords on a side",
         "seeds: softmax: 1; scones: 1, 2, 3",
         "training: cpu, 2 threads",
         "score: unavailable reason COMET: no [bold]model[/bold]; fetch it once",

@@ -54,6 +54,15 @@ def key(write: Write, tmp_path: Path) -> Callable[..., str]:
 Key = Callable[..., str]
 
 
+def test_a_missing_list_of_scorers_is_named_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "scorers.yaml"
+    monkeypatch.setenv("CREAMTEA_SCORERS", str(path))
+    with pytest.raises(InputError) as error:
+        find_scorer("tea", with_model=False)
+    assert str(error.value).startswith(f"CREAMTEA_SCORERS: no such file {path}")
+    assert "study" not in str(error.value)
+
+
 def test_what_the_scores_depend_on_enters_the_key(machine: Machine, key: Key, tmp_path: Path) -> None:
     extra = tmp_path / "lexicon"
     extra.mkdir()

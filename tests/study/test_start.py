@@ -182,6 +182,8 @@ def test_nothing_is_overwritten_without_force(text: Callable[..., None]) -> None
     assert not Path("study-data").exists()
     init(*TRAIN, "--force")
     loaded()
+    with pytest.raises(InputError, match=r"study\.yaml and study-data exist already"):
+        init(*TRAIN)
 
 
 def test_text_is_never_overwritten_by_what_is_set_aside_from_it(text: Callable[..., None]) -> None:

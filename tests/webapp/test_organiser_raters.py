@@ -26,7 +26,7 @@ from creamtea.human import access, audit, campaigns, raters
 from creamtea.human.protocols import find_protocol
 from creamtea.human.quality import reports_of
 from creamtea.store.database import Database
-from creamtea.store.tables import AccessToken, Item, Rater
+from creamtea.store.tables import AccessToken, Item, Rater, Rating
 from creamtea_webapp.pages.organise import reports as pages_reports
 from creamtea_webapp.pages.organise import shared
 from creamtea_webapp.pages.organise.rater import score_axis
@@ -181,6 +181,28 @@ def test_scores_of_appraise_are_imported_with_their_texts(ready: Database, visit
         found = [(one.segment_index, one.source, one.outputs) for one in items]
     assert found == [(0, "one", ["a1"]), (0, "one", ["b1"]), (2, "three", ["a3"])]
     assert "English (eng) → Czech (ces)" in shown(visit(campaign=row.id))
+
+
+TAXONOMY = b"severities: [{name: minor, weight: 3}, {name: major, weight: 7}]\ncategories: [{name: other}]\n"
+MARKED = (
+    b"system\tdoc\tdoc_id\tseg_id\trater\tsource\ttarget\tcategory\tseverity\n"
+    b"A\tnews\t1\t1\tanna\tone\t<v>eins</v> zwei\tother\tminor\n"
+)
+
+
+def test_errors_count_by_the_taxonomy_that_is_given(ready: Database, visit: Visit) -> None:
+    app = visit(campaigns="import")
+    app.text_input(key="import-name").set_value("own")
+    app.selectbox(key="import-kind").set_value("mqm")
+    app.selectbox(key="import-protocol").set_value("mqm")
+    app.file_uploader(key="import-file").set_value([("marked.tsv", MARKED, "text/plain")])
+    app.file_uploader(key="import-taxonomy").set_value([("own.yaml", TAXONOMY, "text/plain")])
+    app = ran(app.button[0].click().run())
+    assert "Campaign own: 1 rating by 1 rater" in shown(app)
+    with ready.session() as reading:
+        (step,) = reading.scalars(select(Rating.step))
+    protocol = find_protocol("mqm")
+    assert float(protocol.scale.value(step)) == -3
 
 
 @pytest.mark.parametrize(

@@ -200,9 +200,21 @@ def _plan(
     if not work and gathered.others:
         raise InputError(
             "none of the outputs with marked errors is a translation by this study: "
-            f"{', '.join(gathered.others)} are not among its systems, or their texts differ"
+            f"{why_none(material.spec, list(gathered.others))}"
         )
     return work
+
+
+def why_none(spec: Study, systems: Sequence[str]) -> str:
+    """Why no output of these systems is one that a model of the study made."""
+    given = [name for name in systems if name in spec.systems and not spec.systems[name].runs]
+    others = [name for name in systems if name not in given]
+    reasons = []
+    if given:
+        reasons.append(f"the outputs of {', '.join(given)} are given as texts: no model of it made them")
+    if others:
+        reasons.append(f"{', '.join(others)} are not among its systems, or their texts differ")
+    return "; ".join(reasons)
 
 
 def _texts(material: _Material, output: Output) -> dict[str, str]:

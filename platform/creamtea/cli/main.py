@@ -1,14 +1,16 @@
 """The command line: puts the commands together, and turns errors into one line and an exit code.
 
-Exit codes: 0 done, 1 something failed, 2 the input is wrong, 130 interrupted.
+Exit codes: 0 done, 1 something failed, 2 the input is wrong, 130 interrupted, 141 nobody reads
+the output any more (`| head`).
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -20,6 +22,8 @@ from creamtea.errors import CreamteaError
 gc.set_threshold(10_000, 10, 10)
 
 TRACEBACK = "--traceback"
+STDOUT = 1  # its file descriptor
+CLOSED_PIPE = 141  # 128 + SIGPIPE, as of tools that the signal ends
 
 COMMANDS = {
     "init": Entry("init:init"),
@@ -45,7 +49,7 @@ COMMANDS = {
     "docs": Entry("docs:docs"),
     "gc": Entry("upkeep:gc", "GC_EXAMPLES"),
     "du": Entry("upkeep:du", "DU_EXAMPLES"),
-    "study": Entry("upkeep:study_commands", summary="The studies of the database."),
+    "study": Entry("upkeep:study_commands", summary="Remove studies from the database."),
     "links": Entry("links:commands", summary="The links of readers, organisers and raters."),
     "campaign": Entry(
         "campaign:commands", summary="Human evaluation: people rate the outputs of systems, blind."
@@ -86,11 +90,20 @@ def options(
 def main() -> None:
     try:
         _run()
+    except BrokenPipeError:  # of a message
+        _end(CLOSED_PIPE)
     except SystemExit as ended:
-        inline = sys.modules.get("creamtea.engine.executors.inline")
-        if inline is not None and isinstance(ended.code, int):
-            inline.leave_running_steps(ended.code)
-        raise
+        # Typer and Rich make 1 of it
+        _end(CLOSED_PIPE if isinstance(ended.__context__, BrokenPipeError) else ended.code)
+
+
+def _end(code: int | str | None) -> NoReturn:
+    if code == CLOSED_PIPE:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)  # for what Python writes out at its end
+    inline = sys.modules.get("creamtea.engine.executors.inline")
+    if inline is not None and isinstance(code, int):
+        inline.leave_running_steps(code)
+    sys.exit(code)
 
 
 def _run() -> None:

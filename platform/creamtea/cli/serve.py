@@ -16,6 +16,7 @@ from creamtea.cli.workplace import existing_database, opened_database
 from creamtea.errors import InputError
 from creamtea.human import access
 from creamtea.human.campaigns import summaries
+from creamtea.human.protocols import added_protocols
 from creamtea.settings import LOOPBACK, SignIn
 from creamtea.store.queries import find_study
 
@@ -108,11 +109,17 @@ def _greet(organiser_link: str, url: str, host: str) -> None:
             "network can read what is shown.\n",
             err=True,
         )
-    with opened_database() as database:
-        campaigns = summaries(database)
-    if campaigns:
+    for broken in added_protocols().broken:
         typer.echo(
-            f"A link for a rater: creamtea campaign link {quote(campaigns[-1].name)} --rater NAME "
+            f"The rating protocol {broken.kind!r} of {broken.plugin} cannot be used ({broken.reason}): "
+            "update the plug-in or uninstall it\n",
+            err=True,
+        )
+    with opened_database() as database:
+        launched = [campaign.name for campaign in summaries(database) if campaign.state == "launched"]
+    if launched:  # raters see nothing of the others
+        typer.echo(
+            f"A link for a rater: creamtea campaign link {quote(launched[-1])} --rater NAME "
             f"--url {quote(url)}\n"
         )
     sys.stdout.flush()

@@ -17,10 +17,11 @@ Model = TypeVar("Model", bound=BaseModel)
 MAX_BYTES = 100_000_000  # of a file of JSON Lines
 
 
-def read_checked(path: Path, model: type[Model], keys: str) -> Model:
-    """`keys`: those that a message names where the file has none. InputError for a file that cannot be read,
-    StudyErrors with the line of every mistake, keys written twice among them."""
-    document = read_document(path, keys)
+def read_checked(path: Path, model: type[Model], keys: str, kind: str) -> Model:
+    """`keys`: those that a message names where the file has none; `kind`: what it says the file should be.
+    InputError for a file that cannot be read, StudyErrors with the line of every mistake, keys written twice
+    among them."""
+    document = read_document(path, keys, kind=kind)
     mistakes = list(document.mistakes)
     try:
         read = model.model_validate(document.data)

@@ -63,9 +63,11 @@ for _tag, _pattern, _first in (
     CoreLoader.add_implicit_resolver(TAG + _tag, re.compile(rf"^(?:{_pattern})$"), _first)
 
 
-def read_document(path: Path, keys: str = "name, languages, corpora, …", name: str = "") -> Document:
+def read_document(
+    path: Path, keys: str = "name, languages, corpora, …", name: str = "", kind: str = "a study (.yaml)"
+) -> Document:
     """Read and parse; InputError for what cannot be read, StudyErrors for what is not YAML. `name`: what
-    messages call the file instead of its path.
+    messages call the file instead of its path; `kind`: what they say it should be.
 
     Mistakes that leave the rest readable (a key written twice) are collected in `Document.mistakes`.
     """
@@ -76,7 +78,7 @@ def read_document(path: Path, keys: str = "name, languages, corpora, …", name:
         return Place(line, f"{name}:{line}", node.start_mark.column)
 
     try:
-        root = _compose(_text(path))
+        root = _compose(_text(path, kind))
     except BrokenYaml as error:
         line, problem = error.args
         mistake = Mistake((), problem, "valid YAML", place=Place(line, f"{name}:{line}"))
@@ -149,16 +151,17 @@ def _next_step(parent: Any, parts: list[str]) -> tuple[str | int | None, list[st
     return parts[0], parts[1:]
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, kind: str) -> str:
     try:
         with open_regular(path) as file:
             content = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file; give the path of a study (.yaml)") from None
+        raise InputError(f"{path}: no such file; give the path of {kind}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     if len(content) > MAX_BYTES:
-        raise InputError(f"{path}: larger than {MAX_BYTES:,} bytes, the limit for a study")
+        limited = kind.partition(" (")[0]  # without the file's ending
+        raise InputError(f"{path}: larger than {MAX_BYTES:,} bytes, the limit for {limited}")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

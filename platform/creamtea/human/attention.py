@@ -50,7 +50,7 @@ class AttentionFile(Strict):
 
 def read_attention(path: Path) -> list[AttentionItem]:
     """The checks of a file; every mistake in it is one InputError with lines."""
-    return read_checked(path, AttentionFile, "checks").checks
+    return read_checked(path, AttentionFile, "checks", "attention checks (YAML or JSON)").checks
 
 
 def attention_items(checks: list[AttentionItem], protocol: Protocol) -> list[NewItem]:

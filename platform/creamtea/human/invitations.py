@@ -46,11 +46,12 @@ def invite(database: Database, campaign: str, actor: str, wanted: Sequence[str] 
 
     InputError for an unknown campaign, for pseudonyms that cannot be, come twice or are too many.
     """
+    count = wanted if isinstance(wanted, int) else len(wanted)
+    if not 1 <= count <= MAX_AT_ONCE:
+        raise InputError(f"links for 1 to {MAX_AT_ONCE:,} raters can be made at once, not for {count:,}")
     named: Sequence[str | None] = (
         [None] * wanted if isinstance(wanted, int) else [pseudonym.strip() for pseudonym in wanted]
     )
-    if not 1 <= len(named) <= MAX_AT_ONCE:
-        raise InputError(f"links for 1 to {MAX_AT_ONCE:,} raters can be made at once, not for {len(named):,}")
     if twice := {pseudonym for pseudonym in named if pseudonym is not None and named.count(pseudonym) > 1}:
         raise InputError(f"a rater is named twice: {min(twice)!r}")
     with database.transaction() as session:

@@ -49,7 +49,7 @@ class TutorialFile(Strict):
 
 def read_tutorial(path: Path) -> list[TutorialItem]:
     """The items of a file; every mistake in it is one InputError with lines."""
-    return read_checked(path, TutorialFile, "items").items
+    return read_checked(path, TutorialFile, "items", "a tutorial (YAML or JSON)").items
 
 
 def tutorial_items(items: list[TutorialItem], protocol: Protocol) -> list[NewItem]:

@@ -40,8 +40,8 @@ def plugins_of(kind: StepKind[Any], params: StepParams) -> dict[str, str]:
     return {plugin.distribution: plugin.version for plugin in plugins if plugin is not None}
 
 
-def require(plugins: Mapping[str, str]) -> None:
-    """StepError if one of these distributions is not installed here in this version."""
+def not_here(plugins: Mapping[str, str]) -> str:
+    """Which of these distributions is not installed here in this version, in words; "" where all are."""
     for distribution, version in plugins.items():
         try:
             here = importlib.metadata.version(distribution)
@@ -49,7 +49,14 @@ def require(plugins: Mapping[str, str]) -> None:
             here = ""
         if here != version:
             installed = f"version {here} is installed here" if here else "it is not installed here"
-            raise StepError(
-                f"the study was planned with the plug-in {distribution} {version}, and {installed}: install "
-                "the same plug-ins on every worker as where the study is submitted"
-            )
+            return f"planned with the plug-in {distribution} {version}, and {installed}"
+    return ""
+
+
+def require(plugins: Mapping[str, str]) -> None:
+    """StepError if one of these distributions is not installed here in this version."""
+    if lacking := not_here(plugins):
+        raise StepError(
+            f"the study was {lacking}: install the same plug-ins on every worker as where the study is "
+            "submitted"
+        )

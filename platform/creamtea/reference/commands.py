@@ -18,8 +18,9 @@ INTRODUCTION = f"""\
 
 Every command with its options, as `creamtea COMMAND --help` has them.
 
-Exit codes: 0 done, 1 something failed, 2 the input is wrong, 130 interrupted. `creamtea --traceback COMMAND`
-shows where an error came from, for a bug report; `creamtea --version` prints the version."""
+Exit codes: 0 done, 1 something failed, 2 the input is wrong, 130 interrupted, 141 nobody reads the output
+any more (`| head`). `creamtea --traceback COMMAND` shows where an error came from, for a bug report; `creamtea --version`
+prints the version."""
 
 NOUNS = {"int": "whole number", "float": "number", "str": "text", "Path": "path"}
 

@@ -285,9 +285,10 @@ def _provenance_section(row: StudyRow, material: Material, tables: Sequence[Syst
         *([Fact("hardware", _hardware(material) or "not reported yet")] if seeds else []),
         *(Fact(name, signature, code=True) for name, signature in signatures.items()),
     )
-    tables_of_texts = (corpora_table(material), trainings_table(material))
+    tables_of_texts = [table for table in (corpora_table(material), trainings_table(material)) if table.rows]
     blocks: tuple[Block, ...] = (
-        *(table for table in tables_of_texts if table.rows),
+        *tables_of_texts,
+        *meanings(column for table in tables_of_texts for column in table.columns),
         Facts("versions", "Versions, seeds, hardware", facts),
     )
     return Section("provenance", "Provenance", blocks)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -137,7 +138,8 @@ def model_card(database: Database, export: Export, study: str) -> str:
 
 
 def _front_matter(to: str, languages: Sequence[str]) -> str:
-    listed = "".join(f"\n- {code}" for code in dict.fromkeys(languages))
+    # in quotation marks, as YAML takes Norwegian, `no`, for false
+    listed = "".join(f"\n- {json.dumps(code)}" for code in dict.fromkeys(languages))
     library = PROGRAMS[to].lower()
     return (
         f"---\nlicense: unknown # fill this in\nlanguage:{listed}\nlibrary_name: {library}\n"

@@ -39,16 +39,17 @@ METRICS: dict[str, dict[str, Any]] = {
 @dataclass(frozen=True)
 class Comparison:
     """`data`: the folder that the study's paths are relative to. `options`: what each of its places was given
-    as; `human`: the systems that are references."""
+    as; `files`: the same of each path; `human`: the systems that are references."""
 
     study: Study
     data: Path
     options: dict[KeyPath, str]
+    files: dict[str, str]
     human: tuple[str, ...]
 
     def plan(self) -> Plan:
         """StudyErrors with every mistake in the files."""
-        return plan(self.study, self.data, self._errors)
+        return plan(self.study, self.data, self._errors, names=self.files)
 
     def _errors(self, mistakes: Sequence[Mistake]) -> StudyErrors:
         lines = []
@@ -107,7 +108,8 @@ def comparison(
         "metrics": [_metric(metric) for metric in metrics],
         "analyses": {BUCKETS: buckets},
     }
-    return Comparison(_checked(document), data, options, human)
+    given = {_inside(path, data): str(path) for path in files}
+    return Comparison(_checked(document), data, options, given, human)
 
 
 def _checked(document: dict[str, Any]) -> Study:
@@ -143,7 +145,10 @@ def _named(outputs: Sequence[Path]) -> dict[str, Path]:
             raise InputError(
                 f"{path}: not a name that a system can have; give a file with letters or digits in it"
             )
-        if full.count(name) > 1:
+        alike = [other for other, own in zip(outputs, full, strict=True) if own == name]
+        if [other.resolve() for other in alike].count(path.resolve()) > 1:
+            raise InputError(f"{path}: the same file twice; give each output once")
+        if len(alike) > 1:
             raise InputError(f"{path}: a second system {name!r}; give each output a file name of its own")
     return dict(zip(full, outputs, strict=True))
 

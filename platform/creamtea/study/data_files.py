@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,10 +14,12 @@ from creamtea.study.files import TextFacts, UnreadableFile, scan
 
 @dataclass
 class DataFiles:
-    """`root` None: nothing is read, nothing is found wrong, there are no digests."""
+    """`root` None: nothing is read, nothing is found wrong, there are no digests. `names`: what mistakes call
+    files instead of their paths."""
 
     root: Path | None
     confined: bool = False  # whether paths that lead out of `root` are mistakes, and are never looked at
+    names: Mapping[str, str] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
     _facts: dict[str, TextFacts | None] = field(default_factory=dict)
     _outside: set[str] = field(default_factory=set)
@@ -32,7 +34,8 @@ class DataFiles:
         first = facts[0]
         for (key, path), other in zip(files[1:], facts[1:], strict=True):
             if first is not None and other is not None and first.lines != other.lines:
-                message = f"{first.lines:,} lines in {files[0][1]} and {other.lines:,} in {path}"
+                leading, name = self._name(files[0][1]), self._name(path)
+                message = f"{first.lines:,} lines in {leading} and {other.lines:,} in {name}"
                 allowed = "equal counts: line n of one file belongs to line n of the other; align them again"
                 self.mistakes.append(Mistake(key, message, allowed))
 
@@ -88,6 +91,9 @@ class DataFiles:
         except (OSError, RuntimeError, ValueError):  # a loop of links, a name that no file system takes
             return True
 
+    def _name(self, path: str) -> str:
+        return self.names.get(path, path)
+
     def _scan(self, key: KeyPath, path: str) -> TextFacts | None:
         if self.root is None:
             return None
@@ -103,13 +109,14 @@ class DataFiles:
         try:
             facts = scan(place)
         except UnreadableFile as error:
-            self.mistakes.append(Mistake(key, f"{shown(path)}: {error} at {place}", allowed))
+            self.mistakes.append(Mistake(key, f"{shown(self._name(path))}: {error} at {place}", allowed))
             return None
         if facts.invalid_line is not None:
-            found = f"{shown(path)}: line {facts.invalid_line:,} is not UTF-8"
+            found = f"{shown(self._name(path))}: line {facts.invalid_line:,} is not UTF-8"
             self.mistakes.append(Mistake(key, found, "UTF-8 text; convert the file (iconv -t UTF-8)"))
             return None
         if facts.blank:
-            self.mistakes.append(Mistake(key, f"{shown(path)}: a file without text", "at least one sentence"))
+            found = f"{shown(self._name(path))}: a file without text"
+            self.mistakes.append(Mistake(key, found, "at least one sentence"))
             return None
         return facts

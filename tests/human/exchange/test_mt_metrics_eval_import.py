@@ -19,7 +19,7 @@ from creamtea.human.exchange.rows import rows_of
 from creamtea.human.exchange.storing import collect
 from creamtea.human.results import load_ratings
 from creamtea.store.database import Database
-from creamtea.store.tables import Campaign
+from creamtea.store.tables import AuditEvent, Campaign
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 MISSING = "[No translation supplied]"
@@ -49,6 +49,18 @@ def written(folder: Path, **changes: str) -> Path:
 
 def facts(scores: str | None = None, protocol: str | None = None, **fields: str) -> ImportFacts:
     return ImportFacts("wmt", protocol, scores=scores, **fields)
+
+
+def test_the_folder_that_one_is_in_has_a_name(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(written(tmp_path))
+    with pytest.raises(InputError, match=r"^wmt: found sources"):
+        read_mt_metrics_eval(Path(), facts(source_language="x", target_language="y"), NOW)
+    import_campaign(database, Path(), "mt-metrics-eval", facts("mqm"), "test")
+    with database.session() as session:
+        (event,) = session.query(AuditEvent).all()
+    assert event.detail["file"] == "wmt"
 
 
 def test_segment_scores_are_those_of_one_rater_and_stay_as_they_are(

@@ -16,6 +16,7 @@ from creamtea.report import ngrams
 from creamtea.report.build import build_report
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Document, Fact, Heading, Section
+from creamtea.report.specs import UnreadableStudy
 from creamtea.store.queries import count_steps, find_study
 from creamtea.store.row_ids import row_id
 from creamtea.store.tables import Campaign
@@ -34,7 +35,8 @@ def page() -> None:
         study = _asked_for(who)
         report = build_report(session.database(), study, complete=False)
     except InputError as error:
-        show(TEMPLATE, "no_study", error=str(error))
+        title = "This study cannot be read here" if isinstance(error, UnreadableStudy) else "No such study"
+        show(TEMPLATE, "no_report", title=title, error=str(error))
         return
     facts = blocks.shown_facts(report.facts)
     logs, all_studies = rights.may(who, rights.READ_LOGS), rights.may(who, rights.READ_STUDIES)

@@ -29,7 +29,7 @@ def page() -> None:
         try:
             study = find_study(reading, asked if number is None else number)
         except InputError as error:
-            show("report.html", "no_study", error=str(error))
+            show("report.html", "no_report", title="No such study", error=str(error))
             return
         nodes = {node.name: node for node in study_nodes(reading, study.id)}
     node = nodes.get(st.query_params["step"])

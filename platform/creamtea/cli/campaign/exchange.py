@@ -15,6 +15,7 @@ from creamtea.errors import InputError
 from creamtea.human.exchange import exporting
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.losses import NotKept
+from creamtea.human.protocols.taxonomy import read_taxonomy
 
 
 def register(commands: typer.Typer) -> None:
@@ -100,6 +101,12 @@ class ImportOptions:
         Path | None,
         typer.Option(metavar="FILE", help="pearmut: the campaign's JSON, which says the protocol."),
     ] = None
+    taxonomy: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Of ratings with marked errors: the taxonomy by whose weights they count."
+        ),
+    ] = None
     rater_statistics: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="appraise: raters' means and deviations, where scores are z."),
@@ -149,6 +156,7 @@ def import_(name: str, options: ImportOptions) -> None:
         leave_out=tuple(names("--leave-out", options.leave_out)) if options.leave_out is not None else (),
         scores=options.scores,
         campaign_file=options.campaign_file,
+        taxonomy=None if options.taxonomy is None else read_taxonomy(options.taxonomy),
         statistics=options.rater_statistics,
         sources=options.sources,
         outputs=_files(options.output_of or []),

@@ -18,7 +18,7 @@ from creamtea.human.documents import Documents, read_documents
 from creamtea.human.media.given import read_media
 from creamtea.human.metric_proposals import ONE_OF_THE_TWO, proposals_of_metric
 from creamtea.human.proposals import Proposal, read_proposals
-from creamtea.human.protocols import SELECTIONS, protocol_names
+from creamtea.human.protocols import SELECTIONS, find_protocol, protocol_names
 from creamtea.human.protocols.taxonomy import read_taxonomy
 from creamtea.human.questions import read_questions
 from creamtea.human.settings import CampaignSettings, ProposedBy, settings_of
@@ -274,9 +274,11 @@ def create(name: str, options: CampaignOptions) -> None:
             ),
             replace=options.replace,
         )
+    every_system = find_protocol(options.protocol).max_outputs >= len(made.systems)
+    shown = "×" if every_system else "of"  # an item has an output of each system, or of some
     kinds = ", ".join(ItemKind(kind).counted(count) for kind, count in made.kinds.items())
     lines = (
-        f"campaign {name}: {plural(made.items, 'item')} × {len(made.systems)} systems ({kinds})"
+        f"campaign {name}: {plural(made.items, 'item')} {shown} {len(made.systems)} systems ({kinds})"
         + (f" on {plural(made.pages, 'page')}" if made.pages != made.items else "")
         + ", a draft",
         f"next: creamtea campaign preview {quote(name)}, then creamtea campaign launch {quote(name)}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -85,6 +86,8 @@ def link(
 
     With --subject it is the address where this person signs in, and holds no secret. An organiser may for a
     year; `creamtea links list` and `creamtea links revoke` show and end it.
+
+    A closed campaign has no more links for raters, and in a draft raters see nothing until it is launched.
     """
     named = rater or []
     if [bool(named), many is not None, count is not None, participants, organiser].count(True) != 1:
@@ -97,29 +100,44 @@ def link(
             raise InputError("--subject is for one person: give it with --rater or --organiser")
         sign_in.checked_subject(subject)
     with existing_database() as database:
-        campaign_id = campaigns.summary(database, name).id
+        campaign = campaigns.summary(database, name)
+        if campaign.state == "closed" and not organiser:
+            raise InputError(f"campaign {name!r} is closed, and nobody can rate in it: no link was made")
         if many is not None or count is not None or len(named) > 1 or (csv and named and subject is None):
             listed = [line for line in text_of("--raters", many).splitlines() if line.strip()]
             wanted = count if count is not None else named or listed
-            typer.echo(links_csv(invite(database, name, ACTOR, wanted), url), nl=False)
-            return
-        if participants:
-            typer.echo(recruiting_address(url, recruit(database, name, ACTOR)))
-            return
-        if not named and subject is not None:
-            sign_in.add_organiser(database, name, ACTOR, subject)
-            typer.echo(_sign_in_at(url, campaign_id))
-            return
-        if not named:
-            secret = access.create_link(database, "organiser", campaign_id=campaign_id, actor=ACTOR)
+            text = links_csv(invite(database, name, ACTOR, wanted), url).rstrip("\n")
+        elif participants:
+            text = recruiting_address(url, recruit(database, name, ACTOR))
+        elif organiser:
+            text = _organisers_link(database, campaign, subject, url)
         else:
-            rater_id = raters.find_or_add(database, name, ACTOR, named[0])
-            if subject is not None:
-                sign_in.set_subject(database, rater_id, ACTOR, subject)
-                typer.echo(_sign_in_at(url, campaign_id))
-                return
-            secret = access.create_link(database, "rater", rater_id=rater_id, actor=ACTOR)
-        typer.echo(link_to(url, secret))
+            text = _raters_link(database, campaign, named[0], subject, url)
+    typer.echo(text)
+    if campaign.state == "draft" and not organiser:
+        typer.echo(
+            f"campaign {name} is a draft: raters see nothing until `creamtea campaign launch {quote(name)}`",
+            err=True,
+        )
+
+
+def _organisers_link(
+    database: Database, campaign: campaigns.CampaignSummary, subject: str | None, url: str
+) -> str:
+    if subject is not None:
+        sign_in.add_organiser(database, campaign.name, ACTOR, subject)
+        return _sign_in_at(url, campaign.id)
+    return link_to(url, access.create_link(database, "organiser", campaign_id=campaign.id, actor=ACTOR))
+
+
+def _raters_link(
+    database: Database, campaign: campaigns.CampaignSummary, pseudonym: str, subject: str | None, url: str
+) -> str:
+    rater_id = raters.find_or_add(database, campaign.name, ACTOR, pseudonym)
+    if subject is not None:
+        sign_in.set_subject(database, rater_id, ACTOR, subject)
+        return _sign_in_at(url, campaign.id)
+    return link_to(url, access.create_link(database, "rater", rater_id=rater_id, actor=ACTOR))
 
 
 def _sign_in_at(url: str, campaign_id: int) -> str:

@@ -21,7 +21,7 @@ from creamtea.human.exchange.files import Place
 from creamtea.human.exchange.rows import GivenRating, RatingRow, rows_of
 from creamtea.human.media.files import check_entries
 from creamtea.human.protocols import Protocol, ScoredAnswer, find_protocol
-from creamtea.human.protocols.spans import MarkedErrors
+from creamtea.human.protocols.spans import MarkedErrors, MarksErrors
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.rows import from_row
 
@@ -125,7 +125,7 @@ def with_answers(content: Content, ratings: Sequence[GivenRating]) -> Content:
         for number, revision in enumerate(revisions, start=1):
             for system, scored in revision.items():
                 written = number if scored.answer is not None else None
-                _check_same(scored.given, rows[position, rater, written, system])
+                _check_same(scored.given, rows[position, rater, written, system], protocol)
     return content
 
 
@@ -231,11 +231,23 @@ def _document_step(given: GivenRating, protocol: Protocol) -> int | None:
         raise InputError(f"{given.place.column('document_step')}: {error}") from None
 
 
-def _check_same(given: GivenRating, row: RatingRow) -> None:
+def _check_same(given: GivenRating, row: RatingRow, protocol: Protocol) -> None:
     """InputError with the first column in which a row is not what an export would write."""
     for column in given.columns:
         found, expected = given.found(column), getattr(row, column)
         one_is_enough = found is None and column in ("step", "value")
         if found != expected and not one_is_enough:
             allowed = "nothing" if expected is None else repr(expected)
-            raise given.refuse(column, f"{allowed}, as the rest of the import says")
+            if column in ("step", "value") and _by_usual_weights(protocol):
+                why = (
+                    "by the usual weights of errors. Scores of marked errors need the campaign's taxonomy: "
+                    "import the folder, or give --taxonomy"
+                )
+            else:
+                why = "as the rest of the import says"
+            raise given.refuse(column, f"{allowed}, {why}")
+
+
+def _by_usual_weights(protocol: Protocol) -> bool:
+    """Whether scores follow from the errors by weights that the campaign may have had otherwise."""
+    return isinstance(protocol, MarksErrors) and not protocol.scored and protocol.taxonomy is None

@@ -30,6 +30,7 @@ from creamtea.store.tables import CAMPAIGN_STATES
 MAX_INTEGER = 2**31 - 1  # of an INTEGER column
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _APOSTROPHE = re.compile(r"'+[=+\-@\t\r]")
+_NUMBER = re.compile(r"-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _SHOWN = 60  # characters of a wrong value in a message
 
 # ---------------------------------------------------------------- types
@@ -224,7 +225,7 @@ def _from_cell(python: type, cell: str) -> Any:
         return int(cell) if re.fullmatch(r"-?[0-9]{1,10}", cell) else cell
     try:
         if python is float:
-            return float(cell)
+            return float(cell) if _NUMBER.fullmatch(cell) else cell
         return json.loads(text_from_cell(cell)) if python is dict else text_from_cell(cell)
     except (ValueError, RecursionError):
         return cell

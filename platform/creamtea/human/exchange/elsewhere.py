@@ -11,7 +11,8 @@ from creamtea.errors import InputError
 from creamtea.human.exchange.answers import with_answers
 from creamtea.human.exchange.content import Content, ItemContent, RaterContent
 from creamtea.human.exchange.rows import GivenRating
-from creamtea.human.protocols import find_protocol
+from creamtea.human.protocols import Protocol, find_protocol
+from creamtea.human.protocols.taxonomy import Taxonomy
 from creamtea.languages import UNKNOWN
 
 
@@ -30,6 +31,7 @@ class ImportFacts:
     leave_out: tuple[str, ...] = ()  # systems
     scores: str | None = None  # mt-metrics-eval: which scores of people
     campaign_file: Path | None = None  # pearmut: the campaign's JSON
+    taxonomy: Taxonomy | None = None  # of marked errors; None: as they are called, with the usual weights
     # of a file of Appraise
     statistics: Path | None = None  # the raters' means and deviations, where its scores are z
     sources: Path | None = None
@@ -45,6 +47,15 @@ class ImportFacts:
         if self.source_language or self.target_language:
             raise InputError("--source-language and --target-language go together: give both or neither")
         return None
+
+    def find_protocol(self, name: str) -> Protocol:
+        """The protocol of this name with the taxonomy. InputError where its raters mark no errors."""
+        found = find_protocol(name)
+        if self.taxonomy is None:
+            return found
+        if found.usual_taxonomy is None:
+            raise InputError(f"--taxonomy is for marked errors, and {name} has none: leave it out")
+        return found.with_settings({"taxonomy": self.taxonomy.model_dump()})
 
 
 def made_elsewhere(
@@ -67,8 +78,9 @@ def made_elsewhere(
         raters.setdefault(rating.rater, rater)
     if facts.baseline is not None and facts.baseline not in systems:
         raise InputError(f"--baseline {facts.baseline}: no such system; there are {', '.join(systems)}")
-    rule = "esa" if find_protocol(protocol).marks_errors else None  # of stats.wmt.RULES
-    planned = {"baseline": facts.baseline, "delta": facts.delta, "wmt": rule}
+    rule = "esa" if facts.find_protocol(protocol).marks_errors else None  # of stats.wmt.RULES
+    taxonomy = None if facts.taxonomy is None else facts.taxonomy.model_dump()
+    planned = {"baseline": facts.baseline, "delta": facts.delta, "wmt": rule, "taxonomy": taxonomy}
     source, target = pair or (UNKNOWN, UNKNOWN)
     content = Content(
         name=ratings[0].columns.get("campaign", facts.name),  # rows of an export keep its name

@@ -58,6 +58,8 @@ def _read_own(
         raise InputError(
             "--protocol, --test-set and the languages stand in the folder's campaign.json: leave them out"
         )
+    if facts.taxonomy is not None:
+        raise InputError("--taxonomy: the folder's campaign.json says the campaign's own: leave it out")
     return replace(read_folder(path, kind), name=facts.name), ()
 
 
@@ -184,4 +186,4 @@ def import_campaign(
     if dry_run:
         return amounts(content, not_kept)
     keep_media(media, store)
-    return store_campaign(database, content, actor, path.name, not_kept, media.sizes)
+    return store_campaign(database, content, actor, path.resolve().name, not_kept, media.sizes)

@@ -25,7 +25,7 @@ from creamtea.human.exchange.files import Place, read_text
 from creamtea.human.exchange.losses import NotKept, counts
 from creamtea.human.exchange.mt_metrics_eval import Folder
 from creamtea.human.exchange.rows import GivenRating
-from creamtea.human.protocols import find_protocol
+from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.segment_scores import SegmentScores
 from creamtea.human.protocols.spans import Mqm
 from creamtea.human.scale import exact
@@ -112,7 +112,7 @@ def read_mt_metrics_eval(
         )
         for segment, system in cells
     ]
-    given, left = _answers(protocol, name, scores, marked)
+    given, left = _answers(facts.find_protocol(protocol), name, scores, marked)
     if not given:
         raise InputError(f"human-scores/{folder.pair}.{name}{SCORES}: only None in it: no ratings")
     ratings = [
@@ -153,8 +153,8 @@ def _pair(path: Path, facts: ImportFacts) -> str:
     if wanted not in pairs:
         found = ", ".join(pairs) or "none"
         raise InputError(
-            f"{path.name}: found sources of these language pairs: {found}; choose one with --source-language "
-            "and --target-language"
+            f"{path.resolve().name}: found sources of these language pairs: {found}; choose one with "
+            "--source-language and --target-language"
         )
     return wanted
 
@@ -299,13 +299,12 @@ def _span(
 
 
 def _answers(
-    protocol: str,
+    found: Protocol,
     name: str,
     scores: Mapping[Cell, _Score],
     marked: Mapping[Cell, Sequence[_Marked]],
 ) -> tuple[list[_Answer], dict[str, int]]:
     """The answers, and how many of what is not kept."""
-    found = find_protocol(protocol)
     answers = []
     if not found.marks_errors:
         for cell, score in scores.items():
@@ -321,7 +320,7 @@ def _answers(
         }
     if not marked:
         raise InputError(
-            f"--protocol {protocol}: human-scores has no errors marked for {name} ({RATINGS}); without "
+            f"--protocol {found.name}: human-scores has no errors marked for {name} ({RATINGS}); without "
             "--protocol the segment scores are read"
         )
     for cell, each in marked.items():
@@ -330,8 +329,8 @@ def _answers(
             if len(each) > 1 or cell not in scores:
                 raise InputError(
                     f"{each[0].place}: found {len(each)} raters' errors; allowed: those "
-                    f"of one, beside a segment score, as {protocol} needs a rater's own; without --protocol "
-                    "the segment scores are read"
+                    f"of one, beside a segment score, as {found.name} needs a rater's own; without "
+                    "--protocol the segment scores are read"
                 )
             own = {"score": _whole(scores[cell])}
         for rating in each:

@@ -21,7 +21,7 @@ from creamtea.human.exchange.pearmut_answers import Answers
 from creamtea.human.exchange.pearmut_checks import stand_in
 from creamtea.human.exchange.pearmut_tags import Assets, assets_of
 from creamtea.human.exchange.pearmut_unread import unread_settings
-from creamtea.human.protocols import Protocol, find_protocol
+from creamtea.human.protocols import Protocol
 from creamtea.human.protocols.da_sqm import DaSqm
 
 
@@ -96,7 +96,7 @@ def _protocol(facts: ImportFacts, campaign: Campaign | None) -> Protocol:
     if name not in known:
         found = facts.protocol or (campaign.info.protocol[:60] if campaign else "")
         raise InputError(f"protocol {found}: answers given in Pearmut are of {', '.join(known)}")
-    return find_protocol(name)
+    return facts.find_protocol(name)
 
 
 def _submitted(path: Path, left: Counter[str]) -> list[tuple[Place, Line]]:

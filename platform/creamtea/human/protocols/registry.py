@@ -84,8 +84,12 @@ def added_protocols() -> Additions[Protocol]:
 
 
 def _checked(name: str, loaded: Any) -> Protocol:
-    """An entry point leads to a protocol or its class. Raises an error if it does not."""
+    """An entry point leads to a protocol or its class. Raises an error if it does not, and for a script or
+    style that is not there, without which no board could be served."""
     protocol = loaded() if isinstance(loaded, type) else loaded
     if not isinstance(protocol, Protocol) or protocol.name != name:
         raise TypeError(f"it is not the protocol {name!r}")
+    for path in (*protocol.scripts, *protocol.styles):
+        if not path.is_file():
+            raise FileNotFoundError(f"{path} of its board is missing: it was not packaged")
     return protocol

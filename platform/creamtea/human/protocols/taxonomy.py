@@ -117,7 +117,7 @@ def _said(category: Sequence[str]) -> str:
 
 def read_taxonomy(path: Path) -> Taxonomy:
     """The taxonomy in a file of YAML or JSON; every mistake in it is one InputError with lines."""
-    return read_checked(path, Taxonomy, "severities, categories, …")
+    return read_checked(path, Taxonomy, "severities, categories, …", "a taxonomy (YAML or JSON)")
 
 
 # Kocmi et al. 2024; the weights are those of a score by the spans alone

@@ -16,7 +16,7 @@ analyses {analysis, variant, seed, test_set}, empty_string also {system}. A deco
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from creamtea.document.mistakes import Mistake, StudyErrors
@@ -31,15 +31,21 @@ __all__ = ["Plan", "PlannedNode", "PlannedStep", "plan"]
 ErrorMaker = Callable[[Sequence[Mistake]], InputError]
 
 
-def plan(study: Study, data: Path | None, errors: ErrorMaker | None = None, confined: bool = False) -> Plan:
+def plan(
+    study: Study,
+    data: Path | None,
+    errors: ErrorMaker | None = None,
+    confined: bool = False,
+    names: Mapping[str, str] | None = None,
+) -> Plan:
     """The steps of a study whose files lie under `data`.
 
     Reads every file of the study. All that is wrong with them is raised together, as what `errors`
     makes of the mistakes: pass `LoadedStudy.errors` to name the lines of the study. With `data` None no
     file is looked at, and the keys of steps over files are not those of a run. `confined`: paths that lead
-    out of `data` are mistakes.
+    out of `data` are mistakes. `names`: what mistakes call files instead of their paths in the study.
     """
-    planner = StudyPlanner(study, DataFiles(data, confined))
+    planner = StudyPlanner(study, DataFiles(data, confined, names=names or {}))
     for name, variant in study.variants.items():
         for seed in variant.seeds:
             planner.train(name, seed)

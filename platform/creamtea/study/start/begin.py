@@ -220,7 +220,8 @@ def _check_written(options: InitOptions, pairs: dict[str, Pair], set_aside: list
                 )
         taken = [str(path) for path in (output, *([folder] if set_aside else [])) if path.exists()]
     if taken and not options.force:
-        raise InputError(f"{' and '.join(taken)} exists already: --force overwrites, --output names another")
+        exist = "exist" if len(taken) > 1 else "exists"
+        raise InputError(f"{' and '.join(taken)} {exist} already: --force overwrites, --output names another")
 
 
 def study_name(options: InitOptions) -> str:

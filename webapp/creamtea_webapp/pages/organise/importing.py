@@ -15,11 +15,13 @@ from creamtea.human.exchange import exporting
 from creamtea.human.exchange.elsewhere import ImportFacts
 from creamtea.human.exchange.packed import MAX_UNPACKED, unpack
 from creamtea.human.protocols import protocol_title, usable_protocols
+from creamtea.human.protocols.taxonomy import read_taxonomy
 from creamtea.store.database import Database
 from creamtea_webapp import session
 from creamtea_webapp.markup import counted, note, show
 from creamtea_webapp.pages.organise.shared import LABELS, act, field_error, is_wrong, show_notice
 from creamtea_webapp.pages.organise.shared import TEMPLATE as SHARED
+from creamtea_webapp.pages.organise.uploads import read_uploaded
 
 KINDS = {
     "csv": "ratings as CSV, or an export's zip with CSV",
@@ -61,14 +63,21 @@ def page() -> None:
         columns[2].text_input(LABELS["source-language"], key="import-source_language", placeholder="de")
         columns[3].text_input(LABELS["target-language"], key="import-target_language", placeholder="en")
         field_error("protocol", "test-set", "source-language", "target-language")
-        left, _ = st.columns(2)
+        left, right = st.columns(2)
         left.text_input(
             LABELS["scores"],
             key="import-scores",
             placeholder="where there are several",
             help="Of mt-metrics-eval: the NAME in human-scores/SOURCE-TARGET.NAME.seg.score.",
         )
-        field_error("scores")
+        right.file_uploader(
+            LABELS["taxonomy"],
+            ["yaml", "yml", "json"],
+            key="import-taxonomy",
+            help="Of ratings with marked errors: the taxonomy by whose weights they count. An export's zip "
+            "has its own.",
+        )
+        field_error("scores", "taxonomy")
         with st.expander("Texts for Appraise scores", expanded=is_wrong(*TEXTS)):
             _texts_of_appraise()
         show_notice(BESIDE)
@@ -108,6 +117,7 @@ def _import(database: Database, actor: str) -> str:
         raise InputError("Enter a campaign name.", about="name")
     if file is None:
         raise InputError("Choose a file.", about="file")
+    taxonomy = state.get("import-taxonomy")
     given: dict[str, Any] = {field: str(state[f"import-{field}"]).strip() or None for field in OF_CAMPAIGN}
     protocol = None if state["import-protocol"] == IN_THE_FILE else str(state["import-protocol"])
     with tempfile.TemporaryDirectory() as temporary:
@@ -121,6 +131,7 @@ def _import(database: Database, actor: str) -> str:
             protocol,
             **given,
             **_saved_texts(folder / "texts"),
+            taxonomy=None if taxonomy is None else read_uploaded("taxonomy", taxonomy, read_taxonomy),
             first_segment=int(state["import-first"]),
         )
         done = exporting.import_campaign(database, path, kind, facts, actor, store=session.artefacts())

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import streamlit as st
 from pydantic import BaseModel
@@ -33,9 +33,9 @@ from creamtea_webapp import session
 from creamtea_webapp.markup import counted, note, show
 from creamtea_webapp.pages.organise.form import NOTHING, draw, form_values, index_of, key
 from creamtea_webapp.pages.organise.shared import TEMPLATE, act, show_notice
+from creamtea_webapp.pages.organise.uploads import read_uploaded, without_folder
 
 MADE = "campaign-made"
-Read = TypeVar("Read")
 BESIDE = "make"  # the place of errors: above the button
 # files of items that the organiser wrote
 READERS: dict[str, Callable[[Path], Sequence[BaseModel]]] = {
@@ -92,7 +92,8 @@ def _make(draft: str, start: CampaignRequest, database: Database, actor: str) ->
     request = {field: values.pop(field) for field in OF_REQUEST}
     documents = values.pop("documents")
     for field, read in READERS.items():
-        items = getattr(start.settings, field) if values[field] is None else _read(field, values[field], read)
+        file = values[field]
+        items = getattr(start.settings, field) if file is None else read_uploaded(field, file, read)
         values[field] = [item.model_dump() for item in items]
     taxonomy = _taxonomy(values.get("taxonomy"), request["protocol"], start)
     values["taxonomy"] = None if taxonomy is None else taxonomy.model_dump()
@@ -127,7 +128,7 @@ def _proposals(
 ) -> tuple[list[Proposal] | None, ProposedBy | None]:
     """What is marked before a rater begins: the file's errors, or those that the metric has found."""
     if metric is None:
-        return None if file is None else _read("proposals", file, read_proposals), None
+        return None if file is None else read_uploaded("proposals", file, read_proposals), None
     if file is not None:
         raise InputError(ONE_OF_THE_TWO)
     with database.session() as reading:
@@ -139,19 +140,8 @@ def _proposals(
 def _taxonomy(file: Any, protocol: str, start: CampaignRequest) -> Taxonomy | None:
     """The file's, or the draft's while its protocol stays; None: the protocol's usual one."""
     if file is not None:
-        return _read("taxonomy", file, read_taxonomy)
+        return read_uploaded("taxonomy", file, read_taxonomy)
     return start.settings.taxonomy if protocol == start.protocol else None
-
-
-def _read(field: str, file: Any, read: Callable[[Path], Read]) -> Read:
-    """An uploaded file, read as one on the disk is."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / Path(file.name).name
-        path.write_bytes(file.getvalue())
-        try:
-            return read(path)
-        except InputError as error:
-            raise InputError(_without(folder, error), about=field) from None
 
 
 def _media(file: Any, beside: Sequence[Any]) -> list[Given] | None:
@@ -166,12 +156,7 @@ def _media(file: Any, beside: Sequence[Any]) -> list[Given] | None:
         try:
             return read_media(Path(folder) / Path(file.name).name, session.artefacts())
         except InputError as error:
-            raise InputError(_without(folder, error), about="media") from None
-
-
-def _without(folder: str, error: InputError) -> str:
-    """The message, which calls a file as the organiser does."""
-    return str(error).replace(f"{folder}/", "")
+            raise InputError(without_folder(folder, error), about="media") from None
 
 
 def _documents(file: Any) -> Documents:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -163,7 +164,9 @@ def _actions(campaign_id: int, person: RaterProgress) -> None:
     with st.container(horizontal=True):
         if person.forgotten_at is None:
             st.button(
-                "New link", key="new-link", on_click=partial(manage, partial(_new_link, person.id), DECISIONS)
+                "New link",
+                key="new-link",
+                on_click=partial(manage, partial(_new_link, person.id), DECISIONS, drawn=time.monotonic()),
             )
             st.button(
                 "Withdraw links",

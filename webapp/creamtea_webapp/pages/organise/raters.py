@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import partial
 from typing import Any
 
@@ -83,6 +84,7 @@ def _add(campaign: CampaignSummary) -> None:
                 partial(_add_rater, campaign),
                 errors_at="add",
                 done_at="add",
+                drawn=time.monotonic(),
             ),
         )
     show_notice("add")
@@ -93,7 +95,13 @@ def _many(campaign: CampaignSummary) -> None:
 
     def invite(place: str, do: Any) -> Any:
         return partial(
-            act, rights.MANAGE_RATERS, campaign.id, partial(do, campaign), errors_at=place, done_at=place
+            act,
+            rights.MANAGE_RATERS,
+            campaign.id,
+            partial(do, campaign),
+            errors_at=place,
+            done_at=place,
+            drawn=time.monotonic(),
         )
 
     with st.expander("Many raters at once"):

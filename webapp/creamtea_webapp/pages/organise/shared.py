@@ -23,8 +23,8 @@ from creamtea_webapp.markup import note, render, show
 TEMPLATE = "organise/shared.html"
 NOTICE, FRESH_LINK, FRESH_FILE = "organise-notice", "organise-link", "organise-links"
 LINKS_AT = "organise-links-at"  # the place of the fresh links
-LAST = "organise-last"  # the action that succeeded last, and when
-DOUBLE_CLICK = 0.5  # [s]
+LAST_LINK = "organise-last-link"  # where and when the last link was made
+DOUBLE_CLICK = 1.0  # [s] generous: a busy browser sends the second press late
 OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 Act = Callable[[Database, str], str]  # does it in one transaction; what to tell the organiser
 
@@ -44,6 +44,7 @@ LABELS = {
     "bad-references": "Bad references",
     "repeats": "Repeats",
     "documents": "Documents",
+    "taxonomy": "Taxonomy",
     "proposals": "Errors marked beforehand",
     "proposals-from": "Errors that a metric has found",
     "media": "Files beside sources",
@@ -82,17 +83,19 @@ def act(
     errors_at: str = "",
     done_at: str = "",
     usual_field: str = "",
+    drawn: float | None = None,
 ) -> None:
     """Run `do` if whoever sent this may; for callbacks of widgets, which write here and nowhere else.
 
     The right is looked up again at the moment of the click: a page that was drawn is not an authorisation.
     `errors_at` and `done_at` are places of `show_notice`: beside what was pressed, and so in view.
     `usual_field`: what a message is about that does not say it.
-    The second press of a double click does nothing: it would hide the link that the first has made.
+    `drawn`: when a button that makes a link was drawn (`time.monotonic`). The second press of a double click
+    does nothing, as it would hide the first's link: a press of a button that was drawn before that was made,
+    or comes soon after it.
     """
-    action = (right, campaign_id, errors_at, done_at, getattr(do, "func", do).__qualname__)
-    last, since = st.session_state.get(LAST, (None, 0.0))
-    if action == last and time.monotonic() - since < DOUBLE_CLICK:
+    place, since = st.session_state.get(LAST_LINK, ("", 0.0))
+    if drawn is not None and place == done_at and min(drawn, time.monotonic() - DOUBLE_CLICK) < since:
         return
     for key in (FRESH_LINK, FRESH_FILE):
         st.session_state.pop(key, None)
@@ -102,7 +105,8 @@ def act(
         return
     try:
         _tell(Told("done", do(session.database(), actor(who)), done_at))
-        st.session_state[LAST] = action, time.monotonic()
+        if drawn is not None:
+            st.session_state[LAST_LINK] = done_at, time.monotonic()
     except InputError as error:
         message = str(error)
         field = error.about or _field_of(message) or usual_field

@@ -1,0 +1,36 @@
+"""`creamtea campaign link` in each state of a campaign."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rated_study import fill_study
+
+from creamtea.store.database import open_database
+
+
+@pytest.mark.parametrize(
+    "whom",
+    [["--rater", "anna"], ["--count", "2"], ["--participants"], ["--rater", "anna", "--subject", "a@b.org"]],
+)
+def test_links_for_raters_of_a_draft_and_of_a_closed_campaign(creamtea: Any, whom: list[str]) -> None:
+    database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
+    fill_study(database)
+    database.close()
+    of = ("--study", "jam", "--test-set", "test", "--systems", "plain,beam,scones")
+    creamtea("campaign", "create", "first", *of, "--bad-references", "0", "--repeats", "0")
+    link = ("campaign", "link", "first")
+    draft = creamtea(*link, *whom)
+    assert (draft.returncode, "http://" in draft.stdout) == (0, True)
+    assert "`creamtea campaign launch first`" in draft.stderr
+    creamtea("campaign", "launch", "first")
+    launched = creamtea(*link, *whom[:2])
+    assert (launched.returncode, launched.stderr) == (0, "")
+    creamtea("campaign", "close", "first", "--reason", "enough")
+    before = creamtea("links", "list").stdout
+    closed = creamtea(*link, *whom)
+    assert (closed.returncode, closed.stdout) == (2, "")
+    assert "'first' is closed" in closed.stderr
+    assert creamtea("links", "list").stdout == before
+    assert "/enter#" in creamtea(*link, "--organiser").stdout

@@ -1,0 +1,53 @@
+"""What `creamtea serve` prints once it can be reached."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rated_study import fill_study
+
+from creamtea.cli import serve
+from creamtea.plugins import Additions, BrokenPlugin, Plugin
+from creamtea.store.database import open_database
+
+LINK = "creamtea campaign link "
+
+
+@pytest.fixture
+def greeting(creamtea: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
+    monkeypatch.setenv("CREAMTEA_HOME", str(creamtea.home))
+    monkeypatch.delenv("CREAMTEA_DATABASE_URL", raising=False)
+
+    def printed() -> Any:
+        capsys.readouterr()
+        serve._greet("http://x/enter#y", "http://x", "127.0.0.1")
+        return capsys.readouterr()
+
+    return printed
+
+
+def test_a_raters_link_is_suggested_for_the_newest_launched_campaign(creamtea: Any, greeting: Any) -> None:
+    database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
+    fill_study(database)
+    database.close()
+    of = ("--study", "jam", "--test-set", "test", "--systems", "plain,beam,scones")
+    for name in ("first", "second", "third"):
+        creamtea("campaign", "create", name, *of, "--bad-references", "0", "--repeats", "0")
+    assert LINK not in greeting().out  # drafts
+    creamtea("campaign", "launch", "first")
+    creamtea("campaign", "launch", "second")
+    assert f"{LINK}second --rater" in greeting().out
+    creamtea("campaign", "close", "second", "--reason", "enough")
+    assert f"{LINK}first --rater" in greeting().out
+    creamtea("campaign", "close", "first", "--reason", "enough")
+    assert LINK not in greeting().out
+
+
+def test_a_protocol_that_cannot_be_used_is_named(greeting: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert greeting().err == ""
+    broken = BrokenPlugin("stars", Plugin("tea-lab", "1.0"), "no script")
+    monkeypatch.setattr(serve, "added_protocols", lambda: Additions({}, {}, [broken]))
+    said = greeting().err
+    assert "'stars' of tea-lab 1.0" in said
+    assert "no script" in said
