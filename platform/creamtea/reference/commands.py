@@ -19,8 +19,8 @@ INTRODUCTION = f"""\
 Every command with its options, as `creamtea COMMAND --help` has them.
 
 Exit codes: 0 done, 1 something failed, 2 the input is wrong, 130 interrupted, 141 nobody reads the output
-any more (`| head`). `creamtea --traceback COMMAND` shows where an error came from, for a bug report; `creamtea --version`
-prints the version."""
+any more (`| head`). `creamtea --traceback COMMAND` shows where an error came from, for a bug report;
+`creamtea --version` prints the version."""
 
 NOUNS = {"int": "whole number", "float": "number", "str": "text", "Path": "path"}
 
