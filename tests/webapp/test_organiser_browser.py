@@ -71,3 +71,14 @@ def test_a_press_that_leaves_a_field_is_not_lost(site, open_page) -> None:
     page.get_by_label("Reason").fill("no answers")
     decide.click(delay=1500)  # a slow press, which leaves the field at its beginning
     expect(page.get_by_role("button", name="Include again")).to_be_visible()
+
+
+def test_a_double_click_adds_one_rater_and_shows_the_link(site, open_page) -> None:
+    """Streamlit begins with the second press before it has ended the first."""
+    own_campaign(site.database, "okapi-doubled", [("source", ["output"])])
+    page = open_page(_address(site, "okapi-doubled", "raters"))
+    page.get_by_role("button", name="Add and make a link").dblclick()
+    expect(page.get_by_text("The rater has been added.")).to_be_visible()
+    at_rest(page)
+    expect(page.locator("code").filter(has_text="/enter#")).to_have_count(1)
+    expect(page.get_by_role("link", name="rater-")).to_have_count(1)

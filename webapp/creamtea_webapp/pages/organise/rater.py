@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -19,12 +18,13 @@ from creamtea.store.database import Database
 from creamtea_webapp import session
 from creamtea_webapp.markup import note, render, show
 from creamtea_webapp.pages.organise.campaign import standing
+from creamtea_webapp.pages.organise.links import Made, on_press
 from creamtea_webapp.pages.organise.reports import rater_reports
 from creamtea_webapp.pages.organise.shared import (
     act,
+    entry,
     find,
     head,
-    keep_link,
     missing,
     show_notice,
     show_table,
@@ -166,7 +166,9 @@ def _actions(campaign_id: int, person: RaterProgress) -> None:
             st.button(
                 "New link",
                 key="new-link",
-                on_click=partial(manage, partial(_new_link, person.id), DECISIONS, drawn=time.monotonic()),
+                on_click=on_press(
+                    rights.MANAGE_RATERS, campaign_id, partial(_new_link, person.id), DECISIONS
+                ),
             )
             st.button(
                 "Withdraw links",
@@ -200,9 +202,9 @@ def _actions(campaign_id: int, person: RaterProgress) -> None:
                 )
 
 
-def _new_link(rater_id: int, database: Database, actor: str) -> str:
-    keep_link(access.create_link(database, "rater", rater_id=rater_id, actor=actor), DECISIONS)
-    return "A new link has been made."
+def _new_link(rater_id: int, database: Database, actor: str) -> Made:
+    secret = access.create_link(database, "rater", rater_id=rater_id, actor=actor)
+    return Made("A new link has been made.", link=entry(secret))
 
 
 def _withdraw(rater_id: int, database: Database, actor: str) -> str:

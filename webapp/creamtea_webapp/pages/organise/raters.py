@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
-from typing import Any
 
 import streamlit as st
 
@@ -19,21 +17,21 @@ from creamtea_webapp import session
 from creamtea_webapp.gate.paths import LOGIN
 from creamtea_webapp.markup import counted, note, render
 from creamtea_webapp.pages.organise.campaign import standing
+from creamtea_webapp.pages.organise.links import Made, on_press
 from creamtea_webapp.pages.organise.reports import rater_reports
 from creamtea_webapp.pages.organise.shared import (
     TEMPLATE,
-    act,
+    entry,
     find,
     head,
-    keep_address,
-    keep_file,
-    keep_link,
     origin,
     rater_link,
     safe_name,
     show_notice,
     show_table,
 )
+
+ADD = ("add-pseudonym", "add-name", "add-subject")  # fields
 
 
 def page(campaign_id: int) -> None:
@@ -77,14 +75,12 @@ def _add(campaign: CampaignSummary) -> None:
             st.text_input("E-mail address for signing in (instead of a link)", key="add-subject", width=320)
         st.form_submit_button(
             "Add and make a link",
-            on_click=partial(
-                act,
+            on_click=on_press(
                 rights.MANAGE_RATERS,
                 campaign.id,
                 partial(_add_rater, campaign),
-                errors_at="add",
-                done_at="add",
-                drawn=time.monotonic(),
+                "add",
+                dict.fromkeys(ADD, ""),
             ),
         )
     show_notice("add")
@@ -92,17 +88,6 @@ def _add(campaign: CampaignSummary) -> None:
 
 def _many(campaign: CampaignSummary) -> None:
     """Links for many at once, and the one for a recruiting platform."""
-
-    def invite(place: str, do: Any) -> Any:
-        return partial(
-            act,
-            rights.MANAGE_RATERS,
-            campaign.id,
-            partial(do, campaign),
-            errors_at=place,
-            done_at=place,
-            drawn=time.monotonic(),
-        )
 
     with st.expander("Many raters at once"):
         with st.form("many-raters", border=False):
@@ -118,7 +103,16 @@ def _many(campaign: CampaignSummary) -> None:
                 key="many-count",
                 help="They are named by numbers.",
             )
-            st.form_submit_button("Make links (CSV)", on_click=invite("many", _invite_many))
+            st.form_submit_button(
+                "Make links (CSV)",
+                on_click=on_press(
+                    rights.MANAGE_RATERS,
+                    campaign.id,
+                    partial(_invite_many, campaign),
+                    "many",
+                    {"many-pseudonyms": "", "many-count": 0},
+                ),
+            )
         show_notice("many")  # outside: a form can hold no button to download with
     with st.expander("Participants of Prolific or another platform"):
         note(
@@ -130,35 +124,33 @@ def _many(campaign: CampaignSummary) -> None:
         st.button(
             "Make the link for participants",
             key="recruit",
-            on_click=invite("recruit", _recruit),
+            on_click=on_press(rights.MANAGE_RATERS, campaign.id, partial(_recruit, campaign), "recruit"),
         )
         show_notice("recruit")
 
 
-def _invite_many(campaign: CampaignSummary, database: Database, actor: str) -> str:
+def _invite_many(campaign: CampaignSummary, database: Database, actor: str) -> Made:
     state = st.session_state
     names = [line.strip() for line in str(state.get("many-pseudonyms", "")).splitlines() if line.strip()]
     count = int(state.get("many-count") or 0)
     if bool(names) == bool(count):
         raise InputError("Write pseudonyms, or give a number of new raters: one of the two.")
     made = invitations.invite(database, campaign.name, actor, names or count)
-    keep_file(f"{safe_name(campaign.name)}-links.csv", invitations.links_csv(made, origin()), "many")
-    state["many-pseudonyms"], state["many-count"] = "", 0
-    return f"{counted(len(made), 'link')} made. Each works once, within 14 days."
-
-
-def _recruit(campaign: CampaignSummary, database: Database, actor: str) -> str:
-    keep_address(
-        invitations.recruiting_address(origin(), invitations.recruit(database, campaign.name, actor)),
-        "recruit",
+    return Made(
+        f"{counted(len(made), 'link')} made. Each works once, within 14 days.",
+        file=(f"{safe_name(campaign.name)}-links.csv", invitations.links_csv(made, origin())),
     )
-    return "The link for participants has been made."
 
 
-def _add_rater(campaign: CampaignSummary, database: Database, actor: str) -> str:
-    pseudonym = str(st.session_state.get("add-pseudonym", "")).strip()
-    name = str(st.session_state.get("add-name", "")).strip()
-    subject = str(st.session_state.get("add-subject", "")).strip()
+def _recruit(campaign: CampaignSummary, database: Database, actor: str) -> Made:
+    secret = invitations.recruit(database, campaign.name, actor)
+    return Made(
+        "The link for participants has been made.", link=invitations.recruiting_address(origin(), secret)
+    )
+
+
+def _add_rater(campaign: CampaignSummary, database: Database, actor: str) -> Made:
+    pseudonym, name, subject = (str(st.session_state.get(field, "")).strip() for field in ADD)
     rater_id = raters.add(
         database,
         campaign.name,
@@ -167,11 +159,7 @@ def _add_rater(campaign: CampaignSummary, database: Database, actor: str) -> str
         name=name or None,
         subject=subject or None,
     )
-    if not subject:
-        keep_link(access.create_link(database, "rater", rater_id=rater_id, actor=actor), "add")
-    for field in ("add-pseudonym", "add-name", "add-subject"):
-        if field in st.session_state:
-            st.session_state[field] = ""
     if subject:
-        return f"The rater has been added and signs in at {origin()}{LOGIN}?campaign={campaign.id}"
-    return "The rater has been added."
+        return Made(f"The rater has been added and signs in at {origin()}{LOGIN}?campaign={campaign.id}")
+    secret = access.create_link(database, "rater", rater_id=rater_id, actor=actor)
+    return Made("The rater has been added.", link=entry(secret))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -23,8 +22,6 @@ from creamtea_webapp.markup import note, render, show
 TEMPLATE = "organise/shared.html"
 NOTICE, FRESH_LINK, FRESH_FILE = "organise-notice", "organise-link", "organise-links"
 LINKS_AT = "organise-links-at"  # the place of the fresh links
-LAST_LINK = "organise-last-link"  # where and when the last link was made
-DOUBLE_CLICK = 1.0  # [s] generous: a busy browser sends the second press late
 OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 Act = Callable[[Database, str], str]  # does it in one transaction; what to tell the organiser
 
@@ -83,20 +80,13 @@ def act(
     errors_at: str = "",
     done_at: str = "",
     usual_field: str = "",
-    drawn: float | None = None,
 ) -> None:
     """Run `do` if whoever sent this may; for callbacks of widgets, which write here and nowhere else.
 
     The right is looked up again at the moment of the click: a page that was drawn is not an authorisation.
     `errors_at` and `done_at` are places of `show_notice`: beside what was pressed, and so in view.
     `usual_field`: what a message is about that does not say it.
-    `drawn`: when a button that makes a link was drawn (`time.monotonic`). The second press of a double click
-    does nothing, as it would hide the first's link: a press of a button that was drawn before that was made,
-    or comes soon after it.
     """
-    place, since = st.session_state.get(LAST_LINK, ("", 0.0))
-    if drawn is not None and place == done_at and min(drawn, time.monotonic() - DOUBLE_CLICK) < since:
-        return
     for key in (FRESH_LINK, FRESH_FILE):
         st.session_state.pop(key, None)
     who = session.identity()
@@ -105,8 +95,6 @@ def act(
         return
     try:
         _tell(Told("done", do(session.database(), actor(who)), done_at))
-        if drawn is not None:
-            st.session_state[LAST_LINK] = done_at, time.monotonic()
     except InputError as error:
         message = str(error)
         field = error.about or _field_of(message) or usual_field
@@ -171,26 +159,14 @@ def _show_links() -> None:
         st.download_button("Download the links (CSV)", data, name, "text/csv", on_click="ignore")
 
 
-def keep_link(secret: str, place: str = "") -> None:
-    """A fresh link's secret, for the next drawing of the page at this place; stored nowhere else."""
-    keep_address(f"{origin()}/enter#{secret}", place)
-
-
-def keep_address(address: str, place: str = "") -> None:
-    """Likewise a whole link."""
-    st.session_state[FRESH_LINK] = address
-    st.session_state[LINKS_AT] = place
-
-
-def keep_file(name: str, text: str, place: str = "") -> None:
-    """A file of fresh links, likewise."""
-    st.session_state[FRESH_FILE] = (name, text)
-    st.session_state[LINKS_AT] = place
-
-
 def safe_name(name: str) -> str:
     """A campaign's name as part of a file's."""
     return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)
+
+
+def entry(secret: str) -> str:
+    """A fresh link's address."""
+    return f"{origin()}/enter#{secret}"
 
 
 def origin() -> str:
