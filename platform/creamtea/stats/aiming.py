@@ -88,13 +88,10 @@ def look(courses: Sequence[Course], delta: float, given_up: Sequence[bool] = ())
         mean, half = float(one.mean[-1]), float(one.half_width()[-1])
         low, high = (None, None) if math.isinf(half) else (mean - half, mean + half)
         if p is not None and p < ALPHA:
-            crossed = (
-                mean if same else float(one.mean[int(np.argmin(one.p_value))])
-            )  # the first of the smallest
+            # at the first look of those with the smallest p
+            crossed = mean if same else float(one.mean[int(np.argmin(one.p_value))])
             state = State.BETTER if crossed > 0 else State.WORSE
-        elif (same and abs(mean) < delta) or bool(
-            (np.abs(one.mean) + one.half_width(2 * ALPHA) < delta).any()
-        ):
+        elif _is_within(one, delta):
             state = State.NO_LARGER_DIFFERENCE
         elif stopped or one.seen >= one.planned or _hopeless(one, delta, len(courses) - differing):
             state = State.HOPELESS
@@ -107,6 +104,13 @@ def look(courses: Sequence[Course], delta: float, given_up: Sequence[bool] = ())
 def _is_same(one: Course) -> bool:
     """Whether there are units enough, and all of them differ by the same value."""
     return bool(len(one.mean) and one.error[-1] == 0 and one.units[-1] >= min(BURN_IN, one.planned))
+
+
+def _is_within(one: Course, delta: float) -> bool:
+    """Whether some look has shown that no difference is larger than δ."""
+    if _is_same(one):
+        return bool(abs(one.mean[-1]) < delta)
+    return bool((np.abs(one.mean) + one.half_width(2 * ALPHA) < delta).any())
 
 
 def _p_value(one: Course) -> float:

@@ -23,8 +23,8 @@ from creamtea.stats.ratio import baseline_ratio
 from creamtea.stats.verdict import Outcome, Verdict, judge, judge_state
 
 ITEMS = Column("items", "items", 0)
-NO_STATES: Mapping[int, State] = MappingProxyType({})  # of a campaign that does not aim
 DOCUMENTS = Column("documents", "documents", 0, note="of the items: what intervals and tests are over")
+NO_STATES: Mapping[int, State] = MappingProxyType({})  # of a campaign that does not aim
 
 
 def means(judged: Judged, key: str, title: str, about: str) -> Table:
