@@ -10,12 +10,13 @@ pytest.importorskip("playwright.sync_api")
 
 from playwright.sync_api import expect
 from rating_board import own_campaign
-from ready_campaigns import launched_campaign
+from ready_campaigns import PLAIN, launched_campaign
 from sqlalchemy import select
 from watched import at_rest, press
 
-from creamtea.human import assignment, raters
-from creamtea.store.tables import Campaign, Rater
+from creamtea.human import assignment, links, raters
+from creamtea.human.campaigns import CampaignRequest, create_campaign
+from creamtea.store.tables import Campaign, Rater, StudyRow
 
 pytestmark = pytest.mark.browser
 
@@ -82,3 +83,26 @@ def test_a_double_click_adds_one_rater_and_shows_the_link(site, open_page) -> No
     at_rest(page)
     expect(page.locator("code").filter(has_text="/enter#")).to_have_count(1)
     expect(page.get_by_role("link", name="rater-")).to_have_count(1)
+
+
+def test_a_double_click_launches_once_and_says_so(site, open_page) -> None:
+    systems = ["tapir-greedy", "tapir-nvs"]
+    draft = CampaignRequest(study="quagga", test_set="narwhal", systems=systems, settings=PLAIN)
+    create_campaign(site.database, "okapi-draft", draft)
+    page = open_page(_address(site, "okapi-draft", ""))
+    page.get_by_role("button", name="Launch").dblclick()
+    expect(page.get_by_text("The campaign has been launched and registered as")).to_be_visible()
+    at_rest(page)
+    expect(page.locator(".notice.error")).to_have_count(0)
+
+
+def test_a_double_click_makes_one_link_to_a_report(site, open_page) -> None:
+    with site.database.session() as reading:
+        (study,) = reading.scalars(select(StudyRow.id).where(StudyRow.name == "quagga"))
+    page = open_page(site.new_link("organiser").replace("/enter#", f"/enter?study={study}#"))
+    page.get_by_role("button", name="Share this report").click()
+    page.get_by_role("button", name="Make a link").dblclick()
+    expect(page.locator("code").filter(has_text="/enter#")).to_have_count(1)
+    at_rest(page)
+    expect(page.locator("code").filter(has_text="/enter#")).to_have_count(1)
+    assert [link.study_id for link in links.listed(site.database)].count(study) == 1

@@ -27,7 +27,7 @@ from creamtea.human.protocols import find_protocol
 from creamtea.human.quality import reports_of
 from creamtea.store.database import Database
 from creamtea.store.tables import AccessToken, Item, Rater, Rating
-from creamtea_webapp.pages.organise import links
+from creamtea_webapp.pages.organise import press as pressing
 from creamtea_webapp.pages.organise import reports as pages_reports
 from creamtea_webapp.pages.organise.rater import score_axis
 
@@ -62,10 +62,10 @@ def test_a_rater_is_added_and_the_link_is_shown_until_the_next_action(
     with ready.session() as reading:
         secrets = " ".join(reading.scalars(select(AccessToken.digest)))
     assert link.split("#")[1] not in secrets + str(actions(ready))
-    monkeypatch.setattr(links, "DOUBLE_CLICK", 3600)
+    monkeypatch.setattr(pressing, "DOUBLE_CLICK", 3600)
     ran(app.button[0].click().run())
     assert [one.value for one in app.code] == [link]
-    monkeypatch.setattr(links, "DOUBLE_CLICK", 0)
+    monkeypatch.setattr(pressing, "DOUBLE_CLICK", 0)
     ran(app.button[0].click().run())
     assert [one.value for one in app.code] != [link]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 
 import streamlit as st
 
@@ -16,9 +17,10 @@ from creamtea.report.model import Document
 from creamtea.store.database import Database
 from creamtea_webapp import session
 from creamtea_webapp.markup import moment, note
-from creamtea_webapp.pages.organise.shared import act, origin, show_notice
+from creamtea_webapp.pages.organise.press import Made, on_press
+from creamtea_webapp.pages.organise.shared import act, entry, fresh_link, show_notice
 
-FRESH = "report-link"
+SHARED = "share"  # the place of a fresh link
 DAYS = 14
 QUEUED = "It is queued again."
 NOBODY = " No controller is running: start one with `creamtea controller`."
@@ -82,10 +84,12 @@ def _share(study: int) -> None:
         "withdrawn."
     )
     st.number_input("Days", 1, 365, DAYS, key="share-days")
-    st.button("Make a link", on_click=_make_link, args=(study,), key="share-make")
-    if (address := st.session_state.pop(FRESH, None)) is not None:
-        note("Copy it now: it works once, and is shown once.")
-        st.code(address, language=None, wrap_lines=True)
+    st.button(
+        "Make a link",
+        on_click=on_press(rights.SHARE_REPORTS, None, partial(_make_link, study), SHARED),
+        key="share-make",
+    )
+    show_notice(SHARED)
     for link in links.listed(session.database(), opening=True):
         if link.study_id == study:
             used = "open in a browser" if link.sessions else "not used yet"
@@ -93,17 +97,12 @@ def _share(study: int) -> None:
             st.button("Withdraw", on_click=_withdraw, args=(study, link.id), key=f"share-withdraw-{link.id}")
 
 
-def _make_link(study: int) -> None:
-    days = st.session_state["share-days"]
-
-    def do(database: Database, actor: str) -> str:
-        secret = access.create_link(
-            database, "reader", study_id=study, lifetime=timedelta(days=days), actor=actor
-        )
-        st.session_state[FRESH] = f"{origin()}/enter#{secret}"
-        return "The link is made. Copy it now from “Share this report”."
-
-    act(rights.SHARE_REPORTS, None, do)
+def _make_link(study: int, database: Database, actor: str) -> Made:
+    lifetime = timedelta(days=st.session_state["share-days"])
+    secret = access.create_link(database, "reader", study_id=study, lifetime=lifetime, actor=actor)
+    return Made(
+        "The link has been made.", fresh_link(entry(secret), " and send it to one reader. It works once")
+    )
 
 
 def _withdraw(study: int, link: int) -> None:

@@ -20,6 +20,7 @@ from creamtea.store.database import Database
 from creamtea.store.item_kinds import ItemKind
 from creamtea_webapp import session
 from creamtea_webapp.markup import moment, note, show
+from creamtea_webapp.pages.organise.press import Made, on_press
 from creamtea_webapp.pages.organise.shared import (
     act,
     find,
@@ -65,18 +66,18 @@ def _draft(who: Identity, campaign: CampaignSummary) -> None:
         "analysis cannot be changed. Raters and their links can be added before or after it."
     )
     launch = partial(_launch, campaign.name)
-    show_notice("launch")
+    show_notice("launch")  # errors: of a launched campaign, the head tells
     st.button(
         "Launch",
         type="primary",
-        on_click=partial(act, rights.RUN_CAMPAIGN, campaign.id, launch, errors_at="launch"),
+        on_click=on_press(rights.RUN_CAMPAIGN, campaign.id, launch, "launch", done_at=""),
         key="launch",
     )
 
 
-def _launch(name: str, database: Database, actor: str) -> str:
+def _launch(name: str, database: Database, actor: str) -> Made:
     registered = launching.launch(database, name, actor)
-    return f"The campaign has been launched and registered as {registered['digest'][:16]}."
+    return Made(f"The campaign has been launched and registered as {registered['digest'][:16]}.")
 
 
 def _media(campaign: CampaignSummary) -> None:
@@ -166,15 +167,15 @@ def _closing(campaign: CampaignSummary) -> None:
         st.button(
             "Close it",
             key="close",
-            on_click=partial(
-                act, rights.RUN_CAMPAIGN, campaign.id, partial(_close, campaign.name), errors_at="close"
+            on_click=on_press(
+                rights.RUN_CAMPAIGN, campaign.id, partial(_close, campaign.name), "close", done_at=""
             ),
         )
 
 
-def _close(name: str, database: Database, actor: str) -> str:
+def _close(name: str, database: Database, actor: str) -> Made:
     launching.close(database, name, actor, str(st.session_state.get("close-reason", "")).strip())
-    return "The campaign has been closed."
+    return Made("The campaign has been closed.")
 
 
 # ---------------------------------------------------------------- export

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,8 @@ from creamtea.human.protocols.taxonomy import read_taxonomy
 from creamtea.store.database import Database
 from creamtea_webapp import session
 from creamtea_webapp.markup import counted, note, show
-from creamtea_webapp.pages.organise.shared import LABELS, act, field_error, is_wrong, show_notice
+from creamtea_webapp.pages.organise.press import Made, on_press
+from creamtea_webapp.pages.organise.shared import LABELS, field_error, is_wrong, show_notice
 from creamtea_webapp.pages.organise.shared import TEMPLATE as SHARED
 from creamtea_webapp.pages.organise.uploads import read_uploaded
 
@@ -84,7 +84,7 @@ def page() -> None:
         st.form_submit_button(
             "Import",
             type="primary",
-            on_click=partial(act, rights.IMPORT_RATINGS, None, _import, errors_at=BESIDE, usual_field="file"),
+            on_click=on_press(rights.IMPORT_RATINGS, None, _import, BESIDE, done_at="", usual_field="file"),
         )
     note(
         "Protocol, test set and languages are needed only where the file does not contain them; an export's "
@@ -109,7 +109,7 @@ def _texts_of_appraise() -> None:
     field_error("first-segment")
 
 
-def _import(database: Database, actor: str) -> str:
+def _import(database: Database, actor: str) -> Made:
     state = st.session_state
     file = state.get("import-file")
     name, kind = str(state["import-name"]).strip(), str(state["import-kind"])
@@ -136,7 +136,7 @@ def _import(database: Database, actor: str) -> str:
         )
         done = exporting.import_campaign(database, path, kind, facts, actor, store=session.artefacts())
     not_kept = f" Not kept: {'; '.join(map(str, done.not_kept))}." if done.not_kept else ""
-    return (
+    return Made(
         f"Campaign {done.campaign}: {counted(done.ratings, 'rating')} by {counted(done.raters, 'rater')}, "
         f"{counted(done.items, 'item')}, {counted(done.systems, 'system')}.{not_kept}"
     )

@@ -32,7 +32,8 @@ from creamtea.store.tables import Campaign
 from creamtea_webapp import session
 from creamtea_webapp.markup import counted, note, show
 from creamtea_webapp.pages.organise.form import NOTHING, draw, form_values, index_of, key
-from creamtea_webapp.pages.organise.shared import TEMPLATE, act, show_notice
+from creamtea_webapp.pages.organise.press import Made, on_press
+from creamtea_webapp.pages.organise.shared import TEMPLATE, show_notice
 from creamtea_webapp.pages.organise.uploads import read_uploaded, without_folder
 
 MADE = "campaign-made"
@@ -68,7 +69,7 @@ def page() -> None:
         "Replace the draft" if draft else "Create a draft",
         type="primary",
         key="make",
-        on_click=partial(act, rights.CREATE_CAMPAIGN, None, partial(_make, draft, start), errors_at=BESIDE),
+        on_click=on_press(rights.CREATE_CAMPAIGN, None, partial(_make, draft, start), BESIDE, done_at=""),
     )
     note("Nobody can rate a draft. Its page shows items, hours and power, and lets you launch it.")
 
@@ -86,7 +87,7 @@ def _start() -> tuple[str, CampaignRequest]:
         )
 
 
-def _make(draft: str, start: CampaignRequest, database: Database, actor: str) -> str:
+def _make(draft: str, start: CampaignRequest, database: Database, actor: str) -> Made:
     values = form_values(st.session_state)
     typed = values.pop("name").strip()
     request = {field: values.pop(field) for field in OF_REQUEST}
@@ -119,8 +120,7 @@ def _make(draft: str, start: CampaignRequest, database: Database, actor: str) ->
         replace=bool(draft),
         actor=actor,
     )
-    st.session_state[MADE] = made.id
-    return f"The draft has {counted(made.items, 'item')}."
+    return Made(f"The draft has {counted(made.items, 'item')}.", {MADE: made.id})
 
 
 def _proposals(

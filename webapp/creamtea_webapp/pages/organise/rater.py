@@ -18,12 +18,14 @@ from creamtea.store.database import Database
 from creamtea_webapp import session
 from creamtea_webapp.markup import note, render, show
 from creamtea_webapp.pages.organise.campaign import standing
-from creamtea_webapp.pages.organise.links import Made, on_press
+from creamtea_webapp.pages.organise.press import Made, on_press
 from creamtea_webapp.pages.organise.reports import rater_reports
 from creamtea_webapp.pages.organise.shared import (
+    FOR_ONE,
     act,
     entry,
     find,
+    fresh_link,
     head,
     missing,
     show_notice,
@@ -204,7 +206,7 @@ def _actions(campaign_id: int, person: RaterProgress) -> None:
 
 def _new_link(rater_id: int, database: Database, actor: str) -> Made:
     secret = access.create_link(database, "rater", rater_id=rater_id, actor=actor)
-    return Made("A new link has been made.", link=entry(secret))
+    return Made("A new link has been made.", fresh_link(entry(secret), FOR_ONE))
 
 
 def _withdraw(rater_id: int, database: Database, actor: str) -> str:

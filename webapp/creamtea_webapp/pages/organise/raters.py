@@ -17,12 +17,15 @@ from creamtea_webapp import session
 from creamtea_webapp.gate.paths import LOGIN
 from creamtea_webapp.markup import counted, note, render
 from creamtea_webapp.pages.organise.campaign import standing
-from creamtea_webapp.pages.organise.links import Made, on_press
+from creamtea_webapp.pages.organise.press import Made, on_press
 from creamtea_webapp.pages.organise.reports import rater_reports
 from creamtea_webapp.pages.organise.shared import (
+    FOR_ONE,
     TEMPLATE,
     entry,
     find,
+    fresh_file,
+    fresh_link,
     head,
     origin,
     rater_link,
@@ -80,7 +83,6 @@ def _add(campaign: CampaignSummary) -> None:
                 campaign.id,
                 partial(_add_rater, campaign),
                 "add",
-                dict.fromkeys(ADD, ""),
             ),
         )
     show_notice("add")
@@ -110,7 +112,6 @@ def _many(campaign: CampaignSummary) -> None:
                     campaign.id,
                     partial(_invite_many, campaign),
                     "many",
-                    {"many-pseudonyms": "", "many-count": 0},
                 ),
             )
         show_notice("many")  # outside: a form can hold no button to download with
@@ -138,19 +139,23 @@ def _invite_many(campaign: CampaignSummary, database: Database, actor: str) -> M
     made = invitations.invite(database, campaign.name, actor, names or count)
     return Made(
         f"{counted(len(made), 'link')} made. Each works once, within 14 days.",
-        file=(f"{safe_name(campaign.name)}-links.csv", invitations.links_csv(made, origin())),
+        fresh_file(f"{safe_name(campaign.name)}-links.csv", invitations.links_csv(made, origin()))
+        | {"many-pseudonyms": "", "many-count": 0},
     )
 
 
 def _recruit(campaign: CampaignSummary, database: Database, actor: str) -> Made:
     secret = invitations.recruit(database, campaign.name, actor)
     return Made(
-        "The link for participants has been made.", link=invitations.recruiting_address(origin(), secret)
+        "The link for participants has been made.",
+        fresh_link(invitations.recruiting_address(origin(), secret)),
     )
 
 
 def _add_rater(campaign: CampaignSummary, database: Database, actor: str) -> Made:
-    pseudonym, name, subject = (str(st.session_state.get(field, "")).strip() for field in ADD)
+    state = st.session_state
+    pseudonym, name, subject = (str(state.get(field, "")).strip() for field in ADD)
+    cleared = {field: "" for field in ADD if field in state}
     rater_id = raters.add(
         database,
         campaign.name,
@@ -160,6 +165,7 @@ def _add_rater(campaign: CampaignSummary, database: Database, actor: str) -> Mad
         subject=subject or None,
     )
     if subject:
-        return Made(f"The rater has been added and signs in at {origin()}{LOGIN}?campaign={campaign.id}")
+        where = f"{origin()}{LOGIN}?campaign={campaign.id}"
+        return Made(f"The rater has been added and signs in at {where}", cleared)
     secret = access.create_link(database, "rater", rater_id=rater_id, actor=actor)
-    return Made("The rater has been added.", link=entry(secret))
+    return Made("The rater has been added.", fresh_link(entry(secret), FOR_ONE) | cleared)

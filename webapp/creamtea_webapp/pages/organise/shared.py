@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 import streamlit as st
@@ -22,6 +23,7 @@ from creamtea_webapp.markup import note, render, show
 TEMPLATE = "organise/shared.html"
 NOTICE, FRESH_LINK, FRESH_FILE = "organise-notice", "organise-link", "organise-links"
 LINKS_AT = "organise-links-at"  # the place of the fresh links
+FOR_ONE = " and send it to this rater only. It works once, within 14 days"
 OPTION = re.compile(r"--([a-z]+(?:-[a-z]+)*)")
 Act = Callable[[Database, str], str]  # does it in one transaction; what to tell the organiser
 
@@ -145,15 +147,22 @@ def field_error(*options: str) -> None:
         show(TEMPLATE, "field_error", message=st.session_state[NOTICE].message)
 
 
-def _show_links() -> None:
-    link = st.session_state.get(FRESH_LINK)
-    if link is not None:
-        once = "" if "?" in link else " and send it to this rater only. It works once, within 14 days"
-        note(f"Copy the link now{once}. It disappears from here when you do anything else.")
-        st.code(link, language=None, wrap_lines=True)
+def fresh_link(address: str, advice: str = "") -> dict[str, Any]:
+    """For the session: a link to show. `advice` goes on after "Copy the link now"."""
+    return {FRESH_LINK: (address, advice)}
 
-    file = st.session_state.get(FRESH_FILE)
-    if file is not None:
+
+def fresh_file(name: str, data: str) -> dict[str, Any]:
+    """For the session: a file of links to download."""
+    return {FRESH_FILE: (name, data)}
+
+
+def _show_links() -> None:
+    if (link := st.session_state.get(FRESH_LINK)) is not None:
+        address, advice = link
+        note(f"Copy the link now{advice}. It disappears from here when you do anything else.")
+        st.code(address, language=None, wrap_lines=True)
+    if (file := st.session_state.get(FRESH_FILE)) is not None:
         note("Download the links now: the file disappears from here when you do anything else.")
         name, data = file
         st.download_button("Download the links (CSV)", data, name, "text/csv", on_click="ignore")
