@@ -144,6 +144,7 @@ TAIL = r"; standard error ends: model 1 of 2 / \[1mout of memory$"
         ('print(\'{"index": true, "score": 1}\')', "scored segment True, which it was not given"),
         ('print(\'{"index": 7, "score": NaN}\')', "gave segment 7 the score nan"),
         ('print(\'{"index": 7, "score": -Infinity}\')', "gave segment 7 the score -inf"),
+        ('print(\'{"index": 7, "score": 1e308}\')', r"gave segment 7 the score 1e\+308"),
         (
             "print('Loading weights')",
             "printed what is not a score, as line 1 of its output: 'Loading weights'",
@@ -172,6 +173,17 @@ def test_a_reason_of_its_own_is_shown(program: Write) -> None:
     text = 'print(\'{"error": "the model is missing"}\'); raise SystemExit(1)'
     with pytest.raises(StepUnavailable, match=r"^the scorer tea: the model is missing$"):
         run(program(text), THREE, quiet)
+
+
+def test_an_error_without_a_reason_is_one(program: Write) -> None:
+    with pytest.raises(StepUnavailable, match=r"^the scorer tea: an error without a reason$"):
+        run(program(GOOD + "print(json.dumps({'error': ''}))"), THREE, quiet)
+
+
+def test_a_null_is_as_good_as_nothing(program: Write) -> None:
+    text = "for key in ('error', 'corpus', 'facts', 'message'): print(json.dumps({key: None}))"
+    scores = run(program(GOOD + text), THREE, quiet)
+    assert (scores.corpus, scores.facts, scores.message) == (None, {}, "scoring")
 
 
 def test_a_quiet_death_says_so(program: Write) -> None:
@@ -207,6 +219,24 @@ def test_secrets_are_not_quoted(program: Write, monkeypatch: pytest.MonkeyPatch)
     said = program("import os, json\nprint(json.dumps({'error': 'no ' + os.environ['HF_TOKEN']}))")
     with pytest.raises(StepUnavailable, match=r"^the scorer tea: no …$"):
         run(said, THREE, quiet)
+
+
+def test_secrets_are_not_kept(program: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor half of one, where a text is cut."""
+    monkeypatch.setenv("HF_TOKEN", "hf_abcdefgh")
+    text = (
+        "import os, json\n"
+        "token = os.environ['HF_TOKEN']\n"
+        "print(json.dumps({'message': 'with ' + token}))\n"
+        "print(json.dumps({'facts': {token: [token, chr(0xd800)]}, 'signature': 'x' * 595 + token}))\n"
+    )
+    heard: list[str] = []
+    scores = run(program(text + GOOD), THREE, lambda done, total, message: heard.append(message))
+    assert "the scorer tea: with …" in heard
+    assert "hf_" not in f"{heard} {scores.facts} {scores.signature}"
+    with pytest.raises(StepUnavailable, match="what is not a score") as caught:
+        run(program(text + "print('x' * 75 + token)"), THREE, quiet)
+    assert "hf_" not in str(caught.value)
 
 
 # ---------------------------------------------------------------- nothing is left over
@@ -292,6 +322,7 @@ JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
 )
+PROGRAM = Program("tea", ["tea"], 60.0)
 KEYS = ("index", "score", "done", "total", "message", "error", "corpus", "signature", "facts")
 
 
@@ -301,7 +332,7 @@ KEYS = ("index", "score", "done", "total", "message", "error", "corpus", "signat
 def test_no_line_breaks_the_reader(line: bytes) -> None:
     scores = Scores()
     with suppress(Failure):
-        _take(line, 1, {1, 2}, scores)
+        _take(line, 1, {1: "tea", 2: "jam"}, scores, PROGRAM)
     assert scores.values.keys() <= {1, 2}
     assert scores.done == scores.done
     json.dumps(scores.facts, allow_nan=False)

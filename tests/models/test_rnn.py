@@ -16,7 +16,7 @@ from creamtea.errors import StepError
 from creamtea.methods.architectures import RnnArchitecture
 from creamtea_workers.models.build import ModelConfig, build_model
 from creamtea_workers.models.inference import prepare
-from creamtea_workers.models.interface import BOS, EOS
+from creamtea_workers.models.interface import BOS, EOS, UNK
 from creamtea_workers.models.rnn import Rnn, moved_up
 from creamtea_workers.objectives import build_objective
 from creamtea_workers.search.beam import BeamSearch
@@ -266,6 +266,11 @@ def test_lemma_and_tags_are_taken_apart() -> None:
         [3, *[0] * 6],
     ]
     assert tags.tolist() == [[5, 6, 3], [3, 0, 0], [6, 3, 0], [3, 0, 0]]
+
+
+def test_unknown_letters_are_of_the_lemma_and_unknown_tags_of_the_tags() -> None:
+    lemma, tags = rnn(gated=True).parts(source_batch([[4, 7, UNK, 5, UNK, 6]], torch.device("cpu")))
+    assert (lemma.tolist(), tags.tolist()) == ([[4, 7, UNK, 3]], [[5, UNK, 6, 3]])
 
 
 def test_moved_up_keeps_the_order() -> None:

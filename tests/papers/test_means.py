@@ -59,6 +59,12 @@ def test_a_value_that_one_study_lacks_is_the_reason_for_no_mean() -> None:
     assert cell.note == "s2: the step failed"
 
 
+def test_a_mean_over_fewer_seeds_says_so() -> None:
+    partial = replace(ours("s2", 60.0, 1.0), cell=Cell("partial", "1 of 5 seeds", value=60.0))
+    cell = mean_of([ours("s1", 50.0, 1.0), partial], "all").cell
+    assert (cell.state, cell.note, cell.value) == ("partial", "s2: 1 of 5 seeds", 55.0)
+
+
 def test_without_one_study_s_interval_there_is_none() -> None:
     plain = Ours(Cell("ok", value=40.0), "s2")
     cell = mean_of([ours("s1", 50.0, 1.0), plain], "all").cell

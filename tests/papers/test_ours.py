@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+from paper_rows import fill
+from sqlalchemy import select
 
 from creamtea.contract.columns import Column
+from creamtea.papers.catalogue import find_paper
 from creamtea.papers.model import OfSystem
 from creamtea.report.model import Cell, Document, Row, Section, Table
-from creamtea.report.papers.ours import _best
+from creamtea.report.papers.ours import Reports, StudyReport, _best
+from creamtea.store.database import Database
+from creamtea.store.tables import StudyRow
 
 
 def distances(first: float | None, second: float | None) -> Document:
@@ -29,6 +36,20 @@ def distances(first: float | None, second: float | None) -> Document:
         test_sets=("dev",),
         sections=sections,
     )
+
+
+def test_a_study_that_has_begun_anew_does_not_hide_the_finished_one(
+    new_store: Callable[..., Database],
+) -> None:
+    database = new_store("g2p")
+    fill(database, "g2p")
+    with database.transaction() as writing:
+        first, second = writing.scalars(select(StudyRow).order_by(StudyRow.id))
+        first.state, second.state = "succeeded", "queued"
+        expected = first.id
+    report = Reports(database, find_paper("entmax")).read("few-languages", "words")
+    assert isinstance(report, StudyReport)
+    assert report.number == expected
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from io import StringIO
 from typing import Any
@@ -19,7 +20,9 @@ from creamtea.report.markdown import to_markdown
 from creamtea.report.model import Document
 from creamtea.report.terminal import render
 from creamtea.report.values import to_values
+from creamtea.report.warnings import _last_gain
 from creamtea.store.database import Database
+from creamtea.store.queries import CurvePoint
 
 Fill = Callable[..., int]
 
@@ -55,6 +58,15 @@ def test_a_warm_up_that_did_not_end(filled: Database, fill: Fill) -> None:
     warning = the_one(warned(filled))
     assert (warning.kind, warning.place) == ("warm-up", "scones, seeds 1, 2, 3")
     assert "66 updates" in warning.found
+
+
+@pytest.mark.parametrize(
+    "before, last, higher, gain",
+    [(4.0, 3.0, False, 0.25), (0.0, 0.4, True, math.inf), (0.0, 0.0, True, 0.0), (2.0, 1.0, True, -0.5)],
+)
+def test_the_last_gain(before: float, last: float, higher: bool, gain: float) -> None:
+    points = [CurvePoint(1.0, before, ""), CurvePoint(2.0, last, "")]
+    assert _last_gain(points, higher) == pytest.approx(gain)
 
 
 def test_few_updates(filled: Database, fill: Fill) -> None:
@@ -121,6 +133,19 @@ def test_test_sentences_in_the_training_text(
         assert warning.place == "test"
         assert warning.found.startswith("3 of 4 source sentences are in the training text of toy (1 of them")
         assert "held_out: [test]" in warning.remedy
+
+
+def test_test_words_in_the_training_text(filled: Database, fill: Fill, spec: dict[str, Any]) -> None:
+    words = {"kind": "g2p", "languages": ["ady"], "train": "train", "dev": "dev"}
+    counts = [
+        teatime_study.row(name, 2.0, "0", detail={"segments": 4}) for name in ("seen_sources", "seen_pairs")
+    ]
+    test = {"kind": "g2p", "languages": ["ady"], "file": "test"}
+    changed = spec | {"corpora": {"toy": words}, "test_sets": {"test": test}}
+    fill(filled, spec=changed, changes={"overlap": {"metrics": counts}})
+    (found,) = [warning for warning in warned(filled) if warning.kind == "seen-in-training"]
+    assert found.found.startswith("2 of 4 source words are in the training text of toy")
+    assert "held_out" not in found.remedy
 
 
 def near_zero(*systems: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from creamtea.errors import InputError
+from creamtea.study.checks.warnings import warnings_of
 from creamtea.study.loader import load_study
 from creamtea.study.plan import plan
 
@@ -53,6 +54,11 @@ BAD = {
         "kind: bpe}\nvariants:\n  softmax: {architecture: {kind: rnn, gated: true}, corpus: words, ",
         "8: variants.softmax.architecture.gated: found true with subwords of kind bpe, allowed subwords of",
     ),
+    "languages of SentencePiece": (
+        "kind: characters, target: tokens}\nvariants:\n  softmax: {corpus",
+        "kind: bpe}\nvariants:\n  softmax: {architecture: {kind: rnn, language_embedding: 9}, corpus",
+        "8: variants.softmax.architecture.language_embedding: found 9 with subwords of kind bpe, allowed",
+    ),
     "a language that fills the embedding": (
         "objective: {kind: softmax}",
         "objective: {kind: softmax}, architecture: {kind: rnn, embedding: 20, language_embedding: 20}",
@@ -88,6 +94,11 @@ BAD = {
         "{kind: g2p, languages: [ady, ady], train",
         '4: corpora.words.languages[1]: found "ady" twice, allowed each once',
     ),
+    "a language with few words in two pairs": (
+        'kind: g2p, languages: [ady, hin], file: "{language}.test"',
+        'kind: inflection, pairs: [turkish--azeri, bashkir--azeri], file: "{pair}"',
+        "13: test_sets.test.pairs[1]: found bashkir--azeri beside turkish--azeri, which counts the same",
+    ),
     "a pair that is none": (
         'kind: g2p, languages: [ady, hin], file: "{language}.test"',
         "kind: inflection, pairs: [latin-czech], file: a",
@@ -118,6 +129,24 @@ def test_the_plan_reads_the_file_of_every_language(tmp_path: Path) -> None:
         (tmp_path / name).write_text("a\tb\n")
     steps = plan(load_study(written(tmp_path)).study, tmp_path).steps
     assert {name for step in steps for name in step.locations} == set(names)
+
+
+def test_test_words_are_looked_for_in_the_training_words(tmp_path: Path) -> None:
+    for name in (f"{language}.{part}" for language in ("ady", "hin") for part in ("train", "dev", "test")):
+        (tmp_path / name).write_text("a\tb\n")
+    (node,) = [n for n in plan(load_study(written(tmp_path)).study, tmp_path).nodes if "overlap" in n.node]
+    assert node.labels == {"corpus": "words", "test_sets": ["test"]}
+
+
+def test_words_of_a_language_without_training_words(tmp_path: Path) -> None:
+    """One warning for the test set, not one for each system."""
+    systems = ("  greedy: {variant: softmax}", "  greedy: {variant: softmax}\n  beam: {variant: softmax}")
+    path = written(tmp_path, "languages: [ady, hin], file", "languages: [ady, hin, hun], file")
+    path.write_text(path.read_text().replace(*systems))
+    study = load_study(path).study
+    warnings = warnings_of(study, plan(study, None), None)
+    (found,) = [warning for warning in warnings if warning.kind == "untrained-languages"]
+    assert (found.place, found.found.partition(":")[0]) == ("test_sets.test", "hun")
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

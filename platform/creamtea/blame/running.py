@@ -239,8 +239,10 @@ def _with_models(
     own = variants[systems[work.system].variant].objective
     search = DecodeParams.model_validate(work.step.task.params).search
     for name, variant in variants.items():
-        with_it = [
-            system for system in systems if system in material.trained and systems[system].variant == name
+        with_it = [  # not an ensemble, which is other models as well
+            system
+            for system in systems
+            if system in material.trained and systems[system].variant == name and not systems[system].ensemble
         ]
         if variant.objective == own or not with_it:
             continue

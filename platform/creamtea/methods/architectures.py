@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from creamtea.document.mistakes import KeyPath, Mistake
+from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.document.raw import Block, RawStudy, parsed
 from creamtea.document.values import Above0, BelowOne, Count, Strict, Width
 from creamtea.methods.family import Family, Method
@@ -118,9 +118,12 @@ class RnnArchitecture(Architecture):
             yield Mistake((*path, "language_embedding"), found, "less than the embedding")
         variant = study.named(str(path[0]), path[1]) or {}
         subwords = parsed(Subwords, study.named("subwords", variant.get("subwords")))
-        if size and size.gated and subwords and subwords.joint:
-            found = f"true with subwords of kind {subwords.kind}"
-            yield Mistake((*path, "gated"), found, "subwords of kind characters, which have symbols for tags")
+        for key, what in (("gated", "tags"), ("language_embedding", "languages")):
+            if size and getattr(size, key) and subwords and subwords.joint:
+                found = f"{shown(getattr(size, key))} with subwords of kind {subwords.kind}"
+                yield Mistake(
+                    (*path, key), found, f"subwords of kind characters, which have symbols for {what}"
+                )
 
 
 ARCHITECTURES: Family[Any] = Family(

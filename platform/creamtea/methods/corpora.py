@@ -175,6 +175,10 @@ class WordCorpus(Corpus):
         """Every file, with its place in the corpus."""
         raise NotImplementedError(f"{type(self).__name__} does not name its files")
 
+    def trained_languages(self) -> set[str]:
+        """Of which there are training words."""
+        raise NotImplementedError(f"{type(self).__name__} does not name its languages")
+
     def plan(self, place: KeyPath, planner: Planner) -> TextPlan:
         return TextPlan(aligned=[[((*place, *key), path)] for key, path in self.named_files()])
 
@@ -195,6 +199,9 @@ class G2pCorpus(WordCorpus):
         for key, path in (("train", self.train), ("dev", self.dev)):
             for language in self.languages:
                 yield (key,), filled(path, {"language": language})
+
+    def trained_languages(self) -> set[str]:
+        return set(self.languages)
 
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
@@ -229,10 +236,14 @@ class InflectionCorpus(WordCorpus):
             for pair in self.pairs:
                 yield (key,), filled(path, pair_parts(pair))
 
+    def trained_languages(self) -> set[str]:
+        return {pair_parts(pair)[part] for pair in self.pairs for part in ("high", "low")}
+
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
         for key in ("high", "low", "dev"):
             yield from needs_parts(path, block, key, ("pair", "high", "low"))
+        yield from needs_other_languages(path, block)
 
 
 def needs_parts(path: KeyPath, block: Block, key: str, parts: Sequence[str]) -> Iterator[Mistake]:
@@ -245,6 +256,20 @@ def needs_parts(path: KeyPath, block: Block, key: str, parts: Sequence[str]) -> 
     if isinstance(name, str) and count > 1 and not any(f"{{{part}}}" in name for part in parts):
         listed = " or ".join(f"{{{part}}}" for part in parts)
         yield Mistake((*path, key), f"{shown(name)}, one file for all", f"a path with {listed} in it")
+
+
+def needs_other_languages(path: KeyPath, block: Block) -> Iterator[Mistake]:
+    """Mistakes in pairs of which two have one language with few words: its words would be counted twice."""
+    pairs = block.get("pairs")
+    first: dict[str, str] = {}
+    for index, pair in enumerate(pairs if isinstance(pairs, list) else []):
+        other = first.setdefault(pair_parts(str(pair))["low"], pair)
+        if other != pair:
+            yield Mistake(
+                (*path, "pairs", index),
+                f"{pair} beside {other}, which counts the same words twice",
+                "a study of its own for each of the two",
+            )
 
 
 def needs_corpus(path: KeyPath, name: Any, study: RawStudy, corpus: type[Corpus]) -> Iterator[Mistake]:

@@ -18,6 +18,7 @@ from creamtea.methods.corpora import (
     SyntheticCorpus,
     filled,
     needs_corpus,
+    needs_other_languages,
     needs_parts,
     pair_parts,
 )
@@ -152,13 +153,18 @@ class Ibm3TestSet(OfFile):
 
 class WordTestSet(TestSet):
     """Words in SIGMORPHON's tab-separated files, of which `limit` takes the first of each language. The
-    languages are groups: metrics are computed for each, and averaged."""
+    languages are groups: metrics are computed for each, and averaged. The first N of it are an equal share of
+    each language, and at least one."""
 
     file: str  # path, with the names in braces of its corpus
     limit: Positive | None = None  # [words] only the first of each language
 
     def parts(self) -> list[dict[str, str]]:
         """What stands for the names in braces in the path of each language's file."""
+        raise NotImplementedError(f"{type(self).__name__} does not name its languages")
+
+    def tested_languages(self) -> list[str]:
+        """Of which there are words."""
         raise NotImplementedError(f"{type(self).__name__} does not name its languages")
 
     def named_files(self) -> list[str]:
@@ -183,6 +189,9 @@ class G2pTestSet(WordTestSet):
     def parts(self) -> list[dict[str, str]]:
         return [{"language": language} for language in self.languages]
 
+    def tested_languages(self) -> list[str]:
+        return self.languages
+
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
         yield from needs_parts(path, block, "file", ("language",))
@@ -199,9 +208,13 @@ class InflectionTestSet(WordTestSet):
     def parts(self) -> list[dict[str, str]]:
         return [pair_parts(pair) for pair in self.pairs]
 
+    def tested_languages(self) -> list[str]:
+        return [parts["low"] for parts in self.parts()]
+
     @classmethod
     def check(cls, path: KeyPath, block: Block, study: RawStudy) -> Iterator[Mistake]:
         yield from needs_parts(path, block, "file", ("pair", "high", "low"))
+        yield from needs_other_languages(path, block)
 
 
 TEST_SETS: Family[Any] = Family("test set", TestSet, "creamtea.methods.test_sets", ("prepare_test_set",))

@@ -48,8 +48,8 @@ def find_exhibit(name: str, kind: Kind, number: int) -> Exhibit:
     for exhibit in alike:
         if exhibit.number == number:
             return exhibit
-    numbers = ", ".join(str(exhibit.number) for exhibit in alike)
-    raise InputError(f"the {paper.short} paper has no {kind} {number} with results; it has {kind}s {numbers}")
+    listed = ", ".join(exhibit.label for exhibit in alike or exhibits(name))
+    raise InputError(f"the {paper.short} paper has no {kind} {number} with results; it has {listed}")
 
 
 def _exhibit(path: Path) -> Exhibit:

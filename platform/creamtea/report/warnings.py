@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, aliased
 
 from creamtea.document.warning import StudyWarning
+from creamtea.methods.corpora import WordCorpus
 from creamtea.methods.training import Training
 from creamtea.report.cells import Material, Measured
 from creamtea.report.figures import SystemsOn
@@ -55,11 +57,14 @@ def _seen_in_training(material: Material) -> Iterator[StudyWarning]:
     """As the step has counted: the texts themselves may be gone."""
     for step in material.of("overlap"):
         corpus = str(step.node.labels.get("corpus"))
+        words = isinstance(material.spec.corpora.get(corpus), WordCorpus)
         for position, test_set in enumerate(step.node.labels.get("test_sets", [])):
             seen, pairs = (step.find(name, str(position)) for name in ("seen_sources", "seen_pairs"))
             if seen and pairs and seen.value and pairs.value is not None:
                 segments, with_reference = int(seen.detail["segments"]), int(pairs.value)
-                yield seen_warning(test_set, test_set, corpus, int(seen.value), segments, with_reference)
+                yield seen_warning(
+                    test_set, test_set, corpus, int(seen.value), segments, with_reference, of_words=words
+                )
 
 
 def _vocabularies(material: Material) -> Iterator[StudyWarning]:
@@ -108,19 +113,25 @@ def _training(run: Measured, training: Training, adapts: bool, material: Materia
                 "still-improving",
                 "",
                 f"the training ended by {stopped} after {about}, and its last validation was "
-                f"{100 * gain:.0f} % better than the best before",
+                + (
+                    "the first above 0"
+                    if gain == math.inf
+                    else f"{100 * gain:.0f} % better than the best before"
+                ),
                 f"Raise {stopped}: training ends by itself when nothing becomes better.",
             )
     return None
 
 
 def _last_gain(curve: Sequence[CurvePoint], higher: bool) -> float:
-    """By how much, relative to it, the last point is better than the best before; 0 for a single one."""
+    """By how much, relative to it, the last point is better than the best before; 0 for a single one, ∞ where
+    the best before is 0."""
     if len(curve) < 2:
         return 0.0
     sign = 1.0 if higher else -1.0
     best = max(sign * point.y for point in curve[:-1])
-    return (sign * curve[-1].y - best) / max(abs(best), 1e-9)
+    gain = sign * curve[-1].y - best
+    return gain / abs(best) if best else math.copysign(math.inf, gain) if gain else 0.0
 
 
 # ---------------------------------------------------------------- scores and outputs

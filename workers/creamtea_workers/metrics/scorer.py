@@ -4,8 +4,8 @@ The program reads JSON Lines on its standard input, one for each segment: {"inde
 "reference"}. It prints JSON Lines: {"index", "score"} for each segment, in any order, and with it {"spans"}
 if it finds errors (`creamtea.error_spans`); at any time {"message"} or {"done", "total"} for progress; once
 {"corpus": score, "signature": text, "facts": {...}}, each of them optional; or {"error": reason} if it cannot
-go on. Its standard error is for people: the end of it is quoted if something goes wrong. Whatever goes wrong
-leaves the metric unavailable and the rest of the study as it is.
+go on. A null is as good as nothing. Its standard error is for people: the end of it is quoted if something goes
+wrong. Whatever goes wrong leaves the metric unavailable and the rest of the study as it is.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from creamtea_workers.metrics.texts import Texts
 GUARD = Path(__file__).with_name("guard.py")
 MAX_LINE = 1_000_000  # characters of a line of output
 MAX_TEXT = 600  # characters that are kept of what a program says
+MAX_SCORE = 1e100  # sums of such scores, and of their squares, are numbers
 TAIL_LINES = 5  # of standard error
 LAST_SECONDS = 60.0  # from the end of the output to the end of the program
 SECRETS = ("TOKEN", "SECRET", "PASSW", "PASSPHRASE", "CREDENTIAL", "AUTH", "KEY")  # in names of variables
@@ -69,6 +70,10 @@ class Program:
             if len(value) >= 8 and any(word in name.upper() for word in SECRETS):
                 text = text.replace(value, "…")
         return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+    def told(self, text: object, most: int = MAX_TEXT) -> str:
+        """What it says, as it is shown and kept. It is cut at the end: half a secret is one, too."""
+        return self.without_secrets(str(text))[:most]
 
 
 @dataclass
@@ -154,10 +159,9 @@ def run(program: Program, texts: Texts, progress: Progress) -> Scores:
         finally:
             end(process)
     if failure is not None:
-        raise StepUnavailable(program.without_secrets(f"{program.title} {failure}{errors.tail()}"))
+        raise StepUnavailable(f"{program.title} {program.told(failure)}{errors.tail(program)}")
     if scores.error:
-        raise StepUnavailable(program.without_secrets(f"{program.title}: {scores.error}"))
-    scores.signature = program.without_secrets(scores.signature)[:MAX_TEXT]
+        raise StepUnavailable(f"{program.title}: {scores.error}")
     return scores
 
 
@@ -223,7 +227,7 @@ def _listen(program: Program, process: subprocess.Popen[bytes], texts: Texts, pr
             return scores
         heard, number = time.monotonic(), number + 1
         if line.strip():
-            _take(line, number, wanted, scores)
+            _take(line, number, wanted, scores, program)
 
 
 def _read_lines(stream: IO[bytes], lines: queue.Queue[bytes | None]) -> None:
@@ -233,7 +237,7 @@ def _read_lines(stream: IO[bytes], lines: queue.Queue[bytes | None]) -> None:
     lines.put(None)
 
 
-def _take(line: bytes, number: int, wanted: Mapping[int, str], scores: Scores) -> None:
+def _take(line: bytes, number: int, wanted: Mapping[int, str], scores: Scores, program: Program) -> None:
     """Add what a line says. Raises Failure for one that says nothing that a scorer may say."""
     try:
         said = json.loads(line)
@@ -242,20 +246,22 @@ def _take(line: bytes, number: int, wanted: Mapping[int, str], scores: Scores) -
     try:
         if not isinstance(said, dict):
             raise TypeError
+        given = {key: value for key, value in said.items() if value is not None}
         if "score" in said:
-            _take_score(said, wanted, scores)
+            _take_score(given, wanted, scores)
         elif "done" in said:
-            scores.done, scores.total = _finite(said["done"]), max(_finite(said["total"]), 1.0)
-            scores.message = str(said.get("message", "scoring"))[:MAX_TEXT]
+            scores.done, scores.total = _finite(given["done"]), max(_finite(given["total"]), 1.0)
+            scores.message = program.told(given.get("message", "scoring"))
         elif said.keys() <= {"message", "error"} and said:
-            scores.message = str(said.get("message", scores.message))[:MAX_TEXT]
-            scores.error = str(said.get("error", scores.error))[:MAX_TEXT]
+            scores.message = program.told(given.get("message", scores.message))
+            if "error" in given:
+                scores.error = program.told(given["error"]) or "an error without a reason"
         elif said.keys() <= {"corpus", "signature", "facts"} and said:
-            _take_summary(said, scores)
+            _take_summary(given, scores, program)
         else:
             raise TypeError
     except (TypeError, KeyError, OverflowError):
-        shown = line[:80].decode("utf-8", "replace").strip()
+        shown = program.told(line.decode("utf-8", "replace"), 80)
         raise Failure(
             f"printed what is not a score, as line {number} of its output: {shown!r}; other text belongs to "
             "standard error"
@@ -265,27 +271,30 @@ def _take(line: bytes, number: int, wanted: Mapping[int, str], scores: Scores) -
 def _take_score(said: Mapping[str, Any], wanted: Mapping[int, str], scores: Scores) -> None:
     index, score = said["index"], _number(said["score"])
     if type(index) is not int or index not in wanted:
-        raise Failure(f"scored segment {index!r:.80}, which it was not given")
+        raise Failure(f"scored segment {index!r}, which it was not given")
     if index in scores.values:
         raise Failure(f"scored segment {index} twice")
-    if not math.isfinite(score):
+    if not abs(score) <= MAX_SCORE:
         raise Failure(f"gave segment {index} the score {score}")
     if "spans" in said:
         try:
             scores.spans[index] = read_error_spans(said["spans"], wanted[index])
         except ValueError as error:
-            raise Failure(f"gave segment {index} errors that cannot be: {error}"[:MAX_TEXT]) from None
+            raise Failure(f"gave segment {index} errors that cannot be: {error}") from None
     scores.values[index] = score
     scores.done, scores.total, scores.message = len(scores.values), len(wanted), "scoring"
 
 
-def _take_summary(said: Mapping[str, Any], scores: Scores) -> None:
+def _take_summary(said: Mapping[str, Any], scores: Scores, program: Program) -> None:
     if "corpus" in said:
         scores.corpus = _finite(said["corpus"])
-    scores.signature = str(said.get("signature", scores.signature))
+    scores.signature = program.told(said.get("signature", scores.signature))
     if not isinstance(facts := said.get("facts", {}), dict):
         raise TypeError
-    scores.facts |= {str(name)[:MAX_TEXT]: _plain(value) for name, value in facts.items()}
+    scores.facts |= {
+        program.told(name): value if _is_number(value) else program.told(value)
+        for name, value in facts.items()
+    }
 
 
 def _number(value: Any) -> float:
@@ -300,10 +309,9 @@ def _finite(value: Any) -> float:
     return number
 
 
-def _plain(value: Any) -> Any:
-    """A number, a truth value or short text."""
-    finite = isinstance(value, int | float) and math.isfinite(value)
-    return value if finite else str(value)[:MAX_TEXT]
+def _is_number(value: Any) -> bool:
+    """Whether it is one that can be stored, or a truth value."""
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 class _Errors:
@@ -319,12 +327,13 @@ class _Errors:
         with stream:
             while line := stream.readline(MAX_LINE):
                 if line.strip():
-                    self._lines.append(line[-MAX_TEXT:])
+                    self._lines.append(line)
 
-    def tail(self) -> str:
+    def tail(self, program: Program) -> str:
         """In words, once the process has ended."""
         self._reader.join(timeout=1.0)
-        lines = [line.decode("utf-8", "replace").strip() for line in list(self._lines)]
+        texts = [program.without_secrets(line.decode("utf-8", "replace")) for line in list(self._lines)]
+        lines = [text[-MAX_TEXT:] for text in texts]
         return f"; standard error ends: {' / '.join(lines)}" if lines else "; standard error is empty"
 
 

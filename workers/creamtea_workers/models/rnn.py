@@ -24,7 +24,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from creamtea.errors import StepError
 from creamtea.methods.architectures import Nvs, RnnArchitecture
 from creamtea_workers.models.base import Model
-from creamtea_workers.models.interface import EOS, PAD, Memory, SourceVocabulary, State, Tree
+from creamtea_workers.models.interface import EOS, PAD, UNK, Memory, SourceVocabulary, State, Tree
 from creamtea_workers.models.layers import Dropout
 from creamtea_workers.models.nvs import NvsHead
 from creamtea_workers.models.recurrent_states import RnnState, RnnTree, Source
@@ -130,11 +130,15 @@ class Rnn(Model):
         return RnnMemory(torch.cat(hidden, dim=1), mask, parts[0].shape[1])
 
     def parts(self, source: Tensor) -> list[Tensor]:
-        """What each encoder reads of source (B, S): all; or language and lemma, and the tags."""
+        """What each encoder reads of source (B, S): all; or language and lemma, and the tags.
+
+        Tags come last, so that what is unknown behind one is a tag that the training text has not.
+        """
         if len(self.encoders) == 1:
             return [source]
         tags = (source >= FIRST_BRACKETED) & (source < FIRST_BRACKETED + self.bracketed)
         tags[:, 0] = False  # the language
+        tags |= (source == UNK) & (tags.cumsum(1) > 0)
         return [moved_up(source, (source != PAD) & ~tags), moved_up(source, tags | (source == EOS))]
 
     def encode_part(self, encoder: nn.Module, part: Tensor, language: Tensor) -> Tensor:

@@ -18,7 +18,8 @@ def mean_of(values: Sequence[Ours], study: str) -> Ours:
         1/n √Σ d_i²,   d_i the distance of a study's bound from its value
 
     The intervals cover the choice of segments, not the choice of studies. A difference is significant where
-    its interval leaves 0 out. A value that one study lacks makes the mean unavailable, with that reason.
+    its interval leaves 0 out. A value that one study lacks makes the mean unavailable, with that reason; one
+    that lacks seeds makes it partial.
     """
     cells = [value.cell for value in values]
     for value in values:
@@ -27,10 +28,11 @@ def mean_of(values: Sequence[Ours], study: str) -> Ours:
             return Ours(Cell(value.cell.state, note, words=value.cell.words), study)
     first = values[0]
     mean, low, high = _interval((cell.value, cell.low, cell.high) for cell in cells)
+    lacking = [f"{value.study}: {value.cell.note}" for value in values if value.cell.state == "partial"]
     same_place = all((value.table, value.row) == (first.table, first.row) for value in values)
     deltas = [value.delta for value in values if value.delta is not None and value.against == first.against]
     return Ours(
-        Cell("ok", value=mean, low=low, high=high),
+        Cell("partial" if lacking else "ok", "; ".join(lacking), value=mean, low=low, high=high),
         study,
         first.table if same_place else "",
         first.row if same_place else "",

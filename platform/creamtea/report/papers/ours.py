@@ -55,7 +55,8 @@ class StudyReport:
 
 
 class Reports:
-    """The newest report of each study that a paper's collections name, built once."""
+    """The newest finished report of each study that a paper's collections name, built once; of one that was
+    never finished the newest."""
 
     def __init__(self, database: Database, paper: Paper) -> None:
         self.paper = paper
@@ -78,9 +79,10 @@ class Reports:
         return self.paper.collections[collection].members[member].name in self._names
 
     def _find(self, name: str) -> StudyReport | str | None:
-        newest = select(StudyRow).where(StudyRow.name == name).order_by(StudyRow.id.desc()).limit(1)
+        finished_first = (StudyRow.state != "succeeded", StudyRow.id.desc())
+        wanted = select(StudyRow).where(StudyRow.name == name).order_by(*finished_first).limit(1)
         with self._database.session() as session:
-            row = session.scalar(newest)
+            row = session.scalar(wanted)
             if row is None:
                 return None
         try:

@@ -14,8 +14,8 @@ from typing import Any
 
 from creamtea.document.mistakes import KeyPath, dotted
 from creamtea.document.warning import StudyWarning
-from creamtea.methods.corpora import FilesCorpus
-from creamtea.methods.test_sets import FilesTestSet
+from creamtea.methods.corpora import FilesCorpus, WordCorpus
+from creamtea.methods.test_sets import FilesTestSet, WordTestSet
 from creamtea.methods.texts import Filters, TextPair
 from creamtea.steps.systems import DECODE, OUTPUTS
 from creamtea.study.plan.model import Plan
@@ -39,6 +39,7 @@ def warnings_of(
     texts = _Texts(root, any_unspaced(study.languages.source, study.languages.target))
     return [
         *_same_systems(planned, place_of),
+        *_untrained_languages(study, place_of),
         *_outside(study, planned, root, place_of),
         *_nothing_left(study, root, place_of),
         *_subwords(study, texts, place_of),
@@ -85,6 +86,27 @@ def _same_systems(planned: Plan, place_of: PlaceOf) -> Iterator[StudyWarning]:
             f"{' and '.join(systems)} are the same: one model that translates in one way, or one file",
             "Change one of them, or leave it out: their outputs will be the same.",
         )
+
+
+def _untrained_languages(study: Study, place_of: PlaceOf) -> Iterator[StudyWarning]:
+    """Words of languages that a model has not seen."""
+    warned = set()
+    for system, spec in study.systems.items():
+        corpus = study.corpora[study.variants[spec.variant].corpus] if spec.runs else None
+        for name in study.test_sets_of(system):
+            test_set = study.test_sets[name]
+            if not isinstance(corpus, WordCorpus) or not isinstance(test_set, WordTestSet):
+                continue
+            trained = corpus.trained_languages()
+            lacking = [language for language in test_set.tested_languages() if language not in trained]
+            if lacking and (name, *lacking) not in warned:
+                warned.add((name, *lacking))
+                yield StudyWarning(
+                    "untrained-languages",
+                    place_of(("test_sets", name)),
+                    f"{', '.join(lacking)}: system {system} is not trained on words of them",
+                    "Take them out of the test set, or add their words to the corpus.",
+                )
 
 
 def _outside(study: Study, planned: Plan, root: Path | None, place_of: PlaceOf) -> Iterator[StudyWarning]:
@@ -267,14 +289,23 @@ def _seen_in_training(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterato
 
 
 def seen_warning(
-    place: str, test_set: str, corpus: str, seen: int, segments: int, pairs: int | None = None
+    place: str,
+    test_set: str,
+    corpus: str,
+    seen: int,
+    segments: int,
+    pairs: int | None = None,
+    of_words: bool = False,
 ) -> StudyWarning:
     """Shared with reports, which also know how many are there with their reference (`pairs`)."""
+    held_out = f"Add `filters: {{held_out: [{test_set}]}}` to corpora.{corpus}, which drops them from it."
+    taken_out = "Take them out of the files of training words."
+    noun = "words" if of_words else "sentences"
     with_reference = "" if pairs is None else f" ({pairs:,} of them with their reference)"
     return StudyWarning(
         "seen-in-training",
         place,
-        f"{seen:,} of {segments:,} source sentences are in the training text of {corpus}{with_reference}: "
+        f"{seen:,} of {segments:,} source {noun} are in the training text of {corpus}{with_reference}: "
         f"scores {'will be' if pairs is None else 'are'} too high",
-        f"Add `filters: {{held_out: [{test_set}]}}` to corpora.{corpus}, which drops them from it.",
+        taken_out if of_words else held_out,
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import cast
 
-from creamtea.methods.corpora import Corpus, FilesCorpus
+from creamtea.methods.corpora import Corpus, FilesCorpus, WordCorpus
 from creamtea.methods.planning import Planner, TextPlan
-from creamtea.methods.test_sets import FilesTestSet, TestSet
+from creamtea.methods.test_sets import FilesTestSet, TestSet, WordTestSet
 from creamtea.steps.texts import (
     ALIGN,
     CORPUS,
@@ -25,6 +25,9 @@ from creamtea.study.data_files import DataFiles
 from creamtea.study.plan.builder import Builder
 from creamtea.study.spec import Study
 from creamtea.words import any_unspaced
+
+# corpora, and the test sets whose segments may be in them
+OVERLAPPING = ((FilesCorpus, FilesTestSet), (WordCorpus, WordTestSet))
 
 
 class Texts(Builder):
@@ -127,12 +130,16 @@ class Texts(Builder):
         return self.add(TEST_SET, place, params, plan.inputs, labels, paths)
 
     def overlaps(self) -> None:
-        """Of each training text of files with all test sets of files, in one reading of it. Sentences that
-        are sampled or made up may well come twice."""
-        test_sets = [name for name, spec in self.study.test_sets.items() if isinstance(spec, FilesTestSet)]
+        """Of each training text of files with all test sets of files of its kind, in one reading of it.
+        Sentences that are sampled or made up may well come twice."""
         trained_on = dict.fromkeys(variant.corpus for variant in self.study.variants.values())
-        for name in trained_on if test_sets else ():
-            if isinstance(self.study.corpora[name], FilesCorpus):
+        for name in trained_on:
+            corpus = self.study.corpora[name]
+            kinds = [tests for texts, tests in OVERLAPPING if isinstance(corpus, texts)]
+            test_sets = [
+                test_set for test_set, spec in self.study.test_sets.items() if isinstance(spec, tuple(kinds))
+            ]
+            if test_sets:
                 inputs = {
                     "corpus": [self.corpus(name)],
                     "test_sets": [self.test_set(test_set) for test_set in test_sets],
