@@ -44,7 +44,7 @@ def blame(
     as_json: workplace.AsJson = False,
     quiet: workplace.Quiet = False,
 ) -> None:
-    """Find out of each marked error whether the vocabulary selection, the search or the model made it.
+    """For each marked error, find out whether the vocabulary selection, the search or the model made it.
 
     Each marked output is decoded again: with all words, with a wider beam, with exact search, and with the
     study's other objectives. The model also scores what raters found better, and the reference. The

@@ -38,8 +38,8 @@ def bundle(
         ),
     ] = False,
 ) -> None:
-    """Pack a study into one file that proves itself: its spec, outputs, references, metric values, ratings,
-    registered plans and report.
+    """Pack a study into one file, from which anybody can compute its numbers again: its spec, outputs,
+    references, metric values, ratings, registered plans and report.
 
     `creamtea verify` computes the numbers in it again, anywhere, without a database. There is no model in it,
     no secret, and nothing of raters but their pseudonyms and ratings. The same study gives the same bytes.

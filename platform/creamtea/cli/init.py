@@ -44,7 +44,7 @@ def init(
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="STUDY.yaml", help="The study to write.")
     ] = Path("study.yaml"),
-    seed: Annotated[int, typer.Option(min=0, help="Of what is set aside.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the choice of what is set aside.")] = 1,
     no_timing: Annotated[
         bool, typer.Option("--no-timing", help="Do not time updates: no estimate, and bf16.")
     ] = False,

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
 import typer
 import typer.main
@@ -16,6 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 PACKAGE = "creamtea.cli"
+NOUNS = {int: "whole number", float: "number", str: "text", Path: "path"}
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Entry:
             alone.command(epilog=getattr(loaded, self.examples))(entry)
             command = typer.main.get_command(alone)
         command.name = name
+        _in_plain_words(command)
         return command
 
     def described(self) -> str:
@@ -62,6 +65,27 @@ class Entry:
             if isinstance(node, ast.FunctionDef) and node.name == attribute:
                 return (ast.get_docstring(node) or "").partition("\n\n")[0]
         raise LookupError(f"{self.place} is not there")
+
+
+def _in_plain_words(command: Any) -> None:
+    """Help that says "text" for "<str>", and nothing for a flag, which takes no value."""
+    for inner in getattr(command, "commands", {}).values():
+        _in_plain_words(inner)
+    help_option = command.get_help_option(typer.Context(command, **HELP_OPTIONS))
+    for option in (*command.params, help_option):
+        if option.param_type_name != "option":
+            continue
+        if option.is_flag:
+            option.metavar = ""
+        elif option.metavar is None:
+            option.metavar = noun(option.type_descriptor.annotation)
+
+
+def noun(annotation: Any) -> str | None:
+    """What a value of this type is called; None for one of several words."""
+    if get_origin(annotation) in (list, Union, UnionType):
+        return noun(get_args(annotation)[0])
+    return NOUNS.get(annotation)
 
 
 class Listed(TyperCommand):

@@ -33,7 +33,7 @@ def logs(
     every: Annotated[bool, typer.Option("--all", help="All attempts, not only the last.")] = False,
     worker: Annotated[int, typer.Option(min=0, help="Of a step with several workers: which one.")] = 0,
 ) -> None:
-    """Show what a step said: messages, warnings and progress of its last attempt, failed ones too.
+    """Show the log of a step: messages, warnings and progress of its last attempt, failed ones too.
 
     A running step's log is a few seconds old. The middle of a log above a megabyte is left out.
     """

@@ -9,6 +9,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from typer.main import get_command
 
+from creamtea.cli.lazy import NOUNS
 from creamtea.reference.markup import GENERATED, cell, code, table
 
 INTRODUCTION = f"""\
@@ -21,8 +22,6 @@ Every command with its options, as `creamtea COMMAND --help` has them.
 Exit codes: 0 done, 1 something failed, 2 the input is wrong, 130 interrupted, 141 nobody reads the output
 any more (`| head`). `creamtea --traceback COMMAND` shows where an error came from, for a bug report;
 `creamtea --version` prints the version."""
-
-NOUNS = {"int": "whole number", "float": "number", "str": "text", "Path": "path"}
 
 
 def markdown() -> str:
@@ -66,7 +65,7 @@ def _row(parameter: Any) -> tuple[str, str, str, str]:
 def _value(parameter: Any) -> str:
     if getattr(parameter, "is_flag", False):
         return ""
-    if parameter.param_type_name == "option" and parameter.metavar:
+    if parameter.param_type_name == "option" and parameter.metavar not in (None, *NOUNS.values()):
         words = code(parameter.metavar).replace("|", "\\|")
     else:
         words = _type(parameter.type_descriptor.annotation)
@@ -84,7 +83,7 @@ def _type(annotation: Any) -> str:
     if get_origin(annotation) in (list, Union, UnionType):
         inner = [part for part in get_args(annotation) if part is not type(None)]
         return _type(inner[0])
-    return NOUNS[annotation.__name__]
+    return NOUNS[annotation]
 
 
 def _default(parameter: Any) -> str:

@@ -118,7 +118,10 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
     "Files of deploy/ and docker-compose.yml": (
         Variable("CREAMTEA_IMAGE", "`creamtea:VERSION`", "the image that Compose runs"),
         Variable(
-            "CREAMTEA_URL", "`http://127.0.0.1:8501`", "where people reach the web app, for printed links"
+            "CREAMTEA_URL",
+            "`http://127.0.0.1:8501`",
+            "where people reach the web app, for printed links and sign-in; with `https://` cookies go by HTTPS "
+            "only. `creamtea link` has `--url` instead",
         ),
         Variable("CREAMTEA_RUN", "empty", "Slurm: the command before `creamtea`, `apptainer exec …` say"),
         Variable("CREAMTEA_HEAD_SECONDS", "120", "Slurm: seconds that Ray's head may take to start"),

@@ -89,7 +89,9 @@ class ImportOptions:
     ] = None
     delta: Annotated[
         float | None,
-        typer.Option(metavar="POINTS", min=0.0, help="The smallest difference that matters; the protocol's."),
+        typer.Option(
+            metavar="POINTS", min=0.0, help="The smallest difference that matters; else the protocol's."
+        ),
     ] = None
     scores: Annotated[
         str | None,

@@ -93,7 +93,7 @@ class CampaignOptions:
         str, typer.Option(metavar="length,document", help="What --select stratified samples by.")
     ] = "length"
     metrics: Annotated[
-        str | None, typer.Option(metavar="M[,M]", help="Whose disagreement --select disagreement looks for.")
+        str | None, typer.Option(metavar="M[,M]", help="With --select disagreement: one or two metrics.")
     ] = None
     random_share: Annotated[
         float, typer.Option(metavar="SHARE", help="Drawn at random beside --select disagreement.")
@@ -103,7 +103,7 @@ class CampaignOptions:
         typer.Option(
             "--aim",
             help="Rate systems less often once their verdict is settled, or what is planned is unlikely "
-            "to decide it. The 5 % of its tests hold however often one looks at the results.",
+            "to decide it. However often one looks at the results, its tests err in 5 % of cases at most.",
         ),
     ] = False
     pairs: Annotated[
@@ -111,7 +111,7 @@ class CampaignOptions:
         typer.Option(metavar="all|baseline", help="Where pairs are shown: all, or those with the baseline."),
     ] = "all"
     baseline: Annotated[
-        str | None, typer.Option(metavar="SYSTEM", help="What others are compared with; the study's.")
+        str | None, typer.Option(metavar="SYSTEM", help="What others are compared with; else the study's.")
     ] = None
     ratings: Annotated[int, typer.Option(min=1, max=1000, metavar="K", help="Raters for each item.")] = 1
     bad_references: Annotated[
