@@ -71,7 +71,9 @@ def _in_plain_words(command: Any) -> None:
     """Help that says "text" for "<str>", and nothing for a flag, which takes no value."""
     for inner in getattr(command, "commands", {}).values():
         _in_plain_words(inner)
-    help_option = command.get_help_option(typer.Context(command, **HELP_OPTIONS))
+    help_option = command.get_help_option(
+        typer.Context(command, help_option_names=HELP_OPTIONS["help_option_names"])
+    )
     for option in (*command.params, help_option):
         if option.param_type_name != "option":
             continue

@@ -120,8 +120,8 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
         Variable(
             "CREAMTEA_URL",
             "`http://127.0.0.1:8501`",
-            "where people reach the web app, for printed links and sign-in; with `https://` cookies go by HTTPS "
-            "only. `creamtea link` has `--url` instead",
+            "where people reach the web app, for printed links and sign-in; with `https://` cookies go by "
+            "HTTPS only. `creamtea link` has `--url` instead",
         ),
         Variable("CREAMTEA_RUN", "empty", "Slurm: the command before `creamtea`, `apptainer exec …` say"),
         Variable("CREAMTEA_HEAD_SECONDS", "120", "Slurm: seconds that Ray's head may take to start"),

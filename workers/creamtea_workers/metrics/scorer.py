@@ -4,8 +4,8 @@ The program reads JSON Lines on its standard input, one for each segment: {"inde
 "reference"}. It prints JSON Lines: {"index", "score"} for each segment, in any order, and with it {"spans"}
 if it finds errors (`creamtea.error_spans`); at any time {"message"} or {"done", "total"} for progress; once
 {"corpus": score, "signature": text, "facts": {...}}, each of them optional; or {"error": reason} if it cannot
-go on. A null is as good as nothing. Its standard error is for people: the end of it is quoted if something goes
-wrong. Whatever goes wrong leaves the metric unavailable and the rest of the study as it is.
+go on. A null is as good as nothing. Its standard error is for people: the end of it is quoted if something
+goes wrong. Whatever goes wrong leaves the metric unavailable and the rest of the study as it is.
 """
 
 from __future__ import annotations

@@ -72,9 +72,9 @@ def on_press(
 def _once(tab: str, drawn: float, place: str, make: Make, database: Database, actor: str) -> str:
     now = time.monotonic()
     with _lock:
-        for key, press in list(_presses.items()):
+        for old, press in list(_presses.items()):
             if now - press.at > FORGET and not press.lock.locked():
-                del _presses[key]
+                del _presses[old]
         press = _presses.setdefault((tab, place), Press())
     with press.lock:  # a second press waits for what the first one makes
         made, age = press.made, time.monotonic() - press.at
