@@ -131,6 +131,15 @@ SECTIONS: dict[str, tuple[Variable, ...]] = {
             "Slurm: folder of the secret that the job's Ray processes share, on a disk that all nodes see",
         ),
     ),
+    "Read by Ray and by object stores": (
+        Variable("RAY_AUTH_MODE", "none", "`token`: Ray's processes show each other a token"),
+        Variable("RAY_AUTH_TOKEN_PATH", "none", "file of the token; or the token, `RAY_AUTH_TOKEN`"),
+        Variable(
+            "RAY_USAGE_STATS_ENABLED", "`0`, as creamtea sets it", "`1`: Ray reports its use to its makers"
+        ),
+        Variable("AWS_ACCESS_KEY_ID", "none", "of artefacts in `s3://…`, with `AWS_SECRET_ACCESS_KEY`"),
+        Variable("AWS_ENDPOINT_URL", "Amazon's", "address of another object store than Amazon's"),
+    ),
 }
 
 
