@@ -92,12 +92,11 @@ def _untrained_languages(study: Study, place_of: PlaceOf) -> Iterator[StudyWarni
     """Words of languages that a model has not seen."""
     warned = set()
     for system, spec in study.systems.items():
-        corpus = study.corpora[study.variants[spec.variant].corpus] if spec.runs else None
+        trained = _trained_languages(study, spec.variant) if spec.runs else set()
         for name in study.test_sets_of(system):
             test_set = study.test_sets[name]
-            if not isinstance(corpus, WordCorpus) or not isinstance(test_set, WordTestSet):
+            if not trained or not isinstance(test_set, WordTestSet):
                 continue
-            trained = corpus.trained_languages()
             lacking = [language for language in test_set.tested_languages() if language not in trained]
             if lacking and (name, *lacking) not in warned:
                 warned.add((name, *lacking))
@@ -107,6 +106,14 @@ def _untrained_languages(study: Study, place_of: PlaceOf) -> Iterator[StudyWarni
                     f"{', '.join(lacking)}: system {system} is not trained on words of them",
                     "Take them out of the test set, or add their words to the corpus.",
                 )
+
+
+def _trained_languages(study: Study, variant: str) -> set[str]:
+    """Of the words that a variant, or the one that it started from, was trained on."""
+    spec = study.variants[variant]
+    corpus = study.corpora[spec.corpus]
+    before = _trained_languages(study, spec.start_from) if spec.start_from else set()
+    return before | (corpus.trained_languages() if isinstance(corpus, WordCorpus) else set())
 
 
 def _outside(study: Study, planned: Plan, root: Path | None, place_of: PlaceOf) -> Iterator[StudyWarning]:
