@@ -69,7 +69,7 @@ class Entry:
 
 def _in_plain_words(command: Any) -> None:
     """Help that says "text" for "<str>", and nothing for a flag, which takes no value."""
-    for inner in getattr(command, "commands", {}).values():
+    for inner in command.commands.values() if isinstance(command, TyperGroup) else ():
         _in_plain_words(inner)
     help_option = command.get_help_option(
         typer.Context(command, help_option_names=HELP_OPTIONS["help_option_names"])
@@ -80,14 +80,14 @@ def _in_plain_words(command: Any) -> None:
         if option.is_flag:
             option.metavar = ""
         elif option.metavar is None:
-            option.metavar = noun(option.type_descriptor.annotation)
+            option.metavar = NOUNS.get(type_of_one(option.type_descriptor.annotation))
 
 
-def noun(annotation: Any) -> str | None:
-    """What a value of this type is called; None for one of several words."""
-    if get_origin(annotation) in (list, Union, UnionType):
-        return noun(get_args(annotation)[0])
-    return NOUNS.get(annotation)
+def type_of_one(annotation: Any) -> Any:
+    """Of a list's elements, and of what may be None."""
+    if get_origin(annotation) not in (list, Union, UnionType):
+        return annotation
+    return type_of_one(next(part for part in get_args(annotation) if part is not type(None)))
 
 
 class Listed(TyperCommand):

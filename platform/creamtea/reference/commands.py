@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from typer.main import get_command
 
-from creamtea.cli.lazy import NOUNS
+from creamtea.cli.lazy import NOUNS, type_of_one
 from creamtea.reference.markup import GENERATED, cell, code, table
 
 INTRODUCTION = f"""\
@@ -68,7 +67,7 @@ def _value(parameter: Any) -> str:
     if parameter.param_type_name == "option" and parameter.metavar not in (None, *NOUNS.values()):
         words = code(parameter.metavar).replace("|", "\\|")
     else:
-        words = _type(parameter.type_descriptor.annotation)
+        words = _type(type_of_one(parameter.type_descriptor.annotation))
     least, most = parameter.min, parameter.max
     if least is not None or most is not None:
         words += f", {least:,} to {most:,}" if most is not None else f", at least {least:,}"
@@ -80,9 +79,6 @@ def _type(annotation: Any) -> str:
         return ", ".join(map(code, get_args(annotation)))
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return ", ".join(code(member.value) for member in annotation)
-    if get_origin(annotation) in (list, Union, UnionType):
-        inner = [part for part in get_args(annotation) if part is not type(None)]
-        return _type(inner[0])
     return NOUNS[annotation]
 
 

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import streamlit as st
 
@@ -30,7 +29,7 @@ class Made:
     """What a press has done: what to tell the organiser, and what the session is to hold."""
 
     message: str
-    state: Mapping[str, Any] = field(default_factory=dict)
+    state: Mapping[str, object] = field(default_factory=dict)
 
 
 # Does it. What it asks of the session it asks first: from the first transaction on it is not to be stopped.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
 
 import streamlit as st
@@ -147,12 +146,12 @@ def field_error(*options: str) -> None:
         show(TEMPLATE, "field_error", message=st.session_state[NOTICE].message)
 
 
-def fresh_link(address: str, advice: str = "") -> dict[str, Any]:
+def fresh_link(address: str, advice: str = "") -> dict[str, object]:
     """For the session: a link to show. `advice` goes on after "Copy the link now"."""
     return {FRESH_LINK: (address, advice)}
 
 
-def fresh_file(name: str, data: str) -> dict[str, Any]:
+def fresh_file(name: str, data: str) -> dict[str, object]:
     """For the session: a file of links to download."""
     return {FRESH_FILE: (name, data)}
 
