@@ -19,7 +19,7 @@ from creamtea.report.build import build_report
 from creamtea.report.figures import learning_curves
 from creamtea.report.labels import LETTER
 from creamtea.report.model import Choice, Document, Figure
-from creamtea.report.vega import labels, vega_lite
+from creamtea.report.vega import vega_lite
 from creamtea.store.database import Database
 from creamtea.store.queries import CurvePoint
 
@@ -218,11 +218,3 @@ def test_neighbouring_labels_of_an_axis_do_not_touch(updates: int) -> None:
     assert len(shown) > 2
     for (left, word), (right, other) in pairwise(shown):
         assert right - left > LETTER * (len(word) + len(other)) / 2, (word, other)
-
-
-@pytest.mark.parametrize("xs, aligned", [([1.0], ["left"]), ([1.0, 9.0], ["left", "right"]), ([], [])])
-def test_labels_have_no_layer_without_points(xs: list[float], aligned: list[str]) -> None:
-    """Vega warns of one in the browser's console."""
-    rows: list[dict[str, Any]] = [{"x": x, "y": 1.0, "name": "tea"} for x in xs]
-    encoding = {"x": {"field": "x"}, "y": {"field": "y"}, "text": {"field": "name"}}
-    assert [layer["mark"]["align"] for layer in labels(encoding, rows)] == aligned

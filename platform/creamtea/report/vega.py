@@ -41,10 +41,7 @@ def labels(encoding: Spec, rows: list[dict[str, Any]], logarithmic: bool = False
         row["lift"] = lift
     low, high = min(xs, default=0.0), max(xs, default=0.0)
     middle = math.sqrt(low * high) if logarithmic else (low + high) / 2
-    sides = (
-        ("left", GAP, f"datum.{x} <= {middle}", any(row[x] <= middle for row in labelled)),
-        ("right", -GAP, f"datum.{x} > {middle}", any(row[x] > middle for row in labelled)),
-    )
+    sides = (("left", GAP, f"datum.{x} <= {middle}"), ("right", -GAP, f"datum.{x} > {middle}"))
     mark = {"type": "text", "dy": {"expr": "datum.lift"}, "limit": LIMIT}
     return [
         {
@@ -52,8 +49,7 @@ def labels(encoding: Spec, rows: list[dict[str, Any]], logarithmic: bool = False
             "mark": {**mark, "align": align, "dx": dx},
             "encoding": encoding,
         }
-        for align, dx, where, some in sides
-        if some  # of a layer without points Vega warns in the browser's console
+        for align, dx, where in sides
     ]
 
 
