@@ -52,6 +52,25 @@ def test_a_mean_difference_is_judged_by_its_interval(half: float, outcome: Outco
     assert (judgement.low, judgement.high) == pytest.approx((3 - half / 2, 3 + half / 2))
 
 
+@pytest.mark.parametrize(("half", "outcome"), [(4.0, Outcome.HOLDS), (9.0, Outcome.UNDECIDED)])
+def test_a_mean_difference_over_seeds_is_judged_by_that_interval(half: float, outcome: Outcome) -> None:
+    wide = replace(delta(3.0, 1.0), seeds_low=3.0 - half, seeds_high=3.0 + half)
+    own = mean_of([ours(f"s{n}", 63.0, 20.0, delta=wide) for n in range(4)], "all")
+    other = mean_of([ours(f"s{n}", 60.0, 20.0, row="softmax") for n in range(4)], "all")
+    judgement = judge(own, other, "higher")
+    assert judgement.outcome is outcome
+    assert (judgement.low, judgement.high) == pytest.approx((3 - half / 2, 3 + half / 2))
+
+
+def test_with_one_seed_in_one_study_the_mean_has_no_interval_over_seeds() -> None:
+    wide = replace(delta(3.0, 1.0), seeds_low=-3.0, seeds_high=9.0)
+    found = mean_of(
+        [ours("s1", 63.0, 20.0, delta=wide), ours("s2", 63.0, 20.0, delta=delta(3.0, 1.0))], "all"
+    )
+    assert found.delta is not None
+    assert (found.delta.seeds_low, found.delta.seeds_high, found.delta.significant) == (None, None, True)
+
+
 def test_a_value_that_one_study_lacks_is_the_reason_for_no_mean() -> None:
     failed = Ours(Cell("unavailable", "the step failed"), "s2")
     cell = mean_of([ours("s1", 50.0, 1.0), failed], "all").cell

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -68,6 +70,28 @@ def test_a_paired_comparison_decides_whichever_row_is_named_first() -> None:
     softmax, scones = ours(30, 5.0, row="softmax"), compared(28, -2, True)
     assert judge(softmax, scones, "higher") == Judgement(Outcome.HOLDS, 2, 1, 3)
     assert judge_alike(softmax, scones, 3.1).outcome == Outcome.HOLDS
+
+
+@pytest.mark.parametrize(
+    ("seeds", "outcome"), [((0.5, 3.5), Outcome.HOLDS), ((-0.1, 4.1), Outcome.UNDECIDED)]
+)
+def test_what_another_choice_of_seeds_could_undo_is_undecided(
+    seeds: tuple[float, float], outcome: Outcome
+) -> None:
+    low, high = seeds
+    softmax, scones = ours(30, 5.0, row="softmax"), compared(32, 2, True)
+    assert scones.delta is not None
+    scones = replace(scones, delta=replace(scones.delta, seeds_low=low, seeds_high=high))
+    assert judge(scones, softmax, "higher") == Judgement(outcome, 2, low, high)
+    assert judge(softmax, scones, "lower") == Judgement(outcome, -2, -high, -low)
+    assert judge_alike(scones, softmax, 3.6).outcome == outcome
+
+
+def test_an_interval_with_seeds_makes_nothing_significant() -> None:
+    scones = compared(32, 2, False)
+    assert scones.delta is not None
+    scones = replace(scones, delta=replace(scones.delta, seeds_low=0.5, seeds_high=3.5))
+    assert judge(scones, ours(30, 5.0, row="softmax"), "higher").outcome == Outcome.UNDECIDED
 
 
 def test_a_comparison_with_another_row_or_column_decides_nothing() -> None:

@@ -183,8 +183,8 @@ def _significance(spec: Study) -> str:
         f"bootstrap ({chosen.samples} samples) / approximate randomisation ({chosen.trials} trials; seed "
         f"{chosen.seed}), both two-sided, each after Holm's correction over the systems of a test set and "
         "metric; * marks where both are below 0.05. Where a variant has several seeds, values are means over "
-        "them: the intervals and p cover the choice of segments, ± the choice of seeds (sample standard "
-        "deviation)."
+        "them: p and intervals cover the choice of segments alone, ± is the sample standard deviation over "
+        "seeds, and an interval “with seeds” covers the choice of both."
     )
 
 

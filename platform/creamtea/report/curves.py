@@ -50,8 +50,6 @@ def _recall_group(spec: Study, node: Node) -> str:
 def _lexicon(spec: Study, variant: str) -> str:
     """What a variant's lexicon is aligned on and in which subwords, those of the variant that a chain of
     adaptations began with: "news/bpe", "idioms/bpe of news"."""
-    own = root = spec.variants[variant]
-    while root.start_from is not None:
-        root = spec.variants[root.start_from]
+    own, root = spec.variants[variant], spec.variants[spec.root_of(variant)]
     corpus = own.alignment_corpus or own.corpus
     return f"{corpus}/{root.subwords}" + ("" if corpus == root.corpus else f" of {root.corpus}")

@@ -148,7 +148,16 @@ def _cell_values(cell: Cell, column: Column) -> dict[str, Any]:
             f"_percent_of_{name}_high": percent.high,
         }
     if cell.delta is not None:
-        shown = ("value", "low", "high", "p_corrected", "p_randomization_corrected", "significant")
+        shown = (
+            "value",
+            "low",
+            "high",
+            "seeds_low",
+            "seeds_high",
+            "p_corrected",
+            "p_randomization_corrected",
+            "significant",
+        )
         # people's scores are tested by a paired t-test and by signed ranks
         names = (
             {"p_randomization_corrected": "p_signed_rank_corrected"}

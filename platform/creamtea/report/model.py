@@ -45,12 +45,20 @@ class Delta:
     value: float | None = None
     low: float | None = None  # 95 %
     high: float | None = None
+    seeds_low: float | None = None  # 95 % over segments and seeds, where both have several seeds
+    seeds_high: float | None = None
     p_value: float | None = None  # of the bootstrap, two-sided
     p_corrected: float | None = None
     p_sacrebleu: float | None = None  # of the bootstrap, as sacreBLEU prints it
     p_randomization: float | None = None
     p_randomization_corrected: float | None = None
     significant: bool = False  # both corrected p-values are below SIGNIFICANT
+
+    @property
+    def bounds(self) -> tuple[float | None, float | None]:
+        """The interval that covers most: over segments and seeds, where it is known."""
+        known = self.seeds_low is not None
+        return (self.seeds_low, self.seeds_high) if known else (self.low, self.high)
 
 
 @dataclass(frozen=True)

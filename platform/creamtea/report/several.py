@@ -13,6 +13,7 @@ from creamtea.methods.measuring import Significance
 from creamtea.methods.metrics import Metric
 from creamtea.report.cells import Material, absent, correct, tested_delta
 from creamtea.report.model import Cell, Delta, Row, Table
+from creamtea.report.seeds import Scores, scores_by_model, with_seeds
 from creamtea.report.specs import spec_of
 from creamtea.report.tables import NO_MARK, near_zero, systems_table
 from creamtea.steps.systems import CompareParams
@@ -57,6 +58,7 @@ class Tested:
 
     params: dict[str, Any]
     keys: tuple[str, ...]
+    scores: Scores  # by the model that they are of
 
 
 Comparison = dict[str, Any]  # `params` and `inputs` of a step of kind `compare`
@@ -92,7 +94,13 @@ class Compared:
         deltas: dict[tuple[str, str], Delta] = {}
         for column in dict.fromkeys(column for _, column in found):
             places = [place for place in found if place[1] == column]
-            corrected = correct([_delta(found[place]) for place in places])
+            deltas_of = [
+                with_seeds(
+                    _delta(found[place]), self.tested[place].scores, self.tested[baseline, column].scores
+                )
+                for place in places
+            ]
+            corrected = correct(deltas_of)
             deltas |= {
                 place: replace(delta, significant=False, note=NO_MARK)
                 if delta.significant and {place[0], baseline} <= self.low
@@ -169,7 +177,8 @@ def _tested(material: Material, test_set: str, system: str, metric: Metric) -> T
     params = CompareParams(
         metric=metric.of_step(), significance=Significance(), languages=material.spec.languages
     )
-    return Tested(params.to_json(), tuple(step.node.key for step in steps))
+    scores = scores_by_model(material, system, test_set, metric)
+    return Tested(params.to_json(), tuple(step.node.key for step in steps), scores)
 
 
 def _not_there(study: OfStudy) -> Cell:

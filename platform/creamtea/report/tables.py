@@ -32,6 +32,7 @@ from creamtea.report.columns import (
 )
 from creamtea.report.human.columns import HumanColumns
 from creamtea.report.model import Cell, Delta, Percent, Row, Table
+from creamtea.report.seeds import scores_by_model, with_seeds
 from creamtea.report.step_titles import step_title
 from creamtea.store.queries import MetricValue
 from creamtea.study.spec import Study
@@ -49,7 +50,7 @@ def systems_table(material: Material, test_set: str, campaigns: Sequence[HumanCo
     spec = material.spec
     columns = _columns(material, test_set, campaigns)
     metrics = {metric.name(): metric for metric in spec.metrics}
-    deltas = {key: _deltas(material, test_set, key) for key in metrics}
+    deltas = {key: _deltas(material, test_set, metric) for key, metric in metrics.items()}
     timed = _timed_columns(spec, test_set)
     latency = _latency_cells(material, timed)
     rows = []
@@ -145,12 +146,24 @@ def _missing(spec: Study, system: str, test_set: str) -> str:
     return ONLY_REFERENCE if own else NOT_TRANSLATED
 
 
-def _deltas(material: Material, test_set: str, key: str) -> dict[str, Delta]:
+def _deltas(material: Material, test_set: str, metric: Metric) -> dict[str, Delta]:
     """By system that is compared with another."""
     spec = material.spec
     others = [system for system in spec.systems_on(test_set) if spec.compared(system)]
-    steps = [material.of("compare", system=system, test_set=test_set, metric=key) for system in others]
-    deltas = [read_delta(measured[0] if measured else None) for measured in steps]
+    steps = [
+        material.of("compare", system=system, test_set=test_set, metric=metric.name()) for system in others
+    ]
+    scores = {
+        system: scores_by_model(material, system, test_set, metric) for system in spec.systems_on(test_set)
+    }
+    deltas = [
+        with_seeds(
+            read_delta(measured[0] if measured else None),
+            scores[system],
+            scores.get(spec.baseline_of(system), {}),
+        )
+        for system, measured in zip(others, steps, strict=True)
+    ]
     low = near_zero(material, test_set)
     return {
         system: replace(delta, significant=False, note=NO_MARK)

@@ -115,6 +115,11 @@ class Study(Strict):
         named = self.latency.systems if self.latency else []
         return [name for name, system in self.systems.items() if system.runs] if named is None else named
 
+    def root_of(self, variant: str) -> str:
+        """The variant at the beginning of a chain of `start_from`: its subwords are those of all."""
+        start = self.variants[variant].start_from
+        return variant if start is None else self.root_of(start)
+
     def compared(self, system: str) -> bool:
         """Whether metrics compare it with its baseline. A human reference has fewer to be scored against."""
         return system != self.baseline_of(system) and self.systems[system].reference is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from creamtea.report.model import Cell, Delta
 from creamtea.report.papers.verdict import Ours
@@ -45,8 +46,10 @@ def _mean_delta(deltas: Sequence[Delta]) -> Delta | None:
     if any(delta.value is None for delta in deltas):
         return None
     mean, low, high = _interval((delta.value, delta.low, delta.high) for delta in deltas)
-    significant = low is not None and high is not None and (low > 0 or high < 0)
-    return Delta("ok", value=mean, low=low, high=high, significant=significant)
+    _, seeds_low, seeds_high = _interval((delta.value, delta.seeds_low, delta.seeds_high) for delta in deltas)
+    found = Delta("ok", value=mean, low=low, high=high, seeds_low=seeds_low, seeds_high=seeds_high)
+    low, high = found.bounds
+    return replace(found, significant=low is not None and high is not None and (low > 0 or high < 0))
 
 
 def _interval(

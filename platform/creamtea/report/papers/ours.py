@@ -307,8 +307,14 @@ def _scaled(cell: Cell, factor: float) -> Cell:
 
 
 def _scaled_delta(delta: Delta, factor: float) -> Delta:
-    value, low, high = (_times(number, factor) for number in (delta.value, delta.low, delta.high))
-    return replace(delta, value=value, low=low, high=high)
+    return replace(
+        delta,
+        value=_times(delta.value, factor),
+        low=_times(delta.low, factor),
+        high=_times(delta.high, factor),
+        seeds_low=_times(delta.seeds_low, factor),
+        seeds_high=_times(delta.seeds_high, factor),
+    )
 
 
 def _percent(cell: Cell, of: str) -> Cell:

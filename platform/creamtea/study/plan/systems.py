@@ -64,7 +64,7 @@ class Systems(Texts):
             training=variant.training,
             seed=seed,
         )
-        root = self.study.variants[self.root(name)]
+        root = self.study.variants[self.study.root_of(name)]
         inputs = {
             "corpus": [self.corpus(variant.corpus)],
             "subwords": [self.subwords_of(name)],

@@ -40,19 +40,14 @@ class Texts(Builder):
 
     # ------------------------------------------------------------ what a variant stands on
 
-    def root(self, variant: str) -> str:
-        """The variant at the beginning of a chain of `start_from`: its subwords are those of all."""
-        start = self.study.variants[variant].start_from
-        return variant if start is None else self.root(start)
-
     def subwords_of(self, variant: str) -> str:
-        root = self.study.variants[self.root(variant)]
+        root = self.study.variants[self.study.root_of(variant)]
         return self.subwords(root.corpus, root.subwords)
 
     def lexicon(self, variant: str) -> str:
         """One lexicon serves all the lexicon selections over a corpus and its subwords. An adapted variant's
         is in the subwords of the variant that it started from."""
-        spec, root = self.study.variants[variant], self.study.variants[self.root(variant)]
+        spec, root = self.study.variants[variant], self.study.variants[self.study.root_of(variant)]
         corpus = spec.alignment_corpus or spec.corpus
         alignment = self.study.alignment
         paths = [] if alignment.table is None else [alignment.table]

@@ -1,0 +1,37 @@
+"""Differences between systems whose variants were trained with several seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from creamtea.methods.metrics import Metric
+from creamtea.report.cells import Material
+from creamtea.report.model import Delta
+from creamtea.stats.seeds import interval_with_seeds
+
+Scores = Mapping[str, float]
+
+
+def scores_by_model(material: Material, system: str, test_set: str, metric: Metric) -> Scores:
+    """A system's scores by the step that trained the model, or what it was fine-tuned from. An ensemble has
+    one. None of outputs from elsewhere, nor where a seed has no score yet."""
+    spec = material.spec.systems[system]
+    measured = material.of("score", system=system, test_set=test_set, metric=metric.name())
+    scores: dict[str, float] = {}
+    for step in measured if spec.runs else ():
+        score = step.find(metric.row())
+        if score is None or score.value is None:
+            return {}
+        seed = step.node.labels["seed"]
+        model = material.of("train", variant=material.spec.root_of(spec.variant), seed=seed)[0].node.key
+        scores["ensemble" if spec.ensemble else model] = score.value
+    return scores
+
+
+def with_seeds(delta: Delta, system: Scores, baseline: Scores) -> Delta:
+    """The difference with its interval over segments and seeds, where both have several."""
+    if delta.value is None or delta.low is None or delta.high is None:
+        return delta
+    found = interval_with_seeds(system, baseline, delta.value, delta.low, delta.high)
+    return delta if found is None else replace(delta, seeds_low=found[0], seeds_high=found[1])

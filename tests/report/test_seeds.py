@@ -1,0 +1,148 @@
+"""Differences of variants with several seeds: which models a spread is over, and where it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import scipy.stats
+from blocks import notes, rows_of
+from teatime_study import row
+
+from creamtea.report import text
+from creamtea.report.build import build_report
+from creamtea.report.export import table_csv
+from creamtea.report.model import Delta
+from creamtea.report.several import common_test_sets, compared_systems
+from creamtea.store.database import Database
+from creamtea.store.tables import StudyRow
+
+Fill = Callable[..., int]
+
+
+def scored(system: str, *values: float) -> dict[str, Any]:
+    """BLEU of a system's outputs by seed."""
+    return {
+        f"score/{system}/{seed}/test/bleu": {"metrics": [row("bleu", value)]}
+        for seed, value in enumerate(values, 1)
+    }
+
+
+def delta_of(report: Any, system: str, metric: str = "bleu") -> Delta:
+    delta = rows_of(report)[system].cells[metric].delta
+    assert delta is not None
+    return delta
+
+
+@pytest.fixture
+def three(spec: dict[str, Any]) -> dict[str, Any]:
+    spec["variants"]["softmax"]["seeds"] = [1, 2, 3]
+    return spec
+
+
+def half_width(standard_error: float, df: float) -> float:
+    return float(scipy.stats.t.ppf(0.975, df) * standard_error)
+
+
+SEGMENTS = (2 / 3.919928) ** 2  # of the comparisons: value ± 1
+
+
+def test_a_spread_over_the_seeds_of_two_variants(filled: Database, fill: Fill, three: dict[str, Any]) -> None:
+    changes = scored("softmax-greedy", 30, 31, 32) | scored("scones-greedy", 32, 32, 32)
+    fill(filled, spec=three, changes=changes)
+    delta = delta_of(build_report(filled, "teatime"), "scones-greedy")
+    seeds = 1 / 3  # the variance of 30, 31 and 32 is 1; of three equal scores 0
+    half = half_width((SEGMENTS + seeds) ** 0.5, 2 * ((SEGMENTS + seeds) / seeds) ** 2)
+    assert (delta.seeds_low, delta.seeds_high) == pytest.approx((2 - half, 2 + half), rel=1e-5)
+    assert (delta.low, delta.high) == (1, 3)
+
+
+def test_a_lucky_seed_is_lucky_for_both_systems_of_a_variant(
+    filled: Database, fill: Fill, three: dict[str, Any]
+) -> None:
+    changes = scored("softmax-greedy", 30, 35, 40) | scored("softmax-nvs", 32, 37, 42)
+    fill(filled, spec=three, changes=changes)
+    delta = delta_of(build_report(filled, "teatime"), "softmax-nvs")
+    assert (delta.seeds_low, delta.seeds_high) == pytest.approx((1, 3), rel=1e-5)
+
+
+def test_a_fine_tuned_model_shares_its_seed_with_what_it_began_as(
+    filled: Database, fill: Fill, three: dict[str, Any]
+) -> None:
+    three["variants"]["adapted"] = {
+        "corpus": "toy",
+        "subwords": "bpe",
+        "objective": {"kind": "softmax"},
+        "start_from": "softmax",
+        "seeds": [1, 2, 3],
+    }
+    three["systems"]["scones-greedy"] = {"variant": "adapted"}
+    changes = scored("softmax-greedy", 30, 35, 40) | scored("scones-greedy", 32, 37, 42)
+    fill(filled, spec=three, changes=changes)
+    delta = delta_of(build_report(filled, "teatime"), "scones-greedy")
+    assert (delta.seeds_low, delta.seeds_high) == pytest.approx((1, 3), rel=1e-5)
+
+
+@pytest.mark.parametrize("system", ["softmax-nvs", "scones-greedy"])
+def test_with_one_seed_of_the_baseline_there_is_none(filled: Database, fill: Fill, system: str) -> None:
+    fill(filled)
+    delta = delta_of(build_report(filled, "teatime"), system)
+    assert (delta.value, delta.seeds_low, delta.seeds_high) == (2.0, None, None)
+
+
+def test_an_ensemble_is_one_system(filled: Database, fill: Fill, three: dict[str, Any]) -> None:
+    three["systems"]["scones-greedy"]["ensemble"] = True
+    fill(filled, spec=three)
+    assert delta_of(build_report(filled, "teatime"), "scones-greedy").seeds_low is None
+
+
+def test_while_a_seed_has_no_score_there_is_none(filled: Database, fill: Fill, three: dict[str, Any]) -> None:
+    changes = {"score/softmax-greedy/3/test/bleu": {"metrics": []}}
+    fill(filled, spec=three, changes=changes)
+    report = build_report(filled, "teatime")
+    assert delta_of(report, "scones-greedy").seeds_low is None
+    assert delta_of(report, "scones-greedy", "chrf").seeds_low is not None
+
+
+def test_it_is_shown_below_the_other_and_told_in_the_notes(
+    filled: Database, fill: Fill, three: dict[str, Any]
+) -> None:
+    fill(filled, spec=three, changes=scored("softmax-greedy", 30, 35, 40) | scored("softmax-nvs", 32, 37, 42))
+    report = build_report(filled, "teatime")
+    table = report.table("systems/test/systems")
+    cell = rows_of(report)["softmax-nvs"].cells["bleu"]
+    assert text.shown(cell, table.columns[0]).change == (
+        "+2.0*",
+        "[1.0, 3.0]",
+        "[1.0, 3.0] with seeds",
+        "p=0.030/0.016",
+    )
+    assert "interval “with seeds” covers the choice of both" in notes(report, "reading/notes")[0]
+    heading = table_csv(table).splitlines()[0]
+    assert {"bleu_delta_seeds_low", "bleu_delta_seeds_high"} <= set(heading.split(","))
+
+
+def test_two_studies_of_the_same_models_are_paired_by_them(
+    filled: Database, fill: Fill, three: dict[str, Any]
+) -> None:
+    first = fill(filled, spec=three, changes=scored("softmax-greedy", 30, 35, 40))
+    # the same trainings with another search; and other trainings
+    three["systems"]["softmax-greedy"]["search"] = {"kind": "beam", "width": 4}
+    changes = scored("softmax-greedy", 32, 37, 42) | scored("scones-greedy", 30, 35, 40)
+    second = fill(filled, spec=three | {"name": "again"}, changes=changes)
+    with filled.session() as session:
+        studies = [session.get_one(StudyRow, number) for number in (first, second)]
+        ((key, common),) = common_test_sets(session, studies).items()
+        compared = compared_systems(session, key, common)
+    bleu = next(column.key for column in compared.table.columns if column.key.startswith("bleu"))
+    found = {"name": "delta", "subject": "bleu", "value": 2.0, "low": 1.0, "high": 3.0, "note": ""}
+    found["detail"] = {"p_two_sided": 0.5, "p_value": 0.5, "p_randomization": 0.5}
+    places = {(f"again: {system}", bleu): found for system in ("softmax-greedy", "scones-greedy")}
+    rows = {row.name: row for row in compared.against("teatime: softmax-greedy", places).rows}
+    beam, scones = (rows[f"again: {name}"].cells[bleu].delta for name in ("softmax-greedy", "scones-greedy"))
+    assert beam is not None
+    assert scones is not None
+    assert (beam.seeds_low, beam.seeds_high) == pytest.approx((1, 3), rel=1e-5)
+    assert scones.seeds_low is not None
+    assert scones.seeds_low < -5
