@@ -130,6 +130,22 @@ def test_differences_are_from_the_systems_own_baseline(own: Document) -> None:
     )
 
 
+def test_a_baseline_may_itself_be_compared_with_another(
+    filled: Database, fill: Fill, spec: dict[str, Any]
+) -> None:
+    spec["systems"]["softmax-nvs"]["baseline"] = "softmax-lexicon"
+    spec["systems"]["scones-greedy"]["baseline"] = "softmax-nvs"
+    fill(filled, spec=spec)
+    rows = rows_of(build_report(filled, "teatime"))
+    assert {name: row.against for name, row in rows.items()} == {
+        "softmax-greedy": "",
+        "softmax-lexicon": "softmax-greedy",
+        "softmax-nvs": "softmax-lexicon",
+        "scones-greedy": "softmax-nvs",
+    }
+    assert [name for name, row in rows.items() if row.baseline] == ["softmax-greedy"]
+
+
 def test_significant_is_what_is_so_by_both_tests_after_holm() -> None:
     pairs = [(0.01, 0.02), (0.02, 0.001), (0.001, 0.2)]
     deltas = correct([Delta("ok", value=1.0, p_value=p, p_randomization=q) for p, q in pairs])
