@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from creamtea.document.mistakes import KeyPath, Mistake, shown
+from creamtea.document.mistakes import KeyPath, Mistake
 from creamtea.document.raw import Block, RawStudy, kind_of
 from creamtea.methods.analysis import ANALYSES
 from creamtea.methods.precisions import PRECISIONS
