@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ import creamtea
 from creamtea.cli.main import app
 from creamtea.settings import Settings
 
+NAMES_OF_TYPES = re.compile("<(str|bool|int|float|path)>")
 COMMANDS = ["validate", "run", "submit", "status", "cancel", "retry", "report", "serve", "link", "campaign"]
 COMMANDS += ["translate", "controller", "db", "gc", "du", "study"]
 
@@ -30,6 +32,11 @@ def test_every_command_has_help(command: str) -> None:
     done = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "100"})
     assert done.exit_code == 0
     assert "Usage:" in done.output
+    assert not NAMES_OF_TYPES.search(done.output)
+
+
+def test_the_help_of_all_names_no_types_of_python() -> None:
+    assert not NAMES_OF_TYPES.search(CliRunner().invoke(app, ["--help"]).output)
 
 
 def test_a_variable_that_is_set_to_nothing_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:

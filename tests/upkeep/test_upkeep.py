@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from small_campaigns import make_campaign
+from small_campaigns import add_rater, make_campaign, rate, work_for
 from sqlalchemy import func, select
 from toy_study import ToyStudy
 
@@ -21,10 +21,11 @@ from creamtea.store.database import Database
 from creamtea.store.inventory import Entry, entries
 from creamtea.store.tables import Base, Campaign, CampaignMedia, StepFile, StudyRow, StudyStep
 from creamtea.upkeep.collector import collect, unneeded
-from creamtea.upkeep.removal import Removed, remove_study
+from creamtea.upkeep.removal import Removed, RemovedCampaign, remove_campaign, remove_study
 from creamtea.upkeep.usage import usage
 
 RunToys = Callable[..., ToyStudy]
+OF_CAMPAIGNS = ("campaign", "item", "rater", "assignment", "rating", "audit_event")
 
 
 def age_all(store: ArtefactStore) -> None:
@@ -227,6 +228,33 @@ def test_a_study_with_a_campaign_is_not_removed(run_toys: RunToys, database: Dat
     assert remove_study(database, "toys", older=True) == Removed(1, 1)  # the first has a campaign
     assert count_rows(database, "study") == 2
     assert remove_study(database, "toys", older=True) == Removed(0, 0)
+
+
+@pytest.mark.parametrize("state", ["draft", "closed"])
+def test_a_campaign_goes_with_all_that_is_its_own(run_toys: RunToys, database: Database, state: str) -> None:
+    run_toys("toys", "a")
+    kept = make_campaign(database, 2, name="kept", state="launched")
+    make_campaign(database, 3, name="gone", state="launched")
+    for campaign in ("kept", "gone"):
+        rater = add_rater(database, campaign=campaign)
+        rate(database, rater, work_for(database, rater))
+    with database.transaction() as session:
+        gone = session.scalars(select(Campaign).where(Campaign.name == "gone")).one()
+        gone.state, gone.study_id = state, session.scalars(select(StudyRow.id)).one()
+    counts = {name: count_rows(database, name) for name in OF_CAMPAIGNS}
+    assert remove_campaign(database, "gone") == RemovedCampaign(items=3, raters=1, answers=1)
+    left = {name: count_rows(database, name) for name in OF_CAMPAIGNS}
+    assert all(0 < left[name] < counts[name] for name in OF_CAMPAIGNS), (counts, left)
+    with database.session() as session:
+        assert session.scalars(select(Campaign.id)).all() == [kept]
+    assert remove_study(database, "toys") == Removed(1, 1)
+
+
+def test_an_open_campaign_is_not_removed(database: Database) -> None:
+    make_campaign(database, 2, name="open", state="launched")
+    with pytest.raises(InputError, match="creamtea campaign close open"):
+        remove_campaign(database, "open")
+    assert count_rows(database, "item") == 2
 
 
 def campaign_on(database: Database, study_id: int) -> None:

@@ -68,19 +68,26 @@ class Entry:
 
 
 def _in_plain_words(command: Any) -> None:
-    """Help that says "text" for "<str>", and nothing for a flag, which takes no value."""
+    """Help that says "text" for "<str>", and nothing for a flag, which takes no value, and for an argument,
+    whose name says what it is."""
     for inner in command.commands.values() if isinstance(command, TyperGroup) else ():
         _in_plain_words(inner)
+    _say_types_of_options(command)
+
+
+def _say_types_of_options(command: Any) -> None:
     help_option = command.get_help_option(
         typer.Context(command, help_option_names=HELP_OPTIONS["help_option_names"])
     )
     for option in (*command.params, help_option):
-        if option.param_type_name != "option":
-            continue
-        if option.is_flag:
+        noun = NOUNS.get(type_of_one(option.type_descriptor.annotation))
+        if option.param_type_name == "argument":
+            if noun is not None:  # not a choice, whose values are shown there
+                option.display_type_rich = lambda ctx: None
+        elif option.is_flag:
             option.metavar = ""
         elif option.metavar is None:
-            option.metavar = NOUNS.get(type_of_one(option.type_descriptor.annotation))
+            option.metavar = noun
 
 
 def type_of_one(annotation: Any) -> Any:
@@ -133,6 +140,10 @@ def lazy_group(entries: dict[str, Entry]) -> type[TyperGroup]:
         def __init__(self, **attributes: Any) -> None:
             super().__init__(**{**attributes, "commands": {}})
             self.commands = LoadedCommands(entries)
+
+        def get_params(self, ctx: Any) -> Any:
+            _say_types_of_options(self)
+            return super().get_params(ctx)
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
             return Listed(cmd_name, entries[cmd_name]) if cmd_name in entries else None

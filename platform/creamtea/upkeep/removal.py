@@ -1,17 +1,28 @@
-"""Removing studies from the database (`creamtea study rm`)."""
+"""Removing studies and campaigns from the database (`creamtea study rm`, `creamtea campaign rm`)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import delete, exists, func, select
+from sqlalchemy import Select, delete, exists, func, select
 from sqlalchemy.orm import Session
 
 from creamtea.errors import InputError
+from creamtea.human.campaigns import find_campaign
 from creamtea.orders.rows import LIVE, lock_steps
 from creamtea.store.database import Database
 from creamtea.store.queries import find_study
-from creamtea.store.tables import Campaign, StepInput, StepRow, StudyRow, StudyStep
+from creamtea.store.tables import (
+    Assignment,
+    Campaign,
+    Item,
+    Rater,
+    Rating,
+    StepInput,
+    StepRow,
+    StudyRow,
+    StudyStep,
+)
 
 
 @dataclass(frozen=True)
@@ -50,8 +61,49 @@ def _check(session: Session, studies: dict[int, StudyRow]) -> None:
         name = next(iter(studies.values())).name
         raise InputError(
             f"study {name} is needed by {'campaign' if len(campaigns) == 1 else 'campaigns'} "
-            f"{', '.join(sorted(campaigns))}, whose results rest on its outputs: it cannot be removed"
+            f"{', '.join(sorted(campaigns))}, whose results rest on its outputs: remove these first, with "
+            "`creamtea campaign rm NAME`"
         )
+
+
+@dataclass(frozen=True)
+class RemovedCampaign:
+    items: int
+    raters: int
+    answers: int  # of raters, each to an item
+
+
+def what_it_holds(session: Session, campaign: Campaign) -> RemovedCampaign:
+    """What would go with a campaign. InputError for one that people may be rating."""
+    if campaign.state == "launched":
+        raise InputError(
+            f"campaign {campaign.name} is open to its raters: end it with `creamtea campaign close "
+            f"{campaign.name}` first"
+        )
+    answered = select(func.count(Rating.assignment_id.distinct())).join(Assignment).join(Item)
+    return RemovedCampaign(
+        items=_count(session, select(func.count(Item.id)).where(Item.campaign_id == campaign.id)),
+        raters=_count(session, select(func.count(Rater.id)).where(Rater.campaign_id == campaign.id)),
+        answers=_count(session, answered.where(Item.campaign_id == campaign.id)),
+    )
+
+
+def _count(session: Session, counted: Select[int]) -> int:
+    return session.scalar(counted) or 0
+
+
+def remove_campaign(database: Database, name: str) -> RemovedCampaign:
+    """Remove a draft or a closed campaign with its items, links, log, and all that raters have left.
+
+    Files beside its sources stay in the artefact store until `creamtea gc`. InputError for an unknown
+    campaign and one that is open.
+    """
+    with database.transaction() as session:
+        campaign = find_campaign(session, name)
+        session.refresh(campaign, with_for_update=True)
+        removed = what_it_holds(session, campaign)
+        session.execute(delete(Campaign).where(Campaign.id == campaign.id))  # all else with it
+        return removed
 
 
 def _drop_orphans(session: Session) -> int:

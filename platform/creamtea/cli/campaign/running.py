@@ -1,4 +1,4 @@
-"""`creamtea campaign preview | launch | status | close | list | log`: from the draft to the end."""
+"""`creamtea campaign preview | launch | status | close | list | log | rm`: from the draft to the end."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ def register(commands: typer.Typer) -> None:
     commands.command(epilog="Example: `creamtea campaign close first --reason 'enough items'`")(close)
     commands.command("list", epilog="Example: `creamtea campaign list`")(list_campaigns)
     commands.command(epilog="Example: `creamtea campaign log first`")(log)
+    commands.command("rm", epilog="Example: `creamtea campaign rm first`")(remove)
 
 
 def preview(name: Name, json_output: AsJson = False) -> None:
@@ -123,6 +124,32 @@ def close(
     with existing_database() as database:
         launching.close(database, name, ACTOR, reason)
     typer.echo(f"campaign {name} is closed")
+
+
+def remove(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    json_output: AsJson = False,
+) -> None:
+    """Remove a draft or a closed campaign for good, with its ratings, raters and log.
+
+    An open campaign is not removed. `creamtea campaign export` writes the ratings into files before.
+    """
+    from creamtea.upkeep.removal import remove_campaign, what_it_holds
+
+    with existing_database() as database:
+        with database.session() as session:
+            found = what_it_holds(session, campaigns.find_campaign(session, name))
+        if not yes:
+            holds = f"{plural(found.items, 'item')}, {plural(found.raters, 'rater')}"
+            holds += f" and {plural(found.answers, 'answer')}"
+            typer.confirm(f"remove campaign {name} with {holds} for good?", abort=True)
+        removed = remove_campaign(database, name)
+    show(
+        json_output,
+        {"campaign": name, **dataclasses.asdict(removed)},
+        [f"removed campaign {name}: {plural(removed.items, 'item')}, {plural(removed.answers, 'answer')}"],
+    )
 
 
 def status(name: Name, json_output: AsJson = False) -> None:
