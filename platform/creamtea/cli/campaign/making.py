@@ -41,6 +41,12 @@ SETTINGS = (
 )
 
 
+def _within(setting: str) -> str:
+    """What a number may be, as help says it: "(1 to 50)"."""
+    least, most = CampaignSettings.model_fields[setting].metadata  # as Field(ge=…, le=…) leaves them
+    return f"({least.ge} to {most.le:,})"
+
+
 def register(commands: typer.Typer) -> None:
     commands.command(epilog=EXAMPLES)(create)
 
@@ -63,7 +69,11 @@ class CampaignOptions:
         ),
     ] = "segment"
     segments_per_page: Annotated[
-        int, typer.Option(metavar="N", help="Longer documents are cut into pages of at most so many.")
+        int,
+        typer.Option(
+            metavar="N",
+            help=f"Longer documents are cut into pages of at most so many {_within('segments_per_page')}.",
+        ),
     ] = 10
     document_score: Annotated[
         bool, typer.Option("--document-score", help="After a document's segments, ask for a score of it all.")
@@ -121,7 +131,11 @@ class CampaignOptions:
         str, typer.Option(metavar="SHARE|N", help="Items again as they are, as a control.")
     ] = "0.1"
     batch: Annotated[
-        int, typer.Option(metavar="N", help="A control comes half a batch of items after its original.")
+        int,
+        typer.Option(
+            metavar="N",
+            help=f"A control comes half a batch of items {_within('batch')} after its original.",
+        ),
     ] = 100
     tutorial: Annotated[
         Path | None, typer.Option(metavar="FILE", help="YAML or JSON: items with answers, done first.")
@@ -182,7 +196,11 @@ class CampaignOptions:
         typer.Option(metavar="FILE", help="YAML or JSON: attention checks, items with known answers."),
     ] = None
     attention_every: Annotated[
-        int, typer.Option(metavar="N", help="A rater's items from one attention check to the next.")
+        int,
+        typer.Option(
+            metavar="N",
+            help=f"A rater's items from one attention check to the next {_within('attention_every')}.",
+        ),
     ] = 10
     attention_share: Annotated[
         float, typer.Option(metavar="SHARE", help="Of the attention checks, to get --completion-code.")
@@ -190,7 +208,10 @@ class CampaignOptions:
     failing_code: Annotated[
         str, typer.Option(metavar="CODE", help="Shown instead to who fails the attention checks.")
     ] = ""
-    context: Annotated[int, typer.Option(metavar="N", help="Source sentences shown before the segment.")] = 0
+    context: Annotated[
+        int,
+        typer.Option(metavar="N", help=f"Source sentences shown before the segment {_within('context')}."),
+    ] = 0
     documents: Annotated[
         Path | None,
         typer.Option(
