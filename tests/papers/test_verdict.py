@@ -72,26 +72,34 @@ def test_a_paired_comparison_decides_whichever_row_is_named_first() -> None:
     assert judge_alike(softmax, scones, 3.1).outcome == Outcome.HOLDS
 
 
-@pytest.mark.parametrize(
-    ("seeds", "outcome"), [((0.5, 3.5), Outcome.HOLDS), ((-0.1, 4.1), Outcome.UNDECIDED)]
-)
-def test_what_another_choice_of_seeds_could_undo_is_undecided(
-    seeds: tuple[float, float], outcome: Outcome
-) -> None:
-    low, high = seeds
-    softmax, scones = ours(30, 5.0, row="softmax"), compared(32, 2, True)
-    assert scones.delta is not None
-    scones = replace(scones, delta=replace(scones.delta, seeds_low=low, seeds_high=high))
-    assert judge(scones, softmax, "higher") == Judgement(outcome, 2, low, high)
-    assert judge(softmax, scones, "lower") == Judgement(outcome, -2, -high, -low)
-    assert judge_alike(scones, softmax, 3.6).outcome == outcome
+def with_seeds(ours: Ours, low: float, high: float) -> Ours:
+    assert ours.delta is not None
+    return replace(ours, delta=replace(ours.delta, seeds_low=low, seeds_high=high))
+
+
+def test_the_interval_over_segments_and_seeds_is_shown() -> None:
+    softmax, scones = ours(30, 5.0, row="softmax"), with_seeds(compared(32, 2, True), 0.5, 3.5)
+    assert judge(scones, softmax, "higher") == Judgement(Outcome.HOLDS, 2, 0.5, 3.5)
+    assert judge(softmax, scones, "lower") == Judgement(Outcome.HOLDS, -2, -3.5, -0.5)
+    assert judge_alike(scones, softmax, 3.6).outcome == Outcome.HOLDS
+    assert judge_alike(scones, softmax, 3.4).outcome == Outcome.UNDECIDED
 
 
 def test_an_interval_with_seeds_makes_nothing_significant() -> None:
-    scones = compared(32, 2, False)
-    assert scones.delta is not None
-    scones = replace(scones, delta=replace(scones.delta, seeds_low=0.5, seeds_high=3.5))
+    scones = with_seeds(compared(32, 2, False), 0.5, 3.5)
     assert judge(scones, ours(30, 5.0, row="softmax"), "higher").outcome == Outcome.UNDECIDED
+
+
+def test_values_that_were_not_compared_are_judged_over_their_seeds() -> None:
+    own, other = (
+        replace(ours(value, 1.0), cell=replace(ours(value, 1.0).cell, deviation=4.0, seeds=3))
+        for value in (18, 14)
+    )
+    assert judge(ours(18, 1.0), ours(14, 1.0), "higher").outcome == Outcome.HOLDS
+    judgement = judge(own, other, "higher")
+    assert judgement.outcome == Outcome.UNDECIDED
+    half = (1 + (4.302653 * 4 / 3**0.5) ** 2) ** 0.5
+    assert (judgement.low, judgement.high) == pytest.approx((4 - 2 * half, 4 + 2 * half))
 
 
 def test_a_comparison_with_another_row_or_column_decides_nothing() -> None:

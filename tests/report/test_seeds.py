@@ -41,21 +41,24 @@ def three(spec: dict[str, Any]) -> dict[str, Any]:
     return spec
 
 
-def half_width(standard_error: float, df: float) -> float:
-    return float(scipy.stats.t.ppf(0.975, df) * standard_error)
-
-
-SEGMENTS = (2 / 3.919928) ** 2  # of the comparisons: value ± 1
-
-
 def test_a_spread_over_the_seeds_of_two_variants(filled: Database, fill: Fill, three: dict[str, Any]) -> None:
     changes = scored("softmax-greedy", 30, 31, 32) | scored("scones-greedy", 32, 32, 32)
     fill(filled, spec=three, changes=changes)
     delta = delta_of(build_report(filled, "teatime"), "scones-greedy")
-    seeds = 1 / 3  # the variance of 30, 31 and 32 is 1; of three equal scores 0
-    half = half_width((SEGMENTS + seeds) ** 0.5, 2 * ((SEGMENTS + seeds) / seeds) ** 2)
+    seeds = float(scipy.stats.t.ppf(0.975, 2)) / 3**0.5  # of 30, 31 and 32; three equal scores add nothing
+    half = (1 + seeds**2) ** 0.5
     assert (delta.seeds_low, delta.seeds_high) == pytest.approx((2 - half, 2 + half), rel=1e-5)
     assert (delta.low, delta.high) == (1, 3)
+    assert delta.p_corrected == 0.04
+    assert not delta.significant  # which it is by both tests over segments
+
+
+def test_a_difference_that_seeds_could_not_undo_is_marked(
+    filled: Database, fill: Fill, three: dict[str, Any]
+) -> None:
+    changes = scored("softmax-greedy", 30, 30.1, 30.2) | scored("scones-greedy", 32, 32, 32.1)
+    fill(filled, spec=three, changes=changes)
+    assert delta_of(build_report(filled, "teatime"), "scones-greedy").significant
 
 
 def test_a_lucky_seed_is_lucky_for_both_systems_of_a_variant(
@@ -118,7 +121,7 @@ def test_it_is_shown_below_the_other_and_told_in_the_notes(
         "[1.0, 3.0] with seeds",
         "p=0.030/0.016",
     )
-    assert "interval “with seeds” covers the choice of both" in notes(report, "reading/notes")[0]
+    assert "and an interval “with seeds” excludes 0. Where" in notes(report, "reading/notes")[0]
     heading = table_csv(table).splitlines()[0]
     assert {"bleu_delta_seeds_low", "bleu_delta_seeds_high"} <= set(heading.split(","))
 

@@ -343,6 +343,21 @@ def test_a_baseline_must_translate_what_is_compared_with_it(write: Write) -> Non
     )
 
 
+def test_baselines_are_no_cycle(write: Write) -> None:
+    path = write(
+        ("nvs: {variant: softmax,", "nvs: {baseline: lexicon, variant: softmax,"),
+        ("lexicon: {variant: softmax,", "lexicon: {baseline: nvs, variant: softmax,"),
+    )
+    with pytest.raises(InputError, match=r"systems\.lexicon\.baseline: found nvs, a cycle") as caught:
+        load_study(path)
+    assert "systems.nvs.baseline: found lexicon, a cycle" in str(caught.value)
+    with pytest.raises(InputError, match=r"systems\.greedy\.baseline: found nvs, a cycle"):
+        load_study(
+            write(), ["systems.greedy.baseline=nvs"]
+        )  # which is compared with the study's baseline, greedy
+    load_study(write(("nvs: {variant: softmax,", "nvs: {baseline: lexicon, variant: softmax,")))
+
+
 def test_one_member_of_a_grid_may_have_no_smoothing(write: Write) -> None:
     path = write(
         (

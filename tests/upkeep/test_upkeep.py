@@ -16,6 +16,7 @@ from toy_study import ToyStudy
 
 from creamtea.contract.parts import PartIndex
 from creamtea.errors import InputError
+from creamtea.human.results import fingerprint
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.inventory import Entry, entries
@@ -248,6 +249,15 @@ def test_a_campaign_goes_with_all_that_is_its_own(run_toys: RunToys, database: D
     with database.session() as session:
         assert session.scalars(select(Campaign.id)).all() == [kept]
     assert remove_study(database, "toys") == Removed(1, 1)
+
+
+def test_a_new_campaign_is_not_taken_for_the_removed_one_whose_number_it_has(database: Database) -> None:
+    """SQLite gives a number again, and pages keep what they computed by fingerprint."""
+    with database.session() as session:
+        old = fingerprint(session, make_campaign(database, 2, name="jam", state="closed"))
+    remove_campaign(database, "jam")
+    with database.session() as session:
+        assert fingerprint(session, make_campaign(database, 2, name="jam", state="closed")) != old
 
 
 def test_an_open_campaign_is_not_removed(database: Database) -> None:

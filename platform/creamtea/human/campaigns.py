@@ -275,9 +275,11 @@ def _starts(pages: Sequence[Sequence[Any]]) -> list[int]:
     return list(accumulate(map(len, pages[:-1]), initial=0))
 
 
-def find_campaign(session: Session, name: str) -> Campaign:
-    """The campaign of this name; NotInDatabase with the known names where there is none."""
-    campaign = session.scalar(select(Campaign).where(Campaign.name == name))
+def find_campaign(session: Session, name: str, lock: bool = False) -> Campaign:
+    """The campaign of this name, which nobody else changes meanwhile if it is locked; NotInDatabase with the
+    known names where there is none."""
+    found = select(Campaign).where(Campaign.name == name)
+    campaign = session.scalar(found.with_for_update() if lock else found)
     if campaign is None:
         known = sorted(session.scalars(select(Campaign.name)))
         raise NotInDatabase(

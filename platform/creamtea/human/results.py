@@ -262,7 +262,10 @@ def repeated_scores(session: Session, ratings: Ratings) -> NDArray[np.bool_]:
 
 def fingerprint(session: Session, campaign_id: int) -> tuple[Any, ...]:
     """What changes whenever a campaign's counting ratings do: a key for what was computed of them."""
-    state = session.scalar(select(Campaign.state).where(Campaign.id == campaign_id))
+    # an id may be that of a campaign that was removed
+    state = session.execute(
+        select(Campaign.state, Campaign.created_at).where(Campaign.id == campaign_id)
+    ).first()
     excluded = session.scalars(
         select(Rater.id)
         .where(Rater.campaign_id == campaign_id, Rater.excluded_at.is_not(None))
@@ -274,7 +277,12 @@ def fingerprint(session: Session, campaign_id: int) -> tuple[Any, ...]:
         .where(Item.campaign_id == campaign_id)
     )
     newest = select(func.max(Rating.id))  # of any campaign: an index tells it at once
-    return (state, tuple(excluded), tuple(session.execute(of_campaign).one()), session.scalar(newest))
+    return (
+        state and tuple(state),
+        tuple(excluded),
+        tuple(session.execute(of_campaign).one()),
+        session.scalar(newest),
+    )
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from creamtea.report.model import (
 )
 from creamtea.report.ngrams import ngrams_section
 from creamtea.report.parameters import sweeps
+from creamtea.report.seeds import SEEDS_ALLOW, WITH_SEEDS
 from creamtea.report.specs import spec_of
 from creamtea.report.step_titles import step_title
 from creamtea.report.sweep_figures import sweep_choice
@@ -182,9 +183,9 @@ def _significance(spec: Study) -> str:
         f"Δ: difference from {baseline}, paired over segments; brackets are 95 % intervals. p: paired "
         f"bootstrap ({chosen.samples} samples) / approximate randomisation ({chosen.trials} trials; seed "
         f"{chosen.seed}), both two-sided, each after Holm's correction over the systems of a test set and "
-        "metric; * marks where both are below 0.05. Where a variant has several seeds, values are means over "
-        "them: p and intervals cover the choice of segments alone, ± is the sample standard deviation over "
-        "seeds, and an interval “with seeds” covers the choice of both."
+        f"metric; * marks where both are below 0.05{SEEDS_ALLOW}. Where a variant has several seeds, values "
+        "are means over them, and ± is their sample standard deviation. p and intervals cover the choice of "
+        f"segments alone; {WITH_SEEDS}."
     )
 
 

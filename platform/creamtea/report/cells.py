@@ -207,7 +207,8 @@ def tested_delta(row: MetricValue) -> Delta:
 
 def correct(deltas: Sequence[Delta]) -> list[Delta]:
     """Holm's correction over the comparisons of one metric on one test set that have p-values, each test by
-    itself. A difference is significant if both tests say so: neither can be chosen after seeing the other."""
+    itself. A difference is significant if both tests say so: neither can be chosen after seeing the
+    other. Where an interval with seeds is known, it must say so, too: the tests are over segments alone."""
     bootstrap = holm([delta.p_value for delta in deltas])
     swaps = holm([delta.p_randomization for delta in deltas])
     return [
@@ -215,7 +216,7 @@ def correct(deltas: Sequence[Delta]) -> list[Delta]:
             delta,
             p_corrected=p,
             p_randomization_corrected=q,
-            significant=p is not None and max(p, q or 0.0) < SIGNIFICANT,
+            significant=p is not None and max(p, q or 0.0) < SIGNIFICANT and delta.seeds_allow,
         )
         for delta, p, q in zip(deltas, bootstrap, swaps, strict=True)
     ]

@@ -52,13 +52,18 @@ class Delta:
     p_sacrebleu: float | None = None  # of the bootstrap, as sacreBLEU prints it
     p_randomization: float | None = None
     p_randomization_corrected: float | None = None
-    significant: bool = False  # both corrected p-values are below SIGNIFICANT
+    significant: bool = False  # both corrected p-values are below SIGNIFICANT, and seeds allow it
 
     @property
     def bounds(self) -> tuple[float | None, float | None]:
         """The interval that covers most: over segments and seeds, where it is known."""
         known = self.seeds_low is not None
         return (self.seeds_low, self.seeds_high) if known else (self.low, self.high)
+
+    @property
+    def seeds_allow(self) -> bool:
+        """Whether the interval over segments and seeds excludes 0, or is not known."""
+        return self.seeds_low is None or self.seeds_high is None or self.seeds_low > 0 or self.seeds_high < 0
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,17 @@ from dataclasses import replace
 
 from creamtea.methods.metrics import Metric
 from creamtea.report.cells import Material
-from creamtea.report.model import Delta
-from creamtea.stats.seeds import interval_with_seeds
+from creamtea.report.model import Cell, Delta
+from creamtea.stats.seeds import Bounds, difference_with_seeds, value_with_seeds
 
 Scores = Mapping[str, float]
+
+# what a reader has to know, in notes on differences
+WITH_SEEDS = (
+    "an interval “with seeds”, where both systems have several seeds, covers the choice of segments and of "
+    "seeds"
+)
+SEEDS_ALLOW = ", and an interval “with seeds” excludes 0"
 
 
 def scores_by_model(material: Material, system: str, test_set: str, metric: Metric) -> Scores:
@@ -33,5 +40,14 @@ def with_seeds(delta: Delta, system: Scores, baseline: Scores) -> Delta:
     """The difference with its interval over segments and seeds, where both have several."""
     if delta.value is None or delta.low is None or delta.high is None:
         return delta
-    found = interval_with_seeds(system, baseline, delta.value, delta.low, delta.high)
+    found = difference_with_seeds(system, baseline, delta.value, delta.low, delta.high)
     return delta if found is None else replace(delta, seeds_low=found[0], seeds_high=found[1])
+
+
+def bounds_of(cell: Cell) -> Bounds | None:
+    """The 95 % interval of a value: over segments, and over its seeds where it has several."""
+    if cell.value is None or cell.low is None or cell.high is None:
+        return None
+    if cell.deviation is None:
+        return cell.low, cell.high
+    return value_with_seeds(cell.value, cell.low, cell.high, cell.deviation, cell.seeds)

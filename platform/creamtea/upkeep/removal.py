@@ -61,8 +61,8 @@ def _check(session: Session, studies: dict[int, StudyRow]) -> None:
         name = next(iter(studies.values())).name
         raise InputError(
             f"study {name} is needed by {'campaign' if len(campaigns) == 1 else 'campaigns'} "
-            f"{', '.join(sorted(campaigns))}, whose results rest on its outputs: remove these first, with "
-            "`creamtea campaign rm NAME`"
+            f"{', '.join(sorted(campaigns))}, whose results rest on its outputs: first remove "
+            "what is not needed with `creamtea campaign rm NAME`"
         )
 
 
@@ -77,8 +77,8 @@ def what_it_holds(session: Session, campaign: Campaign) -> RemovedCampaign:
     """What would go with a campaign. InputError for one that people may be rating."""
     if campaign.state == "launched":
         raise InputError(
-            f"campaign {campaign.name} is open to its raters: end it with `creamtea campaign close "
-            f"{campaign.name}` first"
+            f"campaign {campaign.name} is launched, and people may be rating: end it with "
+            f"`creamtea campaign close {campaign.name}` first"
         )
     answered = select(func.count(Rating.assignment_id.distinct())).join(Assignment).join(Item)
     return RemovedCampaign(
@@ -99,8 +99,7 @@ def remove_campaign(database: Database, name: str) -> RemovedCampaign:
     campaign and one that is open.
     """
     with database.transaction() as session:
-        campaign = find_campaign(session, name)
-        session.refresh(campaign, with_for_update=True)
+        campaign = find_campaign(session, name, lock=True)
         removed = what_it_holds(session, campaign)
         session.execute(delete(Campaign).where(Campaign.id == campaign.id))  # all else with it
         return removed

@@ -16,6 +16,7 @@ from sqlalchemy import select
 
 from creamtea.errors import InputError
 from creamtea.human import rights
+from creamtea.report.seeds import SEEDS_ALLOW, WITH_SEEDS
 from creamtea.report.several import Compared, OfStudy, common_test_sets, compared_systems
 from creamtea.store.queries import list_studies
 from creamtea.store.row_ids import row_id
@@ -97,7 +98,8 @@ def _systems(compared: Compared) -> None:
                 note(
                     "In brackets are 95 % intervals of the difference, by the paired bootstrap (1,000 "
                     "samples); p is that of the bootstrap and of approximate randomisation (10,000 trials), "
-                    "with Holm's correction over the systems of a column. A star: both are below 0.05."
+                    "with Holm's correction over the systems of a column. A star: both are below "
+                    f"0.05{SEEDS_ALLOW}; {WITH_SEEDS}."
                 )
     blocks.show_block(table, "compare/systems", level=3)
 

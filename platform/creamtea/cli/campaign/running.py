@@ -133,7 +133,8 @@ def remove(
 ) -> None:
     """Remove a draft or a closed campaign for good, with its ratings, raters and log.
 
-    An open campaign is not removed. `creamtea campaign export` writes the ratings into files before.
+    To keep the ratings, run `creamtea campaign export` first. A launched campaign must be closed first.
+    `creamtea gc` frees the space of files beside sources.
     """
     from creamtea.upkeep.removal import remove_campaign, what_it_holds
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Literal
 
 from creamtea.report.model import Cell, Delta
+from creamtea.report.seeds import bounds_of
 
 Direction = Literal["", "higher", "lower"]
 
@@ -14,13 +15,14 @@ RULE = (
     "Verdicts: two of our values are compared as the paper compares its own, in the direction of the "
     "printed difference, or of the paper's words where it prints none. Holds: the same direction, and "
     "either p < 0.05 by both paired tests after Holm's correction, if the study has compared the two, and "
-    "where both have several seeds an interval over segments and seeds without 0; or 95 % intervals that "
-    "lie apart. Opposite: the other direction, as clearly. Undecided: the data cannot tell. Where there are "
-    "no intervals, only the direction is named. Where the paper says that two are alike, the interval of "
-    "our difference (over segments and seeds, if it is known) is compared with a margin: within it the "
-    "claim holds, outside of it is the opposite, across it is undecided. The number after a verdict is our "
-    "difference, the brackets are its 95 % interval: the paired one, over segments and seeds if it is "
-    "known, or, where none was computed, the widest that the intervals of both allow."
+    "where both have several seeds an interval over segments and seeds that excludes 0; or 95 % intervals "
+    "that lie apart, of a value with several seeds over both. One seed says nothing of others. Opposite: "
+    "the other direction, as clearly. Undecided: the data cannot tell. Where there are no intervals, only "
+    "the direction is named. Where the paper says that two are alike, the interval of our difference (over "
+    "segments and seeds, if it is known) is compared with a margin: within it the claim holds, outside of "
+    "it is the opposite, across it is undecided. The number after a verdict is our difference, the brackets "
+    "are its 95 % interval: the paired one, over segments and seeds if it is known, or, where none was "
+    "computed, the widest that the intervals of both allow."
 )
 
 
@@ -108,13 +110,9 @@ def _difference(own: Ours, other: Ours) -> tuple[float, float | None, float | No
         paired = compared.table == with_.table and compared.against == with_.row
         if paired and delta is not None and delta.value is not None:
             low, high = [None if end is None else sign * end for end in delta.bounds[::sign]]
-            by_chance = delta.seeds_low is not None and not _leaves_zero_out(low, high)
-            return sign * delta.value, low, high, delta.significant and not by_chance
-    if a.low is None or a.high is None or b.low is None or b.high is None:
+            return sign * delta.value, low, high, delta.significant
+    own_bounds, other_bounds = bounds_of(a), bounds_of(b)
+    if own_bounds is None or other_bounds is None:
         return a.value - b.value, None, None, False
-    low, high = a.low - b.high, a.high - b.low
-    return a.value - b.value, low, high, _leaves_zero_out(low, high)
-
-
-def _leaves_zero_out(low: float | None, high: float | None) -> bool:
-    return low is not None and high is not None and (low > 0 or high < 0)
+    low, high = own_bounds[0] - other_bounds[1], own_bounds[1] - other_bounds[0]
+    return a.value - b.value, low, high, low > 0 or high < 0

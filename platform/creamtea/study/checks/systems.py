@@ -111,7 +111,7 @@ def _names(chosen: Any, name: str, otherwise: bool) -> bool:
 
 
 def _check_pairing(path: KeyPath, name: str, system: Block, study: RawStudy) -> Iterator[Mistake]:
-    """What a system is compared with must translate the same test sets, and not be a reference."""
+    """What a system is compared with must translate the same test sets, and be no reference."""
     chosen = system.get("baseline")
     own = isinstance(chosen, str)
     baseline = chosen if own else study.data.get("baseline")
@@ -119,6 +119,9 @@ def _check_pairing(path: KeyPath, name: str, system: Block, study: RawStudy) -> 
     if other is None or baseline == name or system.get("reference") is not None:
         return  # metrics compare no human reference
     place = (*path, "baseline") if own else (*path, "test_sets")
+    if own and _comes_back(name, study):
+        yield Mistake(place, f"{baseline}, a cycle", "a system that is not compared with this one in turn")
+        return
     every = [test_set for test_set, _ in study.blocks("test_sets")]
     if other.get("reference") is not None:
         found = f"{baseline}, a human reference, which metrics score against fewer references than a system"
@@ -129,3 +132,18 @@ def _check_pairing(path: KeyPath, name: str, system: Block, study: RawStudy) -> 
         if missing:
             found = f"{', '.join(map(str, missing))}, which {baseline} does not translate"
             yield Mistake(place, found, f"a `baseline` that translates all of {name}'s test sets")
+
+
+def _comes_back(name: str, study: RawStudy) -> bool:
+    """Whether a system is compared with one that is, perhaps through others, compared with it."""
+    seen, last, then = {name}, name, _baseline_of(name, study)
+    while isinstance(then, str) and then != last:
+        if then in seen:
+            return then == name
+        seen.add(then)
+        last, then = then, _baseline_of(then, study)
+    return False
+
+
+def _baseline_of(name: str, study: RawStudy) -> Any:
+    return (study.named("systems", name) or {}).get("baseline", study.data.get("baseline"))
