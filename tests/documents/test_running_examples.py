@@ -52,6 +52,7 @@ BEFORE = {
     "creamtea campaign create": [],
     "creamtea campaign preview": DRAFT,
     "creamtea campaign launch": DRAFT,
+    "creamtea campaign rm": DRAFT,
     "creamtea campaign export": [*LAUNCHED, *MARKED],
     "creamtea campaign import": [*LAUNCHED, "creamtea campaign export first -o first"],
     "creamtea campaign raters include": [
