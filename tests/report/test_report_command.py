@@ -36,7 +36,7 @@ def run(filled: Database, fill: Fill, monkeypatch: pytest.MonkeyPatch) -> Callab
 
 def test_the_terminal_shows_the_table(run: Callable[..., str]) -> None:
     lines = run("teatime").splitlines()
-    (heading,) = [line for line in lines if line.split()[:2] == ["system", "BLEU"]]  # one table, also in a pipe
+    (heading,) = [line for line in lines if line.split()[:2] == ["system", "BLEU"]]  # one, in a pipe, too
     assert "COMET" in heading
     assert sum("p=0.030/0.016" in line for line in lines) == 1
 
