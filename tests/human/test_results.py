@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from rated_campaigns import rated_campaign, side_by_side
 
+from creamtea.human.fingerprint import fingerprint
 from creamtea.human.protocols import find_protocol, protocol_names
-from creamtea.human.results import Ratings, fingerprint, load_ratings, repeated_scores
+from creamtea.human.results import Ratings, load_ratings, repeated_scores
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, Rater
 

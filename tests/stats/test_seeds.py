@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.stats
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from creamtea.stats.seeds import difference_with_seeds, value_with_seeds
@@ -22,8 +22,7 @@ several = st.lists(st.floats(0, 100), min_size=2, max_size=6)
 
 @given(several, several)
 def test_where_segments_add_nothing_it_is_welchs(ours: list[float], theirs: list[float]) -> None:
-    if np.ptp(ours) < 1e-3 or np.ptp(theirs) < 1e-3:
-        return
+    assume(np.ptp(ours) > 1e-3 and np.ptp(theirs) > 1e-3)
     delta = np.mean(ours) - np.mean(theirs)
     found = difference_with_seeds(scores("a", *ours), scores("b", *theirs), delta, delta, delta)
     test = scipy.stats.ttest_ind(ours, theirs, equal_var=False)
@@ -32,8 +31,7 @@ def test_where_segments_add_nothing_it_is_welchs(ours: list[float], theirs: list
 
 @given(several)
 def test_of_the_same_models_it_is_the_paired_t_interval(differences: list[float]) -> None:
-    if np.ptp(differences) < 1e-3:
-        return
+    assume(np.ptp(differences) > 1e-3)
     other = scores("a", *np.linspace(10, 60, len(differences)))
     ours = {model: other[model] + gain for (model, gain) in zip(other, differences, strict=True)}
     mean = float(np.mean(differences))

@@ -16,7 +16,7 @@ from toy_study import ToyStudy
 
 from creamtea.contract.parts import PartIndex
 from creamtea.errors import InputError
-from creamtea.human.results import fingerprint
+from creamtea.human.fingerprint import fingerprint
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.inventory import Entry, entries

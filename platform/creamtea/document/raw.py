@@ -50,6 +50,17 @@ class RawStudy:
         grids = self.groups.get(section, {}).values()
         return next((members for members in grids if name in members), [name])
 
+    def chain(self, section: str, name: str, key: str, otherwise: Any = None) -> list[str]:
+        """The names from `name` on, each the `key` of the one before, or `otherwise`: to the end, or to
+        the first that comes again, which is then the last."""
+        names = [name]
+        while names[-1] not in names[:-1]:
+            then = (self.named(section, names[-1]) or {}).get(key, otherwise)
+            if not isinstance(then, str):
+                break
+            names.append(then)
+        return names
+
     # ------------------------------------------------------------ mistakes
 
     def unknown_key(self, path: KeyPath, entry: Block, key: str, section: str) -> Iterator[Mistake]:

@@ -22,7 +22,7 @@ from creamtea.human.settings import CampaignSettings, settings_of
 from creamtea.stats.repeated import one_rating_each
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.rows import from_row
-from creamtea.store.tables import Assignment, Campaign, Item, Rater, Rating
+from creamtea.store.tables import Assignment, Campaign, Item, Rater
 
 Array = NDArray[np.float64]
 
@@ -258,31 +258,6 @@ def repeated_scores(session: Session, ratings: Ratings) -> NDArray[np.bool_]:
             if item in units and len(group) > 1:
                 repeated[units[item], sorted(group)[1:]] = True
     return repeated
-
-
-def fingerprint(session: Session, campaign_id: int) -> tuple[Any, ...]:
-    """What changes whenever a campaign's counting ratings do: a key for what was computed of them."""
-    # an id may be that of a campaign that was removed
-    state = session.execute(
-        select(Campaign.state, Campaign.created_at).where(Campaign.id == campaign_id)
-    ).first()
-    excluded = session.scalars(
-        select(Rater.id)
-        .where(Rater.campaign_id == campaign_id, Rater.excluded_at.is_not(None))
-        .order_by(Rater.id)
-    )
-    of_campaign = (
-        select(func.count(Assignment.submitted_at), func.count(Assignment.skipped_at))
-        .join(Item, Item.id == Assignment.item_id)
-        .where(Item.campaign_id == campaign_id)
-    )
-    newest = select(func.max(Rating.id))  # of any campaign: an index tells it at once
-    return (
-        state and tuple(state),
-        tuple(excluded),
-        tuple(session.execute(of_campaign).one()),
-        session.scalar(newest),
-    )
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ def remove_campaign(database: Database, name: str) -> RemovedCampaign:
     """Remove a draft or a closed campaign with its items, links, log, and all that raters have left.
 
     Files beside its sources stay in the artefact store until `creamtea gc`. InputError for an unknown
-    campaign and one that is open.
+    campaign and one that is launched.
     """
     with database.transaction() as session:
         campaign = find_campaign(session, name, lock=True)

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from creamtea.errors import InputError
 from creamtea.human import rights
 from creamtea.human.access import Identity
-from creamtea.human.results import fingerprint
+from creamtea.human.fingerprint import fingerprint
 from creamtea.report import ngrams
 from creamtea.report.build import build_report
 from creamtea.report.human.build import build_human

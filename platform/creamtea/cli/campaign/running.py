@@ -139,9 +139,9 @@ def remove(
     from creamtea.upkeep.removal import remove_campaign, what_it_holds
 
     with existing_database() as database:
-        with database.session() as session:
-            found = what_it_holds(session, campaigns.find_campaign(session, name))
         if not yes:
+            with database.session() as session:
+                found = what_it_holds(session, campaigns.find_campaign(session, name))
             holds = f"{plural(found.items, 'item')}, {plural(found.raters, 'rater')}"
             holds += f" and {plural(found.answers, 'answer')}"
             typer.confirm(f"remove campaign {name} with {holds} for good?", abort=True)

@@ -18,8 +18,8 @@ def mean_of(values: Sequence[Ours], study: str) -> Ours:
 
         1/n √Σ d_i²,   d_i the distance of a study's bound from its value
 
-    The intervals cover the choice of segments, and of seeds where every study has several; with few seeds
-    they are then too wide, as their errors are not normal. They do not cover the choice of studies. A
+    The intervals cover the choice of segments, not the choice of studies; those of differences also that of
+    seeds, where every study has several (with few seeds they are too wide, as such errors are not normal). A
     difference is significant where its interval excludes 0. A value that one study lacks makes the mean
     unavailable, with that reason; one that lacks seeds makes it partial.
     """

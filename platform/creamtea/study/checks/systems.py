@@ -119,7 +119,8 @@ def _check_pairing(path: KeyPath, name: str, system: Block, study: RawStudy) -> 
     if other is None or baseline == name or system.get("reference") is not None:
         return  # metrics compare no human reference
     place = (*path, "baseline") if own else (*path, "test_sets")
-    if own and _comes_back(name, study):
+    chain = study.chain("systems", name, "baseline", study.data.get("baseline"))
+    if own and len(chain) > 2 and chain[-1] == name:  # a baseline is its own
         yield Mistake(place, f"{baseline}, a cycle", "a system that is not compared with this one in turn")
         return
     every = [test_set for test_set, _ in study.blocks("test_sets")]
@@ -132,18 +133,3 @@ def _check_pairing(path: KeyPath, name: str, system: Block, study: RawStudy) -> 
         if missing:
             found = f"{', '.join(map(str, missing))}, which {baseline} does not translate"
             yield Mistake(place, found, f"a `baseline` that translates all of {name}'s test sets")
-
-
-def _comes_back(name: str, study: RawStudy) -> bool:
-    """Whether a system is compared with one that is, perhaps through others, compared with it."""
-    seen, last, then = {name}, name, _baseline_of(name, study)
-    while isinstance(then, str) and then != last:
-        if then in seen:
-            return then == name
-        seen.add(then)
-        last, then = then, _baseline_of(then, study)
-    return False
-
-
-def _baseline_of(name: str, study: RawStudy) -> Any:
-    return (study.named("systems", name) or {}).get("baseline", study.data.get("baseline"))

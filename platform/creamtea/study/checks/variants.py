@@ -77,7 +77,8 @@ def _check_start(path: KeyPath, name: str, variant: Block, study: RawStudy) -> I
     if parent is None:
         yield from study.unknown_key(path, variant, "start_from", "variants")
         return
-    if _is_circular(name, study):
+    chain = study.chain("variants", name, "start_from")
+    if chain[-1] in chain[:-1]:
         yield Mistake((*path, "start_from"), f"{shown(start)}, a cycle", "a variant trained before this")
         return
     for key, noun in (("subwords", "subwords"), ("architecture", "sizes")):
@@ -96,13 +97,3 @@ def _check_start(path: KeyPath, name: str, variant: Block, study: RawStudy) -> I
 
 def _comparable(key: str, value: Any) -> Any:
     return parsed(Architecture, value or {}) if key == "architecture" else value
-
-
-def _is_circular(name: str, study: RawStudy) -> bool:
-    seen, start = {name}, (study.named("variants", name) or {}).get("start_from")
-    while isinstance(start, str):
-        if start in seen:
-            return True
-        seen.add(start)
-        start = (study.named("variants", start) or {}).get("start_from")
-    return False

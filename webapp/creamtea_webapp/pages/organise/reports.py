@@ -7,8 +7,8 @@ from typing import Any
 import streamlit as st
 
 from creamtea.human import rights
+from creamtea.human.fingerprint import fingerprint
 from creamtea.human.quality import RaterReport, reports_of
-from creamtea.human.results import fingerprint
 from creamtea_webapp import session
 
 
