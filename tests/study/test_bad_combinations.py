@@ -78,6 +78,30 @@ BAD = {
         "study.yaml:17: variants.adapted.training.min_learning_rate: found 0.2, "
         "allowed at most the learning rate, 0.1",
     ),
+    "a rate that falls to 0 who knows when": (
+        (
+            ADAPTED,
+            f"{ADAPTATION}, training: {{schedule: linear}}}}\n",
+        ),
+        "study.yaml:17: variants.adapted.training.max_updates: found nothing, "
+        "allowed with `schedule: linear` the number of updates, after which the rate is 0",
+    ),
+    "a rate that falls to 0 before it has risen": (
+        (
+            ADAPTED,
+            f"{ADAPTATION}, training: {{schedule: linear, max_updates: 9, warmup: 9}}}}\n",
+        ),
+        "study.yaml:17: variants.adapted.training.max_updates: found 9, "
+        "allowed more than the 9 updates of `warmup`",
+    ),
+    "two ends of a rate that falls to 0": (
+        (
+            ADAPTED,
+            f"{ADAPTATION}, training: {{schedule: linear, max_updates: 900, max_epochs: 9}}}}\n",
+        ),
+        "study.yaml:17: variants.adapted.training.max_epochs: found 9, "
+        "allowed `max_updates` alone with `schedule: linear`, whose rate is 0 after them",
+    ),
     "an alpha so near to one that it is softmax's": (
         ("    objective: {kind: softmax}", "    objective: {kind: entmax, alpha: 1.0000001}"),
         "study.yaml:11: variants.softmax.objective.alpha: found 1.0000001, "

@@ -6,6 +6,7 @@ import math
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -115,6 +116,14 @@ def test_noam() -> None:
     """Factor 2 at width 256: the peak at update 100 is 2/16 · 1/10."""
     found = rates([1, 50, 100, 400], schedule="noam", learning_rate=2.0, warmup=100)
     assert found == pytest.approx([0.000125, 0.00625, 0.0125, 0.00625])
+
+
+def test_linear_ends_at_zero_after_the_last_update() -> None:
+    updates = list(range(1, 41))
+    found = rates(updates, schedule="linear", learning_rate=0.3, warmup=8, max_updates=40)
+    assert found == pytest.approx(np.interp(updates, [0, 8, 41], [0.0, 0.3, 0.0]))
+    found = rates([1, 4], schedule="linear", learning_rate=0.4, warmup=1, max_updates=4)
+    assert found == pytest.approx([0.4, 0.1])
 
 
 def test_constant_with_and_without_warm_up() -> None:

@@ -21,10 +21,11 @@ class Training(Strict):
     weight_decay: Annotated[float, Field(ge=0.0)] = 0.0  # of adamw and lamb
     # inverse_sqrt and constant: the peak, at the end of the warm-up; noam: the factor before
     # width^-0.5 · min(update^-0.5, update · warmup^-1.5); plateau: the peak, halved whenever more than
-    # `plateau_patience` validations in a row were not better than all before
+    # `plateau_patience` validations in a row were not better than all before; linear: the peak, from which
+    # the rate falls in a straight line to 0 after `max_updates`
     learning_rate: Annotated[float, Field(gt=0.0, le=100.0)] = 0.002
     # how the learning rate goes on after the warm-up
-    schedule: Literal["inverse_sqrt", "noam", "constant", "plateau"] = "inverse_sqrt"
+    schedule: Literal["inverse_sqrt", "noam", "constant", "linear", "plateau"] = "inverse_sqrt"
     # [validations] of `plateau` without a better one before the rate is halved
     plateau_patience: Annotated[int, Field(ge=0, exclude_if=lambda count: count == 1)] = 1
     # of `plateau`: the training ends where the rate would fall below this

@@ -41,6 +41,8 @@ def learning_rate(update: int, training: Training, width: int, halvings: int = 0
 
     - inverse_sqrt: linear up to the peak at `warmup`, then peak · √(warmup / update)
     - noam: factor · width^-0.5 · min(update^-0.5, update · warmup^-1.5) (Vaswani et al. 2017, Eq. 3)
+    - linear: linear up to the peak at `warmup`, then in a straight line down to 0 one update after
+      `max_updates`
     - constant: linear up to the peak at `warmup` (0: from the first update), then the peak
     - plateau: the same, times 2^-halvings
     """
@@ -51,4 +53,7 @@ def learning_rate(update: int, training: Training, width: int, halvings: int = 0
         return rate * update / warmup
     if training.schedule == "plateau":
         return rate * 0.5**halvings
+    if training.schedule == "linear":
+        end = training.max_updates + 1  # so that no update is in vain
+        return rate * (end - update) / (end - warmup)
     return rate if training.schedule == "constant" else rate * math.sqrt(warmup / update)

@@ -40,6 +40,8 @@ def _check_training(path: KeyPath, variant: Block) -> Iterator[Mistake]:
     for key in ("plateau_patience", "min_learning_rate"):
         if training and training.schedule != "plateau" and key in training.model_dump():
             yield Mistake((*path, key), f"{shown(block[key])} with this schedule", "`schedule: plateau`")
+    if training and training.schedule == "linear":
+        yield from _check_end((*path, "max_updates"), training, block)
     if training and training.schedule == "plateau" and training.min_learning_rate > training.learning_rate:
         allowed = f"at most the learning rate, {training.learning_rate:g}"
         yield Mistake((*path, "min_learning_rate"), f"{training.min_learning_rate:g}", allowed)
@@ -49,6 +51,18 @@ def _check_training(path: KeyPath, variant: Block) -> Iterator[Mistake]:
     if training and training.weight_decay and training.optimizer == "adam":
         allowed = "0 with `optimizer: adam`, which has no decay; adamw and lamb have one"
         yield Mistake((*path, "weight_decay"), str(training.weight_decay), allowed)
+
+
+def _check_end(path: KeyPath, training: Training, block: Block) -> Iterator[Mistake]:
+    """A rate that falls to 0 has to know when."""
+    if block.get("max_updates") is None:
+        allowed = "with `schedule: linear` the number of updates, after which the rate is 0"
+        yield Mistake(path, "nothing", allowed)
+    elif training.max_updates <= training.warmup:
+        yield Mistake(path, str(training.max_updates), f"more than the {training.warmup} updates of `warmup`")
+    if training.max_epochs is not None:
+        allowed = "`max_updates` alone with `schedule: linear`, whose rate is 0 after them"
+        yield Mistake((*path[:-1], "max_epochs"), str(training.max_epochs), allowed)
 
 
 def _check_workers(path: KeyPath, variant: Block, study: RawStudy) -> Iterator[Mistake]:
