@@ -42,9 +42,12 @@ SETTINGS = (
 
 
 def _within(setting: str) -> str:
-    """What a number may be, as help says it: "(1 to 50)"."""
+    """What a number may be, as help says it: "(1 to 50)", "(above 0, below 1)"."""
     least, most = CampaignSettings.model_fields[setting].metadata  # as Field(ge=…, le=…) leaves them
-    return f"({least.ge} to {most.le:,})"
+    if hasattr(least, "ge"):
+        return f"({least.ge} to {most.le:,})"
+    ends = f"at most {most.le:g}" if hasattr(most, "le") else f"below {most.lt:g}"
+    return f"(above {least.gt:g}, {ends})"
 
 
 def register(commands: typer.Typer) -> None:
@@ -106,7 +109,11 @@ class CampaignOptions:
         str | None, typer.Option(metavar="M[,M]", help="With --select disagreement: one or two metrics.")
     ] = None
     random_share: Annotated[
-        float, typer.Option(metavar="SHARE", help="Drawn at random beside --select disagreement.")
+        float,
+        typer.Option(
+            metavar="SHARE",
+            help=f"Drawn at random beside --select disagreement {_within('random_share')}.",
+        ),
     ] = 0.2
     aim: Annotated[
         bool,
@@ -203,7 +210,11 @@ class CampaignOptions:
         ),
     ] = 10
     attention_share: Annotated[
-        float, typer.Option(metavar="SHARE", help="Of the attention checks, to get --completion-code.")
+        float,
+        typer.Option(
+            metavar="SHARE",
+            help=f"Of the attention checks, to get --completion-code {_within('attention_share')}.",
+        ),
     ] = 0.7
     failing_code: Annotated[
         str, typer.Option(metavar="CODE", help="Shown instead to who fails the attention checks.")
