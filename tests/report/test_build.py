@@ -130,6 +130,22 @@ def test_corpora_training_and_provenance(complete: Document) -> None:
     assert entries(complete, "failures") == []
 
 
+def test_trainings_show_the_score_by_which_their_model_is_selected(
+    filled: Database, fill: Fill, spec: dict[str, Any]
+) -> None:
+    spec["variants"]["scones"]["training"] = {"select_by": "levenshtein"}
+    distance = {"name": "dev_levenshtein", "subject": "", "value": 0.07, "detail": {}}
+    fill(filled, spec, {"train/scones/": {"metrics": [distance]}})
+    table = build_report(filled, "teatime").table("trainings")
+    assert [column.title for column in table.columns[:4]] == [
+        *("updates", "dev loss", "dev BLEU", "dev Levenshtein distance")
+    ]
+    softmax, scones = table.rows[0].cells, table.rows[1].cells
+    assert (softmax["dev_bleu"].value, scones["dev_levenshtein"].value) == (31.0, 0.07)
+    assert softmax["dev_levenshtein"].state == scones["dev_bleu"].state == "absent"
+    assert scones["dev_bleu"].note == "scones is selected by levenshtein"
+
+
 def test_plug_ins_that_steps_ran_with_are_in_the_provenance(filled: Database, fill: Fill) -> None:
     corpus = {"facts": {"plugins": {"creamtea-lab": "1.0"}}}
     train = {"facts": {"plugins": {"creamtea-lab": "1.0", "another": "2.1"}}}

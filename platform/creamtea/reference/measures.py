@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import get_args
 
 from creamtea.contract.columns import Column
 from creamtea.methods.analysis import ANALYSES
 from creamtea.methods.displays import EMPTY, LENGTH
 from creamtea.methods.metrics import METRICS
+from creamtea.methods.training import SelectBy
 from creamtea.reference.markup import GENERATED, cell, table
 from creamtea.report.columns import (
     LATENCY,
@@ -18,7 +20,7 @@ from creamtea.report.columns import (
     RECALL_WORDS,
     SELECTED,
     SPEED,
-    TRAINING,
+    training_columns,
 )
 
 INTRODUCTION = f"""\
@@ -42,7 +44,7 @@ def markdown() -> str:
         ("Recall and selected size", "Of a vocabulary selection; for a full one recall is 100.", recall),
         ("Outputs", "Of every system.", (LENGTH, EMPTY)),
         ("Latency", "Of the systems that `latency` times.", (*LATENCY, SPEED)),
-        ("Trainings", "Below *Provenance*.", TRAINING),
+        ("Trainings", "Below *Provenance*.", training_columns(get_args(SelectBy))),
         ("Corpora", "Below *Provenance*.", PAIRS),
     ]
     for title, about, columns in sections:

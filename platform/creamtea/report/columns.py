@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from creamtea.contract.columns import Column
+from creamtea.methods.training import SelectBy
 from creamtea.report.model import Fact, Facts
 
 
@@ -94,15 +95,28 @@ def latency_columns(batch_size: int) -> tuple[Column, ...]:
     return (*(replace(column, note=f"{column.title}{of_batch}") for column in LATENCY), SPEED)
 
 
-TRAINING = (
-    Column("updates", "updates", 0),
-    Column("dev_loss", "dev loss", 3),
-    Column("dev_bleu", "dev BLEU", 1),
-    Column("seconds", "seconds", 0),
-    Column("tokens_per_second", "tokens/s", 0),
-    Column("parameters", "parameters", 0),
-    Column("left_out", "left out", 0, note="training pairs with too many subwords on a side"),
-)
+_BLEU = Column("dev_bleu", "dev BLEU", 1)
+DEVELOPMENT: dict[SelectBy, Column] = {
+    "loss": _BLEU,
+    "bleu": _BLEU,
+    "per": Column("dev_per", "dev PER", 2),
+    "levenshtein": Column("dev_levenshtein", "dev Levenshtein distance", 2),
+}
+
+
+def training_columns(select_by: Iterable[SelectBy]) -> tuple[Column, ...]:
+    """Of trainings whose models are selected by these: BLEU says nothing of single words."""
+    return (
+        Column("updates", "updates", 0),
+        Column("dev_loss", "dev loss", 3),
+        *dict.fromkeys(DEVELOPMENT[chosen] for chosen in select_by),
+        Column("seconds", "seconds", 0),
+        Column("tokens_per_second", "tokens/s", 0),
+        Column("parameters", "parameters", 0),
+        Column("left_out", "left out", 0, note="training pairs with too many subwords on a side"),
+    )
+
+
 PAIRS = (
     Column("train_read", "training pairs read", 0),
     Column("train_kept", "training pairs kept", 0, note="with those that repetition adds"),

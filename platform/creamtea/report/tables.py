@@ -20,6 +20,7 @@ from creamtea.report.cells import (
     state_of,
 )
 from creamtea.report.columns import (
+    DEVELOPMENT,
     LATENCY_MEANS,
     PAIRS,
     RECALL_IDIOM,
@@ -27,8 +28,8 @@ from creamtea.report.columns import (
     RECALL_SENTENCE,
     RECALL_WORDS,
     SELECTED,
-    TRAINING,
     latency_columns,
+    training_columns,
 )
 from creamtea.report.human.columns import HumanColumns
 from creamtea.report.model import Cell, Delta, Percent, Row, Table
@@ -299,11 +300,21 @@ def latency_baselines(spec: Study) -> list[str]:
 
 def trainings_table(material: Material) -> Table:
     """One row for each training: a variant with a seed."""
+    trainings = {name: variant.training for name, variant in material.spec.variants.items()}
+    columns = training_columns(training.select_by for training in trainings.values())
+    others = {column.key for column in DEVELOPMENT.values()}
     rows = []
     for run in material.of("train"):
-        cells = {column.key: _training_cell(run, column.key) for column in TRAINING}
-        rows.append(Row(str(run.node.labels["variant"]), cells, setting=f"seed {run.node.labels['seed']}"))
-    return Table("trainings", "Trainings", "training", TRAINING, tuple(rows), folded=True)
+        name = str(run.node.labels["variant"])
+        select_by = trainings[name].select_by
+        cells = {
+            column.key: absent(f"{name} is selected by {select_by}")
+            if column.key in others - {DEVELOPMENT[select_by].key}
+            else _training_cell(run, column.key)
+            for column in columns
+        }
+        rows.append(Row(name, cells, setting=f"seed {run.node.labels['seed']}"))
+    return Table("trainings", "Trainings", "training", columns, tuple(rows), folded=True)
 
 
 def _training_cell(run: Measured, name: str) -> Cell:
