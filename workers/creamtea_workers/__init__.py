@@ -8,7 +8,7 @@ os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "64")
 
 # Threads of a step with several cores spin for about a tenth of a millisecond when they wait, then sleep.
 # Spinning for long, as is usual, takes the cores from the steps beside it; without any, the many short
-# operations of a training wait for threads to wake up (docs/results.md, Benchmarks).
+# operations of a training wait for threads to wake up (docs/results/benchmarks.md).
 if "OMP_WAIT_POLICY" not in os.environ:
     os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
     os.environ.setdefault("GOMP_SPINCOUNT", "5000")

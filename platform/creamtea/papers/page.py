@@ -18,7 +18,7 @@ test keeps it true.
 
 `creamtea report --paper scones --table 3` shows one of them in the paper's own rows and columns: published
 values, ours with their intervals, and a verdict on each claim. *Reproduced* says that our study was run, not
-what came out: that is in the verdicts and in [results.md](results.md). Pages are counted from the paper's
+what came out: that is in the verdicts and in [claims](results/claims.md). Pages are counted from the paper's
 first."""
 
 

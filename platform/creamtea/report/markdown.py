@@ -1,4 +1,4 @@
-"""A report as Markdown, for docs/results.md."""
+"""A report as Markdown, for docs/results/."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from creamtea_workers.models.interface import Memory
 from creamtea_workers.models.nvs import CHUNK, LOWEST, NvsHead
 
 MIN_PACKED = 2**18  # elements of an fp32 weight; packing a smaller one costs more per call than it saves
-# With two, oneDNN takes 1.5 times as long as the loop on one (docs/results.md, Benchmarks).
+# With two, oneDNN takes 1.5 times as long as the loop on one (docs/results/benchmarks.md).
 ROW_THREADS = 2
 Layer = Callable[[Tensor], Tensor]  # (..., D) → (..., K)
 

@@ -1,8 +1,8 @@
 """Settings that fit the size of a text.
 
 What little text needs is known: a small joint vocabulary, small batches, more dropout (Sennrich and Zhang
-2019). docs/results.md has what came of these settings on 5,000 pairs; those for more text follow the studies
-that ship with creamtea.
+2019). docs/results/first-studies.md has what came of these settings on 5,000 pairs; those for more text
+follow the studies that ship with creamtea.
 """
 
 from __future__ import annotations
