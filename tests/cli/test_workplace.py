@@ -44,6 +44,18 @@ def test_a_command_that_reads_makes_no_database(creamtea, arguments: list[str]) 
     assert not elsewhere.exists()
 
 
+def test_a_papers_table_is_shown_without_a_database(creamtea) -> None:
+    elsewhere = creamtea.folder / "elsewhere"
+    done = creamtea("report", "--paper", "scones", "--table", "7", CREAMTEA_HOME=str(elsewhere))
+    assert done.returncode == 0
+    assert done.stderr == (
+        f"creamtea: there is no database at {elsewhere / 'creamtea.db'}, so that nothing here is of a study\n"
+    )
+    assert "studies here: 0 of" in done.stdout
+    assert "4.01%" in done.stdout  # as published
+    assert not elsewhere.exists()
+
+
 def test_an_unknown_study_is_missed_in_a_database_that_is_named(creamtea) -> None:
     for command in ("status", "report", "cancel"):
         done = creamtea(command, "coffee")

@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from creamtea.cli.workplace import AsJson, existing_database, study_asked_for
+from creamtea.cli.workplace import AsJson, existing_database, existing_or_empty_database, study_asked_for
 from creamtea.errors import InputError
 from creamtea.papers.catalogue import NAMES as PAPERS
 from creamtea.report.export import Format, export
@@ -95,10 +95,11 @@ def report(
     """
     printing = Printing(markdown, as_json, html, export, formats)
     _check_asked(study, paper, table, figure, test_set)
-    with existing_database() as database:
-        if paper is not None:
+    if paper is not None:
+        with existing_or_empty_database() as database:
             printing.show(_build_paper(database, paper, table, figure))
-            return
+        return
+    with existing_database() as database:
         built = _build(database, study or "")
     if test_set is not None and test_set not in built.test_sets:
         raise InputError(

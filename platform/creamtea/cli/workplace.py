@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -72,6 +73,24 @@ def existing_database() -> Iterator[Database]:
         )
     with opened_database() as database:
         yield database
+
+
+@contextmanager
+def existing_or_empty_database() -> Iterator[Database]:
+    """For a command that has something to show without studies, too: where there is no database, an empty
+    one for as long as it is needed, and a line that says so."""
+    missing = missing_file(parse_url(Settings.load().database_url))
+    if missing is None:
+        with opened_database() as database:
+            yield database
+        return
+    typer.echo(f"creamtea: there is no database at {missing}, so that nothing here is of a study", err=True)
+    with TemporaryDirectory(prefix="creamtea-") as folder:
+        database = open_database(f"sqlite:///{Path(folder) / 'empty.db'}")
+        try:
+            yield database
+        finally:
+            database.close()
 
 
 def artefact_store(writable: bool = True) -> ArtefactStore:
