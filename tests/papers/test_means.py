@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from creamtea.report.model import Cell, Delta
 from creamtea.report.papers.means import mean_of
 from creamtea.report.papers.verdict import Ours, Outcome, judge
+from creamtea.stats.seeds import Spread
 
 
 def ours(study: str, value: float, half: float, row: str = "entmax", delta: Delta | None = None) -> Ours:
@@ -52,23 +55,33 @@ def test_a_mean_difference_is_judged_by_its_interval(half: float, outcome: Outco
     assert (judgement.low, judgement.high) == pytest.approx((3 - half / 2, 3 + half / 2))
 
 
-@pytest.mark.parametrize(("half", "outcome"), [(4.0, Outcome.HOLDS), (9.0, Outcome.UNDECIDED)])
-def test_a_mean_difference_over_seeds_is_judged_by_that_interval(half: float, outcome: Outcome) -> None:
-    wide = replace(delta(3.0, 1.0), seeds_low=3.0 - half, seeds_high=3.0 + half)
+@pytest.mark.parametrize(("square", "outcome"), [(4.0, Outcome.HOLDS), (9.0, Outcome.UNDECIDED)])
+def test_a_mean_difference_over_seeds_is_judged_by_that_interval(square: float, outcome: Outcome) -> None:
+    """Of two seeds each: t has eight degrees of freedom over four studies, where each has two."""
+    wide = replace(delta(3.0, 1.0), spread=Spread(square, 2))
     own = mean_of([ours(f"s{n}", 63.0, 20.0, delta=wide) for n in range(4)], "all")
     other = mean_of([ours(f"s{n}", 60.0, 20.0, row="softmax") for n in range(4)], "all")
+    half = math.hypot(0.5, scipy.stats.t.ppf(0.975, 8) * (square / 4) ** 0.5)
     judgement = judge(own, other, "higher")
     assert judgement.outcome is outcome
-    assert (judgement.low, judgement.high) == pytest.approx((3 - half / 2, 3 + half / 2))
+    assert (judgement.low, judgement.high) == pytest.approx((3 - half, 3 + half))
 
 
 def test_with_one_seed_in_one_study_the_mean_has_no_interval_over_seeds() -> None:
-    wide = replace(delta(3.0, 1.0), seeds_low=-3.0, seeds_high=9.0)
+    wide = replace(delta(3.0, 1.0), seeds_low=-3.0, seeds_high=9.0, spread=Spread(9.0, 2))
     found = mean_of(
         [ours("s1", 63.0, 20.0, delta=wide), ours("s2", 63.0, 20.0, delta=delta(3.0, 1.0))], "all"
     )
     assert found.delta is not None
     assert (found.delta.seeds_low, found.delta.seeds_high, found.delta.significant) == (None, None, True)
+
+
+def test_the_mean_has_the_spread_of_its_seeds() -> None:
+    cells = [replace(ours("s", 50.0, 1.0).cell, deviation=spread, seeds=3) for spread in (3.0, 4.0)]
+    values = [replace(ours("s", 50.0, 1.0), cell=cell) for cell in cells]
+    cell = mean_of(values, "all").cell
+    assert (cell.deviation, cell.seeds) == (2.5, 3)
+    assert mean_of([values[0], ours("s", 50.0, 1.0)], "all").cell.deviation is None
 
 
 def test_a_value_that_one_study_lacks_is_the_reason_for_no_mean() -> None:

@@ -8,9 +8,16 @@ import scipy.stats
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from creamtea.stats.seeds import difference_with_seeds, value_with_seeds
+from creamtea.stats.seeds import Bounds, Spread, spread_of_difference, spread_of_mean, together, widened
 
 Scores = dict[str, float]
+
+
+def difference_with_seeds(
+    ours: Scores, theirs: Scores, difference: float, low: float, high: float
+) -> Bounds | None:
+    spread = spread_of_difference(ours, theirs)
+    return spread and widened(difference, low, high, spread)
 
 
 def scores(name: str, *values: float) -> Scores:
@@ -63,7 +70,7 @@ def test_models_that_only_one_has_are_not_dropped() -> None:
 
 
 def test_a_value_has_the_t_interval_of_its_seeds() -> None:
-    low, high = value_with_seeds(30.0, 29.0, 32.0, 0.5, 3)
+    low, high = widened(30.0, 29.0, 32.0, spread_of_mean(0.5, 3))
     half = 4.302653 * 0.5 / 3**0.5
     assert (low, high) == pytest.approx((30 - (1 + half**2) ** 0.5, 30 + (4 + half**2) ** 0.5))
 
@@ -72,6 +79,43 @@ def test_a_value_has_the_t_interval_of_its_seeds() -> None:
 def test_one_model_has_no_spread(other: Scores) -> None:
     assert difference_with_seeds(scores("a", 30, 31), other, 0.5, 0, 1) is None
     assert difference_with_seeds(other, scores("a", 30, 31), 0.5, 0, 1) is None
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 9), st.integers(1, 8)), min_size=1, max_size=5))
+def test_spreads_together_are_satterthwaites(parts: list[tuple[float, int]]) -> None:
+    """Satterthwaite 1946, "An approximate distribution of estimates of variance components", equation 17."""
+    found = together([Spread(square, freedom) for square, freedom in parts])
+    squares, freedoms = np.array(parts, dtype=float).T
+    assert found.square == pytest.approx(squares.sum())
+    assert found.freedom == pytest.approx(squares.sum() ** 2 / (squares**2 / freedoms).sum())
+
+
+def test_no_spread_together_is_none() -> None:
+    assert together([Spread(0.0, 2), Spread(0.0, 4)]).half == 0.0
+
+
+@pytest.mark.parametrize("seeds", [2, 3])
+def test_a_mean_over_studies_covers_the_truth(seeds: int) -> None:
+    """Of ten studies whose seeds differ more and less. The sum of their t intervals would be too wide."""
+    rng, runs, studies, segments = np.random.default_rng(seeds), 4000, 10, 0.3
+    deviations = np.linspace(0.5, 3.0, studies)
+    covered = covered_by_sum = 0
+    for _ in range(runs):
+        shares, difference = [], 0.0
+        for deviation in deviations:
+            ours, theirs = rng.normal(1, deviation, seeds), rng.normal(0, deviation, seeds)
+            own = spread_of_difference(scores("a", *ours), scores("b", *theirs))
+            assert own is not None
+            shares.append(Spread(own.square / studies**2, own.freedom))
+            difference += (ours.mean() - theirs.mean()) / studies
+        difference += rng.normal(0, segments)
+        low, high = difference - 1.96 * segments, difference + 1.96 * segments
+        found = widened(difference, low, high, together(shares))
+        covered += found[0] <= 1 <= found[1]
+        half = np.hypot(1.96 * segments, np.linalg.norm([share.half for share in shares]))
+        covered_by_sum += abs(difference - 1) <= half
+    assert 0.935 <= covered / runs <= 0.98
+    assert covered_by_sum / runs > 0.985
 
 
 @pytest.mark.parametrize("seeds", [2, 3, 5])

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from creamtea.contract.columns import Column
 from creamtea.document.warning import StudyWarning
+from creamtea.stats.seeds import Spread
 
 SIGNIFICANT = 0.05  # family-wise, after Holm's correction
 
@@ -47,6 +48,7 @@ class Delta:
     high: float | None = None
     seeds_low: float | None = None  # 95 % over segments and seeds, where both have several seeds
     seeds_high: float | None = None
+    spread: Spread | None = None  # the error over seeds alone
     p_value: float | None = None  # of the bootstrap, two-sided
     p_corrected: float | None = None
     p_sacrebleu: float | None = None  # of the bootstrap, as sacreBLEU prints it

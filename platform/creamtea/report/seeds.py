@@ -8,7 +8,7 @@ from dataclasses import replace
 from creamtea.methods.metrics import Metric
 from creamtea.report.cells import Material
 from creamtea.report.model import Cell, Delta
-from creamtea.stats.seeds import Bounds, difference_with_seeds, value_with_seeds
+from creamtea.stats.seeds import Bounds, spread_of_difference, spread_of_mean, widened
 
 Scores = Mapping[str, float]
 
@@ -40,8 +40,11 @@ def with_seeds(delta: Delta, system: Scores, baseline: Scores) -> Delta:
     """The difference with its interval over segments and seeds, where both have several."""
     if delta.value is None or delta.low is None or delta.high is None:
         return delta
-    found = difference_with_seeds(system, baseline, delta.value, delta.low, delta.high)
-    return delta if found is None else replace(delta, seeds_low=found[0], seeds_high=found[1])
+    spread = spread_of_difference(system, baseline)
+    if spread is None:
+        return delta
+    low, high = widened(delta.value, delta.low, delta.high, spread)
+    return replace(delta, seeds_low=low, seeds_high=high, spread=spread)
 
 
 def bounds_of(cell: Cell) -> Bounds | None:
@@ -50,4 +53,4 @@ def bounds_of(cell: Cell) -> Bounds | None:
         return None
     if cell.deviation is None:
         return cell.low, cell.high
-    return value_with_seeds(cell.value, cell.low, cell.high, cell.deviation, cell.seeds)
+    return widened(cell.value, cell.low, cell.high, spread_of_mean(cell.deviation, cell.seeds))

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from creamtea.report.model import Cell, Delta
 from creamtea.report.papers.verdict import Ours
+from creamtea.stats.seeds import together, widened
 
 
 def mean_of(values: Sequence[Ours], study: str) -> Ours:
@@ -19,9 +20,8 @@ def mean_of(values: Sequence[Ours], study: str) -> Ours:
         1/n √Σ d_i²,   d_i the distance of a study's bound from its value
 
     The intervals cover the choice of segments, not the choice of studies; those of differences also that of
-    seeds, where every study has several (with few seeds they are too wide, as such errors are not normal). A
-    difference is significant where its interval excludes 0. A value that one study lacks makes the mean
-    unavailable, with that reason; one that lacks seeds makes it partial.
+    seeds, where every study has several. A difference is significant where its interval excludes 0. A value
+    that one study lacks makes the mean unavailable, with that reason; one that lacks seeds makes it partial.
     """
     cells = [value.cell for value in values]
     for value in values:
@@ -33,8 +33,18 @@ def mean_of(values: Sequence[Ours], study: str) -> Ours:
     lacking = [f"{value.study}: {value.cell.note}" for value in values if value.cell.state == "partial"]
     same_place = all((value.table, value.row) == (first.table, first.row) for value in values)
     deltas = [value.delta for value in values if value.delta is not None and value.against == first.against]
+    deviations = [cell.deviation for cell in cells if cell.deviation is not None]
+    spread = math.hypot(*deviations) / len(cells) if len(deviations) == len(cells) else None
     return Ours(
-        Cell("partial" if lacking else "ok", "; ".join(lacking), value=mean, low=low, high=high),
+        Cell(
+            "partial" if lacking else "ok",
+            "; ".join(lacking),
+            value=mean,
+            low=low,
+            high=high,
+            deviation=spread,
+            seeds=min(cell.seeds for cell in cells),
+        ),
         study,
         first.table if same_place else "",
         first.row if same_place else "",
@@ -47,8 +57,13 @@ def _mean_delta(deltas: Sequence[Delta]) -> Delta | None:
     if any(delta.value is None for delta in deltas):
         return None
     mean, low, high = _interval((delta.value, delta.low, delta.high) for delta in deltas)
-    _, seeds_low, seeds_high = _interval((delta.value, delta.seeds_low, delta.seeds_high) for delta in deltas)
-    found = Delta("ok", value=mean, low=low, high=high, seeds_low=seeds_low, seeds_high=seeds_high)
+    found = Delta("ok", value=mean, low=low, high=high)
+    spreads = [delta.spread for delta in deltas if delta.spread is not None]
+    if low is not None and high is not None and len(spreads) == len(deltas):
+        shares = [replace(spread, square=spread.square / len(spreads) ** 2) for spread in spreads]
+        spread = together(shares)
+        seeds_low, seeds_high = widened(mean, low, high, spread)
+        found = replace(found, seeds_low=seeds_low, seeds_high=seeds_high, spread=spread)
     low, high = found.bounds
     return replace(found, significant=low is not None and high is not None and (low > 0 or high < 0))
 

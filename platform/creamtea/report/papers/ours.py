@@ -314,6 +314,7 @@ def _scaled_delta(delta: Delta, factor: float) -> Delta:
         high=_times(delta.high, factor),
         seeds_low=_times(delta.seeds_low, factor),
         seeds_high=_times(delta.seeds_high, factor),
+        spread=delta.spread and replace(delta.spread, square=delta.spread.square * factor**2),
     )
 
 
