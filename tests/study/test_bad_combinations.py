@@ -62,46 +62,6 @@ BAD = {
         "study.yaml:17: variants.adapted.nvs: found nothing, where softmax has an NVS head, "
         "allowed `nvs`, as that one has",
     ),
-    "a decay that Adam has not": (
-        (
-            ADAPTED,
-            f"{ADAPTATION}, training: {{weight_decay: 0.1}}}}\n",
-        ),
-        "study.yaml:17: variants.adapted.training.weight_decay: found 0.1, "
-        "allowed 0 with `optimizer: adam`, which has no decay; adamw and lamb have one",
-    ),
-    "a training that has ended before it begins": (
-        (
-            ADAPTED,
-            f"{ADAPTATION}, training: {{schedule: plateau, learning_rate: 0.1, min_learning_rate: 0.2}}}}\n",
-        ),
-        "study.yaml:17: variants.adapted.training.min_learning_rate: found 0.2, "
-        "allowed at most the learning rate, 0.1",
-    ),
-    "a rate that falls to 0 who knows when": (
-        (
-            ADAPTED,
-            f"{ADAPTATION}, training: {{schedule: linear}}}}\n",
-        ),
-        "study.yaml:17: variants.adapted.training.max_updates: found nothing, "
-        "allowed with `schedule: linear` the number of updates, after which the rate is 0",
-    ),
-    "a rate that falls to 0 before it has risen": (
-        (
-            ADAPTED,
-            f"{ADAPTATION}, training: {{schedule: linear, max_updates: 9, warmup: 9}}}}\n",
-        ),
-        "study.yaml:17: variants.adapted.training.max_updates: found 9, "
-        "allowed more than the 9 updates of `warmup`",
-    ),
-    "two ends of a rate that falls to 0": (
-        (
-            ADAPTED,
-            f"{ADAPTATION}, training: {{schedule: linear, max_updates: 900, max_epochs: 9}}}}\n",
-        ),
-        "study.yaml:17: variants.adapted.training.max_epochs: found 9, "
-        "allowed `max_updates` alone with `schedule: linear`, whose rate is 0 after them",
-    ),
     "an alpha so near to one that it is softmax's": (
         ("    objective: {kind: softmax}", "    objective: {kind: entmax, alpha: 1.0000001}"),
         "study.yaml:11: variants.softmax.objective.alpha: found 1.0000001, "

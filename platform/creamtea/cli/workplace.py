@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from creamtea.document.warning import StudyWarning
 from creamtea.errors import InputError, NotInDatabase
+from creamtea.scratch import scratch_folder
 from creamtea.settings import Settings
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database, open_database
@@ -85,7 +85,7 @@ def existing_or_empty_database() -> Iterator[Database]:
             yield database
         return
     typer.echo(f"creamtea: there is no database at {missing}, so that nothing here is of a study", err=True)
-    with TemporaryDirectory(prefix="creamtea-") as folder:
+    with scratch_folder("empty") as folder:
         database = open_database(f"sqlite:///{Path(folder) / 'empty.db'}")
         try:
             yield database

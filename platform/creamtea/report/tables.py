@@ -302,14 +302,13 @@ def trainings_table(material: Material) -> Table:
     """One row for each training: a variant with a seed."""
     trainings = {name: variant.training for name, variant in material.spec.variants.items()}
     columns = training_columns(training.select_by for training in trainings.values())
-    others = {column.key for column in DEVELOPMENT.values()}
     rows = []
     for run in material.of("train"):
         name = str(run.node.labels["variant"])
         select_by = trainings[name].select_by
         cells = {
             column.key: absent(f"{name} is selected by {select_by}")
-            if column.key in others - {DEVELOPMENT[select_by].key}
+            if column in DEVELOPMENT.values() and column != DEVELOPMENT[select_by]
             else _training_cell(run, column.key)
             for column in columns
         }

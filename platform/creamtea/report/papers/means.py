@@ -19,9 +19,10 @@ def mean_of(values: Sequence[Ours], study: str) -> Ours:
 
         1/n √Σ d_i²,   d_i the distance of a study's bound from its value
 
-    The intervals cover the choice of segments, not the choice of studies; those of differences also that of
-    seeds, where every study has several. A difference is significant where its interval excludes 0. A value
-    that one study lacks makes the mean unavailable, with that reason; one that lacks seeds makes it partial.
+    The intervals cover the choice of segments, not the choice of studies; a difference has one over seeds,
+    too, and a value their standard deviation, where every study has several. A difference is significant
+    where its interval excludes 0. A value that one study lacks makes the mean unavailable, with that reason;
+    one that lacks seeds makes it partial.
     """
     cells = [value.cell for value in values]
     for value in values:
@@ -34,7 +35,7 @@ def mean_of(values: Sequence[Ours], study: str) -> Ours:
     same_place = all((value.table, value.row) == (first.table, first.row) for value in values)
     deltas = [value.delta for value in values if value.delta is not None and value.against == first.against]
     deviations = [cell.deviation for cell in cells if cell.deviation is not None]
-    spread = math.hypot(*deviations) / len(cells) if len(deviations) == len(cells) else None
+    deviation = math.hypot(*deviations) / len(cells) if len(deviations) == len(cells) else None
     return Ours(
         Cell(
             "partial" if lacking else "ok",
@@ -42,7 +43,7 @@ def mean_of(values: Sequence[Ours], study: str) -> Ours:
             value=mean,
             low=low,
             high=high,
-            deviation=spread,
+            deviation=deviation,
             seeds=min(cell.seeds for cell in cells),
         ),
         study,
@@ -60,8 +61,7 @@ def _mean_delta(deltas: Sequence[Delta]) -> Delta | None:
     found = Delta("ok", value=mean, low=low, high=high)
     spreads = [delta.spread for delta in deltas if delta.spread is not None]
     if low is not None and high is not None and len(spreads) == len(deltas):
-        shares = [replace(spread, square=spread.square / len(spreads) ** 2) for spread in spreads]
-        spread = together(shares)
+        spread = together([replace(one, square=one.square / len(spreads) ** 2) for one in spreads])
         seeds_low, seeds_high = widened(mean, low, high, spread)
         found = replace(found, seeds_low=seeds_low, seeds_high=seeds_high, spread=spread)
     low, high = found.bounds
