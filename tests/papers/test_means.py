@@ -67,6 +67,21 @@ def test_a_mean_difference_over_seeds_is_judged_by_that_interval(square: float, 
     assert (judgement.low, judgement.high) == pytest.approx((3 - half, 3 + half))
 
 
+@pytest.mark.parametrize("deviation", [0.0, 4.0])
+def test_values_that_no_study_has_compared_are_judged_with_their_seeds(deviation: float) -> None:
+    """Of two seeds each, in four studies: the mean's t has four degrees of freedom, not one."""
+
+    def of(value: float) -> Ours:
+        cells = [replace(ours("s", value, 1.0).cell, deviation=deviation, seeds=2) for _ in range(4)]
+        return mean_of([Ours(cell, f"s{n}", "t", str(value)) for n, cell in enumerate(cells)], "all")
+
+    own, other = of(66.0), of(60.0)
+    half = math.hypot(0.5, scipy.stats.t.ppf(0.975, 4) * deviation / 8**0.5)
+    assert own.bounds == pytest.approx((66 - half, 66 + half))
+    judgement = judge(own, other, "higher")
+    assert (judgement.low, judgement.high) == pytest.approx((6 - 2 * half, 6 + 2 * half))
+
+
 def test_with_one_seed_in_one_study_the_mean_has_no_interval_over_seeds() -> None:
     wide = replace(delta(3.0, 1.0), seeds_low=-3.0, seeds_high=9.0, spread=Spread(9.0, 2))
     found = mean_of(

@@ -82,6 +82,16 @@ def test_a_training_that_was_still_improving(stopped: str, filled: Database, fil
     assert kinds == ([] if stopped == "patience" else ["still-improving"])
 
 
+@pytest.mark.parametrize(("stopped", "kinds"), [("max_updates", []), ("patience", ["early-end"])])
+def test_a_linear_schedule_is_meant_to_go_on_to_its_end(
+    stopped: str, kinds: list[str], filled: Database, fill: Fill, spec: dict[str, Any]
+) -> None:
+    linear = spec["variants"]["softmax"] | {"training": {"schedule": "linear", "max_updates": 3000}}
+    changed = spec | {"variants": spec["variants"] | {"softmax": linear}}
+    fill(filled, spec=changed, changes={"train/softmax": updates(2000, stopped)})
+    assert [warning.kind for warning in warned(filled)] == kinds
+
+
 def test_the_same_of_several_variants_is_said_once(filled: Database, fill: Fill) -> None:
     fill(filled, changes={"train/scones": updates(66), "train/softmax": updates(66)})
     warning = the_one(warned(filled))

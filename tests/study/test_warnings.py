@@ -72,6 +72,19 @@ def test_few_updates(batch: str, write_texts: Write) -> None:
     assert warned(path, None) == []  # how many they are is not known without the text
 
 
+@pytest.mark.parametrize(
+    ("training", "remedy"),
+    [
+        ("max_epochs: 4, warmup: 10", "more epochs (max_epochs)"),
+        ("max_updates: 99, warmup: 9", "(max_updates)"),
+    ],
+)
+def test_the_remedy_names_the_limit_that_the_study_has(
+    training: str, remedy: str, write_texts: Write
+) -> None:
+    assert remedy in the_one(warned(write_texts(trained(f"training: {{{training}}}")))).remedy
+
+
 def test_an_adaptation_may_be_short(write_texts: Write) -> None:
     own = VARIANT.replace("softmax:", "adapted:").replace(
         "}}", "}, start_from: softmax, training: {max_updates: 50, warmup: 10}}"

@@ -124,6 +124,8 @@ def test_linear_ends_at_zero_after_the_last_update() -> None:
     assert found == pytest.approx(np.interp(updates, [0, 8, 41], [0.0, 0.3, 0.0]))
     found = rates([1, 4], schedule="linear", learning_rate=0.4, warmup=1, max_updates=4)
     assert found == pytest.approx([0.4, 0.1])
+    found = rates([1, 4], schedule="linear", learning_rate=0.4, warmup=0, max_updates=4)
+    assert found == pytest.approx([0.32, 0.08])  # on the line from 0.4 at update 0
 
 
 def test_constant_with_and_without_warm_up() -> None:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from creamtea.methods.metrics import Metric
 from creamtea.report.cells import Material
-from creamtea.report.model import Cell, Delta
-from creamtea.stats.seeds import Bounds, spread_of_difference, spread_of_mean, widened
+from creamtea.report.model import Delta
+from creamtea.stats.seeds import spread_of_difference, widened
 
 Scores = Mapping[str, float]
 
@@ -45,12 +45,3 @@ def with_seeds(delta: Delta, system: Scores, baseline: Scores) -> Delta:
         return delta
     low, high = widened(delta.value, delta.low, delta.high, spread)
     return replace(delta, seeds_low=low, seeds_high=high, spread=spread)
-
-
-def bounds_of(cell: Cell) -> Bounds | None:
-    """The 95 % interval of a value: over segments, and over its seeds where it has several."""
-    if cell.value is None or cell.low is None or cell.high is None:
-        return None
-    if cell.deviation is None:
-        return cell.low, cell.high
-    return widened(cell.value, cell.low, cell.high, spread_of_mean(cell.deviation, cell.seeds))

@@ -101,11 +101,13 @@ def _training(run: Measured, training: Training, adapts: bool, material: Materia
     updates = int(metric.value)
     about = f"{updates:,} updates"
     if updates < training.warmup:
-        return warmup_warning("", training.warmup, about, updates)
+        return warmup_warning("", training, about, updates)
     if updates < MIN_UPDATES and not adapts:
-        return few_updates_warning("", about)
+        return few_updates_warning("", training, about)
     stopped = run.node.facts.get("stopped")
     curve = material.points.get(run.node.key, {}).get(f"dev_{training.select_by}", [])
+    if training.schedule == "linear":  # its last validation is the best by design
+        return _early_end(updates, training) if stopped == "patience" else None
     if stopped in ("max_epochs", "max_updates") and training.keep == "best":
         gain = _last_gain(curve, higher=training.select_by == "bleu")
         if gain >= STILL_IMPROVING:
@@ -121,6 +123,17 @@ def _training(run: Measured, training: Training, adapts: bool, material: Materia
                 f"Raise {stopped}: training ends by itself when nothing becomes better.",
             )
     return None
+
+
+def _early_end(updates: int, training: Training) -> StudyWarning:
+    """Most of the gain of a rate that falls to 0 comes at its end."""
+    return StudyWarning(
+        "early-end",
+        "",
+        f"the training ended by patience after {updates:,} of {training.max_updates:,} updates, before its "
+        "learning rate had fallen to 0 (schedule: linear)",
+        "Raise patience, so that it does not end earlier, or lower max_updates.",
+    )
 
 
 def _last_gain(curve: Sequence[CurvePoint], higher: bool) -> float:

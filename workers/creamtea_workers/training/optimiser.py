@@ -43,8 +43,10 @@ def learning_rate(update: int, training: Training, width: int, halvings: int = 0
     - noam: factor · width^-0.5 · min(update^-0.5, update · warmup^-1.5) (Vaswani et al. 2017, Eq. 3)
     - linear: linear up to the peak at `warmup`, then in a straight line down to 0 one update after
       `max_updates`
-    - constant: linear up to the peak at `warmup` (0: from the first update), then the peak
+    - constant: linear up to the peak at `warmup`, then the peak
     - plateau: the same, times 2^-halvings
+
+    Without a warm-up the last three begin at the peak.
     """
     rate, warmup = training.learning_rate, training.warmup
     if training.schedule == "noam":

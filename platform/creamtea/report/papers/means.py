@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from creamtea.report.model import Cell, Delta
 from creamtea.report.papers.verdict import Ours
-from creamtea.stats.seeds import together, widened
+from creamtea.stats.seeds import Spread, spread_of_mean, together, widened
 
 
 def mean_of(values: Sequence[Ours], study: str) -> Ours:
@@ -51,7 +51,20 @@ def mean_of(values: Sequence[Ours], study: str) -> Ours:
         first.row if same_place else "",
         first.against,
         _mean_delta(deltas) if same_place and len(deltas) == len(values) else None,
+        _mean_spread([_spread(cell) for cell in cells]),
     )
+
+
+def _spread(cell: Cell) -> Spread | None:
+    return None if cell.deviation is None else spread_of_mean(cell.deviation, cell.seeds)
+
+
+def _mean_spread(spreads: Sequence[Spread | None]) -> Spread | None:
+    """Of a mean of independent values; None where one is unknown."""
+    known = [spread for spread in spreads if spread is not None]
+    if len(known) < len(spreads):
+        return None
+    return together([replace(spread, square=spread.square / len(known) ** 2) for spread in known])
 
 
 def _mean_delta(deltas: Sequence[Delta]) -> Delta | None:
@@ -59,9 +72,8 @@ def _mean_delta(deltas: Sequence[Delta]) -> Delta | None:
         return None
     mean, low, high = _interval((delta.value, delta.low, delta.high) for delta in deltas)
     found = Delta("ok", value=mean, low=low, high=high)
-    spreads = [delta.spread for delta in deltas if delta.spread is not None]
-    if low is not None and high is not None and len(spreads) == len(deltas):
-        spread = together([replace(one, square=one.square / len(spreads) ** 2) for one in spreads])
+    spread = _mean_spread([delta.spread for delta in deltas])
+    if low is not None and high is not None and spread is not None:
         seeds_low, seeds_high = widened(mean, low, high, spread)
         found = replace(found, seeds_low=seeds_low, seeds_high=seeds_high, spread=spread)
     low, high = found.bounds

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Literal
 
 from creamtea.report.model import Cell, Delta
-from creamtea.report.seeds import bounds_of
+from creamtea.stats.seeds import Bounds, Spread, spread_of_mean, widened
 
 Direction = Literal["", "higher", "lower"]
 
@@ -48,6 +48,19 @@ class Ours:
     row: str = ""
     against: str = ""  # the row that `delta` is from
     delta: Delta | None = None
+    spread: Spread | None = (
+        None  # the value's error over seeds, where the cell's deviation is not of one study
+    )
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """The 95 % interval of the value: over segments, and over its seeds where it has several."""
+        cell, spread = self.cell, self.spread
+        if cell.value is None or cell.low is None or cell.high is None:
+            return None
+        if spread is None and cell.deviation is not None:
+            spread = spread_of_mean(cell.deviation, cell.seeds)
+        return (cell.low, cell.high) if spread is None else widened(cell.value, cell.low, cell.high, spread)
 
 
 @dataclass(frozen=True)
@@ -111,7 +124,7 @@ def _difference(own: Ours, other: Ours) -> tuple[float, float | None, float | No
         if paired and delta is not None and delta.value is not None:
             low, high = [None if end is None else sign * end for end in delta.bounds[::sign]]
             return sign * delta.value, low, high, delta.significant
-    own_bounds, other_bounds = bounds_of(a), bounds_of(b)
+    own_bounds, other_bounds = own.bounds, other.bounds
     if own_bounds is None or other_bounds is None:
         return a.value - b.value, None, None, False
     low, high = own_bounds[0] - other_bounds[1], own_bounds[1] - other_bounds[0]

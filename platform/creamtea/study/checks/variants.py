@@ -35,8 +35,8 @@ def check_variants(study: RawStudy) -> Iterator[Mistake]:
 def _check_training(path: KeyPath, variant: Block) -> Iterator[Mistake]:
     block = variant.get("training", {})
     training = parsed(Training, block)
-    if training and training.warmup == 0 and training.schedule not in ("constant", "plateau"):
-        yield Mistake((*path, "warmup"), "0", "at least 1 (0 for `schedule: constant` or `plateau`)")
+    if training and training.warmup == 0 and training.schedule in ("inverse_sqrt", "noam"):
+        yield Mistake((*path, "warmup"), "0", f"at least 1 with `schedule: {training.schedule}`")
     for key in ("plateau_patience", "min_learning_rate"):
         if training and training.schedule != "plateau" and key in training.model_dump():
             yield Mistake((*path, key), f"{shown(block[key])} with this schedule", "`schedule: plateau`")

@@ -17,6 +17,7 @@ from creamtea.document.warning import StudyWarning
 from creamtea.methods.corpora import FilesCorpus, WordCorpus
 from creamtea.methods.test_sets import FilesTestSet, WordTestSet
 from creamtea.methods.texts import Filters, TextPair
+from creamtea.methods.training import Training
 from creamtea.steps.systems import DECODE, OUTPUTS
 from creamtea.study.plan.model import Plan
 from creamtea.study.spec import Study, Variant
@@ -229,9 +230,9 @@ def _updates(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWa
         place = ("variants", name, "training")
         about = f"at most about {updates:,} updates"
         if updates < training.warmup:
-            yield warmup_warning(place_of((*place, "warmup")), training.warmup, about, updates)
+            yield warmup_warning(place_of((*place, "warmup")), training, about, updates)
         elif updates < MIN_UPDATES and variant.start_from is None:
-            yield few_updates_warning(place_of(place), about)
+            yield few_updates_warning(place_of(place), training, about)
 
 
 def _expected(variant: Variant, texts: list[tuple[Survey, float]], study: Study) -> int:
@@ -249,7 +250,7 @@ def _expected(variant: Variant, texts: list[tuple[Survey, float]], study: Study)
     return min(training.max_updates, training.max_epochs * math.ceil(batches / training.accumulate))
 
 
-def warmup_warning(place: str, warmup: int, updates_in_words: str, updates: int) -> StudyWarning:
+def warmup_warning(place: str, training: Training, updates_in_words: str, updates: int) -> StudyWarning:
     shorter = round(updates / 10 / 10) * 10
     remedy = f"Shorten it to a tenth of the updates (about {shorter:,}), or train longer"
     if updates < MIN_UPDATES:
@@ -257,19 +258,24 @@ def warmup_warning(place: str, warmup: int, updates_in_words: str, updates: int)
     return StudyWarning(
         "warm-up",
         place,
-        f"the warm-up lasts {warmup:,} updates and the training {updates_in_words}: the learning rate "
-        "never reaches its peak",
-        f"{remedy}, with smaller batches (batch_tokens) or more epochs (max_epochs).",
+        f"the warm-up lasts {training.warmup:,} updates and the training {updates_in_words}: the learning "
+        "rate never reaches its peak",
+        f"{remedy}, with {_more_updates(training)}.",
     )
 
 
-def few_updates_warning(place: str, updates_in_words: str) -> StudyWarning:
+def _more_updates(training: Training) -> str:
+    if training.max_epochs is None:  # which `schedule: linear` does not allow
+        return "more updates (max_updates)"
+    return "smaller batches (batch_tokens) or more epochs (max_epochs)"
+
+
+def few_updates_warning(place: str, training: Training, updates_in_words: str) -> StudyWarning:
     return StudyWarning(
         "few-updates",
         place,
         f"{updates_in_words}: too few for a model to learn to translate",
-        f"Use smaller batches (batch_tokens) or more epochs (max_epochs): at least {MIN_UPDATES:,} updates, "
-        "better some thousands.",
+        f"Use {_more_updates(training)}: at least {MIN_UPDATES:,} updates, better some thousands.",
     )
 
 
