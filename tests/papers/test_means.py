@@ -16,9 +16,8 @@ from creamtea.stats.seeds import Spread
 
 
 def ours(study: str, value: float, half: float, row: str = "entmax", delta: Delta | None = None) -> Ours:
-    against = "softmax" if delta else ""
     cell = Cell("ok", value=value, low=value - half, high=value + half)
-    return Ours(cell, study, "systems/test/systems/accuracy", row, against, delta)
+    return Ours(cell, study, "systems/test/systems/accuracy", row, {"softmax": delta} if delta else {})
 
 
 def delta(value: float, half: float) -> Delta:
@@ -82,13 +81,19 @@ def test_values_that_no_study_has_compared_are_judged_with_their_seeds(deviation
     assert (judgement.low, judgement.high) == pytest.approx((6 - 2 * half, 6 + 2 * half))
 
 
+def test_what_one_study_has_not_compared_has_no_mean_difference() -> None:
+    both = replace(ours("s1", 63.0, 20.0), deltas={"softmax": delta(3.0, 1.0), "sparsemax": delta(1.0, 1.0)})
+    found = mean_of([both, ours("s2", 63.0, 20.0, delta=delta(3.0, 1.0))], "all")
+    assert found.deltas.keys() == {"softmax"}
+
+
 def test_with_one_seed_in_one_study_the_mean_has_no_interval_over_seeds() -> None:
     wide = replace(delta(3.0, 1.0), seeds_low=-3.0, seeds_high=9.0, spread=Spread(9.0, 2))
     found = mean_of(
         [ours("s1", 63.0, 20.0, delta=wide), ours("s2", 63.0, 20.0, delta=delta(3.0, 1.0))], "all"
     )
-    assert found.delta is not None
-    assert (found.delta.seeds_low, found.delta.seeds_high, found.delta.significant) == (None, None, True)
+    mean = found.deltas["softmax"]
+    assert (mean.seeds_low, mean.seeds_high, mean.significant) == (None, None, True)
 
 
 def test_the_mean_has_the_spread_of_its_seeds() -> None:

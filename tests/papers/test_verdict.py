@@ -21,7 +21,7 @@ def ours(value: float | None, half: float | None = None, **more: object) -> Ours
 def compared(value: float, delta: float, significant: bool) -> Ours:
     """With the study's own comparison with its baseline."""
     found = Delta("ok", value=delta, low=delta - 1, high=delta + 1, significant=significant)
-    return ours(value, 5.0, row="scones", against="softmax", delta=found)
+    return ours(value, 5.0, row="scones", deltas={"softmax": found})
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,16 @@ def test_a_paired_comparison_decides_whichever_row_is_named_first() -> None:
     assert judge_alike(softmax, scones, 3.1).outcome == Outcome.HOLDS
 
 
+def test_of_several_comparisons_that_with_the_row_decides() -> None:
+    further = Delta("ok", value=-1, low=-1.5, high=-0.5, significant=True)
+    both = replace(compared(32, 2, True), deltas={**compared(32, 2, True).deltas, "entmax": further})
+    assert judge(both, ours(33, 5.0, row="entmax"), "lower") == Judgement(Outcome.HOLDS, -1, -1.5, -0.5)
+    assert judge(both, ours(30, 5.0, row="softmax"), "higher") == Judgement(Outcome.HOLDS, 2, 1, 3)
+
+
 def with_seeds(ours: Ours, low: float, high: float) -> Ours:
-    assert ours.delta is not None
-    return replace(ours, delta=replace(ours.delta, seeds_low=low, seeds_high=high))
+    (found,) = ours.deltas.items()
+    return replace(ours, deltas={found[0]: replace(found[1], seeds_low=low, seeds_high=high)})
 
 
 def test_the_interval_over_segments_and_seeds_is_shown() -> None:

@@ -146,6 +146,43 @@ def test_a_baseline_may_itself_be_compared_with_another(
     assert [name for name, row in rows.items() if row.baseline] == ["softmax-greedy"]
 
 
+def test_further_comparisons_have_a_table_and_are_corrected_with_the_others(
+    filled: Database, fill: Fill, spec: dict[str, Any]
+) -> None:
+    spec["systems"]["scones-greedy"]["more_baselines"] = ["softmax-nvs", "softmax-lexicon"]
+    fill(filled, spec=spec)
+    report = build_report(filled, "teatime")
+    table = report.table("systems/test/further")
+    assert [(row.name, row.setting, row.against) for row in table.rows] == [
+        ("scones-greedy", "against softmax-nvs", "softmax-nvs"),
+        ("scones-greedy", "against softmax-lexicon", "softmax-lexicon"),
+    ]
+    assert [column.key for column in table.columns] == ["bleu", "chrf", "comet"]
+    own, cell = rows_of(report)["scones-greedy"].cells["bleu"], table.rows[0].cells["bleu"]
+    assert (cell.value, cell.low, cell.high) == (own.value, own.low, own.high)
+    assert text.shown(cell, table.columns[0]).change == ("+2.0", "[1.0, 3.0]", "p=0.080/0.001")
+    assert own.delta is not None
+    assert own.delta.p_corrected == pytest.approx(0.08)  # four times 0.02: the fifth test has 0.2
+    assert "or from what the row names" in notes(report, "reading/notes")[0]
+
+
+def test_of_a_further_comparison_the_seeds_are_known(
+    filled: Database, fill: Fill, spec: dict[str, Any]
+) -> None:
+    beam = {"variant": "scones", "search": {"kind": "beam"}, "more_baselines": ["scones-greedy"]}
+    spec["systems"]["softmax-lexicon"] = beam
+    fill(filled, spec=spec)
+    delta = build_report(filled, "teatime").table("further").rows[0].cells["bleu"].delta
+    assert delta is not None  # the scores of both differ by the same with each seed
+    assert (delta.seeds_low, delta.seeds_high) == pytest.approx((-2.0, 0.0))
+
+
+def test_without_more_baselines_there_is_no_such_table(filled: Database, fill: Fill) -> None:
+    fill(filled)
+    report = build_report(filled, "teatime")
+    assert not [path for path, _ in report.walk() if path.endswith("/further")]
+
+
 def test_significant_is_what_is_so_by_both_tests_after_holm() -> None:
     pairs = [(0.01, 0.02), (0.02, 0.001), (0.001, 0.2)]
     deltas = correct([Delta("ok", value=1.0, p_value=p, p_randomization=q) for p, q in pairs])

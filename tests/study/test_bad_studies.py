@@ -341,7 +341,7 @@ def test_a_mistake_of_a_grid_is_said_once_and_at_its_value(write: Write) -> None
     assert str(caught.value).splitlines() == [
         "study.yaml:16: variants.scones.objective.alpha[1]: found -1, allowed more than 0",
         "study.yaml:17: variants.scones.training.warmup: found 0, "
-        "allowed at least 1 (0 for `schedule: constant` or `plateau`)",
+        "allowed at least 1 with `schedule: inverse_sqrt`",
         "2 mistakes in study.yaml",
     ]
 

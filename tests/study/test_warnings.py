@@ -85,6 +85,19 @@ def test_the_remedy_names_the_limit_that_the_study_has(
     assert remedy in the_one(warned(write_texts(trained(f"training: {{{training}}}")))).remedy
 
 
+@pytest.mark.parametrize(("samples", "kinds"), [(100, ["few-samples"]), (160, [])])
+def test_samples_too_few_for_any_mark(samples: int, kinds: list[str], write_texts: Write) -> None:
+    """Eight comparisons: of 100 samples p is at least 8/101."""
+    beams = "more: {variant: softmax, search: {kind: beam, width: [2, 3, 4, 5, 6, 7, 8, 9]}}"
+    widths = ("systems:\n", f"systems:\n  {beams}\n")
+    significance = ("baseline: greedy", f"baseline: greedy\nsignificance: {{samples: {samples}}}")
+    found = warned(write_texts(trained(GOOD), widths, significance))
+    assert [warning.kind for warning in found] == kinds
+    if found:
+        assert found[0].place == "study.yaml:17: significance.samples"
+        assert "Raise samples to 160 or more" in found[0].remedy
+
+
 def test_an_adaptation_may_be_short(write_texts: Write) -> None:
     own = VARIANT.replace("softmax:", "adapted:").replace(
         "}}", "}, start_from: softmax, training: {max_updates: 50, warmup: 10}}"

@@ -40,6 +40,7 @@ from creamtea.report.step_titles import step_title
 from creamtea.report.sweep_figures import sweep_choice
 from creamtea.report.tables import (
     corpora_table,
+    further_table,
     latency_baselines,
     latency_table,
     systems_table,
@@ -129,6 +130,8 @@ def _systems_section(material: Material, systems: SystemsOn) -> Section:
         facts.append(f"baseline {baselines}")
     missed = missed_idioms(material, systems.test_set)
     blocks: tuple[Block, ...] = (systems.table, *meanings(systems.table.columns), *missed)
+    if (further := further_table(material, systems.test_set, systems.table)) is not None:
+        blocks = (*blocks, further)
     if speed_of(systems.table) is not None and (means := latency_table(material)) is not None:
         blocks = (*blocks, means)
     return Section(systems.test_set, systems.test_set, blocks, facts=tuple(facts), test_set=systems.test_set)
@@ -177,15 +180,15 @@ def _notes(spec: Study, material: Material) -> Iterator[str]:
 
 def _significance(spec: Study) -> str:
     chosen = spec.significance
-    own = any(spec.baseline_of(name) not in (name, spec.baseline) for name in spec.systems)
+    own = any({*spec.comparisons(name)} - {spec.baseline} for name in spec.systems)
     baseline = f"{spec.baseline}, or from what the row names" if own else spec.baseline
     return (
         f"Δ: difference from {baseline}, paired over segments; brackets are 95 % intervals. p: paired "
         f"bootstrap ({chosen.samples} samples) / approximate randomisation ({chosen.trials} trials; seed "
-        f"{chosen.seed}), both two-sided, each after Holm's correction over the systems of a test set and "
-        f"metric; * marks where both are below 0.05{SEEDS_ALLOW}. Where a variant has several seeds, values "
-        "are means over them, and ± is their sample standard deviation. p and intervals cover the choice of "
-        f"segments alone; {WITH_SEEDS}."
+        f"{chosen.seed}), both two-sided, each after Holm's correction over the comparisons of a test set "
+        f"and metric; * marks where both are below 0.05{SEEDS_ALLOW}. Where a variant has several seeds, "
+        "values are means over them, and ± is their sample standard deviation. p and intervals cover the "
+        f"choice of segments alone; {WITH_SEEDS}."
     )
 
 

@@ -9,9 +9,9 @@ from statistics import fmean, stdev
 
 from sqlalchemy.orm import Session
 
-from creamtea.report.model import SIGNIFICANT, Cell, Delta
+from creamtea.report.model import Cell, Delta
 from creamtea.report.step_titles import step_title
-from creamtea.stats.correction import holm
+from creamtea.stats.correction import SIGNIFICANT, holm
 from creamtea.store.queries import OUTPUTS, CurvePoint, MetricValue, Node, metrics_of, points_of, study_nodes
 from creamtea.study.spec import Study
 

@@ -15,8 +15,6 @@ from creamtea.contract.columns import Column
 from creamtea.document.warning import StudyWarning
 from creamtea.stats.seeds import Spread
 
-SIGNIFICANT = 0.05  # family-wise, after Holm's correction
-
 CONTENTS_LEVELS = 2  # of headings in a table of contents
 # "ok": all there. "partial": a mean over some of the seeds. The rest have no value, and `note` says why.
 CELL_STATES = (

@@ -13,8 +13,8 @@ from creamtea.report import text
 from creamtea.report.cells import Material
 from creamtea.report.diff import words
 from creamtea.report.model import Cell, Row, Section, Table
+from creamtea.report.scores import near_zero
 from creamtea.report.specs import spec_of
-from creamtea.report.tables import near_zero
 from creamtea.stats.ngrams import LONGEST, CharacteristicNGram, characteristic_ngrams
 from creamtea.store.database import Database
 from creamtea.store.queries import find_study

@@ -54,7 +54,8 @@ def sweeps(study: Study) -> tuple[Sweep, ...]:
 
 def _settings(study: Study, name: str) -> dict[str, Any]:
     """All that an output may depend on, names of variants resolved."""
-    system = study.systems[name].model_dump(mode="json", exclude={"batch_size", "test_sets", "baseline"})
+    about_others = {"batch_size", "test_sets", "baseline", "more_baselines"}
+    system = study.systems[name].model_dump(mode="json", exclude=about_others)
     return {**system, "variant": _variant(study, study.systems[name].variant)}
 
 

@@ -7,16 +7,14 @@ from dataclasses import replace
 
 from creamtea.contract.columns import Column
 from creamtea.methods.displays import EMPTY, LENGTH
-from creamtea.methods.metrics import Bleu, Metric
+from creamtea.methods.metrics import Metric
 from creamtea.report import describe
 from creamtea.report.cells import (
     Material,
     Measured,
     absent,
-    correct,
     idioms_of,
     read_cell,
-    read_delta,
     state_of,
 )
 from creamtea.report.columns import (
@@ -32,38 +30,37 @@ from creamtea.report.columns import (
     training_columns,
 )
 from creamtea.report.human.columns import HumanColumns
-from creamtea.report.model import Cell, Delta, Percent, Row, Table
-from creamtea.report.seeds import scores_by_model, with_seeds
+from creamtea.report.model import Cell, Percent, Row, Table
+from creamtea.report.scores import NOT_TRANSLATED, differences, score_cell, why_no_score
 from creamtea.report.step_titles import step_title
 from creamtea.store.queries import MetricValue
 from creamtea.study.spec import Study
 
-# of BLEU: translations of other sentences of the same text have as much
-NEAR_ZERO = 2.0
-NO_MARK = "not marked: BLEU of both systems is near zero, so which one is better means nothing"
-NOT_TRANSLATED = "the system does not translate this test set"
+FURTHER = "further"  # the key of a table
 NO_MODEL = "its outputs are given: no model of this study translates"
-ONLY_REFERENCE = "the test set's only reference: there is no other to score it against"
 
 
 def systems_table(material: Material, test_set: str, campaigns: Sequence[HumanColumns] = ()) -> Table:
     """One row per system; `campaigns` are the columns of the campaigns on the test set."""
     spec = material.spec
     columns = _columns(material, test_set, campaigns)
-    metrics = {metric.name(): metric for metric in spec.metrics}
-    deltas = {key: _deltas(material, test_set, metric) for key, metric in metrics.items()}
+    found = {metric.name(): differences(material, test_set, metric) for metric in spec.metrics}
     timed = _timed_columns(spec, test_set)
     latency = _latency_cells(material, timed)
     rows = []
     for system in _systems(spec, test_set):
-        cells = {key: _score(material, system, test_set, key, metrics[key]) for key in metrics}
-        for key, by_system in deltas.items():
-            cells[key] = replace(cells[key], delta=by_system.get(system))
+        baseline = spec.baseline_of(system)
+        cells = {
+            metric.name(): replace(
+                score_cell(material, system, test_set, metric),
+                delta=found[metric.name()].get((system, baseline)),
+            )
+            for metric in spec.metrics
+        }
         for campaign in campaigns:
             cells |= campaign.of(system)
         cells |= _output_cells(material, system, test_set)
         cells |= {column.key: latency[system, column.key] for column in timed}
-        baseline = spec.baseline_of(system)
         rows.append(
             Row(
                 system,
@@ -74,6 +71,26 @@ def systems_table(material: Material, test_set: str, campaigns: Sequence[HumanCo
             )
         )
     return Table("systems", "", "system", columns, tuple(rows))
+
+
+def further_table(material: Material, test_set: str, systems: Table) -> Table | None:
+    """Comparisons beside those with baselines, of scores from the table of `systems`; None without any."""
+    metrics = {metric.name(): metric for metric in material.spec.metrics}
+    found = {key: differences(material, test_set, metric) for key, metric in metrics.items()}
+    columns = tuple(column for column in systems.columns if column.key in metrics)
+    rows = [
+        Row(
+            row.name,
+            {key: replace(row.cells[key], delta=found[key][row.name, other]) for key in metrics},
+            setting=f"against {other}",
+            description=describe.system(material.spec, row.name),
+            against=other,
+        )
+        for row in systems.rows
+        for other in material.spec.comparisons(row.name)
+        if other != row.against and test_set in material.spec.test_sets_of(row.name)
+    ]
+    return Table(FURTHER, "Further comparisons", "system", columns, tuple(rows)) if rows else None
 
 
 def _columns(material: Material, test_set: str, campaigns: Sequence[HumanColumns]) -> tuple[Column, ...]:
@@ -122,7 +139,7 @@ def _description(spec: Study, system: str) -> str:
     return f"{words}; compared with {against}" if other else words
 
 
-# ---------------------------------------------------------------- metrics and differences
+# ---------------------------------------------------------------- metrics
 
 
 def _metric_column(material: Material, test_set: str, metric: Metric) -> Column:
@@ -133,57 +150,6 @@ def _metric_column(material: Material, test_set: str, metric: Metric) -> Column:
         if (score := measured.find(metric.row())) is not None
     }
     return metric.column(signature=" and ".join(sorted(signatures - {""})))
-
-
-def _score(material: Material, system: str, test_set: str, key: str, metric: Metric) -> Cell:
-    measured = material.of("score", system=system, test_set=test_set, metric=key)
-    missing = _missing(material.spec, system, test_set)
-    return read_cell(measured, lambda step: step.find(metric.row()), missing)
-
-
-def _missing(spec: Study, system: str, test_set: str) -> str:
-    """Why a system has no score at all."""
-    own = test_set in spec.test_sets_of(system) and spec.systems[system].reference is not None
-    return ONLY_REFERENCE if own else NOT_TRANSLATED
-
-
-def _deltas(material: Material, test_set: str, metric: Metric) -> dict[str, Delta]:
-    """By system that is compared with another."""
-    spec = material.spec
-    others = [system for system in spec.systems_on(test_set) if spec.compared(system)]
-    steps = [
-        material.of("compare", system=system, test_set=test_set, metric=metric.name()) for system in others
-    ]
-    scores = {
-        system: scores_by_model(material, system, test_set, metric) for system in spec.systems_on(test_set)
-    }
-    deltas = [
-        with_seeds(
-            read_delta(measured[0] if measured else None),
-            scores[system],
-            scores.get(spec.baseline_of(system), {}),
-        )
-        for system, measured in zip(others, steps, strict=True)
-    ]
-    low = near_zero(material, test_set)
-    return {
-        system: replace(delta, significant=False, note=NO_MARK)
-        if delta.significant and {system, spec.baseline_of(system)} <= low.keys()
-        else delta
-        for system, delta in zip(others, correct(deltas), strict=True)
-    }
-
-
-def near_zero(material: Material, test_set: str) -> dict[str, float]:
-    """The systems whose outputs have next to nothing in common with the references, with their BLEU: the
-    largest one, where a study has several (of tokens, of characters)."""
-    largest: dict[str, float] = {}
-    for metric in material.spec.metrics:
-        for system in material.spec.systems_on(test_set) if isinstance(metric, Bleu) else ():
-            score = _score(material, system, test_set, metric.name(), metric).value
-            if score is not None:
-                largest[system] = max(score, largest.get(system, 0.0))
-    return {system: score for system, score in largest.items() if score < NEAR_ZERO}
 
 
 # ---------------------------------------------------------------- what the outputs are like
@@ -217,7 +183,7 @@ def _length_ratio(material: Material, system: str, test_set: str) -> dict[str, C
     if metric is None:
         return {}
     measured = material.of("score", system=system, test_set=test_set, metric=metric.name())
-    missing = _missing(material.spec, system, test_set)
+    missing = why_no_score(material.spec, system, test_set)
     return {LENGTH.key: read_cell(measured, lambda step: step.find("length_ratio"), missing)}
 
 

@@ -13,7 +13,7 @@ from creamtea.methods.corpora import WordCorpus
 from creamtea.methods.training import Training
 from creamtea.report.cells import Material, Measured
 from creamtea.report.figures import SystemsOn
-from creamtea.report.tables import NO_MARK, near_zero
+from creamtea.report.scores import NO_MARK, near_zero
 from creamtea.store.queries import CurvePoint
 from creamtea.store.tables import Hypothesis
 from creamtea.study.checks.warnings import (

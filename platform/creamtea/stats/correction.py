@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+SIGNIFICANT = 0.05  # two-sided; of several comparisons the family-wise level
+
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Holm's step-down correction (Holm 1979) over the p-values that are there, in the order given.

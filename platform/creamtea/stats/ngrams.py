@@ -14,10 +14,9 @@ from dataclasses import dataclass
 
 import scipy  # scipy.stats is slow to import, and so is imported where it is first used
 
-from creamtea.stats.correction import holm
+from creamtea.stats.correction import SIGNIFICANT, holm
 
 LONGEST = 4  # words
-SIGNIFICANT = 0.05
 NGram = tuple[str, ...]
 
 

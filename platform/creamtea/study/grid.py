@@ -29,8 +29,13 @@ GRID_KEYS = {
     "variants": ("objective", "architecture", "nvs", "training"),
     "systems": ("selection", "search", "precision"),
 }
-# lists of names in `latency` and in `analyses`, and the section that they name
-NAME_LISTS = {"systems": "systems", "baselines": "systems", "variants": "variants"}
+# lists of names in `systems`, `latency` and `analyses`, and the section that they name
+NAME_LISTS = {
+    "systems": "systems",
+    "baselines": "systems",
+    "more_baselines": "systems",
+    "variants": "variants",
+}
 MAX_MEMBERS = 1000
 
 
@@ -180,20 +185,21 @@ def _label(choices: Sequence[Choice]) -> str:
 
 def _expand_names(result: Expansion) -> None:
     """Lists of names may name a grid, which stands for all of its members."""
-    latency, analyses = result.data.get("latency"), result.data.get("analyses")
+    latency = result.data.get("latency")
     if isinstance(latency, dict):
         result.data["latency"] = _with_members(result, ("latency",), latency)
-    if isinstance(analyses, dict):
-        result.data["analyses"] = {
-            name: _with_members(result, ("analyses", name), analysis)
-            if isinstance(analysis, dict)
-            else analysis
-            for name, analysis in analyses.items()
-        }
+    for section in ("systems", "analyses"):
+        entries = result.data.get(section)
+        if isinstance(entries, dict):
+            result.data[section] = {
+                name: _with_members(result, (section, name), entry) if isinstance(entry, dict) else entry
+                for name, entry in entries.items()
+            }
 
 
 def _with_members(result: Expansion, path: KeyPath, block: dict[str, Any]) -> dict[str, Any]:
     """`block`, which stands at `path`, with the members of the grids that its lists name."""
+    written = result.origin(path)
     for key, section in NAME_LISTS.items():
         if not isinstance(block.get(key), list):
             continue
@@ -201,7 +207,7 @@ def _with_members(result: Expansion, path: KeyPath, block: dict[str, Any]) -> di
         for index, name in enumerate(block[key]):
             members = result.groups[section].get(name, [name]) if isinstance(name, str) else [name]
             for member in members:
-                result.moved[(*path, key, len(names))] = (*path, key, index)
+                result.moved[(*path, key, len(names))] = (*written, key, index)
                 names.append(member)
         block = {**block, key: names}
     return block

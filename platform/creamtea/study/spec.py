@@ -50,7 +50,8 @@ class System(Strict):
     """What translates: a variant that the study trains; or, from anywhere, `outputs`, text files by test set
     with a line for each segment; or `reference`, the number of a human reference of its test sets (1 is their
     `target`), which is rated like a system and scored against the others. `test_sets`: what it translates,
-    None for all of the study's. `baseline`: what it is compared with, None for the study's."""
+    None for all of the study's. `baseline`: what it is compared with, None for the study's, and
+    `more_baselines` besides."""
 
     # for editors; `creamtea.study.checks.outputs` says which of the three is wrong
     model_config = ConfigDict(
@@ -74,6 +75,8 @@ class System(Strict):
     # what it translates; none named: all
     test_sets: Annotated[list[Name], Field(min_length=1)] | None = None
     baseline: Name | None = None  # the system that it is compared with; none: the study's
+    # systems that it is compared with besides; itself among them, of a grid say, is passed over
+    more_baselines: list[Name] = Field(default=[], exclude_if=lambda names: not names)
 
     @property
     def runs(self) -> bool:
@@ -123,6 +126,14 @@ class Study(Strict):
     def compared(self, system: str) -> bool:
         """Whether metrics compare it with its baseline. A human reference has fewer to be scored against."""
         return system != self.baseline_of(system) and self.systems[system].reference is None
+
+    def comparisons(self, system: str) -> list[str]:
+        """The systems that metrics compare it with: its baseline first."""
+        spec = self.systems[system]
+        if spec.reference is not None:
+            return []
+        others = dict.fromkeys([self.baseline_of(system), *spec.more_baselines])
+        return [other for other in others if other != system]
 
     def baseline_of(self, system: str) -> str:
         """What a system is compared with; a baseline is its own."""

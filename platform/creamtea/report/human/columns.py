@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from creamtea.contract.columns import Column
 from creamtea.report.cells import absent
 from creamtea.report.human.section import CampaignReport, progress, signature
-from creamtea.report.model import SIGNIFICANT, Cell, Delta, Table
+from creamtea.report.model import Cell, Delta, Table
+from creamtea.stats.correction import SIGNIFICANT
 from creamtea.stats.verdict import Outcome
 
 ONE_CAMPAIGN = "human scores"

@@ -33,7 +33,6 @@ def mean_of(values: Sequence[Ours], study: str) -> Ours:
     mean, low, high = _interval((cell.value, cell.low, cell.high) for cell in cells)
     lacking = [f"{value.study}: {value.cell.note}" for value in values if value.cell.state == "partial"]
     same_place = all((value.table, value.row) == (first.table, first.row) for value in values)
-    deltas = [value.delta for value in values if value.delta is not None and value.against == first.against]
     deviations = [cell.deviation for cell in cells if cell.deviation is not None]
     deviation = math.hypot(*deviations) / len(cells) if len(deviations) == len(cells) else None
     return Ours(
@@ -49,8 +48,7 @@ def mean_of(values: Sequence[Ours], study: str) -> Ours:
         study,
         first.table if same_place else "",
         first.row if same_place else "",
-        first.against,
-        _mean_delta(deltas) if same_place and len(deltas) == len(values) else None,
+        _mean_deltas(values) if same_place else {},
         _mean_spread([_spread(cell) for cell in cells]),
     )
 
@@ -65,6 +63,16 @@ def _mean_spread(spreads: Sequence[Spread | None]) -> Spread | None:
     if len(known) < len(spreads):
         return None
     return together([replace(spread, square=spread.square / len(known) ** 2) for spread in known])
+
+
+def _mean_deltas(values: Sequence[Ours]) -> dict[str, Delta]:
+    """Of the comparisons that every study has made."""
+    means = {
+        other: _mean_delta([value.deltas[other] for value in values])
+        for other in values[0].deltas
+        if all(other in value.deltas for value in values)
+    }
+    return {other: mean for other, mean in means.items() if mean is not None}
 
 
 def _mean_delta(deltas: Sequence[Delta]) -> Delta | None:

@@ -37,6 +37,7 @@ from creamtea.report.model import Cell, Delta, Document, Row, Section, Table
 from creamtea.report.papers.means import mean_of
 from creamtea.report.papers.verdict import Ours
 from creamtea.report.specs import spec_of
+from creamtea.report.tables import FURTHER
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyRow
 from creamtea.study.spec import Study
@@ -225,8 +226,24 @@ def _value(report: StudyReport, study: str, place: Place, factor: float | None) 
         return Ours(_percent(cell, place.percent_of), study)
     if isinstance(place, OfSystem) and place.per_second:
         return Ours(_per_second(cell), study)
-    delta = _scaled_delta(cell.delta, scale) if cell.delta is not None else None
-    return Ours(_scaled(cell, scale), study, f"{path}/{own.key}", row.name, row.against, delta)
+    deltas = {
+        other: _scaled_delta(delta, scale)
+        for other, delta in _deltas(report.document, path, row, own).items()
+    }
+    return Ours(_scaled(cell, scale), study, f"{path}/{own.key}", row.name, deltas)
+
+
+def _deltas(document: Document, path: str, row: Row, column: Column) -> dict[str, Delta]:
+    """A row's differences in a column, by the row that it is compared with: those of its table, and of the
+    table of further comparisons beside it."""
+    beside = f"{path.rpartition('/')[0]}/{FURTHER}"
+    return {
+        compared.against: delta
+        for _, table in _at(document, path) + _at(document, beside)
+        for compared in table.rows
+        if compared.name == row.name and compared.against and column.key in compared.cells
+        if (delta := compared.cells[column.key].delta) is not None
+    }
 
 
 def find_cell(document: Document, place: Place) -> tuple[str, Row, Column] | None:

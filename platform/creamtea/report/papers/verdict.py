@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
@@ -39,15 +40,14 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Ours:
-    """A value of ours in the unit of the paper's column, and its paired difference from another row, if the
-    study has compared the two."""
+    """A value of ours in the unit of the paper's column, and its paired differences from the rows that the
+    study has compared it with."""
 
     cell: Cell
     study: str = ""  # empty where no study is in the database
     table: str = ""  # of the study's report, with the column
     row: str = ""
-    against: str = ""  # the row that `delta` is from
-    delta: Delta | None = None
+    deltas: Mapping[str, Delta] = field(default_factory=dict)  # by the row that it is compared with
     spread: Spread | None = (
         None  # the value's error over seeds, where the cell's deviation is not of one study
     )
@@ -119,9 +119,8 @@ def _difference(own: Ours, other: Ours) -> tuple[float, float | None, float | No
     if a.value is None or b.value is None or own.study != other.study:
         return None
     for compared, with_, sign in ((own, other, 1), (other, own, -1)):
-        delta = compared.delta
-        paired = compared.table == with_.table and compared.against == with_.row
-        if paired and delta is not None and delta.value is not None:
+        delta = compared.deltas.get(with_.row) if compared.table == with_.table else None
+        if delta is not None and delta.value is not None:
             low, high = [None if end is None else sign * end for end in delta.bounds[::sign]]
             return sign * delta.value, low, high, delta.significant
     own_bounds, other_bounds = own.bounds, other.bounds

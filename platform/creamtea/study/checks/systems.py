@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from creamtea.document.mistakes import KeyPath, Mistake
-from creamtea.document.raw import Block, RawStudy, kind_of
+from creamtea.document.raw import Block, RawStudy, kind_of, repeated
 from creamtea.methods.analysis import ANALYSES
 from creamtea.methods.precisions import PRECISIONS
 from creamtea.methods.searches import SEARCHES
@@ -31,6 +31,7 @@ def check_systems(study: RawStudy) -> Iterator[Mistake]:
         yield from study.unknown_names((*path, "test_sets"), system.get("test_sets") or None, "test_sets")
         yield from study.unknown_key(path, system, "baseline", "systems")
         yield from _check_pairing(path, name, system, study)
+        yield from _check_more((*path, "more_baselines"), name, system, study)
 
 
 def _check_head(path: KeyPath, system: Block, study: RawStudy) -> Iterator[Mistake]:
@@ -123,13 +124,50 @@ def _check_pairing(path: KeyPath, name: str, system: Block, study: RawStudy) -> 
     if own and len(chain) > 2 and chain[-1] == name:  # a baseline is its own
         yield Mistake(place, f"{baseline}, a cycle", "a system that is not compared with this one in turn")
         return
-    every = [test_set for test_set, _ in study.blocks("test_sets")]
     if other.get("reference") is not None:
-        found = f"{baseline}, a human reference, which metrics score against fewer references than a system"
-        yield Mistake((*path, "baseline") if own else ("baseline",), found, "a system that translates")
-    sets = [outputs_of(entry) or entry.get("test_sets") or every for entry in (system, other)]
-    if all(isinstance(names, list) for names in sets):
-        missing = [test_set for test_set in sets[0] if test_set not in sets[1]]
-        if missing:
-            found = f"{', '.join(map(str, missing))}, which {baseline} does not translate"
-            yield Mistake(place, found, f"a `baseline` that translates all of {name}'s test sets")
+        yield _reference((*path, "baseline") if own else ("baseline",), baseline)
+    if missing := _not_translated(system, other, study):
+        found = f"{missing}, which {baseline} does not translate"
+        yield Mistake(place, found, f"a `baseline` that translates all of {name}'s test sets")
+
+
+def _check_more(path: KeyPath, name: str, system: Block, study: RawStudy) -> Iterator[Mistake]:
+    """The same of what it is compared with beside its baseline."""
+    names = system.get("more_baselines")
+    if not isinstance(names, list):
+        return
+    yield from repeated(names, path)
+    if names and system.get("reference") is not None:
+        yield Mistake(path, "more baselines of a human reference", "none: metrics compare no human reference")
+    for index, chosen in enumerate(names):
+        place = (*path, index)
+        yield from study.unknown_name(place, chosen, "systems")
+        other = study.named("systems", chosen)
+        if other is None or chosen == name:
+            continue
+        if other.get("reference") is not None:
+            yield _reference(place, chosen)
+        elif name in _compared_with(other, study):
+            yield Mistake(place, f"{chosen}, which is compared with {name}", "each pair of systems once")
+        elif missing := _not_translated(system, other, study):
+            found = f"{chosen}, which does not translate {missing}"
+            yield Mistake(place, found, f"systems that translate all of {name}'s test sets")
+
+
+def _compared_with(system: Block, study: RawStudy) -> list[Any]:
+    more = system.get("more_baselines")
+    return [system.get("baseline") or study.data.get("baseline"), *(more if isinstance(more, list) else [])]
+
+
+def _reference(place: KeyPath, name: Any) -> Mistake:
+    found = f"{name}, a human reference, which metrics score against fewer references than a system"
+    return Mistake(place, found, "a system that translates")
+
+
+def _not_translated(system: Block, other: Block, study: RawStudy) -> str:
+    """The test sets of `system` that `other` does not translate, in words."""
+    every = [test_set for test_set, _ in study.blocks("test_sets")]
+    own, others = (outputs_of(entry) or entry.get("test_sets") or every for entry in (system, other))
+    if not isinstance(own, list) or not isinstance(others, list):
+        return ""
+    return ", ".join(str(test_set) for test_set in own if test_set not in others)

@@ -18,6 +18,7 @@ from creamtea.methods.corpora import FilesCorpus, WordCorpus
 from creamtea.methods.test_sets import FilesTestSet, WordTestSet
 from creamtea.methods.texts import Filters, TextPair
 from creamtea.methods.training import Training
+from creamtea.stats.correction import SIGNIFICANT
 from creamtea.steps.systems import DECODE, OUTPUTS
 from creamtea.study.plan.model import Plan
 from creamtea.study.spec import Study, Variant
@@ -40,6 +41,7 @@ def warnings_of(
     texts = _Texts(root, any_unspaced(study.languages.source, study.languages.target))
     return [
         *_same_systems(planned, place_of),
+        *_few_samples(study, place_of),
         *_untrained_languages(study, place_of),
         *_outside(study, planned, root, place_of),
         *_nothing_left(study, root, place_of),
@@ -87,6 +89,24 @@ def _same_systems(planned: Plan, place_of: PlaceOf) -> Iterator[StudyWarning]:
             f"{' and '.join(systems)} are the same: one model that translates in one way, or one file",
             "Change one of them, or leave it out: their outputs will be the same.",
         )
+
+
+def _few_samples(study: Study, place_of: PlaceOf) -> Iterator[StudyWarning]:
+    """The smallest p-value of n samples is 1 / (n + 1), which Holm's correction multiplies."""
+    comparisons = max(
+        sum(len(study.comparisons(system)) for system in study.systems_on(test_set))
+        for test_set in study.test_sets
+    )
+    for key in ("samples", "trials"):
+        count = getattr(study.significance, key)
+        if comparisons / (count + 1) >= SIGNIFICANT:
+            yield StudyWarning(
+                "few-samples",
+                place_of(("significance", key)),
+                f"{comparisons} comparisons of one test set: after Holm's correction no p-value of {count:,} "
+                f"{key} is below {SIGNIFICANT}, so that no difference can be marked",
+                f"Raise {key} to {math.ceil(comparisons / SIGNIFICANT):,} or more, or compare fewer systems.",
+            )
 
 
 def _untrained_languages(study: Study, place_of: PlaceOf) -> Iterator[StudyWarning]:

@@ -56,9 +56,9 @@ def plan(
         for test_set in study.test_sets_of(name):
             planner.translate(name, test_set)
     for name in study.systems:
-        if study.compared(name):
+        for baseline in study.comparisons(name):
             for test_set in study.test_sets_of(name):
-                planner.compare(name, test_set)
+                planner.compare(name, baseline, test_set)
     for name, analysis in study.analyses.items():
         analysis.plan(name, planner)
     if study.latency:

@@ -185,9 +185,9 @@ class Systems(Texts):
 
     # ------------------------------------------------------------ across systems
 
-    def compare(self, name: str, test_set: str) -> None:
-        """Against the baseline, paired over segments."""
-        baseline = self.study.baseline_of(name)
+    def compare(self, name: str, baseline: str, test_set: str) -> None:
+        """Paired over segments."""
+        own = baseline == self.study.baseline_of(name)
         for metric in self.study.metrics:
             params = CompareParams(
                 metric=metric.of_step(), significance=self.study.significance, languages=self.study.languages
@@ -204,7 +204,8 @@ class Systems(Texts):
                 "test_set": test_set,
                 "metric": metric.name(),
             }
-            self.add(COMPARE, f"{name}/{test_set}/{metric.name()}", params, inputs, labels)
+            place = f"{name}/{test_set}/{metric.name()}" + ("" if own else f"/{baseline}")
+            self.add(COMPARE, place, params, inputs, labels)
 
     def _compared(self, system: str, test_set: str, metric: Metric) -> list[str]:
         """The steps of each seed whose outputs or segment scores are compared."""

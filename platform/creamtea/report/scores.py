@@ -1,0 +1,63 @@
+"""Scores of the systems on a test set, and the differences that the study has tested."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from creamtea.methods.metrics import Bleu, Metric
+from creamtea.report.cells import Material, correct, read_cell, read_delta
+from creamtea.report.model import Cell, Delta
+from creamtea.report.seeds import scores_by_model, with_seeds
+from creamtea.study.spec import Study
+
+# of BLEU: translations of other sentences of the same text have as much
+NEAR_ZERO = 2.0
+NO_MARK = "not marked: BLEU of both systems is near zero, so which one is better means nothing"
+NOT_TRANSLATED = "the system does not translate this test set"
+ONLY_REFERENCE = "the test set's only reference: there is no other to score it against"
+
+Pair = tuple[str, str]  # a system and what it is compared with
+
+
+def score_cell(material: Material, system: str, test_set: str, metric: Metric) -> Cell:
+    measured = material.of("score", system=system, test_set=test_set, metric=metric.name())
+    missing = why_no_score(material.spec, system, test_set)
+    return read_cell(measured, lambda step: step.find(metric.row()), missing)
+
+
+def why_no_score(spec: Study, system: str, test_set: str) -> str:
+    """Why a system has no score at all."""
+    own = test_set in spec.test_sets_of(system) and spec.systems[system].reference is not None
+    return ONLY_REFERENCE if own else NOT_TRANSLATED
+
+
+def differences(material: Material, test_set: str, metric: Metric) -> dict[Pair, Delta]:
+    """All that are tested on a test set by a metric, corrected together."""
+    spec = material.spec
+    systems = spec.systems_on(test_set)
+    pairs = [(system, other) for system in systems for other in spec.comparisons(system)]
+    scores = {system: scores_by_model(material, system, test_set, metric) for system in systems}
+    deltas = []
+    for system, other in pairs:
+        labels = {"system": system, "baseline": other, "test_set": test_set, "metric": metric.name()}
+        delta = read_delta(next(iter(material.of("compare", **labels)), None))
+        deltas.append(with_seeds(delta, scores[system], scores[other]))
+    low = near_zero(material, test_set)
+    return {
+        pair: replace(delta, significant=False, note=NO_MARK)
+        if delta.significant and low.keys() >= set(pair)
+        else delta
+        for pair, delta in zip(pairs, correct(deltas), strict=True)
+    }
+
+
+def near_zero(material: Material, test_set: str) -> dict[str, float]:
+    """The systems whose outputs have next to nothing in common with the references, with their BLEU: the
+    largest one, where a study has several (of tokens, of characters)."""
+    largest: dict[str, float] = {}
+    for metric in material.spec.metrics:
+        for system in material.spec.systems_on(test_set) if isinstance(metric, Bleu) else ():
+            score = score_cell(material, system, test_set, metric).value
+            if score is not None:
+                largest[system] = max(score, largest.get(system, 0.0))
+    return {system: score for system, score in largest.items() if score < NEAR_ZERO}
