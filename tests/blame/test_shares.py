@@ -8,6 +8,7 @@ import pytest
 from rated_campaigns import rated_campaign
 from sqlalchemy import select
 
+from creamtea.human.fingerprint import fingerprint
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Texts
 from creamtea.stats.proportion import clustered_interval
@@ -66,6 +67,17 @@ def campaign(database: Database, documents: list[str]) -> None:
                     evidence=evidence(index, -4.0 if index % 3 == 0 else -6.0),
                 )
             )
+
+
+def test_pages_notice_evidence_that_is_gathered_anew(database: Database) -> None:
+    campaign(database, [""] * 2)
+    with database.transaction() as session:
+        one = session.scalars(select(Blame)).first()
+        assert one is not None
+        before = fingerprint(session, one.campaign_id)
+        one.key = "another output"
+        session.flush()
+        assert fingerprint(session, one.campaign_id) != before
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from small_campaigns import add_rater, make_campaign, rate, rate_all, ratings, stored, work_for
 
 from creamtea.errors import InputError
@@ -263,3 +265,11 @@ def test_the_share_to_pass(database: Database) -> None:
     assert Attention(10, 7).suffices(0.7)
     assert not Attention(10, 6).suffices(0.7)
     assert Attention().suffices(1.0)
+
+
+@given(st.integers(1, 200), st.integers(1, 100))
+def test_the_share_to_pass_is_met_exactly(answered: int, hundredths: int) -> None:
+    """Against whole numbers: 0.28 · 25 is 7.000000000000001 in floating point."""
+    for passed in range(answered + 1):
+        enough = 100 * passed >= hundredths * answered
+        assert Attention(answered, passed).suffices(hundredths / 100) == enough

@@ -10,10 +10,10 @@ import pytest
 from ready_campaigns import PLAIN, add_rater, launched_campaign
 from sqlalchemy import select
 
-from creamtea.human import campaigns
+from creamtea.human import audit, campaigns, launching, raters
 from creamtea.human.preview import detectable, preview
 from creamtea.human.protocols import find_protocol
-from creamtea.human.settings import CampaignSettings, TutorialItem
+from creamtea.human.settings import AttentionItem, CampaignSettings, TutorialItem
 from creamtea.stats.aiming import expected_share
 from creamtea.stats.documents import intraclass_correlation, worth
 from creamtea.stats.estimate import USUAL_INTRACLASS
@@ -22,6 +22,21 @@ from creamtea.store.database import Database
 from creamtea.store.tables import Assignment, Campaign, Hypothesis, Item, Rating, Segment
 
 GOOD: dict[str, Any] = {"study": "jam", "test_set": "test", "systems": ["beam", "plain", "scones"]}
+
+
+def test_attention_checks_take_time_too(study_database: Database) -> None:
+    """One after each two of a rater's four items, of three that there are."""
+    check = {"source": "s", "outputs": [{"text": "a", "accepted": [1, 2]}, {"text": "b", "accepted": [5, 6]}]}
+    checks = [AttentionItem.model_validate(check | {"source": f"s{number}"}) for number in range(3)]
+    settings = PLAIN.model_copy(update={"attention": checks, "attention_every": 2, "minutes_per_item": 3.0})
+    campaigns.create_campaign(
+        study_database, "c", campaigns.CampaignRequest(ratings_per_item=2, settings=settings, **GOOD)
+    )
+    launching.launch(study_database, "c", audit.COMMAND_LINE)
+    rater = raters.find_or_add(study_database, "c", audit.COMMAND_LINE, "Ada")
+    found = preview(study_database, "c")
+    assert found.rater_hours == pytest.approx(2 * (4 + 2) * 3 / 60)
+    assert raters.workload(study_database, rater).minutes == pytest.approx(60 * found.rater_hours / 2)
 
 
 def test_items_and_hours(study_database: Database) -> None:

@@ -35,6 +35,16 @@ def rows_of(document: Document, size: str = "ours") -> dict[tuple[str, str], Row
     return {(row.name, row.setting): row for row in document.table(f"{size}/values").rows}
 
 
+def test_without_a_study_the_one_to_run_first_is_the_small_one(no_studies: Database) -> None:
+    """Figure 3 of NVS has tables of both sizes."""
+    for name, exhibit in ALL:
+        shown = {
+            section.key for section in build_exhibit(no_studies, name, exhibit.kind, exhibit.number).sections
+        }
+        sizes = {find_paper(name).collections[source.collection].size for source in exhibit.sources}
+        assert ("ours" in shown) == ("ours" in sizes or not sizes), exhibit.label
+
+
 def cell(document: Document, row: str, setting: str, column: str, size: str = "ours") -> text.ShownCell:
     table = document.table(f"{size}/values")
     found = next(entry for entry in table.columns if entry.title == column)

@@ -12,6 +12,7 @@ import scipy.stats
 from creamtea.report.model import Cell, Delta
 from creamtea.report.papers.means import mean_of
 from creamtea.report.papers.verdict import Ours, Outcome, judge
+from creamtea.report.scores import NO_MARK
 from creamtea.stats.seeds import Spread
 
 
@@ -79,6 +80,12 @@ def test_values_that_no_study_has_compared_are_judged_with_their_seeds(deviation
     assert own.bounds == pytest.approx((66 - half, 66 + half))
     judgement = judge(own, other, "higher")
     assert (judgement.low, judgement.high) == pytest.approx((6 - 2 * half, 6 + 2 * half))
+
+
+def test_what_is_near_zero_in_a_study_is_not_significant_in_the_mean() -> None:
+    marked, unmarked = delta(3.0, 1.0), replace(delta(3.0, 1.0), note=NO_MARK)
+    found = mean_of([ours("s1", 1.5, 0.2, delta=marked), ours("s2", 1.6, 0.2, delta=unmarked)], "all")
+    assert not found.deltas["softmax"].significant
 
 
 def test_what_one_study_has_not_compared_has_no_mean_difference() -> None:

@@ -52,11 +52,20 @@ def test_a_study_that_has_begun_anew_does_not_hide_the_finished_one(
     assert report.number == expected
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "chosen"), [(0.5, 1.9, "a"), (1.9, 0.5, "b"), (None, 1.9, "b"), (None, None, "a")]
-)
+@pytest.mark.parametrize(("first", "second", "chosen"), [(0.5, 1.9, "a"), (1.9, 0.5, "b"), (0.5, 0.5, "a")])
 def test_the_best_is_the_lowest_where_lower_is_better(
     first: float | None, second: float | None, chosen: str
 ) -> None:
     place = OfSystem(system=["a", "b"], test_set="test", metric="levenshtein", chosen_on="dev")
-    assert _best(distances(first, second), place).system == chosen
+    best = _best(distances(first, second), place)
+    assert isinstance(best, OfSystem)
+    assert best.system == chosen
+
+
+def test_while_one_has_no_value_none_is_the_best() -> None:
+    place = OfSystem(system=["a", "b"], test_set="test", metric="levenshtein", chosen_on="dev")
+    note = "the best on dev is not known: b: pending"
+    assert _best(distances(0.5, None), place) == Cell("pending", note, words="not chosen")
+    place = place.model_copy(update={"system": ["a", "c"]})
+    note = "the best on dev is not known: c: it is not in the study"
+    assert _best(distances(0.5, None), place) == Cell("absent", note, words="not chosen")

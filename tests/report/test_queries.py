@@ -16,6 +16,7 @@ from creamtea.store.queries import (
     find_study,
     list_studies,
     side_by_side,
+    study_names,
     study_nodes,
 )
 from creamtea.store.tables import Hypothesis, Segment, StepRow
@@ -39,7 +40,7 @@ def test_studies_newest_first_with_their_steps_by_state(database: Database, fill
         assert (studies[0].total, studies[0].done, studies[0].failed) == (45, 41, 1)
         assert studies[0].unavailable == 0
         assert studies[0].state == "queued"
-        assert [study.id for study in list_studies(session, limit=1)] == [second]
+        assert list(study_names(session).items()) == [(second, "teatime"), (first, "teatime")]
 
 
 def test_studies_are_found_by_number_or_newest_of_a_name(database: Database, fill: Fill) -> None:

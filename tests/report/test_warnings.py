@@ -213,6 +213,13 @@ def test_its_mark_becomes_a_warning(filled: Database, fill: Fill) -> None:
     assert other.significant
 
 
+def test_so_does_that_of_a_further_comparison(filled: Database, fill: Fill, spec: dict[str, Any]) -> None:
+    spec["systems"]["softmax-nvs"]["more_baselines"] = ["scones-greedy"]
+    fill(filled, spec=spec, changes=near_zero("scones-greedy", "softmax-nvs"))
+    kinds = {warning.kind: warning for warning in warned(filled)}
+    assert kinds["mark-without-meaning"].place == "softmax-nvs, against scones-greedy on test"
+
+
 def test_two_systems_with_the_same_outputs(
     database: Database, fill: Fill, monkeypatch: pytest.MonkeyPatch
 ) -> None:

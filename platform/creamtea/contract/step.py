@@ -60,6 +60,9 @@ class LiveExample:
     outputs: list[tuple[int, str]]
 
 
+RUNNING_LOSS = "train_loss_now"  # of a live view: of the last updates, finer than a point per validation
+
+
 @dataclass(frozen=True)
 class LiveView:
     """What a page shows of a running step; the next view replaces it as a whole. Keep it small."""

@@ -120,7 +120,7 @@ class Attention:
 
     def suffices(self, share: float) -> bool:
         """Whether at least this share was passed; nothing failed where nothing was asked."""
-        return self.passed >= share * self.answered
+        return self.passed >= round(share * self.answered, 9)  # 0.28 · 25 is 7.000000000000001
 
 
 def attention_of(session: Session, campaign_id: int, rater_id: int | None = None) -> dict[int, Attention]:

@@ -105,7 +105,10 @@ def preview(database: Database, name: str) -> Preview:
     items = sum(count for kind, count in kinds.items() if not ItemKind(kind).is_written)
     ratings = items * campaign.ratings_per_item
     minutes = settings.minutes_per_item or protocol.minutes(len(campaign.systems))
-    hours = (ratings + kinds.get(ItemKind.TUTORIAL, 0) * campaign.ratings_per_item) * minutes / 60
+    # of raters who rate all items each; items are then followed by as many checks as `raters.workload` tells
+    checks = min(kinds.get(ItemKind.ATTENTION, 0), items // settings.attention_every)
+    beside = (kinds.get(ItemKind.TUTORIAL, 0) + checks) * campaign.ratings_per_item
+    hours = (ratings + beside) * minutes / 60
     delta = settings.delta or protocol.usual_delta
     in_documents = sample.documents < sample.units - _SAME
     # the test is over documents: as many differences, each of a whole document

@@ -40,13 +40,13 @@ def fields_table(model: type[Strict], links: dict[str, str]) -> list[str]:
     for key, value in schema.get("properties", {}).items():
         if key != "kind" or "const" not in value:
             meaning = meanings.get(key, Description(""))
-            default = "*required*" if key in required else default_words(value, schema["properties"][key])
+            default = "*required*" if key in required else default_words(schema["properties"][key])
             words = value_words(value, schema.get("$defs", {}), links)
             rows.append((f"`{key}`", words, default, cell(meaning.unit), cell(meaning.text)))
     return table(HEADINGS, rows)
 
 
-def default_words(value: Schema, field: Schema) -> str:
+def default_words(field: Schema) -> str:
     default = field.get("default")
     if default is None or default in ({}, []) or default == "":
         return ""

@@ -72,8 +72,9 @@ def report_of(session: Session, row: StudyRow, complete: bool = True) -> Documen
     nodes = material.nodes
     campaigns, left_out = campaign_reports(session, row, material, complete)
     tables = [
-        SystemsOn(name, systems_table(material, name, human_columns(campaigns, name)))
+        SystemsOn(name, table, further_table(material, name, table))
         for name in spec.test_sets
+        for table in [systems_table(material, name, human_columns(campaigns, name))]
     ]
     analyses = build_analyses(material)
     warnings = result_warnings(session, material, tables)
@@ -130,8 +131,8 @@ def _systems_section(material: Material, systems: SystemsOn) -> Section:
         facts.append(f"baseline {baselines}")
     missed = missed_idioms(material, systems.test_set)
     blocks: tuple[Block, ...] = (systems.table, *meanings(systems.table.columns), *missed)
-    if (further := further_table(material, systems.test_set, systems.table)) is not None:
-        blocks = (*blocks, further)
+    if systems.further is not None:
+        blocks = (*blocks, systems.further)
     if speed_of(systems.table) is not None and (means := latency_table(material)) is not None:
         blocks = (*blocks, means)
     return Section(systems.test_set, systems.test_set, blocks, facts=tuple(facts), test_set=systems.test_set)

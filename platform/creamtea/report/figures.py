@@ -35,10 +35,11 @@ Runs = dict[str, Mapping[str, Sequence[CurvePoint]]]  # a training's curves, by 
 
 
 class SystemsOn(NamedTuple):
-    """The systems' table on a test set."""
+    """The systems' table on a test set, and that of further comparisons."""
 
     test_set: str
     table: Table
+    further: Table | None
 
 
 def speed_of(systems: Table) -> Column | None:

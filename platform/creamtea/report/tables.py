@@ -75,6 +75,8 @@ def systems_table(material: Material, test_set: str, campaigns: Sequence[HumanCo
 
 def further_table(material: Material, test_set: str, systems: Table) -> Table | None:
     """Comparisons beside those with baselines, of scores from the table of `systems`; None without any."""
+    if not any(system.more_baselines for system in material.spec.systems.values()):
+        return None
     metrics = {metric.name(): metric for metric in material.spec.metrics}
     found = {key: differences(material, test_set, metric) for key, metric in metrics.items()}
     columns = tuple(column for column in systems.columns if column.key in metrics)

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session, aliased
 from creamtea.document.warning import StudyWarning
 from creamtea.methods.corpora import WordCorpus
 from creamtea.methods.training import Training
+from creamtea.report import text
 from creamtea.report.cells import Material, Measured
 from creamtea.report.figures import SystemsOn
 from creamtea.report.scores import NO_MARK, near_zero
@@ -160,7 +161,8 @@ def _scores(material: Material, systems: SystemsOn) -> Iterator[StudyWarning]:
             f"BLEU is near zero ({listed}): these systems translate next to nothing",
             "Look at their outputs and learning curves before any comparison; train longer or on more text.",
         )
-    for row in systems.table.rows:
+    rows = [*systems.table.rows, *(systems.further.rows if systems.further else ())]
+    for row in rows:
         columns = {column.key: column.title for column in systems.table.columns}
         marked = [
             columns[key] for key, cell in row.cells.items() if cell.delta and cell.delta.note == NO_MARK
@@ -168,7 +170,7 @@ def _scores(material: Material, systems: SystemsOn) -> Iterator[StudyWarning]:
         if marked:
             yield StudyWarning(
                 "mark-without-meaning",
-                f"{row.name} on {systems.test_set}",
+                f"{text.row_name(row)} on {systems.test_set}",
                 f"its difference in {', '.join(marked)} would be significant, but both systems are near "
                 "zero: it is not marked",
                 "Nothing can be said of which is better until they translate.",

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, aliased
 
 from creamtea.contract.resources import Resources
-from creamtea.contract.step import LiveView
+from creamtea.contract.step import RUNNING_LOSS, LiveView
 from creamtea.orders.controllers import live_controller
 from creamtea.orders.rows import LIVE, UNFINISHED
 from creamtea.report.figures import Runs, learning_figures, run_name
@@ -26,7 +26,6 @@ from creamtea.store.queries import CurvePoint, Node, batches, find_study, points
 from creamtea.store.tables import Controller, StepInput, StepRow
 from creamtea.study.spec import Study
 
-RUNNING_LOSS = "train_loss_now"  # of the last updates: finer than a point per validation
 SHOWN = ("train_loss", "dev_bleu", "dev_per", "dev_levenshtein")
 NO_CONTROLLER = "no controller is running"
 MAX_LISTED = 3  # steps that another waits for

@@ -60,15 +60,20 @@ class StudySummary:
         return self.steps.get("failed", 0) - self.unavailable
 
 
-def list_studies(session: Session, limit: int = 200) -> list[StudySummary]:
-    """Submissions, newest first."""
-    studies = session.scalars(select(StudyRow).order_by(StudyRow.id.desc()).limit(limit)).all()
+def study_names(session: Session) -> dict[int, str]:
+    """Of all submissions, newest first."""
+    rows = session.execute(select(StudyRow.id, StudyRow.name).order_by(StudyRow.id.desc()))
+    return {row.id: row.name for row in rows}
+
+
+def list_studies(session: Session) -> list[StudySummary]:
+    """All submissions, newest first."""
+    studies = session.scalars(select(StudyRow).order_by(StudyRow.id.desc())).all()
     counts: dict[int, dict[str, int]] = defaultdict(dict)
     unavailable: dict[int, int] = defaultdict(int)
     steps = (
         select(StudyStep.study_id, StepRow.state, StepRow.error_kind, func.count(StepRow.key.distinct()))
         .join(StepRow, StepRow.key == StudyStep.step_key)
-        .where(StudyStep.study_id.in_([study.id for study in studies]))
         .group_by(StudyStep.study_id, StepRow.state, StepRow.error_kind)
     )
     for study_id, state, kind, count in session.execute(steps):

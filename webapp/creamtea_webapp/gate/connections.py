@@ -15,15 +15,15 @@ MAX_OF_SESSION = 20
 class Connections:
     """For one event loop."""
 
-    def __init__(self, max_in_all: int, max_of_session: int = MAX_OF_SESSION) -> None:
-        self.max_in_all, self.max_of_session = max_in_all, max_of_session
+    def __init__(self, max_in_all: int) -> None:
+        self.max_in_all = max_in_all
         self._open: Counter[int] = Counter()
 
     def refusal(self, session_id: int) -> str | None:
         """Why one more page cannot be opened by this session, as its user reads it; None if it can."""
-        if self._open[session_id] >= self.max_of_session:
+        if self._open[session_id] >= MAX_OF_SESSION:
             return (
-                f"You have {self.max_of_session} pages open here, the most that one sign-in may have. Close "
+                f"You have {MAX_OF_SESSION} pages open here, the most that one sign-in may have. Close "
                 "some of them, then load this page again."
             )
         if self._open.total() >= self.max_in_all:

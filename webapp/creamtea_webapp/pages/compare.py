@@ -18,7 +18,7 @@ from creamtea.errors import InputError
 from creamtea.human import rights
 from creamtea.report.seeds import SEEDS_ALLOW, WITH_SEEDS
 from creamtea.report.several import Compared, OfStudy, common_test_sets, compared_systems
-from creamtea.store.queries import list_studies
+from creamtea.store.queries import study_names
 from creamtea.store.row_ids import row_id
 from creamtea.store.tables import StudyRow
 from creamtea_webapp import session
@@ -43,7 +43,7 @@ def page() -> None:
     session.require(rights.READ_STUDIES)
     show_styles()
     with session.database().session() as reading:
-        names = {study.id: f"{study.name} #{study.id}" for study in list_studies(reading)}
+        names = {number: f"{name} #{number}" for number, name in study_names(reading).items()}
     show(TEMPLATE, "head")
     numbers = dict.fromkeys(row_id(part) for part in st.query_params["compare"].split(","))
     asked = [number for number in numbers if number in names]

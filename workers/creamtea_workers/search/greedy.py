@@ -9,12 +9,8 @@ import torch
 
 from creamtea.methods.searches import Greedy
 from creamtea_workers.models.interface import BOS, EOS
-from creamtea_workers.search.base import Detokenize, SearchInput, SearchMethod
+from creamtea_workers.search.base import DROP_BELOW, Detokenize, SearchInput, SearchMethod
 from creamtea_workers.search.hypothesis import Hypothesis
-
-# Complete rows leave the computation together, once a quarter of the rows is complete: dropping any copies
-# the caches and the selected weights of those that stay.
-_DROP_BELOW = 0.75
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,7 @@ class GreedySearch(SearchMethod):
             live = [n for n in live if chosen[n] != EOS and len(tokens[rows[n]]) < limits[rows[n]]]
             if not live:
                 break
-            if len(live) <= _DROP_BELOW * len(rows):
+            if len(live) <= DROP_BELOW * len(rows):
                 kept = torch.tensor(live, device=device)
                 last, output = last[kept], output.keep(kept)
                 state.reorder(kept)

@@ -24,13 +24,12 @@ from torch import Tensor
 from creamtea.methods.searches import Sample, Sampling
 from creamtea_workers.models.interface import BOS, EOS
 from creamtea_workers.objectives.base import Objective
-from creamtea_workers.search.base import Detokenize, SearchInput, SearchMethod
+from creamtea_workers.search.base import DROP_BELOW, Detokenize, SearchInput, SearchMethod
 from creamtea_workers.search.hypothesis import Hypothesis
 from creamtea_workers.search.output import OutputLayer
 from creamtea_workers.search.top import keep_top
 
 _CELLS = 1 << 22  # cumulative probabilities held at once: 32 MB
-_DROP_BELOW = 0.75  # complete rows leave together, as in greedy search
 
 
 @dataclass(frozen=True)
@@ -173,7 +172,7 @@ class _Samples:
         """Drop complete rows once that saves a quarter: returns the sentences kept (n',) among the current
         ones, and the rows (n', rows_needed) that the new rows come from; None where nothing changes."""
         kept = self.running.any(1).nonzero().squeeze(1)
-        if len(kept) * rows_needed > _DROP_BELOW * self.last.numel():
+        if len(kept) * rows_needed > DROP_BELOW * self.last.numel():
             return None
         # running ones first
         columns = (~self.running[kept]).long().argsort(dim=1, stable=True)[:, :rows_needed]

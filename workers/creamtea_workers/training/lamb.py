@@ -20,14 +20,9 @@ class Lamb(Eager):
     whole parameter tensor; it is 1 where either norm is 0, and in groups whose `adapt` is False.
     """
 
-    def __init__(
-        self,
-        groups: Iterable[dict[str, Any]],
-        lr: float = 0.0,
-        betas: tuple[float, float] = (0.9, 0.999),
-        eps: float = 1e-6,
-    ) -> None:
-        super().__init__(groups, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": 0.0, "adapt": True})
+    def __init__(self, groups: Iterable[dict[str, Any]], lr: float = 0.0) -> None:
+        usual = {"betas": (0.9, 0.999), "eps": 1e-6, "weight_decay": 0.0, "adapt": True}
+        super().__init__(groups, {"lr": lr, **usual})
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from creamtea.contract.step import LiveExample, LiveView, PointRow
+from creamtea.contract.step import RUNNING_LOSS, LiveExample, LiveView, PointRow
 from creamtea_workers.training.checkpoint import Position
 from creamtea_workers.training.evaluate import Development
 
@@ -14,7 +14,6 @@ T = TypeVar("T")
 EVERY = 2.0  # seconds between views
 MAX_LOSSES = 300
 MAX_OUTPUTS = 12  # of an example
-RUNNING_LOSS = "train_loss_now"
 
 
 class LiveTraining:

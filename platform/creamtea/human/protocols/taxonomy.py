@@ -26,7 +26,6 @@ from creamtea.document.values import Strict
 from creamtea.error_spans import Severity
 from creamtea.human.storable import check_text
 
-OFFERED: tuple[Severity, ...] = ("neutral", "minor", "major", "critical")  # what a taxonomy can name
 TENTHS = 10  # of a point: weights, and scores of MQM, are whole numbers of them
 
 

@@ -123,7 +123,8 @@ def _sizes(reports: Reports, exhibit: Exhibit) -> list[Size]:
     members = members_of(reports.paper, exhibit)
     sizes = [reports.paper.collections[name].size for name, _ in members]
     here = [size for size, member in zip(sizes, members, strict=True) if reports.has(*member)]
-    return [size for size in SIZES if size in (here or sizes[-1:] or ["ours"])]
+    first: Size = "paper" if sizes and "ours" not in sizes else "ours"
+    return [size for size in SIZES if size in (here or [first])]
 
 
 # ---------------------------------------------------------------- the table

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from creamtea.report.model import Cell, Delta
 from creamtea.report.papers.verdict import Ours
+from creamtea.report.scores import NO_MARK
 from creamtea.stats.seeds import Spread, spread_of_mean, together, widened
 
 
@@ -21,8 +22,8 @@ def mean_of(values: Sequence[Ours], study: str) -> Ours:
 
     The intervals cover the choice of segments, not the choice of studies; a difference has one over seeds,
     too, and a value their standard deviation, where every study has several. A difference is significant
-    where its interval excludes 0. A value that one study lacks makes the mean unavailable, with that reason;
-    one that lacks seeds makes it partial.
+    where its interval excludes 0, unless BLEU of a study is near zero. A value that one study lacks makes the
+    mean unavailable, with that reason; one that lacks seeds makes it partial.
     """
     cells = [value.cell for value in values]
     for value in values:
@@ -85,7 +86,8 @@ def _mean_delta(deltas: Sequence[Delta]) -> Delta | None:
         seeds_low, seeds_high = widened(mean, low, high, spread)
         found = replace(found, seeds_low=seeds_low, seeds_high=seeds_high, spread=spread)
     low, high = found.bounds
-    return replace(found, significant=low is not None and high is not None and (low > 0 or high < 0))
+    apart = low is not None and high is not None and (low > 0 or high < 0)
+    return replace(found, significant=apart and not any(delta.note == NO_MARK for delta in deltas))
 
 
 def _interval(

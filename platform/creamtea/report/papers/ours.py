@@ -212,7 +212,10 @@ def _value(report: StudyReport, study: str, place: Place, factor: float | None) 
         size = selection_size(report.spec, place.selection_of)
         return Ours(Cell("ok", value=float(size)), study)
     if isinstance(place, OfSystem) and place.chosen_on:
-        place = _best(report.document, place)
+        chosen = _best(report.document, place)
+        if isinstance(chosen, Cell):
+            return Ours(chosen, study)
+        place = chosen
         if place.choice and isinstance(place.system, str):
             return Ours(Cell("ok", words=place.choice[place.system]), study)
     found = find_cell(report.document, place)
@@ -290,17 +293,18 @@ def _of_analysis(document: Document, name: str) -> list[tuple[str, Table]]:
     ]
 
 
-def _best(document: Document, place: OfSystem) -> OfSystem:
-    """One of its systems: the best on the test set that it is chosen on, the first while none has a value."""
-    systems = [place.system] if isinstance(place.system, str) else place.system
-
-    def score(system: str) -> float:
+def _best(document: Document, place: OfSystem) -> OfSystem | Cell:
+    """One of its systems, the best on the test set that it is chosen on; or a cell that says which of them
+    has no value there."""
+    scores: dict[str, float] = {}
+    for system in [place.system] if isinstance(place.system, str) else place.system:
         found = find_cell(document, place.model_copy(update={"test_set": place.chosen_on, "system": system}))
-        if found is None or (value := found[1].cells[found[2].key].value) is None:
-            return float("-inf")
-        return -value if found[2].better == "lower" else value
-
-    return place.model_copy(update={"system": max(systems, key=score)})
+        cell = found[1].cells[found[2].key] if found else Cell("absent", "it is not in the study")
+        if found is None or cell.value is None:
+            note = f"the best on {place.chosen_on} is not known: {system}: {cell.note or cell.state}"
+            return Cell(cell.state, note, words="not chosen")
+        scores[system] = -cell.value if found[2].better == "lower" else cell.value
+    return place.model_copy(update={"system": max(scores, key=scores.__getitem__)})
 
 
 # ---------------------------------------------------------------- units

@@ -17,13 +17,14 @@ RULE = (
     "printed difference, or of the paper's words where it prints none. Holds: the same direction, and "
     "either p < 0.05 by both paired tests after Holm's correction, if the study has compared the two, and "
     "where both have several seeds an interval over segments and seeds that excludes 0; or 95 % intervals "
-    "that lie apart, of a value with several seeds over both. One seed says nothing of others. Opposite: "
-    "the other direction, as clearly. Undecided: the data cannot tell. Where there are no intervals, only "
-    "the direction is named. Where the paper says that two are alike, the interval of our difference (over "
-    "segments and seeds, if it is known) is compared with a margin: within it the claim holds, outside of "
-    "it is the opposite, across it is undecided. The number after a verdict is our difference, the brackets "
-    "are its 95 % interval: the paired one, over segments and seeds if it is known, or, where none was "
-    "computed, the widest that the intervals of both allow."
+    "that lie apart, of a value with several seeds over both. Of a mean over studies there is no p: its "
+    "paired interval has to exclude 0. One seed says nothing of others. Opposite: the other direction, as "
+    "clearly. Undecided: the data cannot tell. Where there are no intervals, only the direction is named. "
+    "Where the paper says that two are alike, the interval of our difference (over segments and seeds, if "
+    "it is known) is compared with a margin: within it the claim holds, outside of it is the opposite, "
+    "across it is undecided. The number after a verdict is our difference, the brackets are its 95 % "
+    "interval: the paired one, over segments and seeds if it is known, or, where none was computed, the "
+    "widest that the intervals of both allow."
 )
 
 

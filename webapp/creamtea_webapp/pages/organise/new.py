@@ -25,7 +25,7 @@ from creamtea.human.questions import read_questions
 from creamtea.human.settings import ProposedBy, settings_of
 from creamtea.human.tutorial import read_tutorial
 from creamtea.store.database import Database
-from creamtea.store.queries import find_study, list_studies
+from creamtea.store.queries import find_study, study_names
 from creamtea.store.row_ids import row_id
 from creamtea.store.rows import from_row
 from creamtea.store.tables import Campaign
@@ -56,7 +56,7 @@ def page() -> None:
     show(TEMPLATE, "title", text="Change a draft" if draft else "New campaign")
     show_notice()  # what a page before did
     with session.database().session() as reading:
-        studies = list(dict.fromkeys(summary.name for summary in list_studies(reading)))
+        studies = list(dict.fromkeys(study_names(reading).values()))
         if not studies:
             note("A campaign rates the outputs of a study, and there are no studies yet.")
             return
