@@ -34,7 +34,7 @@ from sqlalchemy import select
 from creamtea.blame.labels import Evidence, Mark, Origin, label
 from creamtea.blame.running import Settings as Searches
 from creamtea.blame.running import gather
-from creamtea.report.diff import word_spans, words
+from creamtea.diff import word_spans, words
 from creamtea.settings import Settings
 from creamtea.stats.proportion import clustered_interval
 from creamtea.store.artefacts import ArtefactStore

@@ -8,8 +8,8 @@ from importlib.metadata import version
 import pytest
 from sqlalchemy import select
 
+from creamtea.orders.specs import UnreadableStudy
 from creamtea.report.build import build_report
-from creamtea.report.specs import UnreadableStudy
 from creamtea.store.database import Database
 from creamtea.store.tables import StepRow, StudyRow
 

@@ -16,7 +16,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Self
 
-from creamtea.report.diff import word_spans, words
+from creamtea.diff import word_spans, words
 
 OUTPUT, FULL, REFERENCE, POST_EDIT = "output", "full vocabulary", "reference", "post-edit"
 EXACT = "exact search"

@@ -23,7 +23,7 @@ from creamtea.errors import InputError
 from creamtea.human.campaigns import find_campaign
 from creamtea.human.protocols import find_protocol
 from creamtea.human.results import load_ratings
-from creamtea.report.specs import spec_of
+from creamtea.orders.specs import spec_of
 from creamtea.steps.systems import DecodeParams
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database

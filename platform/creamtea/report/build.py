@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from creamtea.orders.specs import spec_of
 from creamtea.report.analysis_tables import AnalysisResults, analyses_section, build_analyses
 from creamtea.report.cells import Material, counted, idioms_of, state_of
 from creamtea.report.columns import meanings
@@ -35,7 +36,6 @@ from creamtea.report.model import (
 from creamtea.report.ngrams import ngrams_section
 from creamtea.report.parameters import sweeps
 from creamtea.report.seeds import SEEDS_ALLOW, WITH_SEEDS
-from creamtea.report.specs import spec_of
 from creamtea.report.step_titles import step_title
 from creamtea.report.sweep_figures import sweep_choice
 from creamtea.report.tables import (

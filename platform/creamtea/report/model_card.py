@@ -10,11 +10,11 @@ from typing import Any
 
 import creamtea
 from creamtea.languages import language
+from creamtea.orders.specs import spec_of
 from creamtea.report import describe
 from creamtea.report.cells import Material, Measured, read_cell
 from creamtea.report.markdown import paragraphs, plain, sections_to_markdown
 from creamtea.report.model import Block, Fact, Facts, Notes, Row, Section, Table
-from creamtea.report.specs import spec_of
 from creamtea.report.tables import corpora_table, trainings_table
 from creamtea.store.database import Database
 from creamtea.store.queries import Node, find_study

@@ -9,12 +9,12 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from creamtea.contract.columns import Column
+from creamtea.diff import words
+from creamtea.orders.specs import spec_of
 from creamtea.report import text
 from creamtea.report.cells import Material
-from creamtea.report.diff import words
 from creamtea.report.model import Cell, Row, Section, Table
 from creamtea.report.scores import near_zero
-from creamtea.report.specs import spec_of
 from creamtea.stats.ngrams import LONGEST, CharacteristicNGram, characteristic_ngrams
 from creamtea.store.database import Database
 from creamtea.store.queries import find_study

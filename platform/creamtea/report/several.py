@@ -11,11 +11,11 @@ from sqlalchemy.orm import Session
 from creamtea.contract.columns import Column
 from creamtea.methods.measuring import Significance
 from creamtea.methods.metrics import Metric
+from creamtea.orders.specs import spec_of
 from creamtea.report.cells import Material, absent, correct, tested_delta
 from creamtea.report.model import Cell, Delta, Row, Table
 from creamtea.report.scores import NO_MARK, near_zero
 from creamtea.report.seeds import Scores, scores_by_model, with_seeds
-from creamtea.report.specs import spec_of
 from creamtea.report.tables import systems_table
 from creamtea.steps.systems import CompareParams
 from creamtea.store.queries import MetricValue, study_nodes

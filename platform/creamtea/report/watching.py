@@ -15,9 +15,9 @@ from creamtea.contract.resources import Resources
 from creamtea.contract.step import RUNNING_LOSS, LiveView
 from creamtea.orders.controllers import live_controller
 from creamtea.orders.rows import LIVE, UNFINISHED
+from creamtea.orders.specs import spec_of
 from creamtea.report.figures import Runs, learning_figures, run_name
 from creamtea.report.model import Figure
-from creamtea.report.specs import spec_of
 from creamtea.report.step_titles import step_title
 from creamtea.report.text import one_line
 from creamtea.store.artefacts import ArtefactStore

@@ -10,12 +10,12 @@ from typing import Any
 import streamlit as st
 
 from creamtea.contract.columns import Column
+from creamtea.diff import Piece, differences
 from creamtea.human import rights
+from creamtea.orders.specs import spec_of
 from creamtea.report.cells import Material
-from creamtea.report.diff import Piece, differences
 from creamtea.report.model import Table
 from creamtea.report.several import OfStudy
-from creamtea.report.specs import spec_of
 from creamtea.report.tables import systems_table
 from creamtea.report.text import number
 from creamtea.store.queries import (

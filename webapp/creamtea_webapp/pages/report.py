@@ -12,11 +12,11 @@ from creamtea.errors import InputError
 from creamtea.human import rights
 from creamtea.human.access import Identity
 from creamtea.human.fingerprint import fingerprint
+from creamtea.orders.specs import UnreadableStudy
 from creamtea.report import ngrams
 from creamtea.report.build import build_report
 from creamtea.report.human.build import build_human
 from creamtea.report.model import Document, Fact, Heading, Section
-from creamtea.report.specs import UnreadableStudy
 from creamtea.store.queries import count_steps, find_study
 from creamtea.store.row_ids import row_id
 from creamtea.store.tables import Campaign

@@ -12,6 +12,7 @@ from creamtea.errors import InputError
 from creamtea.human.aiming import standings
 from creamtea.human.protocols import find_protocol
 from creamtea.human.results import load_ratings, repeated_scores
+from creamtea.orders.specs import spec_of
 from creamtea.report.cells import Material
 from creamtea.report.human import agreeing, comparing, metrics
 from creamtea.report.human.comparing import Pair
@@ -23,7 +24,6 @@ from creamtea.report.human.origins import origins
 from creamtea.report.human.section import CampaignReport
 from creamtea.report.human.whole_documents import whole_documents
 from creamtea.report.model import Document, Fact, Section, Table, Texts
-from creamtea.report.specs import spec_of
 from creamtea.stats.wmt import RULES
 from creamtea.store.database import Database
 from creamtea.store.tables import Campaign, StudyRow

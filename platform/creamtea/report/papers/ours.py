@@ -11,6 +11,7 @@ from creamtea.contract.columns import Column
 from creamtea.errors import InputError
 from creamtea.methods.architectures import Layered
 from creamtea.methods.selections import LexiconSelection, NvsSelection
+from creamtea.orders.specs import spec_of
 from creamtea.papers.model import (
     EVERY,
     Exhibit,
@@ -36,7 +37,6 @@ from creamtea.report.idioms import MISSED
 from creamtea.report.model import Cell, Delta, Document, Row, Section, Table
 from creamtea.report.papers.means import mean_of
 from creamtea.report.papers.verdict import Ours
-from creamtea.report.specs import spec_of
 from creamtea.report.tables import FURTHER
 from creamtea.store.database import Database
 from creamtea.store.tables import StudyRow
