@@ -50,7 +50,8 @@ class StepError(CreamteaError):
 class StepUnavailable(CreamteaError):
     """A step needs something that this installation lacks (a COMET model, say).
 
-    The study still ends; the report's cell shows this message. A later run tries again.
+    The report's cell shows this message, and the study succeeds all the same if the step is optional, as
+    scores are. A later run tries again.
     """
 
 

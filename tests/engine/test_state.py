@@ -22,6 +22,7 @@ from creamtea.engine.task import StepOutcome
 from creamtea.errors import InputError
 from creamtea.orders import cancelling
 from creamtea.orders.submission import requeue
+from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.store.artefacts import ArtefactStore
 from creamtea.store.database import Database
 from creamtea.store.tables import StepRow
@@ -237,6 +238,24 @@ def test_an_unavailable_step_and_what_needs_it_leave_a_study_succeeded(
     child = needed.rows(database)["child"]
     assert child.error_kind == "unavailable"
     assert "score2" in child.error
+
+
+def test_without_a_step_that_is_not_optional_a_study_has_failed(
+    database: Database,
+    store: ArtefactStore,
+    study: ToyStudy,
+    lease: Lease,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(STEP_KINDS, "toy", replace(STEP_KINDS["toy"], optional=False))
+    study.add("align")
+    study.add("child", before=["align"])
+    submission = study.submit(database, store)
+    settle(database)
+    state.fail(database, claimed(database, lease), "unavailable", "no eflomal")
+    settle(database)
+    assert study_state(database, submission.study_id) == "failed"
+    assert study.rows(database)["child"].error_kind == "unavailable"
 
 
 def test_failed_and_cancelled_steps_are_tried_again_by_a_new_submission_and_by_retry(

@@ -92,6 +92,16 @@ def test_a_linear_schedule_is_meant_to_go_on_to_its_end(
     assert [warning.kind for warning in warned(filled)] == kinds
 
 
+@pytest.mark.parametrize(("count", "said"), [(66, "warm-up of 400"), (450, "too few"), (2000, "")])
+def test_patience_that_ended_a_training_too_early(
+    count: int, said: str, filled: Database, fill: Fill
+) -> None:
+    fill(filled, changes={"train/softmax": updates(count, "patience")})
+    found = warned(filled)
+    assert [warning.kind for warning in found] == (["early-end"] if said else [])
+    assert all(said in warning.found and "Raise patience" in warning.remedy for warning in found)
+
+
 def test_the_same_of_several_variants_is_said_once(filled: Database, fill: Fill) -> None:
     fill(filled, changes={"train/scones": updates(66), "train/softmax": updates(66)})
     warning = the_one(warned(filled))

@@ -75,7 +75,8 @@ def test_few_updates(batch: str, write_texts: Write) -> None:
 @pytest.mark.parametrize(
     ("training", "remedy"),
     [
-        ("max_epochs: 4, warmup: 10", "more epochs (max_epochs)"),
+        ("max_epochs: 4, warmup: 10", "batches (batch_tokens) or more epochs (max_epochs)"),
+        ("max_epochs: 4, warmup: 10, batch_sentences: 25", "batches (batch_sentences) or more"),
         ("max_updates: 99, warmup: 9", "(max_updates)"),
     ],
 )

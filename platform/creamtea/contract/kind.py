@@ -73,6 +73,7 @@ class StepKind(Generic[P]):
     points: Mapping[str, str] = field(default_factory=dict)  # by series
     exclusive: bool = False  # started only when nothing else runs, and nothing starts beside it
     divisible: bool = False  # several workers may run it together (`workers` of its resources)
+    optional: bool = False  # a study succeeds without it where it is unavailable (errors.StepUnavailable)
     # limits of an attempt, unless the study sets others: of all its time, and of the time between reports
     timeout_minutes: float = 3 * 24 * 60
     silent_minutes: float = 2 * 60

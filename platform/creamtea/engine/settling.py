@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, bindparam, exists, func, select, update
+from sqlalchemy import Select, bindparam, exists, select, update
 from sqlalchemy.orm import Session, aliased
 
 from creamtea.contract.resources import Resources
 from creamtea.engine.lease import Lease, release_running
 from creamtea.engine.queue import Queue, QueuedStep
 from creamtea.orders.rows import LIVE, UNFINISHED, add_events, keys_of, lock_steps
+from creamtea.steps.catalogue import STEP_KINDS
 from creamtea.store.database import Database
 from creamtea.store.queries import batches
 from creamtea.store.tables import StepInput, StepRow, StudyRow, StudyStep
@@ -176,7 +177,7 @@ def _blocked(key: str, culprit: Any, names: dict[str, str]) -> Blocked:
         error = culprit.error or ""
     else:
         error = f"did not run, because {names[culprit.key]} {_how(culprit)}"
-    # a step that lacks only an unavailable metric is unavailable itself, and does not fail the study
+    # a step that lacks only what is unavailable is unavailable itself: the next run tries both again
     kind = "unavailable" if culprit.error_kind == "unavailable" else "upstream"
     return Blocked(key, names[key], kind, error)
 
@@ -241,16 +242,18 @@ def end_studies(session: Session, studies: Iterable[int]) -> None:
 def derive(session: Session, study_id: int) -> str | None:
     """How the study ended, or None while a step of it is unfinished.
 
-    A study succeeds even if steps are unavailable (for lack of a metric's model, say).
+    A study succeeds even if optional steps are unavailable (scores for lack of a metric's model, say).
     """
-    counts = session.execute(
-        select(StepRow.state, StepRow.error_kind, func.count())
+    found = session.execute(
+        select(StepRow.state, StepRow.kind, StepRow.error_kind)
         .where(StepRow.key.in_(keys_of(study_id)))
-        .group_by(StepRow.state, StepRow.error_kind)
+        .distinct()
     ).all()
-    states = {state for state, _, _ in counts}
+    states = {step.state for step in found}
     if states & set(UNFINISHED):
         return None
-    if any(state == "failed" and kind != "unavailable" for state, kind, _ in counts):
+    optional = {name for name, kind in STEP_KINDS.items() if kind.optional}
+    failed = [step for step in found if step.state == "failed"]
+    if any(step.error_kind != "unavailable" or step.kind not in optional for step in failed):
         return "failed"
     return "cancelled" if "cancelled" in states else "succeeded"

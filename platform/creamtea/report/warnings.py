@@ -101,15 +101,16 @@ def _training(run: Measured, training: Training, adapts: bool, material: Materia
         return None
     updates = int(metric.value)
     about = f"{updates:,} updates"
+    stopped = run.node.facts.get("stopped")
+    if stopped == "patience":
+        return _early_end(updates, training, adapts)
     if updates < training.warmup:
         return warmup_warning("", training, about, updates)
     if updates < MIN_UPDATES and not adapts:
         return few_updates_warning("", training, about)
-    stopped = run.node.facts.get("stopped")
     curve = material.points.get(run.node.key, {}).get(f"dev_{training.select_by}", [])
-    if training.schedule == "linear":  # its last validation is the best by design
-        return _early_end(updates, training) if stopped == "patience" else None
-    if stopped in ("max_epochs", "max_updates") and training.keep == "best":
+    by_design = training.schedule == "linear"  # the last validation is the best
+    if stopped in ("max_epochs", "max_updates") and training.keep == "best" and not by_design:
         gain = _last_gain(curve, higher=training.select_by == "bleu")
         if gain >= STILL_IMPROVING:
             return StudyWarning(
@@ -126,14 +127,22 @@ def _training(run: Measured, training: Training, adapts: bool, material: Materia
     return None
 
 
-def _early_end(updates: int, training: Training) -> StudyWarning:
-    """Most of the gain of a rate that falls to 0 comes at its end."""
+def _early_end(updates: int, training: Training, adapts: bool) -> StudyWarning | None:
+    """Patience can end a training that has not begun to learn; and most of the gain of a rate that falls to 0
+    comes at its end."""
+    if updates < training.warmup:
+        found = f", before the warm-up of {training.warmup:,} had ended"
+    elif training.schedule == "linear":
+        found = f" of {training.max_updates:,}, before the learning rate had fallen to 0 (schedule: linear)"
+    elif updates < MIN_UPDATES and not adapts:
+        found = ": too few for a model to learn to translate"
+    else:
+        return None
     return StudyWarning(
         "early-end",
         "",
-        f"the training ended by patience after {updates:,} of {training.max_updates:,} updates, before its "
-        "learning rate had fallen to 0 (schedule: linear)",
-        "Raise patience, so that it does not end earlier, or lower max_updates.",
+        f"patience ended the training after {updates:,} updates{found}",
+        "Raise patience, or validate less often (validate_every).",
     )
 
 

@@ -139,6 +139,7 @@ SCORE = StepKind(
         "segment_scores.jsonl": "index, value",
         SPANS_FILE: "index, spans: errors, of a scorer that finds them",
     },
+    optional=True,
 )
 
 
@@ -162,6 +163,7 @@ COMPARE = StepKind(
         "delta": "subject: the metric; interval; detail: p_two_sided and p_randomization, which reports mark "
         "by, p_value as sacreBLEU has it, signature",
     },
+    optional=True,
 )
 
 

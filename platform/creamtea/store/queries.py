@@ -44,7 +44,7 @@ class StudySummary:
     created_at: datetime
     finished_at: datetime | None
     steps: dict[str, int]  # steps by state; a step that several nodes share counts once
-    unavailable: int = 0  # of the failed: what they need is not here (a metric's model), which fails no study
+    unavailable: int = 0  # of the failed: what they need is not here (a metric's model, say)
 
     @property
     def total(self) -> int:

@@ -28,6 +28,7 @@ TOY = StepKind(
     metrics={"length": "letters"},
     points={"curve": "one"},
     worker="toy_steps",
+    optional=True,
 )
 
 

@@ -52,15 +52,12 @@ def run(context: StepContext[TrainParams]) -> StepResult:
 
 def training_pairs(encoded: Path, training: Training) -> Pairs:
     # eos takes one of a batch's tokens
-    longest = training.max_tokens
-    if training.batch_sentences is None:
-        longest = min(longest, training.batch_tokens - 1)
+    longest, limit = training.max_tokens, f"training.max_tokens (now {training.max_tokens})"
+    if training.batch_sentences is None and training.batch_tokens - 1 < longest:
+        longest, limit = training.batch_tokens - 1, f"training.batch_tokens (now {training.batch_tokens})"
     pairs = Pairs.load(encoded, "train", longest)
     if len(pairs) == 0:
-        raise StepError(
-            f"every training pair is longer than {longest} subwords: raise training.max_tokens "
-            f"(now {training.max_tokens}) or training.batch_tokens (now {training.batch_tokens})"
-        )
+        raise StepError(f"every training pair is longer than {longest} subwords: raise {limit}")
     return pairs
 
 

@@ -92,6 +92,7 @@ class Buckets(Analysis):
             "bucket (kind, words, position, segments), signature; no value where there are too few",
             "chrf": "the same",
         },
+        optional=True,
     )
     tables: ClassVar[tuple[TableLayout, ...]] = (
         TableLayout(

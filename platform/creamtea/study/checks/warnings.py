@@ -287,7 +287,8 @@ def warmup_warning(place: str, training: Training, updates_in_words: str, update
 def _more_updates(training: Training) -> str:
     if training.max_epochs is None:  # which `schedule: linear` does not allow
         return "more updates (max_updates)"
-    return "smaller batches (batch_tokens) or more epochs (max_epochs)"
+    batches = "batch_tokens" if training.batch_sentences is None else "batch_sentences"
+    return f"smaller batches ({batches}) or more epochs (max_epochs)"
 
 
 def few_updates_warning(place: str, training: Training, updates_in_words: str) -> StudyWarning:
