@@ -134,6 +134,13 @@ CASES: dict[str, tuple[list[str], Change, str]] = {
         'study.yaml:21: test_sets.test.target: found "test.de": line 3 is not UTF-8, '
         "allowed UTF-8 text; convert the file (iconv -t UTF-8)" + ONE,
     ),
+    "idioms that are no annotation": (
+        RUN,
+        edit("target: test.de}", "target: test.de, idioms: test.en}"),
+        'study.yaml:21: test_sets.test.idioms: found "test.en", line 1: Invalid JSON: expected value at line '
+        '1 column 1, allowed a JSON list of {"name": …, "source": [from, to], "target": [from, to] or a '
+        "text} in each line" + ONE,
+    ),
     "broken YAML": (
         RUN,
         write("study.yaml", b"name: [\n"),

@@ -44,8 +44,8 @@ BAD = {
             ADAPTED,
             f"{ADAPTATION}, start_from: softmax, nvs: {{}}, architecture: {{width: 64}}}}\n",
         ),
-        "study.yaml:17: variants.adapted.architecture: found other sizes than softmax's, "
-        "allowed the sizes of what it starts from",
+        "study.yaml:17: variants.adapted.architecture: found not softmax's, "
+        "allowed the architecture of what it starts from, in every key",
     ),
     "starts from a seed that is not trained": (
         (

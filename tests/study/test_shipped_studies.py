@@ -97,7 +97,8 @@ def write_stand_ins(root: Path, names: set[str]) -> None:
     for name in names:
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(gzip.compress(SENTENCES.encode()) if path.suffix == ".gz" else SENTENCES.encode())
+        text = "[]\n" * len(SENTENCES.splitlines()) if path.suffix == ".jsonl" else SENTENCES
+        path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
 
 
 def assert_plans_with_files(loaded: LoadedStudy, root: Path) -> None:

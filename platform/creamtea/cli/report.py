@@ -175,6 +175,8 @@ def check_page(path: Path, inputs: Iterable[Path] = ()) -> None:
     so that a slip on the command line costs nobody their text. `inputs`: files that the command reads."""
     try:
         if not path.is_file():
+            if not path.parent.is_dir():
+                raise InputError(f"--html {path}: there is no folder {path.parent}; make it first")
             return
         read = [str(given) for given in inputs if given.exists() and given.samefile(path)]
         with path.open("rb") as file:

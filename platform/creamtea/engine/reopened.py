@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import select
 
@@ -42,18 +43,25 @@ def translating_step(
         study_id = find_study(session, study).id
         node = _choose(study_nodes(session, study_id, DECODE.name), study, system, seed)
         unmade = session.execute(
-            select(StepRow.key, StepRow.state)
+            select(StepRow.key, StepRow.state, StepRow.error_kind, StepRow.error)
             .join(StepInput, StepInput.input_key == StepRow.key)
             .where(StepInput.step_key == node.key, StepRow.state != "succeeded")
         ).first()
         if unmade is not None:
             name = names_of(session, [unmade.key], study_id)[unmade.key]
-            raise InputError(
-                f"system {system} cannot translate: {name} is {unmade.state}; run the study first"
-            )
+            raise InputError(f"system {system} cannot translate: {name} {_why(unmade, study)}")
         task = task_of(session, session.get_one(StepRow, node.key), study_id, store.root)
         require(task.resources.plugins)
         return TranslatingStep(node, task)
+
+
+def _why(step: Any, study: str | int) -> str:
+    """What is the matter with a step that has not succeeded, and what to do."""
+    if step.state != "failed":
+        return f"is {step.state}; run the study first"
+    how = "is unavailable" if step.error_kind == "unavailable" else "failed"
+    reason = (step.error or "").partition("\n")[0]
+    return f"{how}: {reason}; see `creamtea status {study}`"
 
 
 def _choose(nodes: list[Node], study: str | int, system: str, seed: int | None) -> Node:

@@ -33,6 +33,7 @@ class CampaignFacts:
 
     id: int
     name: str
+    study_id: int | None  # None: its ratings were made elsewhere
     test_set: str
     protocol: Protocol
     systems: tuple[str, ...]

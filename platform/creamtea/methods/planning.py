@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -30,12 +30,22 @@ class HeldOut(Strict):
     tokenized: Tokenized
 
 
+@dataclass(frozen=True)
+class CheckedFile:
+    """A file of which each line is read by a function, which raises ValueError for a wrong one."""
+
+    file: File
+    read: Callable[[str], object]
+    allowed: str
+
+
 @dataclass
 class TextPlan:
     """What the step that prepares a corpus or a test set needs, beside the method itself."""
 
     inputs: Inputs = field(default_factory=dict)
     aligned: list[list[File]] = field(default_factory=list)  # groups of files whose lines belong together
+    checked: Sequence[CheckedFile] = ()
     held_out: list[HeldOut] | None = None
     corpus: Corpus | None = None  # whose sentences a test set's are like
 

@@ -23,7 +23,8 @@ from creamtea.methods.corpora import (
     pair_parts,
 )
 from creamtea.methods.family import Family, Method
-from creamtea.methods.planning import File, Planner, TextPlan
+from creamtea.methods.idiom_notes import NOTES, read_notes
+from creamtea.methods.planning import CheckedFile, File, Planner, TextPlan
 from creamtea.methods.texts import Tokenized
 
 
@@ -95,7 +96,10 @@ class FilesTestSet(OfFile):
         files: list[File] = [((*place, key), path) for key, path in named if path is not None]
         files += [((*place, "more_references", at), path) for at, path in enumerate(self.more_references)]
         if self.itds is None:
-            return TextPlan(aligned=[files])
+            notes = [
+                CheckedFile((key, path), read_notes, NOTES) for key, path in files if path == self.idioms
+            ]
+            return TextPlan(aligned=[files], checked=notes)
         files.append(((*place, "itds"), self.itds.info))
         return TextPlan(inputs={"corpus": [planner.corpus(self.itds.corpus)]}, aligned=[files])
 

@@ -57,6 +57,8 @@ def _precisions() -> list[str]:
 def _protocols() -> list[str]:
     rows = []
     for name, protocol in OWN.items():
+        if not protocol.rated_here:
+            continue
         systems = f"{protocol.min_systems} to {protocol.max_systems}"
         selections = ", ".join(f"`{selection}`" for selection in protocol.selections)
         rows.append((f"`{name}`", cell(protocol.title), cell(protocol.summary), systems, selections))

@@ -6,6 +6,7 @@ from creamtea.document.values import Strict
 from creamtea.reference.fields import fields_table, parts_of
 from creamtea.reference.markup import GENERATED, paragraphs
 from creamtea.reference.methods import anchor
+from creamtea.study.grid import GRID_KEYS
 from creamtea.study.spec import Study
 
 INTRODUCTION = f"""\
@@ -19,8 +20,8 @@ and `creamtea validate` finds every mistake in a file.
 
 - NAME is a name of yours: letters, digits and `._=,+-`, of which the first is a letter or digit.
 - A key without a default is *required*, or is absent unless you write it.
-- In `variants` and `systems` a list where a single value belongs makes one variant or system for each
-  ([grids](../guide-researcher.md#the-study-file)).
+- A list where a single value belongs makes one variant for each, below VARIANT_KEYS of a variant, or one
+  system, below SYSTEM_KEYS of a system ([grids](../guide-researcher.md#the-study-file)).
 - Paths are relative to the study's folder, or to `--data`."""
 
 
@@ -30,7 +31,10 @@ def markdown() -> str:
     for part in parts_of(Study):
         if part.family is not None:
             links[part.model.__name__] = f"methods.md#{anchor(part.family)}"
-    lines = [INTRODUCTION, "", "## The whole file", "", *paragraphs(Study.__doc__)]
+    introduction = INTRODUCTION
+    for word, section in (("VARIANT_KEYS", "variants"), ("SYSTEM_KEYS", "systems")):
+        introduction = introduction.replace(word, ", ".join(f"`{key}`" for key in GRID_KEYS[section]))
+    lines = [introduction, "", "## The whole file", "", *paragraphs(Study.__doc__)]
     lines += fields_table(Study, links)
     for model, places in blocks.items():
         lines += [f"## {places[0][0]}", "", "At " + ", ".join(f"`{place}`" for _, place in places) + "."]

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from creamtea.document.mistakes import KeyPath, Mistake, shown
 from creamtea.errors import InputError
+from creamtea.methods.planning import CheckedFile
 from creamtea.scorers import ScorerPins, UnknownScorer, content_digest
 from creamtea.study.files import TextFacts, UnreadableFile, scan
+from creamtea.study.survey import lines_of
 
 
 @dataclass
@@ -38,6 +40,19 @@ class DataFiles:
                 message = f"{first.lines:,} lines in {leading} and {other.lines:,} in {name}"
                 allowed = "equal counts: line n of one file belongs to line n of the other; align them again"
                 self.mistakes.append(Mistake(key, message, allowed))
+
+    def readable(self, checked: CheckedFile) -> None:
+        """A mistake for the first line of the file that cannot be read."""
+        key, path = checked.file
+        if self.root is None or self._scan(key, path) is None:
+            return
+        for number, line in enumerate(lines_of(self.root / path), start=1):
+            try:
+                checked.read(line)
+            except ValueError as error:
+                found = f"{shown(self._name(path))}, line {number:,}: {error}"
+                self.mistakes.append(Mistake(key, found, checked.allowed))
+                return
 
     def digests(self, paths: Sequence[str]) -> dict[str, str]:
         known = {path: self._facts.get(path) for path in paths}

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any
-
-from pydantic import Field, TypeAdapter, ValidationError
+from typing import Any
 
 from creamtea.contract.step import StepContext
-from creamtea.document.values import Strict
 from creamtea.errors import StepError
+from creamtea.methods.idiom_notes import NOTES, IdiomNote, read_notes
 from creamtea.methods.test_sets import FilesTestSet, ItdsIdioms
 from creamtea.steps.texts import TestSetParams
 from creamtea_workers.corpora.files import Files, Pair, same_length
@@ -18,20 +16,6 @@ from creamtea_workers.corpora.idioms import annotate
 from creamtea_workers.corpora.itds import read_info
 from creamtea_workers.corpora.segments import Prepared, Segment
 from creamtea_workers.corpora.text import iterate_lines, move_span, normalise
-
-Span = Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=2, max_length=2)]
-
-
-class IdiomNote(Strict):
-    """An idiom of a test sentence: its characters [from, to) in source and reference, or its translation as a
-    text."""
-
-    name: str
-    source: Span
-    target: Span | str
-
-
-_NOTES = TypeAdapter(list[IdiomNote])
 
 
 def prepare_test_set(spec: FilesTestSet, context: StepContext[TestSetParams]) -> Prepared:
@@ -110,14 +94,9 @@ def read_test_set(test_set: FilesTestSet, files: Files) -> list[Segment]:
 
 def _read_notes(line: str, pair: Pair, place: str) -> list[dict[str, Any]]:
     try:
-        notes = _NOTES.validate_json(line)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = "".join(f"[{part!r}]" for part in first["loc"])
-        raise StepError(
-            f"{place}: {where} {first['msg']}; a line is a JSON list of "
-            '{"name": …, "source": [from, to], "target": [from, to] or a text}'
-        ) from error
+        notes = read_notes(line)
+    except ValueError as error:
+        raise StepError(f"{place}: {error}; there must be {NOTES}") from error
     return [_entry(note, pair, place) for note in notes]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from shlex import quote
 from typing import Annotated
@@ -39,6 +39,18 @@ SETTINGS = (
     *("select", "items", "random_share", "aim", "pairs", "baseline", "batch", "context", "delta"),
     *("attention_every", "attention_share"),
 )
+
+
+# options that say more of another one, without which they would do nothing
+PARTNERS = {
+    "strata": "--select stratified",
+    "metrics": "--select disagreement",
+    "random_share": "--select disagreement",
+    "segments_per_page": "--unit document",
+    "attention_every": "--attention FILE",
+    "attention_share": "--attention FILE",
+    "failing_code": "--attention FILE",
+}
 
 
 def _within(setting: str) -> str:
@@ -241,7 +253,17 @@ class CampaignOptions:
     replace: Annotated[bool, typer.Option("--replace", help="Make a draft of this name anew.")] = False
     json_output: AsJson = False
 
+    def check_partners(self) -> None:
+        """InputError for an option that would do nothing."""
+        given = {f"--select {self.select}", f"--unit {self.unit}"}
+        given |= set() if self.attention is None else {"--attention FILE"}
+        defaults = {field.name: field.default for field in fields(self)}
+        for name, partner in PARTNERS.items():
+            if getattr(self, name) != defaults[name] and partner not in given:
+                raise InputError(f"--{name.replace('_', '-')} is for {partner}: add it, or leave this out")
+
     def settings(self) -> CampaignSettings:
+        self.check_partners()
         tutorial = [] if self.tutorial is None else read_tutorial(self.tutorial)
         attention = [] if self.attention is None else read_attention(self.attention)
         taxonomy = None if self.taxonomy is None else read_taxonomy(self.taxonomy)

@@ -137,7 +137,10 @@ def _scored(given: GivenRating, protocol: Protocol) -> ScoredRating:
             written = protocol.scale.step_of(given.value)
             given = replace(given, value=protocol.scale.label(written))
             step = written if step is None else step
-        column = "step" if given.payload is None else "payload"
+        if given.payload is not None:
+            column = "payload"
+        elif given.step is not None:
+            column = "step"
         answer = step if given.payload is None else given.payload
         scored = None if answer is None else protocol.read_answer(answer, given.output)
         if given.payload is not None and scored is not None:  # a protocol may know one answer in several ways

@@ -85,7 +85,7 @@ def _check_head(path: KeyPath, nvs: Any) -> Iterator[Mistake]:
 
 
 def _check_start(path: KeyPath, name: str, variant: Block, study: RawStudy) -> Iterator[Mistake]:
-    """What a variant starts from must be of the same subwords and sizes, and trained with its seeds."""
+    """What a variant starts from must have its subwords and architecture, and be trained with its seeds."""
     start = variant.get("start_from")
     parent = study.named("variants", start)
     if parent is None:
@@ -95,10 +95,10 @@ def _check_start(path: KeyPath, name: str, variant: Block, study: RawStudy) -> I
     if chain[-1] in chain[:-1]:
         yield Mistake((*path, "start_from"), f"{shown(start)}, a cycle", "a variant trained before this")
         return
-    for key, noun in (("subwords", "subwords"), ("architecture", "sizes")):
+    for key in ("subwords", "architecture"):
         own, other = (_comparable(key, block.get(key)) for block in (variant, parent))
         if own is not None and other is not None and own != other:
-            yield Mistake((*path, key), f"other {noun} than {start}'s", f"the {noun} of what it starts from")
+            yield Mistake((*path, key), f"not {start}'s", f"the {key} of what it starts from, in every key")
     if parent.get("nvs") is not None and variant.get("nvs") is None:
         yield Mistake((*path, "nvs"), f"nothing, where {start} has an NVS head", "`nvs`, as that one has")
     seeds, known_seeds = variant.get("seeds", [1]), parent.get("seeds", [1])

@@ -146,6 +146,8 @@ class Texts(Builder):
         plan = text.plan((section, name), cast(Planner, self))  # which a StudyPlanner is
         for group in plan.aligned:
             self.files.aligned(group)
+        for checked in plan.checked:
+            self.files.readable(checked)
         return plan, [path for group in plan.aligned for _, path in group]
 
 
