@@ -120,7 +120,7 @@ def test_a_campaign_whose_plug_in_is_gone_is_left_out_with_a_note(tasted: Databa
 def test_unknown_and_unlaunched_campaigns_are_refused(filled: Database) -> None:
     rated_campaign(filled, [], name="draft", state="draft")
     rated_campaign(filled, [], name="ready")
-    with pytest.raises(InputError, match="'nothing' is not there; campaigns with ratings to report: ready"):
+    with pytest.raises(InputError, match="'nothing' is not there; launched campaigns: ready"):
         build_human(filled, "nothing")
     with pytest.raises(InputError, match="'draft' has not been launched"):
         build_human(filled, "draft")

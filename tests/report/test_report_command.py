@@ -83,7 +83,7 @@ def test_markdown_is_a_table(run: Callable[..., str]) -> None:
         ),
         (
             ["teatime", "--html", "no-such-folder/x.html"],
-            "--html no-such-folder/x.html: No such file or directory",
+            "--html no-such-folder/x.html: there is no folder no-such-folder; make it first",
         ),
     ],
 )

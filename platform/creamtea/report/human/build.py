@@ -41,7 +41,7 @@ def build_human(database: Database, campaign: str, wmt: str | None = None) -> Do
             known = sorted(session.scalars(select(Campaign.name).where(Campaign.state != "draft")))
             why = "has not been launched" if row is not None else "is not there"
             names = ", ".join(known) or "none yet"
-            raise InputError(f"campaign {campaign!r} {why}; campaigns with ratings to report: {names}")
+            raise InputError(f"campaign {campaign!r} {why}; launched campaigns: {names}")
         study = session.get(StudyRow, row.study_id) if row.study_id is not None else None
         report = campaign_report(session, row, _material(session, study), complete=True, wmt=wmt)
         return Document(
