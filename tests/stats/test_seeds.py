@@ -97,7 +97,7 @@ def test_no_spread_together_is_none() -> None:
 @pytest.mark.parametrize("seeds", [2, 3])
 def test_a_mean_over_studies_covers_the_truth(seeds: int) -> None:
     """Of ten studies whose seeds differ more and less. The sum of their t intervals would be too wide."""
-    rng, runs, studies, segments = np.random.default_rng(seeds), 4000, 10, 0.3
+    rng, runs, studies, segments = np.random.default_rng(seeds), 1000, 10, 0.3
     deviations = np.linspace(0.5, 3.0, studies)
     covered = covered_by_sum = 0
     for _ in range(runs):
