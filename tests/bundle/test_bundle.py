@@ -91,6 +91,38 @@ def test_a_bundle_as_it_was_packed_has_no_difference(home, tmp_path: Path) -> No
     assert "completion_code" in left["registered plans"].reason
 
 
+@pytest.mark.slow
+def test_of_another_versions_report_the_numbers_are_compared(
+    home, changed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("creamtea.__version__", "99.0")
+
+    def other_words(report: dict[str, Any]) -> None:
+        report["about"] = "Other words."
+        systems = section(report, "systems")
+        table = systems["blocks"][0]["blocks"][0]
+        table["rows"][0]["cells"]["older"] = {"value": 3.0, "state": "ok"}
+        del table["rows"][1]["cells"]["bleu"]
+
+    checked = changed("report.json", other_words)
+    assert checked.differences == ()
+    assert checked.recomputed["report"] > 200
+    left = {left.what: left for left in checked.not_recomputed}
+    assert "1 numbers that this version" in left["report.json"].reason
+    assert left["report.json"].places[0].endswith("/older/value")
+
+    def another_number(report: dict[str, Any]) -> None:
+        table = section(report, "systems")["blocks"][0]["blocks"][0]
+        table["rows"][0]["cells"]["bleu"]["value"] += 1
+
+    (difference,) = changed("report.json", another_number).differences
+    assert difference.place.endswith("/bleu/value")
+
+
+def section(report: dict[str, Any], key: str) -> dict[str, Any]:
+    return next(section for section in report["sections"] if section["key"] == key)
+
+
 def test_equal_bytes_and_nothing_private(home, tmp_path: Path) -> None:
     again = pack(home.database, home.store, 1)
     first, second = home.write(tmp_path / "a.zip"), tmp_path / "b.zip"

@@ -234,7 +234,11 @@ def test_the_values_of_an_error_metric_are_read_with_higher_as_better(study_data
     ("metric", "state", "message"),
     [
         ("comet", "succeeded", "study 'jam' has no metric 'comet'; it has bleu, chrf"),
-        ("chrf", "failed", r"has no values of 'chrf' on 'test' \(its step is failed, no model\): see `creamtea status jam`"),
+        (
+            "chrf",
+            "failed",
+            r"has no values of 'chrf' on 'test' \(its step is failed, no model\): see `creamtea status jam`",
+        ),
         ("chrf", "succeeded", "metric 'chrf' has no segment values of system 'plain' on 'test'"),
     ],
 )

@@ -46,14 +46,29 @@ def differences(stored: Any, recomputed: Any, place: str) -> Iterator[Difference
         yield Difference(place, stored, recomputed)
 
 
+def numbers(value: Any, place: str = "") -> dict[str, float]:
+    """All numbers by their places, but for those in lists of elements without names."""
+    if is_number(value):
+        return {place: value}
+    inner: dict[str, Any] = value if isinstance(value, dict) else {}
+    if isinstance(value, list):
+        inner = {name: item for item in value if (name := _name(item))}
+    found: dict[str, float] = {}
+    for name, item in inner.items():
+        found |= numbers(item, place if name in CONTAINERS else f"{place}/{name}".lstrip("/"))
+    return found
+
+
 def _label(pair: list[Any], number: int) -> str:
     """Of an element of a list: its name where it has one, else its number from 1."""
-    for value in pair:
-        if isinstance(value, dict):
-            for name in NAMES:
-                if isinstance(value.get(name), str) and value[name]:
-                    return " ".join(filter(None, [value[name], value.get("setting")]))
-    return str(number + 1)
+    return next(filter(None, map(_name, pair)), str(number + 1))
+
+
+def _name(element: Any) -> str:
+    for name in NAMES if isinstance(element, dict) else ():
+        if isinstance(element.get(name), str) and element[name]:
+            return " ".join(filter(None, [element[name], element.get("setting")]))
+    return ""
 
 
 def count_numbers(value: Any) -> int:
