@@ -19,6 +19,7 @@ from property_tests import FIXTURES_ARE_SHARED
 from sqlalchemy import select
 
 from creamtea.bundle.archive import MANIFEST, json_bytes, sha256, write_archive
+from creamtea.bundle.differences import count_numbers
 from creamtea.bundle.packing import pack
 from creamtea.bundle.rows import LEFT_OUT, SECRET_SETTINGS, TABLES, columns_of
 from creamtea.bundle.verifying import Verification, verify
@@ -106,9 +107,9 @@ def test_of_another_versions_report_the_numbers_are_compared(
 
     checked = changed("report.json", other_words)
     assert checked.differences == ()
-    assert checked.recomputed["report"] > 200
+    assert checked.recomputed["report"] > 0.9 * count_numbers(json.loads(home.files["report.json"]))
     left = {left.what: left for left in checked.not_recomputed}
-    assert "1 numbers that this version" in left["report.json"].reason
+    assert "1 are not compared" in left["report.json"].reason
     assert left["report.json"].places[0].endswith("/older/value")
 
     def another_number(report: dict[str, Any]) -> None:

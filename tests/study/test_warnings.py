@@ -76,6 +76,7 @@ def test_few_updates(batch: str, write_texts: Write) -> None:
     ("training", "remedy"),
     [
         ("max_epochs: 4, warmup: 10", "batches (batch_tokens) or more epochs (max_epochs)"),
+        ("max_epochs: 1000, max_updates: 99, warmup: 9", "Use more updates (max_updates)"),
         ("max_epochs: 4, warmup: 10, batch_sentences: 25", "batches (batch_sentences) or more"),
         ("max_updates: 99, warmup: 9", "(max_updates)"),
     ],

@@ -47,12 +47,15 @@ def differences(stored: Any, recomputed: Any, place: str) -> Iterator[Difference
 
 
 def numbers(value: Any, place: str = "") -> dict[str, float]:
-    """All numbers by their places, but for those in lists of elements without names."""
+    """All numbers by their places. Elements of a list that have no name, or one that came before, are told
+    apart by their number."""
     if is_number(value):
         return {place: value}
-    inner: dict[str, Any] = value if isinstance(value, dict) else {}
+    inner: dict[str, Any] = dict(value) if isinstance(value, dict) else {}
     if isinstance(value, list):
-        inner = {name: item for item in value if (name := _name(item))}
+        for number, item in enumerate(value):
+            name = _label([item], number)
+            inner[f"{name} ({number + 1})" if name in inner else name] = item
     found: dict[str, float] = {}
     for name, item in inner.items():
         found |= numbers(item, place if name in CONTAINERS else f"{place}/{name}".lstrip("/"))

@@ -32,9 +32,11 @@ class HeldOut(Strict):
 
 @dataclass(frozen=True)
 class CheckedFile:
-    """A file of which each line is read by a function, which raises ValueError for a wrong one."""
+    """A file of which each line, or each of the first `lines`, is read by a function, which raises ValueError
+    for a wrong one."""
 
     file: File
+    lines: int | None
     read: Callable[[str], object]
     allowed: str
 

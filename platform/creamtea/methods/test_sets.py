@@ -96,10 +96,9 @@ class FilesTestSet(OfFile):
         files: list[File] = [((*place, key), path) for key, path in named if path is not None]
         files += [((*place, "more_references", at), path) for at, path in enumerate(self.more_references)]
         if self.itds is None:
-            notes = [
-                CheckedFile((key, path), read_notes, NOTES) for key, path in files if path == self.idioms
-            ]
-            return TextPlan(aligned=[files], checked=notes)
+            notes = [file for file in files if file[0] == (*place, "idioms")]
+            checked = [CheckedFile(file, self.limit, read_notes, NOTES) for file in notes]
+            return TextPlan(aligned=[files], checked=checked)
         files.append(((*place, "itds"), self.itds.info))
         return TextPlan(inputs={"corpus": [planner.corpus(self.itds.corpus)]}, aligned=[files])
 

@@ -20,8 +20,9 @@ and `creamtea validate` finds every mistake in a file.
 
 - NAME is a name of yours: letters, digits and `._=,+-`, of which the first is a letter or digit.
 - A key without a default is *required*, or is absent unless you write it.
-- A list where a single value belongs makes one variant for each, below VARIANT_KEYS of a variant, or one
-  system, below SYSTEM_KEYS of a system ([grids](../guide-researcher.md#the-study-file)).
+- Below VARIANT_KEYS of a variant, and SYSTEM_KEYS
+  of a system, a list in place of a value makes one variant or system for each
+  ([grids](../guide-researcher.md#the-study-file)).
 - Paths are relative to the study's folder, or to `--data`."""
 
 

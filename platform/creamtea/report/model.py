@@ -33,9 +33,9 @@ CELL_STATES = (
 
 @dataclass(frozen=True)
 class Delta:
-    """A system's difference from its baseline on one metric, paired over segments.
+    """A system's difference on one metric from what it is compared with, paired over segments.
 
-    `corrected` p-values are Holm's over the systems of a test set and metric. Comparisons that an earlier
+    `corrected` p-values are Holm's over the comparisons of a test set and metric. Those that an earlier
     version made have no p-value of approximate randomisation.
     """
 
@@ -99,7 +99,7 @@ class Row:
     cells: dict[str, Cell]  # by column key
     setting: str = ""  # tells apart the rows of one name: "beam 4"
     description: str = ""  # what a system decodes with
-    baseline: bool = False  # compared with nothing
+    baseline: bool = False  # compared with nothing in this table
     against: str = ""  # what it is compared with
 
 

@@ -107,7 +107,7 @@ def _training(run: Measured, training: Training, adapts: bool, material: Materia
     if updates < training.warmup:
         return warmup_warning("", training, about, updates)
     if updates < MIN_UPDATES and not adapts:
-        return few_updates_warning("", training, about)
+        return few_updates_warning("", training, about, updates)
     curve = material.points.get(run.node.key, {}).get(f"dev_{training.select_by}", [])
     by_design = training.schedule == "linear"  # the last validation is the best
     if stopped in ("max_epochs", "max_updates") and training.keep == "best" and not by_design:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from creamtea.document.mistakes import KeyPath, Mistake, shown
@@ -46,7 +47,8 @@ class DataFiles:
         key, path = checked.file
         if self.root is None or self._scan(key, path) is None:
             return
-        for number, line in enumerate(lines_of(self.root / path), start=1):
+        lines = islice(lines_of(self.root / path), checked.lines)
+        for number, line in enumerate(lines, start=1):
             try:
                 checked.read(line)
             except ValueError as error:

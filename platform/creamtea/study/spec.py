@@ -75,7 +75,8 @@ class System(Strict):
     # what it translates; none named: all
     test_sets: Annotated[list[Name], Field(min_length=1)] | None = None
     baseline: Name | None = None  # the system that it is compared with; none: the study's
-    # systems that it is compared with besides; itself among them, of a grid say, is passed over
+    # systems that it is compared with besides; itself, its baseline and those whose baseline it is are
+    # passed over
     more_baselines: list[Name] = Field(default=[], exclude_if=lambda names: not names)
 
     @property
@@ -132,8 +133,10 @@ class Study(Strict):
         spec = self.systems[system]
         if spec.reference is not None:
             return []
-        others = dict.fromkeys([self.baseline_of(system), *spec.more_baselines])
-        return [other for other in others if other != system]
+        baseline = self.baseline_of(system)
+        # what has this system as its baseline is compared with it already
+        more = [other for other in spec.more_baselines if self.baseline_of(other) != system]
+        return [other for other in dict.fromkeys([baseline, *more]) if other != system]
 
     def baseline_of(self, system: str) -> str:
         """What a system is compared with; a baseline is its own."""

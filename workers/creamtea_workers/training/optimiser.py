@@ -46,7 +46,7 @@ def learning_rate(update: int, training: Training, width: int, halvings: int = 0
     - constant: linear up to the peak at `warmup`, then the peak
     - plateau: the same, times 2^-halvings
 
-    Without a warm-up the last three begin at the peak.
+    Without a warm-up the last two begin at the peak, and linear falls from a peak at update 0.
     """
     rate, warmup = training.learning_rate, training.warmup
     if training.schedule == "noam":

@@ -22,8 +22,8 @@ def mean_of(values: Sequence[Ours], study: str) -> Ours:
 
     The intervals cover the choice of segments, not the choice of studies; a difference has one over seeds,
     too, and a value their standard deviation, where every study has several. A difference is significant
-    where its interval excludes 0, unless BLEU of a study is near zero. A value that one study lacks makes the
-    mean unavailable, with that reason; one that lacks seeds makes it partial.
+    where its interval excludes 0, unless a study has withheld its mark because BLEU is near zero. A value
+    that one study lacks makes the mean unavailable, with that reason; one that lacks seeds makes it partial.
     """
     cells = [value.cell for value in values]
     for value in values:

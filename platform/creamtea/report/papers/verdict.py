@@ -49,9 +49,8 @@ class Ours:
     table: str = ""  # of the study's report, with the column
     row: str = ""
     deltas: Mapping[str, Delta] = field(default_factory=dict)  # by the row that it is compared with
-    spread: Spread | None = (
-        None  # the value's error over seeds, where the cell's deviation is not of one study
-    )
+    # the value's error over seeds, where the cell's deviation is not of one study
+    spread: Spread | None = None
 
     @property
     def bounds(self) -> Bounds | None:

@@ -147,16 +147,11 @@ def _check_more(path: KeyPath, name: str, system: Block, study: RawStudy) -> Ite
             continue
         if other.get("reference") is not None:
             yield _reference(place, chosen)
-        elif name in _compared_with(other, study):
+        elif isinstance(others := other.get("more_baselines"), list) and name in others:
             yield Mistake(place, f"{chosen}, which is compared with {name}", "each pair of systems once")
         elif missing := _not_translated(system, other, study):
             found = f"{chosen}, which does not translate {missing}"
             yield Mistake(place, found, f"systems that translate all of {name}'s test sets")
-
-
-def _compared_with(system: Block, study: RawStudy) -> list[Any]:
-    more = system.get("more_baselines")
-    return [system.get("baseline") or study.data.get("baseline"), *(more if isinstance(more, list) else [])]
 
 
 def _reference(place: KeyPath, name: Any) -> Mistake:

@@ -252,7 +252,7 @@ def _updates(study: Study, texts: _Texts, place_of: PlaceOf) -> Iterator[StudyWa
         if updates < training.warmup:
             yield warmup_warning(place_of((*place, "warmup")), training, about, updates)
         elif updates < MIN_UPDATES and variant.start_from is None:
-            yield few_updates_warning(place_of(place), training, about)
+            yield few_updates_warning(place_of(place), training, about, updates)
 
 
 def _expected(variant: Variant, texts: list[tuple[Survey, float]], study: Study) -> int:
@@ -280,23 +280,24 @@ def warmup_warning(place: str, training: Training, updates_in_words: str, update
         place,
         f"the warm-up lasts {training.warmup:,} updates and the training {updates_in_words}: the learning "
         "rate never reaches its peak",
-        f"{remedy}, with {_more_updates(training)}.",
+        f"{remedy}, with {_more_updates(training, updates)}.",
     )
 
 
-def _more_updates(training: Training) -> str:
-    if training.max_epochs is None:  # which `schedule: linear` does not allow
+def _more_updates(training: Training, updates: int) -> str:
+    """How to get more than these, by the limit that they come from."""
+    if training.max_epochs is None or updates >= training.max_updates:
         return "more updates (max_updates)"
     batches = "batch_tokens" if training.batch_sentences is None else "batch_sentences"
     return f"smaller batches ({batches}) or more epochs (max_epochs)"
 
 
-def few_updates_warning(place: str, training: Training, updates_in_words: str) -> StudyWarning:
+def few_updates_warning(place: str, training: Training, updates_in_words: str, updates: int) -> StudyWarning:
     return StudyWarning(
         "few-updates",
         place,
         f"{updates_in_words}: too few for a model to learn to translate",
-        f"Use {_more_updates(training)}: at least {MIN_UPDATES:,} updates, better some thousands.",
+        f"Use {_more_updates(training, updates)}: at least {MIN_UPDATES:,} updates, better some thousands.",
     )
 
 
