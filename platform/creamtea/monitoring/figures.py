@@ -107,6 +107,7 @@ def _speeds(session: Session) -> Metric:
         select(StepRow.key, StoredMetric.value)
         .join(StoredMetric, StoredMetric.step_key == StepRow.key)
         .where(StoredMetric.name == "tokens_per_second", StoredMetric.subject == "")
+        .where(StepRow.state == "succeeded")  # one that runs again has rows of before, and no time of its end
         .order_by(StepRow.finished_at.desc(), StepRow.key)
         .limit(TRAININGS)
     )

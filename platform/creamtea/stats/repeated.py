@@ -1,8 +1,7 @@
 """A rater's repeated ratings of one output, treated one way in means, agreement and rater reports.
 
 They count as one rating, their mean. Otherwise whoever rates an output twice would have two votes on it, and
-raters would seem to agree better than they do. WMT's tables have rules of their own (`stats.wmt`): they
-average every row.
+raters would seem to agree better than they do. WMT's tables have rules of their own (`stats.wmt`).
 """
 
 from __future__ import annotations

@@ -341,3 +341,32 @@ def test_what_pearmut_does_not_have(
     rated.item({0: "x", 1: "y"})
     with pytest.raises(InputError, match=said):
         export_campaign(other, rated.name, "pearmut", tmp_path / "out", "test")
+
+
+def checked(score: list[float] | None, raters: int, path: Path) -> tuple[set[str], list[Any]]:
+    """What is left out, and which answers a check accepts, of raters who answer an item and a check."""
+    rule = {"error_spans": [{"start_i": 0, "end_i": 0}]} if score is None else {"score": score}
+    outputs = {"src": "s", "tgt": {"A": "x", "B": "y"}}
+    items = [{**outputs, "item_id": 1}, {**outputs, "src": "c", "item_id": "c1", "validation": {"A": rule}}]
+    answers = [{"A": {"score": 3}, "B": {"score": 4}}] * 2
+    lines = [
+        {"user_id": f"r{rater}", "item_i": 0, "item": items, "annotation": answers, "actions": []}
+        for rater in range(raters)
+    ]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    content, left = read_pearmut(path, ImportFacts("x", protocol="da"), datetime.now(UTC))
+    guidance = [item.guidance["steps"] for item in content.items if item.guidance]
+    return {str(one) for one in left}, guidance
+
+
+@pytest.mark.parametrize("raters", [1, 5])
+def test_what_a_check_loses_is_counted_once(raters: int, tmp_path: Path) -> None:
+    left, _ = checked(None, raters, tmp_path / "p.jsonl")
+    assert "1 expected errors of checks" in left
+
+
+def test_a_check_that_no_whole_score_passes_is_left_out(tmp_path: Path) -> None:
+    assert checked([3.2, 4.8], 1, tmp_path / "p.jsonl")[1] == [{"0": [4, 4]}]
+    left, guidance = checked([3.2, 3.8], 1, tmp_path / "p.jsonl")
+    assert guidance == []
+    assert "1 accepted scores of checks, between which no whole number lies" in left

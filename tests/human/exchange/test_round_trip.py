@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -209,6 +210,30 @@ def test_the_ratings_alone_give_the_same_rows(database: Database, other: Databas
     facts = ImportFacts(rated.name, None, "test", "en", "de")
     import_campaign(other, tmp_path / "out" / "ratings.csv", "csv", facts, "test")
     assert rows(other, rated.name) == rows(database, rated.name)
+
+
+def test_an_import_of_a_folder_may_choose_its_baseline(
+    database: Database, other: Database, tmp_path: Path
+) -> None:
+    make_campaign(database, 3, name="c", systems=3)
+    folder = tmp_path / "folder"
+    export_campaign(database, "c", "csv", folder, "test")
+    baseline = collect(database, "c").systems[1]
+    import_campaign(other, folder, "csv", ImportFacts("own", baseline=baseline, delta=7.0), "test")
+    settings_there = collect(other, "own").settings
+    assert (settings_there["baseline"], settings_there["delta"]) == (baseline, 7.0)
+    with pytest.raises(InputError, match="--baseline nobody: no such system; there are "):
+        import_campaign(other, folder, "csv", ImportFacts("more", baseline="nobody"), "test")
+
+
+@pytest.mark.parametrize("facts", [{"statistics": Path("nowhere.txt")}, {"first_segment": 0}])
+def test_what_only_appraise_has_is_refused_elsewhere(
+    database: Database, other: Database, tmp_path: Path, facts: dict[str, Any]
+) -> None:
+    make_campaign(database, 3, name="c")
+    export_campaign(database, "c", "csv", tmp_path / "folder", "test")
+    with pytest.raises(InputError, match="only for Appraise scores: --format appraise"):
+        import_campaign(other, tmp_path / "folder", "csv", ImportFacts("own", **facts), "test")
 
 
 def test_a_folder_with_something_in_it_is_left_alone(database: Database, tmp_path: Path) -> None:

@@ -48,6 +48,11 @@ class ImportFacts:
             raise InputError("--source-language and --target-language go together: give both or neither")
         return None
 
+    def check_baseline(self, systems: Sequence[str]) -> None:
+        """InputError for a baseline that is none of the systems."""
+        if self.baseline is not None and self.baseline not in systems:
+            raise InputError(f"--baseline {self.baseline}: no such system; there are {', '.join(systems)}")
+
     def find_protocol(self, name: str) -> Protocol:
         """The protocol of this name with the taxonomy. InputError where its raters mark no errors."""
         found = find_protocol(name)
@@ -76,8 +81,7 @@ def made_elsewhere(
         excluded_at = last if rating.excluded else None
         rater = RaterContent(pseudonym=rating.rater, created_at=first, excluded_at=excluded_at)
         raters.setdefault(rating.rater, rater)
-    if facts.baseline is not None and facts.baseline not in systems:
-        raise InputError(f"--baseline {facts.baseline}: no such system; there are {', '.join(systems)}")
+    facts.check_baseline(systems)
     rule = "esa" if facts.find_protocol(protocol).marks_errors else None  # of stats.wmt.RULES
     taxonomy = None if facts.taxonomy is None else facts.taxonomy.model_dump()
     planned = {"baseline": facts.baseline, "delta": facts.delta, "wmt": rule, "taxonomy": taxonomy}

@@ -60,7 +60,11 @@ def _read_own(
         )
     if facts.taxonomy is not None:
         raise InputError("--taxonomy: the folder's campaign.json says the campaign's own: leave it out")
-    return replace(read_folder(path, kind), name=facts.name), ()
+    content = replace(read_folder(path, kind), name=facts.name)
+    facts.check_baseline(content.systems)
+    given = {"baseline": facts.baseline, "delta": facts.delta}
+    settings = content.settings | {key: value for key, value in given.items() if value is not None}
+    return replace(content, settings=settings), ()
 
 
 READERS: dict[str, Reader] = {
@@ -161,6 +165,10 @@ def import_campaign(
     if kind != APPRAISE and (facts.sources or facts.outputs or facts.documents):
         raise InputError(
             "--sources, --output-of and --documents are only for Appraise scores: --format appraise"
+        )
+    if kind != APPRAISE and (facts.statistics is not None or facts.first_segment != 1):
+        raise InputError(
+            "--rater-statistics and --first-segment are only for Appraise scores: --format appraise"
         )
     if kind != MT_METRICS_EVAL and facts.scores is not None:
         raise InputError("--scores is only for --format mt-metrics-eval")

@@ -46,6 +46,7 @@ class Answers:
     behind_line_feeds: int = 0
     items: dict[ItemKey, ItemContent] = field(default_factory=dict)
     places: dict[ItemKey, Place] = field(default_factory=dict)
+    _passed_by_any: set[ItemKey] = field(default_factory=set)  # checks that are no items for that
     ratings: list[GivenRating] = field(default_factory=list)
     left: Counter[str] = field(default_factory=Counter)
     _segments: dict[str, int] = field(default_factory=dict)
@@ -100,8 +101,11 @@ class Answers:
         outputs = {system: item.tgt[system] for system in systems}
         known = self.items.get(key)
         if known is None:
+            if key in self._passed_by_any:
+                return
             known = self._item(place, segment, kind, item, outputs)
             if known is None:
+                self._passed_by_any.add(key)  # what it loses is counted once
                 return
             self.items[key] = known
             self.places[key] = place

@@ -39,7 +39,11 @@ def guidance_of(
             if isinstance(protocol, MarksErrors) and not protocol.scored:
                 left["accepted scores of checks, which the errors make"] += 1
             else:
-                steps[str(at)] = [math.ceil(rule.score[0]), math.floor(rule.score[1])]
+                low, high = math.ceil(rule.score[0]), math.floor(rule.score[1])
+                if low <= high:
+                    steps[str(at)] = [low, high]
+                else:
+                    left["accepted scores of checks, between which no whole number lies"] += 1
         expected = [_expected(span, Units(text)) for span in rule.error_spans or ()]
         if not protocol.marks_errors or None in expected:
             left["expected errors of checks"] += len(expected)
