@@ -135,18 +135,27 @@ def _writing(output: Path) -> Iterator[None]:
 def _put(study: FirstStudy, place: Path, folder: Path) -> None:
     """Move the text that was set aside from `place` to its folder, and write the study, once it holds what it
     promises. StudyErrors where it does not."""
-    text, draft = place / TEXT, place / "study"
+    text, draft, before = place / TEXT, place / "study", place / "before"
     draft.write_text(study_text(study), encoding="utf-8")
+    before.mkdir()
     made = text.exists() and not folder.exists()
+    put: list[Path] = []
     try:
         if text.exists():
             folder.mkdir(exist_ok=True)
-            for file in text.iterdir():
-                shutil.move(file, folder / file.name)
+            for file in list(text.iterdir()):
+                put.append(folder / file.name)
+                if put[-1].exists():
+                    shutil.move(put[-1], before / file.name)
+                shutil.move(file, put[-1])
         loaded = load_study(draft, name=str(study.file))
         plan(loaded.study, study.root, loaded.errors)
         draft.replace(study.file)
     except BaseException:  # an interruption, too: the same command would find a folder that it may not touch
+        for file in put:
+            file.unlink(missing_ok=True)
+        for file in list(before.iterdir()):
+            shutil.move(file, folder / file.name)
         if made:
             shutil.rmtree(folder, ignore_errors=True)
         raise
