@@ -68,7 +68,6 @@ def test_disputes_are_the_outputs_whose_ratings_lie_furthest_apart(tasted: Datab
 
 
 def test_disputes_need_two_raters_and_count_a_text_once(filled: Database) -> None:
-    """Of ratings that were made elsewhere: segments keep their numbers."""
     items: list[dict[str, Any]] = [
         {"steps": {"anna": [0, 0], "ben": [25, 25]}, "outputs": ["same", "same"]},
         {"steps": {"anna": [3, 9], "ben": [3, 8]}},
@@ -78,8 +77,8 @@ def test_disputes_need_two_raters_and_count_a_text_once(filled: Database) -> Non
     rated_campaign(filled, items, ratings_per_item=2)
     report = build_human(filled, "tasting")
     assert [text.entry_name(entry) for entry in entries(report, "disputes")] == [
-        "segment 0, plain: ratings 2, lowest 1.00, highest 6.00, deviation 3.54",
-        "segment 1, beam: ratings 2, lowest 2.60, highest 2.80, deviation 0.14",
+        "segment 1, plain: ratings 2, lowest 1.00, highest 6.00, deviation 3.54",
+        "segment 2, beam: ratings 2, lowest 2.60, highest 2.80, deviation 0.14",
     ]
     rated_campaign(filled, items[2:], name="alone")
     assert entries(build_human(filled, "alone"), "disputes") == []
@@ -89,5 +88,5 @@ def test_a_disputed_preference_is_listed_once(filled: Database) -> None:
     items = [{"steps": {"anna": [0, 2], "ben": [2, 0]}}, {"steps": {"anna": [1, 1], "ben": [1, 1]}}]
     rated_campaign(filled, items, protocol="preference", ratings_per_item=2)
     assert [text.entry_name(entry) for entry in entries(build_human(filled, "tasting"), "disputes")] == [
-        "segment 0, plain: ratings 2, lowest 0.0 %, highest 100.0 %, deviation 70.7 %"
+        "segment 1, plain: ratings 2, lowest 0.0 %, highest 100.0 %, deviation 70.7 %"
     ]

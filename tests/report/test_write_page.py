@@ -46,7 +46,7 @@ def test_a_page_takes_the_place_of_another_and_keeps_its_mode(tmp_path: Path) ->
 
 
 def test_a_place_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
-    for path, why in ((tmp_path / "no" / "x.html", "No such file"), (tmp_path, "Is a directory")):
+    for path, why in ((tmp_path / "no" / "x.html", "there is no folder"), (tmp_path, "Is a directory")):
         with pytest.raises(InputError, match=rf"--html .*: {why}"):
             write_page(path, never)
     if os.geteuid() != 0:  # root may write everywhere

@@ -33,7 +33,6 @@ class CampaignFacts:
 
     id: int
     name: str
-    study_id: int | None  # None: its ratings were made elsewhere
     test_set: str
     protocol: Protocol
     systems: tuple[str, ...]

@@ -102,9 +102,8 @@ def shown_texts(
 
 
 def output_name(judged: Judged, unit: int, system: int) -> str:
-    """As "segment 12, beam": counted from 1; of ratings made elsewhere as their file numbers it."""
-    first = 0 if judged.ratings.campaign.study_id is None else 1
-    return f"segment {int(judged.ratings.segment_index[unit]) + first}, {judged.systems[system]}"
+    """As "segment 12, beam", counted from 1."""
+    return f"segment {int(judged.ratings.segment_index[unit]) + 1}, {judged.systems[system]}"
 
 
 def passages(judged: Judged, source: str, output: str) -> tuple[Passage, ...]:
