@@ -8,7 +8,7 @@ import os
 import random
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,11 @@ import pytest
 from command_line import Run, runner
 from media_files import CAPTIONS, png, wav
 from ready_campaigns import PLAIN, launched_campaign
+from relisted_bundles import relisted
 
-from creamtea.bundle.archive import write_archive
+from creamtea.bundle.archive import json_bytes, write_archive
 from creamtea.bundle.packing import pack
+from creamtea.bundle.verifying import Verification, verify
 from creamtea.cli.main import main
 from creamtea.human.launching import registration
 from creamtea.human.media.given import Given, read_media
@@ -217,3 +219,28 @@ def run(
     monkeypatch.setenv("CREAMTEA_HOME", str(home.folder / "home"))
     monkeypatch.setenv("CREAMTEA_DATABASE_URL", f"sqlite:///{home.folder / 'creamtea.db'}")
     return runner(monkeypatch, capsys)
+
+
+Change = Callable[[Any], Any]
+
+
+@pytest.fixture
+def changed(home, tmp_path: Path) -> Callable[[str, Change], Verification]:
+    """Verifies a copy in which one file was changed, and the manifest so that it does not tell."""
+
+    def verified(name: str, change: Change) -> Verification:
+        files = dict(home.files)
+        if name.endswith(".jsonl"):
+            rows = [json.loads(line) for line in files[name].splitlines()]
+            change(rows)
+            files[name] = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows).encode()
+        else:
+            value = json.loads(files[name])
+            change(value)
+            files[name] = json_bytes(value)
+        assert files[name] != home.files[name]
+        path = tmp_path / "changed.zip"
+        write_archive(relisted(files), path)
+        return verify(path)
+
+    return verified

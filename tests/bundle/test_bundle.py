@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from media_files import CAPTIONS, png, wav
 from property_tests import FIXTURES_ARE_SHARED
+from relisted_bundles import relisted
 from sqlalchemy import select
 
 from creamtea.bundle.archive import MANIFEST, json_bytes, sha256, write_archive
-from creamtea.bundle.differences import count_numbers
 from creamtea.bundle.packing import pack
 from creamtea.bundle.rows import LEFT_OUT, SECRET_SETTINGS, TABLES, columns_of
 from creamtea.bundle.verifying import Verification, verify
@@ -28,41 +28,6 @@ from creamtea.human.settings import CampaignSettings
 from creamtea.store.ingest import TABLES as TEXT_FILES
 from creamtea.store.item_kinds import ItemKind
 from creamtea.store.tables import Assignment, Base, Campaign, Item, Rater
-
-Change = Callable[[Any], Any]
-
-
-@pytest.fixture
-def changed(home, tmp_path: Path) -> Callable[[str, Change], Verification]:
-    """Verifies a copy in which one file was changed, and the manifest so that it does not tell."""
-
-    def verified(name: str, change: Change) -> Verification:
-        files = dict(home.files)
-        if name.endswith(".jsonl"):
-            rows = [json.loads(line) for line in files[name].splitlines()]
-            change(rows)
-            files[name] = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows).encode()
-        else:
-            value = json.loads(files[name])
-            change(value)
-            files[name] = json_bytes(value)
-        assert files[name] != home.files[name]
-        path = tmp_path / "changed.zip"
-        write_archive(relisted(files), path)
-        return verify(path)
-
-    return verified
-
-
-def relisted(files: dict[str, bytes]) -> dict[str, bytes]:
-    """With a manifest of the files as they are now."""
-    manifest = json.loads(files[MANIFEST])
-    manifest["files"] = {
-        name: {"sha256": sha256(content), "bytes": len(content)}
-        for name, content in files.items()
-        if name != MANIFEST
-    }
-    return {**files, MANIFEST: json_bytes(manifest)}
 
 
 def places(checked: Verification) -> str:
@@ -90,38 +55,6 @@ def test_a_bundle_as_it_was_packed_has_no_difference(home, tmp_path: Path) -> No
     left = {left.what: left for left in checked.not_recomputed}
     assert "prepare test set" in left
     assert "completion_code" in left["registered plans"].reason
-
-
-@pytest.mark.slow
-def test_of_another_versions_report_the_numbers_are_compared(
-    home, changed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("creamtea.__version__", "99.0")
-
-    def other_words(report: dict[str, Any]) -> None:
-        report["about"] = "Other words."
-        systems = section(report, "systems")
-        table = systems["blocks"][0]["blocks"][0]
-        table["rows"][0]["cells"]["older"] = {"value": 3.0, "state": "ok"}
-        del table["rows"][1]["cells"]["bleu"]
-
-    checked = changed("report.json", other_words)
-    assert checked.differences == ()
-    assert checked.recomputed["report"] > 0.9 * count_numbers(json.loads(home.files["report.json"]))
-    left = {left.what: left for left in checked.not_recomputed}
-    assert "1 are not compared" in left["report.json"].reason
-    assert left["report.json"].places[0].endswith("/older/value")
-
-    def another_number(report: dict[str, Any]) -> None:
-        table = section(report, "systems")["blocks"][0]["blocks"][0]
-        table["rows"][0]["cells"]["bleu"]["value"] += 1
-
-    (difference,) = changed("report.json", another_number).differences
-    assert difference.place.endswith("/bleu/value")
-
-
-def section(report: dict[str, Any], key: str) -> dict[str, Any]:
-    return next(section for section in report["sections"] if section["key"] == key)
 
 
 def test_equal_bytes_and_nothing_private(home, tmp_path: Path) -> None:

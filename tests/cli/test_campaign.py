@@ -57,24 +57,6 @@ def test_items_where_two_named_systems_differ(creamtea: Any, database: Database)
     assert "--differ-between needs two of the systems" in refused.stderr
 
 
-@pytest.mark.parametrize(
-    ("options", "partner"),
-    [
-        (["--metrics", "bleu"], "--select disagreement"),
-        (["--random-share", "0.5"], "--select disagreement"),
-        (["--strata", "document", "--select", "differing"], "--select stratified"),
-        (["--segments-per-page", "3"], "--unit document"),
-        (["--failing-code", "FAIL"], "--attention FILE"),
-    ],
-)
-def test_an_option_that_would_do_nothing_is_refused(
-    creamtea: Any, database: Database, options: list[str], partner: str
-) -> None:
-    refused = create(creamtea, *options)
-    assert refused.returncode == 2
-    assert f"{options[0]} is for {partner}: add it, or leave this out" in refused.stderr
-
-
 def test_documents_on_pages(creamtea: Any, database: Database, tmp_path: Path) -> None:
     documents = tmp_path / "test.docs"
     documents.write_text("x\nx\nx\ny\ny\n")

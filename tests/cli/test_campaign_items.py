@@ -1,4 +1,4 @@
-"""What `creamtea campaign create` says of the items."""
+"""What `creamtea campaign create` says of the items, and of options without the one that they are for."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pytest
 from rated_study import fill_study
 
 from creamtea.store.database import open_database
+
+CREATE = ["--study", "jam", "--test-set", "test", "--systems", "plain,beam,scones"]
 
 
 @pytest.mark.parametrize(
@@ -21,15 +23,21 @@ def test_how_many_outputs_an_item_shows(creamtea: Any, protocol: str, shown: str
     database = open_database(f"sqlite:///{creamtea.home / 'creamtea.db'}")
     fill_study(database)
     database.close()
-    study = [
-        "--study",
-        "jam",
-        "--test-set",
-        "test",
-        "--systems",
-        "plain,beam,scones",
-        "--bad-references",
-        "0",
-    ]
-    done = creamtea("campaign", "create", "first", *study, "--protocol", protocol)
+    done = creamtea("campaign", "create", "first", *CREATE, "--bad-references", "0", "--protocol", protocol)
     assert f" items {shown} systems (" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "partner"),
+    [
+        (["--metrics", "bleu"], "--select disagreement"),
+        (["--random-share", "0.5"], "--select disagreement"),
+        (["--strata", "document", "--select", "differing"], "--select stratified"),
+        (["--segments-per-page", "3"], "--unit document"),
+        (["--failing-code", "FAIL"], "--attention FILE"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(creamtea: Any, options: list[str], partner: str) -> None:
+    refused = creamtea("campaign", "create", "first", *CREATE, *options)
+    assert refused.returncode == 2
+    assert f"{options[0]} is for {partner}: add it, or leave this out" in refused.stderr

@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy import select
 
 from creamtea.engine.runner import Context
-from creamtea.engine.settling import names_of
 from creamtea.engine.state import task_of
 from creamtea.engine.task import StepTask
 from creamtea.errors import InputError
@@ -42,26 +40,21 @@ def translating_step(
     with database.session() as session:
         study_id = find_study(session, study).id
         node = _choose(study_nodes(session, study_id, DECODE.name), study, system, seed)
-        unmade = session.execute(
-            select(StepRow.key, StepRow.state, StepRow.error_kind, StepRow.error)
-            .join(StepInput, StepInput.input_key == StepRow.key)
-            .where(StepInput.step_key == node.key, StepRow.state != "succeeded")
-        ).first()
-        if unmade is not None:
-            name = names_of(session, [unmade.key], study_id)[unmade.key]
-            raise InputError(f"system {system} cannot translate: {name} {_why(unmade, study)}")
+        inputs = set(session.scalars(select(StepInput.input_key).where(StepInput.step_key == node.key)))
+        needed = (other for other in study_nodes(session, study_id) if other.key in inputs)
+        if unmade := next((other for other in needed if other.state != "succeeded"), None):
+            raise InputError(f"system {system} cannot translate: {_why(unmade, study)}")
         task = task_of(session, session.get_one(StepRow, node.key), study_id, store.root)
         require(task.resources.plugins)
         return TranslatingStep(node, task)
 
 
-def _why(step: Any, study: str | int) -> str:
+def _why(node: Node, study: str | int) -> str:
     """What is the matter with a step that has not succeeded, and what to do."""
-    if step.state != "failed":
-        return f"is {step.state}; run the study first"
-    how = "is unavailable" if step.error_kind == "unavailable" else "failed"
-    reason = (step.error or "").partition("\n")[0]
-    return f"{how}: {reason}; see `creamtea status {study}`"
+    if node.state != "failed":
+        return f"{node.name} is {node.outcome}; run the study first"
+    reason = (node.error or "").partition("\n")[0]
+    return f"{node.name} is {node.outcome}, {reason}; see `creamtea status {study}`"
 
 
 def _choose(nodes: list[Node], study: str | int, system: str, seed: int | None) -> Node:

@@ -41,7 +41,7 @@ def differences(material: Material, test_set: str, metric: Metric) -> dict[Pair,
     for system, other in pairs:
         labels = {"system": system, "baseline": other, "test_set": test_set, "metric": metric.name()}
         delta = read_delta(next(iter(material.of("compare", **labels)), None))
-        deltas.append(with_seeds(delta, scores[system], scores[other]))
+        deltas.append(with_seeds(delta, scores[system], scores.get(other, {})))
     low = near_zero(material, test_set)
     return {
         pair: replace(delta, significant=False, note=NO_MARK)

@@ -294,8 +294,8 @@ def _of_analysis(document: Document, name: str) -> list[tuple[str, Table]]:
 
 
 def _best(document: Document, place: OfSystem) -> OfSystem | Cell:
-    """One of its systems, the best on the test set that it is chosen on; or a cell that says which of them
-    has no value there."""
+    """The best of its systems on the test set that it is chosen on; or, while one of them lacks its value, a
+    cell that says so."""
     scores: dict[str, float] = {}
     for system in [place.system] if isinstance(place.system, str) else place.system:
         found = find_cell(document, place.model_copy(update={"test_set": place.chosen_on, "system": system}))

@@ -144,10 +144,11 @@ def _put(study: FirstStudy, place: Path, folder: Path) -> None:
         if text.exists():
             folder.mkdir(exist_ok=True)
             for file in list(text.iterdir()):
-                put.append(folder / file.name)
-                if put[-1].exists():
-                    shutil.move(put[-1], before / file.name)
-                shutil.move(file, put[-1])
+                target = folder / file.name
+                if target.exists():
+                    shutil.move(target, before / file.name)
+                put.append(target)  # from here on what lies there is ours
+                shutil.move(file, target)
         loaded = load_study(draft, name=str(study.file))
         plan(loaded.study, study.root, loaded.errors)
         draft.replace(study.file)
