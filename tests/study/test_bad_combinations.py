@@ -45,7 +45,7 @@ BAD = {
             f"{ADAPTATION}, start_from: softmax, nvs: {{}}, architecture: {{width: 64}}}}\n",
         ),
         "study.yaml:17: variants.adapted.architecture: found not softmax's, "
-        "allowed the architecture of what it starts from, in every key",
+        "allowed the architecture of what it starts from, in every key but those of dropout",
     ),
     "starts from a seed that is not trained": (
         (

@@ -112,6 +112,13 @@ def test_a_new_nvs_head_is_trained_before_a_model_can_be_the_best(parent: Path, 
     assert 0 not in dev_losses(outcome)
 
 
+def test_another_dropout_is_not_another_model(parent: Path, tmp_path: Path) -> None:
+    made = trainer(parameters(TUNING, {"dropout": 0.5}), PAIRS, tmp_path, initial=parent)
+    assert made.judge_initial
+    weights = load_file(parent / "model.safetensors")
+    assert all(torch.equal(value, weights[name]) for name, value in made.model.state_dict().items())
+
+
 def test_a_model_of_other_sizes_is_refused(parent: Path, tmp_path: Path) -> None:
     params = parameters(TUNING, {"feed_forward": 48})
     with pytest.raises(

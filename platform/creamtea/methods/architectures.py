@@ -34,6 +34,13 @@ class Architecture(Method):
     """What a variant's model is built like. A preset names the sizes; what is written beside it overrides
     it."""
 
+    # of training alone: models that differ in nothing else have the same weights to load
+    DROPOUT: ClassVar[frozenset[str]] = frozenset({"dropout", "attention_dropout"})
+
+    def shape(self) -> dict[str, Any]:
+        """All keys but those of dropout."""
+        return self.model_dump(exclude=set(self.DROPOUT))
+
     @classmethod
     def completed(cls, block: Block) -> Block:
         preset = block.get("preset")
@@ -61,7 +68,7 @@ class Layered(Architecture):
     def describe(self) -> str:
         """ "" for the default, else a preset or the sizes: "base", "deep (20+2 SSRU)", "6+6, width 256"."""
         sizes = f"{self.encoder_layers}+{self.decoder_layers}{' SSRU' * self.recurrent}"
-        chosen = self.model_dump(exclude={"dropout", "attention_dropout"})
+        chosen = self.shape()
         for name, preset in PRESETS.items():
             if chosen.items() >= Architecture.completed(preset).items():
                 return {"small": "", "deep": f"deep ({sizes})"}.get(name, name)

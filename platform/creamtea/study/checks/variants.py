@@ -98,7 +98,8 @@ def _check_start(path: KeyPath, name: str, variant: Block, study: RawStudy) -> I
     for key in ("subwords", "architecture"):
         own, other = (_comparable(key, block.get(key)) for block in (variant, parent))
         if own is not None and other is not None and own != other:
-            yield Mistake((*path, key), f"not {start}'s", f"the {key} of what it starts from, in every key")
+            but = ", in every key but those of dropout" if key == "architecture" else ""
+            yield Mistake((*path, key), f"not {start}'s", f"the {key} of what it starts from{but}")
     if parent.get("nvs") is not None and variant.get("nvs") is None:
         yield Mistake((*path, "nvs"), f"nothing, where {start} has an NVS head", "`nvs`, as that one has")
     seeds, known_seeds = variant.get("seeds", [1]), parent.get("seeds", [1])
@@ -110,4 +111,7 @@ def _check_start(path: KeyPath, name: str, variant: Block, study: RawStudy) -> I
 
 
 def _comparable(key: str, value: Any) -> Any:
-    return parsed(Architecture, value or {}) if key == "architecture" else value
+    if key != "architecture":
+        return value
+    architecture = parsed(Architecture, value or {})
+    return architecture and architecture.shape()
