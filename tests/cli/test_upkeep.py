@@ -63,6 +63,18 @@ def test_a_removed_study_frees_its_bytes(creamtea, study: Path, monkeypatch: pyt
     assert creamtea("du", "unknown").returncode == 2
 
 
+def test_what_is_said_after_a_removal_can_be_done(creamtea, study: Path) -> None:
+    """gc cannot tell a store that nothing needs from one of another database."""
+    creamtea("run", study, *INLINE)
+    study.write_text(study.read_text().replace("name: tiny", "name: small").replace("lines: 4", "lines: 5"))
+    creamtea("run", study, *INLINE)
+    assert "`creamtea gc` shows" in creamtea("study", "rm", "small", "--yes").stdout
+    assert creamtea("gc").returncode == 0
+    said = creamtea("study", "rm", "tiny", "--yes").stdout
+    assert f"delete {creamtea.home / 'artefacts'} to free" in " ".join(said.split())
+    assert creamtea("gc").returncode == 2
+
+
 @pytest.mark.parametrize(
     "size, shown",
     [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (999_999, "1.0 MB"), (5_400_000_000, "5.4 GB")],

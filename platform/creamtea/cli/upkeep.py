@@ -141,6 +141,7 @@ def remove(
     A study that is running or that a campaign needs is not removed. `creamtea gc` frees the space.
     """
     from creamtea.store.queries import find_study
+    from creamtea.upkeep.collector import needs_no_files
     from creamtea.upkeep.removal import remove_study
 
     with workplace.existing_database() as database:
@@ -150,13 +151,14 @@ def remove(
             what = "the earlier submissions" if older else "all submissions"
             typer.confirm(f"remove {what} of study {name} with their results for good?", abort=True)
         removed = remove_study(database, name, older)
+        emptied = needs_no_files(database)
     if as_json:
         typer.echo(json.dumps({"study": name, **asdict(removed)}))
         return
-    typer.echo(
-        f"removed {name}: {removed.submissions} submissions, {removed.steps} steps; "
-        "`creamtea gc` shows the files that this frees"
-    )
+    frees = "`creamtea gc` shows the files that this frees"
+    if emptied:
+        frees = f"nothing else is stored: delete {workplace.artefact_store().root} to free its space"
+    typer.echo(f"removed {name}: {removed.submissions} submissions, {removed.steps} steps; {frees}")
 
 
 def in_units(size: int) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sqlalchemy import select, union
+from sqlalchemy import Select, exists, select, union
 
 from creamtea.contract.parts import halves
 from creamtea.errors import InfrastructureError, InputError
@@ -38,7 +38,7 @@ class Needed:
     @classmethod
     def load(cls, database: Database) -> Needed:
         with database.session() as session:
-            digests = frozenset(session.scalars(union(select(StepFile.digest), select(CampaignMedia.digest))))
+            digests = frozenset(session.scalars(union(*_digests())))
             steps = session.execute(select(StepRow.key, StepRow.state)).all()
         unfinished = frozenset(key for key, state in steps if state != "succeeded")
         return cls(digests, frozenset(key for key, _ in steps), unfinished)
@@ -54,6 +54,16 @@ class Needed:
             case "tmp" | "uploads":
                 return False
         return True  # the notice of a controller, and what is not ours
+
+
+def needs_no_files(database: Database) -> bool:
+    """True where it refers to no output at all, so that `unneeded` could not tell whose store it is given."""
+    with database.session() as session:
+        return not session.scalar(select(exists(union(*_digests()).subquery())))
+
+
+def _digests() -> tuple[Select[str], Select[str]]:
+    return select(StepFile.digest), select(CampaignMedia.digest)
 
 
 def unneeded(database: Database, store: ArtefactStore, age: timedelta = AGE) -> list[Entry]:
