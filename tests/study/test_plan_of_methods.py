@@ -90,7 +90,8 @@ def test_an_adapted_variant_starts_from_the_same_seed_in_the_same_subwords(plann
 
 
 def test_an_adaptation_may_have_another_dropout(write: Write, planned: Plan) -> None:
-    other = STUDY.replace("    start_from: base\n", "    start_from: base\n    architecture: {dropout: 0.3}\n")
+    start = "    start_from: base\n"
+    other = STUDY.replace(start, f"{start}    architecture: {{dropout: 0.3}}\n")
     adapted = step_of(plan(load_study(write(text=other)).study, Path()), "train/adapted/1")
     assert adapted.params["architecture"]["dropout"] == 0.3
     assert adapted.inputs["initial"] == step_of(planned, "train/adapted/1").inputs["initial"]
