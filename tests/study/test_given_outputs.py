@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -176,6 +177,14 @@ BAD_FILES = {
     "empty": (b"", '"gpt.de": a file without text'),
     "missing": (None, '"gpt.de": no such file'),
 }
+
+
+def test_a_system_that_never_answered_is_planned(write_given: Write) -> None:
+    path = write_given()
+    Path("gpt.de").write_text("\n\n\n", encoding="utf-8")
+    steps = plan(load_study(path).study, Path()).steps
+    (outputs,) = [step for step in steps if step.params.get("file") == "gpt.de"]
+    assert outputs.params["digests"] == {"gpt.de": hashlib.sha256(b"\n\n\n").hexdigest()}
 
 
 @pytest.mark.parametrize("case", BAD_FILES.values(), ids=BAD_FILES)

@@ -27,15 +27,19 @@ class DataFiles:
     _facts: dict[str, TextFacts | None] = field(default_factory=dict)
     _outside: set[str] = field(default_factory=set)
 
-    def aligned(self, files: Sequence[tuple[KeyPath, str]]) -> None:
-        """Check files whose lines belong together: (place in the study, path) each, the first leads."""
+    def aligned(
+        self, files: Sequence[tuple[KeyPath, str]], outputs: Sequence[tuple[KeyPath, str]] = ()
+    ) -> None:
+        """Check files whose lines belong together: (place in the study, path) each, the first leads. Those
+        of `outputs` may be empty lines alone, as of a system that never answered."""
         if self.root is not None and not self.root.is_dir():
             raise InputError(
                 f"--data {self.root}: no such folder; give the folder that holds the study's files"
             )
         facts = [self._scan(key, path) for key, path in files]
+        facts += [self._scan(key, path, empty_lines=True) for key, path in outputs]
         first = facts[0]
-        for (key, path), other in zip(files[1:], facts[1:], strict=True):
+        for (key, path), other in zip([*files, *outputs][1:], facts[1:], strict=True):
             if first is not None and other is not None and first.lines != other.lines:
                 leading, name = self._name(files[0][1]), self._name(path)
                 message = f"{first.lines:,} lines in {leading} and {other.lines:,} in {name}"
@@ -111,15 +115,21 @@ class DataFiles:
     def _name(self, path: str) -> str:
         return self.names.get(path, path)
 
-    def _scan(self, key: KeyPath, path: str) -> TextFacts | None:
+    def _scan(self, key: KeyPath, path: str, empty_lines: bool = False) -> TextFacts | None:
+        """The facts of a good file; a mistake, told once, and None for a bad one."""
         if self.root is None:
             return None
         if path not in self._facts:
             self._facts[path] = self._check(key, path, self.root / path)
+        facts = self._facts[path]
+        if facts is not None and facts.blank and not (empty_lines and facts.lines):
+            found = f"{shown(self._name(path))}: a file without text"
+            self.mistakes.append(Mistake(key, found, "at least one sentence"))
+            self._facts[path] = None
         return self._facts[path]
 
     def _check(self, key: KeyPath, path: str, place: Path) -> TextFacts | None:
-        """The facts of a good file; a mistake and None for a bad one."""
+        """What is in it; a mistake and None where it cannot be read as text."""
         if self._refused(key, path):
             return None
         allowed = "a text file, plain or gzip; paths are taken relative to the study or to --data"
@@ -131,9 +141,5 @@ class DataFiles:
         if facts.invalid_line is not None:
             found = f"{shown(self._name(path))}: line {facts.invalid_line:,} is not UTF-8"
             self.mistakes.append(Mistake(key, found, "UTF-8 text; convert the file (iconv -t UTF-8)"))
-            return None
-        if facts.blank:
-            found = f"{shown(self._name(path))}: a file without text"
-            self.mistakes.append(Mistake(key, found, "at least one sentence"))
             return None
         return facts

@@ -124,12 +124,12 @@ class Systems(Texts):
         """Outputs of a text file, or a reference of the test set: what nothing here has translated."""
         system, spec = self.study.systems[name], self.study.test_sets[test_set]
         paths = [system.outputs[test_set]] if system.outputs else []
-        own: list[File] = [(("systems", name, "outputs", test_set), path) for path in paths]
+        sources: list[File] = []
         limit = None
         if isinstance(spec, FilesTestSet) and paths:
-            own, limit = [(("test_sets", test_set, "source"), spec.source), *own], spec.limit
-        if own:
-            self.files.aligned(own)
+            sources, limit = [(("test_sets", test_set, "source"), spec.source)], spec.limit
+        if paths:
+            self.files.aligned(sources, [(("systems", name, "outputs", test_set), path) for path in paths])
         params = OutputsParams(
             file=paths[0] if paths else None,
             digests=self.files.digests(paths) if paths else None,
