@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from creamtea.errors import StepError
 from creamtea.methods.texts import Languages
+from creamtea_workers.corpora import idioms
 from creamtea_workers.corpora.files import Pair
 from creamtea_workers.corpora.idioms import align, annotate, entries, spans
 from creamtea_workers.corpora.itds import Idiom, find, read_info, split_words
@@ -186,6 +187,23 @@ def test_words_are_aligned_to_their_translations_whatever_the_case() -> None:
 def test_repetition_of_training_pairs_changes_nothing() -> None:
     source, target = split_words("the dog cat fast"), split_words("hund das schnell xyz")
     assert align([source], [target], training(3), silent) == align([source], [target], training(), silent)
+
+
+def test_words_are_numbered_by_frequency_then_by_their_first_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    side = idioms._Side()
+    for text in ("b a", "", "c a b dddd", "ddddx"):
+        side.add(split_words(text))
+    assert [row.tolist() for row in side.rows()] == [[1, 2], [], [4, 2, 1, 3], [3]]
+    monkeypatch.setattr(idioms, "VOCABULARY", 2)
+    assert [row.tolist() for row in side.rows()] == [[1, 2], [], [0, 2, 1, 0], [0]]
+
+
+def test_training_text_in_parts_and_shards_is_aligned_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = split_words("the dog cat fast"), split_words("hund das schnell xyz")
+    whole = align([source], [target], training(), silent)
+    monkeypatch.setattr(idioms, "PART", 7)
+    monkeypatch.setattr(idioms, "SHARD", 11)
+    assert align([source], [target], iter(training(2)), silent) == whole
 
 
 def test_segments_are_annotated_where_words_are_found_and_aligned() -> None:

@@ -13,20 +13,25 @@ translations which an aligner can learn, which favours a lexicon over other sele
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import compress, islice
 from typing import Any
+
+import numpy as np
 
 from creamtea_workers.corpora.files import Pair
 from creamtea_workers.corpora.itds import Idiom, Word, find, is_mark, split_words
+from creamtea_workers.corpora.seen import SeenHashes, pair_hash
 from creamtea_workers.corpora.segments import Prepared, Segment
-from creamtea_workers.corpora.tokens import Shard
+from creamtea_workers.corpora.tokens import SHARD, Rows, Shard
 from creamtea_workers.selection.aligner import train_aligner
 from creamtea_workers.selection.viterbi import viterbi
 
 ITERATIONS = 5  # of the aligner
 LETTERS = 4  # of a word
 VOCABULARY = 30_000  # most frequent beginnings of a side; all others share one id
+PART = 1 << 16  # training pairs compared at a time with those before
 MAX_WORDS = 80  # of a side; longer training pairs are not aligned
 Link = tuple[int, int]  # places of a source and a target word
 
@@ -94,37 +99,62 @@ def align(
     progress: Callable[[int, int], None],
 ) -> list[set[Link]]:
     """The links of each test pair on which both directions agree. The training pairs are aligned with them,
-    each once, however often it is repeated."""
-    learnt = [(split_words(source), split_words(target)) for source, target in dict.fromkeys(training)]
-    learnt = [pair for pair in learnt if max(map(len, pair)) <= MAX_WORDS]
-    source_ids = _number([*sources, *(source for source, _ in learnt)])
-    target_ids = _number([*targets, *(target for _, target in learnt)])
-    forward = _best(source_ids, target_ids, len(sources), lambda done: progress(done, 2 * ITERATIONS))
-    backward = _best(
-        target_ids, source_ids, len(sources), lambda done: progress(ITERATIONS + done, 2 * ITERATIONS)
-    )
+    each once, however often it is repeated; they are read once, and kept as a number of 4 bytes per word."""
+    source_side, target_side = _Side(), _Side()
+    for source, target in zip(sources, targets, strict=True):
+        source_side.add(source)
+        target_side.add(target)
+    for pair in _different(training):
+        source, target = split_words(pair.source), split_words(pair.target)
+        if max(len(source), len(target)) <= MAX_WORDS:
+            source_side.add(source)
+            target_side.add(target)
+    given, made = source_side.rows(), target_side.rows()
+    forward = _best(given, made, len(sources), lambda done: progress(done, 2 * ITERATIONS))
+    backward = _best(made, given, len(sources), lambda done: progress(ITERATIONS + done, 2 * ITERATIONS))
     return [
         {(s, t) for t, s in enumerate(sources) if s >= 0} & {(s, t) for s, t in enumerate(targets) if t >= 0}
         for sources, targets in zip(forward, backward, strict=True)
     ]
 
 
-def _best(
-    given: Sequence[Sequence[int]],
-    made: Sequence[Sequence[int]],
-    tested: int,
-    progress: Callable[[int], None],
-) -> list[list[int]]:
+def _different(pairs: Iterable[Pair]) -> Iterator[Pair]:
+    """Each pair where it is first (but for `pair_hash`)."""
+    seen, left = SeenHashes(), iter(pairs)
+    while some := list(islice(left, PART)):
+        yield from compress(some, seen.add([pair_hash(*pair) for pair in some]))
+
+
+class _Side:
+    """The beginnings of the words of one side's sentences, as numbers."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}  # by their first occurrence, from 0
+        self._numbers = array("i")
+        self._offsets = array("q", [0])
+
+    def add(self, words: Sequence[Word]) -> None:
+        known = self._known
+        self._numbers.extend(known.setdefault(word.text[:LETTERS], len(known)) for word in words)
+        self._offsets.append(len(self._numbers))
+
+    def rows(self) -> Rows:
+        """Numbered by their frequency, from 1; 0 for all but the most frequent ones."""
+        numbers = np.frombuffer(self._numbers, dtype=np.int32)
+        counts = np.bincount(numbers, minlength=len(self._known))
+        common = np.argsort(-counts, kind="stable")[:VOCABULARY]
+        ids = np.zeros(len(self._known), dtype=np.int32)
+        ids[common] = np.arange(1, len(common) + 1)
+        return Rows(ids[numbers], np.frombuffer(self._offsets, dtype=np.int64))
+
+
+def _best(given: Rows, made: Rows, tested: int, progress: Callable[[int], None]) -> list[list[int]]:
     """The alignments of the first pairs, when all are aligned: for each word of `made` a place in `given`."""
-    shards = [Shard.of(given, made)]
+    firsts = range(0, len(given), SHARD)
+    shards = [
+        Shard(*(side.copy(first, min(first + SHARD, len(side))) for side in (given, made)))
+        for first in firsts
+    ]
     aligner = train_aligner(shards, VOCABULARY + 1, ITERATIONS, lambda iteration, value: progress(iteration))
-    ((_, alignments),) = viterbi(aligner, [Shard.of(given[:tested], made[:tested])])
+    ((_, alignments),) = viterbi(aligner, [Shard(given.copy(0, tested), made.copy(0, tested))])
     return [row.tolist() for row in alignments]
-
-
-def _number(rows: Sequence[Sequence[Word]]) -> list[list[int]]:
-    """The words' beginnings as ids by their frequency, from 1; 0 for all but the most frequent ones."""
-    stems = [[word.text[:LETTERS] for word in row] for row in rows]
-    common = Counter(stem for row in stems for stem in row).most_common(VOCABULARY)
-    ids = {stem: number for number, (stem, _) in enumerate(common, start=1)}
-    return [[ids.get(stem, 0) for stem in row] for row in stems]
