@@ -355,6 +355,11 @@ OVERRIDES = {
         "architecture, nvs, training, start_from, "
         "alignment_corpus, seeds, resources (did you mean training?)"
     ),
+    "variants.softmx.seeds=[2]": (
+        'variants.softmx: found "softmx", not in the study, allowed an entry of variants, or a new one with '
+        "all it needs: softmax, scones (did you mean softmax?)\n1 mistake in study.yaml"
+    ),
+    "systems.new.batch_size=2": 'systems.new: found "new", not in the study, allowed an entry of systems',
     "metrics.0.kind=ter": 'metrics[0].kind: found "ter", allowed one of bleu, chrf, comet',
     "metrics.1.kind=chrf": "metrics: found entry 1, allowed an entry from 0 to 0",
 }
@@ -366,6 +371,10 @@ def test_a_bad_override(write: Write, override: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         load_study(path, [override])
     assert str(caught.value).startswith(f"--set {override}: {message}")
+
+
+def test_an_override_may_begin_an_entry_that_needs_no_more(write: Write) -> None:
+    assert load_study(write(), ["systems.new.variant=scones"]).study.systems["new"].variant == "scones"
 
 
 def test_validate_json_lists_the_mistakes_and_leaves_with_2(write: Write) -> None:

@@ -8,7 +8,7 @@ types do not. Nothing but text, numbers, booleans, nulls, lists and blocks can c
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,15 @@ from typing import Any
 import yaml
 
 from creamtea.document.broken import explained
-from creamtea.document.mistakes import KeyPath, Mistake, Place, StudyErrors, shown
+from creamtea.document.mistakes import (
+    REQUIRED,
+    KeyPath,
+    Mistake,
+    Place,
+    StudyErrors,
+    one_of,
+    shown,
+)
 from creamtea.errors import InputError
 from creamtea.regular import open_regular
 
@@ -28,12 +36,28 @@ TAG = "tag:yaml.org,2002:"
 
 @dataclass
 class Document:
-    """`places` holds the place of every value of `data`, by its path."""
+    """`places` holds the place of every value of `data`, by its path; `begun` the blocks that the file lacks,
+    and an override has put something into."""
 
     name: str
     data: dict[str, Any]
     places: dict[KeyPath, Place] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
+    begun: list[KeyPath] = field(default_factory=list)
+
+    def misnamed(self, mistakes: Sequence[Mistake]) -> Iterator[Mistake]:
+        """Entries of a section that an override has begun and that lack required keys: rather a wrong name
+        than a new entry. `mistakes`: with the paths of the file."""
+        for path in self.begun:
+            lacks = any(
+                mistake.path[: len(path)] == path and mistake.allowed.startswith(REQUIRED)
+                for mistake in mistakes
+            )
+            if len(path) == 2 and lacks:
+                section, name = map(str, path)
+                others = [other for other in self.data[section] if other != name]
+                allowed = one_of(others, name, what=f"an entry of {section}, or a new one with all it needs")
+                yield Mistake(path, f"{shown(name)}, not in the study", allowed, settled=True)
 
     def place(self, path: KeyPath) -> Place:
         """Of the value, or of the innermost block around it that the file has."""
@@ -124,6 +148,7 @@ def apply_override(document: Document, text: str, order: int) -> None:
         if isinstance(parent, dict) and parent.get(step) is None:
             parent[step] = {}
             document.places[path] = place
+            document.begun.append(path)
         parent = parent[step]
     try:
         root = _compose(written)

@@ -55,6 +55,7 @@ def load_study(path: Path, overrides: Sequence[str] = (), name: str = "") -> Loa
     except ValidationError as error:
         later += mistakes_of_pydantic(error.errors(include_url=False), Study, expansion.data)
     later = _as_written(expansion, later)
+    later += document.misnamed(later)
     settled = {mistake.path for mistake in (*mistakes, *later) if mistake.settled}
     for mistake in later:
         repeats = any(mistake.path[:length] in settled for length in range(len(mistake.path) + 1))
